@@ -63,10 +63,11 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":  {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc"},
-	"internal/driver": {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox", "internal/tool"},
-	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
-	"internal/budget": {"internal/oneline", "internal/yamldoc"},
+	"internal/agent":   {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc"},
+	"internal/archive": {"internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
+	"internal/driver":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox", "internal/tool"},
+	"internal/limits":  {"internal/clock", "internal/regularfile", "plugins/provider"},
+	"internal/budget":  {"internal/oneline", "internal/yamldoc"},
 	"internal/cli": {
 		"internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
@@ -94,6 +95,7 @@ var imports = map[string][]string{
 		"internal/shellword", "internal/terminal",
 	},
 	"internal/cli/snapshots":  {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
+	"internal/cli/sessions":   {"grimoires", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal"},
 	"internal/cli/spawn":      {"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/mcp", "internal/session", "internal/spawn", "internal/terminal"},
 	"internal/cli/rescue":     {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/terminal"},
 	"internal/cli/disk":       {"internal/cli", "internal/exit", "internal/storage", "internal/terminal"},
@@ -103,7 +105,7 @@ var imports = map[string][]string{
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
 		"internal/cli/agents", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins",
-		"plugins/builtin", "internal/cli/spawn",
+		"plugins/builtin", "internal/cli/spawn", "internal/cli/sessions",
 	},
 	"internal/cli/run": {
 		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/scheduler", "internal/session", "internal/terminal", "plugins",

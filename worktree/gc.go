@@ -129,3 +129,19 @@ func (r *Repo) LooseObjects() int {
 	}
 	return n
 }
+
+// DropSnapshots deletes the snapshots of a session that nobody needs any more.
+func (r *Repo) DropSnapshots(ctx context.Context, session string) error {
+	ref := snapshotRef(session)
+	oid, err := r.git().Ref(ctx, ref)
+	if errors.Is(err, git.ErrNoRef) {
+		return nil
+	}
+	if err == nil {
+		err = r.expireAll(ctx, r.git(), SnapshotRef{Ref: ref, Oid: oid})
+	}
+	if err != nil {
+		return fmt.Errorf("delete the snapshots of session %s: %w", session, err)
+	}
+	return nil
+}

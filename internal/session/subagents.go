@@ -29,7 +29,7 @@ type Subagent struct {
 	Summary  string            `json:"summary,omitempty"`
 	Report   string            `json:"-"`
 	Error    *event.SpawnError `json:"error,omitempty"`
-	Tokens   tokens            `json:"tokens"`
+	Tokens   Tokens            `json:"tokens"`
 	CostUSD  float64           `json:"cost_usd"`
 }
 
@@ -103,7 +103,7 @@ func (v *View) spawnEnded(e event.Event) error {
 	}
 	s.Status, s.Ended, s.Duration = end.Status, e.Time, e.Time.UnixMilli()-s.Started.UnixMilli()
 	s.Summary, s.Report, s.Error, s.CostUSD = end.Summary, end.Report, end.Error, end.CostUSD
-	s.Tokens = tokens{Input: end.Input, Output: end.Output, Total: end.Input + end.Output}
+	s.Tokens = Tokens{Input: end.Input, Output: end.Output, Total: end.Input + end.Output}
 	return nil
 }
 

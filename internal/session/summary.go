@@ -32,6 +32,9 @@ func (v View) summary(root string) Summary {
 	return Summary{root: root, ID: v.ID, Task: v.Task, Status: v.Status, Started: v.Started, Ended: v.Ended, Cost: v.Used.USD, view: &v}
 }
 
+// SummaryOf returns the summary of a session of a project.
+func SummaryOf(root string, v View) Summary { return v.summary(root) }
+
 // Dir returns the directory of the session.
 func (s Summary) Dir() string { return filepath.Join(s.root, Dir, s.ID) }
 

@@ -36,7 +36,7 @@ type metadata struct {
 	Grimoire     string           `json:"grimoire"`
 	Version      string           `json:"version"`
 	Depth        int              `json:"depth"`
-	Tokens       tokens           `json:"tokens"`
+	Tokens       Tokens           `json:"tokens"`
 	CostUSD      float64          `json:"cost_usd"`
 	Commit       string           `json:"commit,omitempty"`
 	Summary      string           `json:"summary,omitempty"`
@@ -49,18 +49,19 @@ type metadata struct {
 	Receipts         any         `json:"receipts"`
 }
 
-type tokens struct {
+// Tokens are what agents used.
+type Tokens struct {
 	Input  int64 `json:"input"`
 	Output int64 `json:"output"`
 	Total  int64 `json:"total"`
 }
 
-func (t tokens) plus(u tokens) tokens {
-	return tokens{Input: t.Input + u.Input, Output: t.Output + u.Output, Total: t.Total + u.Total}
+func (t Tokens) plus(u Tokens) Tokens {
+	return Tokens{Input: t.Input + u.Input, Output: t.Output + u.Output, Total: t.Total + u.Total}
 }
 
-// primaryAgent returns the agent at depth 0 that a session starts with.
-func (v View) primaryAgent() string { return cmp.Or(v.Info.Agent, "build") }
+// PrimaryAgent returns the agent at depth 0 that a session starts with.
+func (v View) PrimaryAgent() string { return cmp.Or(v.Info.Agent, "build") }
 
 func (s *Session) writeViews() error {
 	s.views.Lock()
@@ -97,11 +98,9 @@ func (v View) metadata() metadata {
 	m := metadata{
 		SessionID: v.ID, Project: v.Info.Project, Task: v.Task, StartedAt: stamp(v.Started), CompletedAt: stamp(v.Ended),
 		Status: v.Status, Reason: v.Reason, Detail: v.Detail, Next: v.Next,
-		PrimaryAgent: v.primaryAgent(), Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
+		PrimaryAgent: v.PrimaryAgent(), Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
 		Version: v.Info.Version, CostUSD: v.Used.USD, Commit: v.Commit, Summary: v.Summary,
-		Tokens: tokens{
-			Input: v.Usage.InputTokens, Output: v.Usage.OutputTokens, Total: v.Usage.InputTokens + v.Usage.OutputTokens,
-		},
+		Tokens:    v.Tokens(),
 		Subagents: v.Subagents, PermissionGrants: v.Grants, Queue: v.Queue, Approvals: []any{},
 		ExecutionTrace: v.Steps, Receipts: v.Receipts,
 	}
@@ -110,9 +109,6 @@ func (v View) metadata() metadata {
 	}
 	if v.Grants == nil {
 		m.PermissionGrants = []Grant{}
-	}
-	for _, s := range v.Subagents {
-		m.Tokens = m.Tokens.plus(s.Tokens)
 	}
 	if v.Steps == nil {
 		m.ExecutionTrace = []Step{}
@@ -141,7 +137,7 @@ type front struct {
 // commands in it contains no terminal control characters.
 func (v View) story() (string, error) {
 	head, err := yaml.Marshal(front{
-		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: v.primaryAgent(), Model: v.Info.Model,
+		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: v.PrimaryAgent(), Model: v.Info.Model,
 		Status: v.Status, Task: v.Task, Commit: v.Commit,
 	})
 	if err != nil {
@@ -235,6 +231,18 @@ func stamp(t time.Time) string {
 	}
 	return t.UTC().Format(time.RFC3339)
 }
+
+// Tokens returns what all agents of a session used in steps that have ended, and all subagents.
+func (v View) Tokens() Tokens {
+	sum := Tokens{Input: v.Usage.InputTokens, Output: v.Usage.OutputTokens, Total: v.Usage.InputTokens + v.Usage.OutputTokens}
+	for _, s := range v.Subagents {
+		sum = sum.plus(s.Tokens)
+	}
+	return sum
+}
+
+// OpenMessages opens the conversation of a session for reading: a Part per line.
+func OpenMessages(dir string) (*os.File, error) { return regularfile.OpenIn(dir, messagesFile) }
 
 // Part is a part of the conversation, a line of messages.jsonl.
 type Part struct {

@@ -1,0 +1,97 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Remove removes the record of a session that is over, and the snapshots of one that has landed.
+// Those of another stay until coven gc deletes them. The error says why a session is kept.
+func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
+	if err := needed(ctx, p, s); err != nil {
+		return err
+	}
+	locked, err := session.Open(p.Repo.Root, s.ID, p.Env.Now) // nobody continues it meanwhile
+	if errors.Is(err, session.ErrBusy) {
+		return exit.Personf("coven why "+shellword.Word(s.Task), "%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer locked.Close() //nolint:errcheck // nothing was written
+	if s.Status == session.Completed {
+		if err := p.Repo.DropSnapshots(ctx, s.ID); err != nil {
+			return err
+		}
+	}
+	return remove(p.Repo.Root, s.ID)
+}
+
+// needed returns why a session must not be removed.
+func needed(ctx context.Context, p *project.Project, s session.Summary) error {
+	task := shellword.Word(s.Task)
+	if s.Live() || !s.IsOver() || session.Busy(s.Dir()) {
+		return exit.Personf("coven why "+task, "session %s can continue: it is %s", s.ID, s.Status)
+	}
+	newest, err := p.Finder.OfTask(s.Task)
+	if err != nil || newest.ID != s.ID {
+		return err // a later session owns the worktree
+	}
+	_, err = p.Repo.Leftover(ctx, s.Task)
+	switch {
+	case errors.Is(err, worktree.ErrNoWorktree):
+		return nil
+	case err != nil:
+		return err
+	}
+	return exit.Personf("coven worktree remove "+task, "session %s has a worktree", s.ID)
+}
+
+// CleanRequest says which sessions to remove.
+type CleanRequest struct {
+	Before     time.Time // those that ended earlier
+	KeepFailed bool      // keep those that did not complete
+	DryRun     bool      // remove nothing
+}
+
+// Cleaned is a session that Clean removed, or kept although it is old enough.
+type Cleaned struct {
+	Session string    `json:"session"`
+	Status  string    `json:"status"`
+	Ended   time.Time `json:"completed_at"`
+	Kept    string    `json:"kept,omitempty"` // why it is still there
+}
+
+// Clean removes the records of sessions that ended long ago, the oldest last.
+func Clean(ctx context.Context, p *project.Project, r CleanRequest) ([]Cleaned, error) {
+	all, err := p.Finder.Summaries()
+	if _, err = session.DamagedIn(err); err != nil {
+		return nil, err
+	}
+	done := []Cleaned{}
+	for _, s := range all {
+		if !s.IsOver() || s.Live() || !s.Ended.Before(r.Before) || r.KeepFailed && s.Status != session.Completed {
+			continue
+		}
+		one := Cleaned{Session: s.ID, Status: string(s.Status), Ended: s.Ended}
+		remove := Remove
+		if r.DryRun {
+			remove = needed
+		}
+		if err := remove(ctx, p, s); err != nil {
+			if exit.Code(err) != exit.Person {
+				return done, err
+			}
+			one.Kept = err.Error()
+		}
+		done = append(done, one)
+	}
+	return done, nil
+}

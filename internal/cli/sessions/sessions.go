@@ -1,0 +1,219 @@
+// Package sessions holds the commands about the records of sessions.
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/archive"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// NewSessions returns the command coven sessions.
+func NewSessions(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "sessions", Short: "List, read, replay, export and remove the records of sessions",
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
+	}
+	cmd.AddCommand(newList(a), newShow(a), newMessages(a), newResume(a), newReplay(a), newExport(a), newClean(a), newRemove(a))
+	return cmd
+}
+
+// listedJSON is a session as sessions list --json prints it.
+type listedJSON struct {
+	ID      string    `json:"session_id"`
+	Task    string    `json:"task"`
+	Status  string    `json:"status"`
+	Started time.Time `json:"started_at"`
+	Ended   time.Time `json:"completed_at,omitzero"`
+	CostUSD float64   `json:"cost_usd"`
+}
+
+func newList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List all sessions, the newest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			views, err := control.Sessions(p)
+			if err != nil {
+				return err
+			}
+			all := []listedJSON{}
+			for _, v := range views {
+				v = control.Shown(v)
+				all = append(all, listedJSON{v.ID, v.Task, control.StateOf(v), v.Started, v.Ended, v.Used.USD})
+			}
+			if asJSON {
+				return a.PrintJSON(all)
+			}
+			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "SESSION\tTASK\tSTATUS\tSTARTED\tCOST") //nolint:errcheck // Flush reports it
+			for _, s := range all {
+				started := s.Started.Local().Format("2006-01-02 15:04")
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t$%.2f\n", terminal.Printable(s.ID), terminal.Printable(s.Task), s.Status, started, s.CostUSD) //nolint:errcheck // Flush reports it
+			}
+			return cli.WriteError(w.Flush())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// with calls do with the session that a person names.
+func with(ctx context.Context, a *cli.App, name string, do func(*project.Project, session.View) error) error {
+	p, err := a.Open(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := p.SessionOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	return do(p, v)
+}
+
+func dirOf(p *project.Project, v session.View) string {
+	return filepath.Join(p.Repo.Root, session.Dir, v.ID)
+}
+
+func newShow(a *cli.App) *cobra.Command {
+	var asJSON, check bool
+	cmd := &cobra.Command{
+		Use: "show SESSION", Short: "Show what a session did, what it used, and its subagents",
+		Long: `Show what a session did, what it used, and its subagents. SESSION is the id of a session or of
+its task. --check tells whether all its records are there, readable and linked to each other.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd.Context(), a, args[0], func(p *project.Project, v session.View) error {
+				if check {
+					return checked(a, p, v)
+				}
+				v = control.Shown(v)
+				if asJSON {
+					return a.PrintJSON(v)
+				}
+				return show(a, v)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&check, "check", false, "check the records instead")
+	return cmd
+}
+
+// checked reports what is wrong with the records of a session.
+func checked(a *cli.App, p *project.Project, v session.View) error {
+	var ids []string
+	for _, s := range v.Subagents {
+		if !s.Started.IsZero() {
+			ids = append(ids, s.ID)
+		}
+	}
+	wrong, err := archive.Check(dirOf(p, v), ids)
+	if err != nil {
+		return err
+	}
+	for _, text := range wrong {
+		if err := a.Printf("%s\n", terminal.Printable(text)); err != nil {
+			return err
+		}
+	}
+	if len(wrong) > 0 {
+		return exit.Status(exit.Failed)
+	}
+	return a.Printf("%d records are complete\n", len(ids)+1)
+}
+
+func show(a *cli.App, v session.View) error {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, terminal.Printable(fmt.Sprintf(format, args...))) //nolint:errcheck // Flush reports it
+	}
+	used := v.Tokens()
+	row("session", "%s", v.ID)
+	row("task", "%s", v.Task)
+	row("query", "%s", v.Info.Query)
+	row("status", "%s", control.StateOf(v))
+	row("agent", "%s (%s)", v.PrimaryAgent(), v.Info.Model)
+	row("tokens", "%d (%d in, %d out)", used.Total, used.Input, used.Output)
+	row("cost", "$%.4f", v.Used.USD)
+	for _, s := range v.Steps {
+		row("step", "%s %s", s.Path, s.Status)
+	}
+	for _, s := range v.Subagents {
+		row("subagent", "%s %s, %d tokens, $%.4f", s.ID, s.Status, s.Tokens.Total, s.CostUSD)
+	}
+	return cli.WriteError(w.Flush())
+}
+
+func newResume(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "resume SESSION", Short: "Resume a session, as coven resume does", Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Resting),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd.Context(), a, args[0], func(p *project.Project, v session.View) error {
+				newest, err := p.Finder.OfTask(v.Task)
+				if err != nil {
+					return err
+				}
+				if newest.ID != v.ID {
+					return exit.Failedf("coven sessions show "+shellword.Word(newest.ID), "session %s was followed by session %s of the same task", v.ID, newest.ID)
+				}
+				return a.WithController(cmd.Context(), func(c *control.Controller) error {
+					return cli.ExitStatus(c.Resume(cmd.Context(), control.ResumeRequest{Task: v.Task}))
+				})
+			})
+		},
+	}
+}
+
+func newExport(a *cli.App) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use: "export [SESSION...]", Short: "Copy the records of sessions into a folder, with links that work there",
+		Long: `Copy the records of sessions, by default all, into a folder of Markdown files for other programs,
+such as Obsidian, which does not show folders whose names begin with a dot. Each session is a
+folder of its own; an earlier export of it is replaced.`,
+		Example: `  coven sessions export --to notes/coven`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to == "" {
+				return exit.Usagef("coven sessions export --to DIR", "--to is missing")
+			}
+			p, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				if args, err = session.IDs(p.Repo.Root); err != nil {
+					return err
+				}
+			}
+			for _, name := range args {
+				v, err := p.SessionOf(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				if err := archive.Export(dirOf(p, v), to); err != nil {
+					return err
+				}
+			}
+			return a.Printf("%d sessions in %s\n", len(args), to)
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "the `DIR` to copy them into")
+	return cmd
+}
