@@ -205,7 +205,9 @@ func GrimoireNames(_ context.Context, p *project.Project, _ []string) []string {
 }
 
 // AgentNames returns the agents of a project.
-func AgentNames(_ context.Context, p *project.Project, _ []string) []string { return p.Agents().Names() }
+func AgentNames(_ context.Context, p *project.Project, _ []string) []string {
+	return p.Agents().Names()
+}
 
 // Branches returns the branches of a project.
 func Branches(ctx context.Context, p *project.Project, _ []string) []string {

@@ -72,7 +72,7 @@ func newServer(version string, d decider, tools []tool.Tool, order *calls) *sdk.
 		server.AddTool(describe(t), func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			text, err := t.Call(reporting(order.await(ctx, req), req), req.Params.Arguments)
 			if err != nil {
-				return failure(err.Error()), nil //nolint:nilerr // the model is told
+				return failure(err.Error()), nil
 			}
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
 		})

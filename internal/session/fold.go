@@ -146,10 +146,6 @@ func (v *View) work(e event.Event) error {
 		return appendTo(&v.Calls, e)
 	case event.ReviewAsked, event.ReviewAnswered:
 		return v.reviewed(e)
-	case event.SpawnQueued, event.SpawnStarted, event.SpawnEnded, event.SpawnRejected:
-		return v.spawned(e)
-	case event.AgentText:
-		v.wrote(e)
 	case event.LandIntended:
 		return e.Decode(&v.Landing)
 	case event.LandDone:
@@ -172,6 +168,10 @@ func (v *View) work(e event.Event) error {
 		err := e.Decode(&t)
 		v.Warnings = append(v.Warnings, t.Text)
 		return err
+	case event.AgentText:
+		v.wrote(e)
+	default:
+		return v.spawned(e)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestQueueIsFIFO(t *testing.T) {
 				mu.Lock()
 				started = append(started, i)
 				mu.Unlock()
-				time.Sleep(time.Duration(5-i) * time.Second)
+				<-time.After(time.Duration(5-i) * time.Second)
 				switch i {
 				case 1:
 					return failed
@@ -99,7 +99,7 @@ func TestQueueLimits(t *testing.T) {
 						most[key] = max(most[key], running[key])
 					}
 					mu.Unlock()
-					time.Sleep(time.Duration(lasts[i]) * time.Second)
+					<-time.After(time.Duration(lasts[i]) * time.Second)
 					mu.Lock()
 					defer mu.Unlock()
 					running[account]--

@@ -75,6 +75,8 @@ func story(e event.Event) string {
 		return repositoryChange(event.As[event.RepositoryChange](e))
 	case event.Warning:
 		return "warning: " + event.As[event.Text](e).Text
+	case event.SpawnQueued, event.SpawnStarted, event.SpawnEnded, event.SpawnRejected:
+		return spawnStory(e)
 	}
 	return agentStory(e)
 }
@@ -107,13 +109,8 @@ func repositoryChange(c event.RepositoryChange) string {
 
 // agentStory describes an event of an agent.
 func agentStory(e event.Event) string {
-	switch {
-	case strings.HasPrefix(string(e.Type), "spawn."):
-		return spawnStory(e)
-	case event.IsSpawned(e.Path) && e.Type != event.LimitMet && e.Type != event.LimitOver:
-		return "" // the session's files have it
-	case event.IsSpawned(e.Path):
-		e.Path = event.LeafOf(e.Path)
+	if event.IsSpawned(e.Path) {
+		return spawnedStory(e)
 	}
 	if leaf := event.LeafOf(e.Path); leaf != e.Path {
 		return askedStory(e, e.Path[len(leaf)+1:])
@@ -140,6 +137,15 @@ func agentStory(e event.Event) string {
 		return "  … waiting (limit): " + Limit(event.As[event.Limit](e), e.Time)
 	case event.LimitOver:
 		return "  … the limit has ended: the agent continues"
+	}
+	return ""
+}
+
+// spawnedStory describes an event of a subagent. The session's files have more.
+func spawnedStory(e event.Event) string {
+	if e.Type == event.LimitMet || e.Type == event.LimitOver {
+		e.Path = event.LeafOf(e.Path)
+		return agentStory(e)
 	}
 	return ""
 }

@@ -24,7 +24,7 @@ in a worktree and a session of its own. NAME is that of its record: code-reviewe
 		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return with(ctx, a, args[0], func(p *project.Project, v session.View) error {
+			return with(ctx, a, args[0], func(_ *project.Project, v session.View) error {
 				s, ok := v.Subagent(strings.TrimSuffix(args[1], ".md"))
 				if !ok {
 					return exit.Failedf("coven sessions show "+shellword.Word(v.ID), "session %s has no subagent %q", v.ID, args[1])

@@ -283,7 +283,7 @@ type systemOf struct {
 	own      string // the prompt of its definition
 	contract string // how it reports
 	readOnly bool
-	reviews   bool // it reviews a change
+	reviews  bool // it reviews a change
 }
 
 // systemText returns what coven adds to the system prompt of an agent. Links out of the
