@@ -63,7 +63,7 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":  {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc"},
+	"internal/agent":  {"internal/didyoumean", "internal/evaluator", "internal/permission", "internal/regularfile", "internal/yamldoc"},
 	"internal/driver": {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox"},
 	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
 	"internal/budget": {"internal/oneline", "internal/yamldoc"},
@@ -72,7 +72,7 @@ var imports = map[string][]string{
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
 	"internal/cli/agents": {
-		"internal/agent", "internal/cli", "internal/exit", "internal/oneline", "internal/permission", "internal/project", "internal/regularfile",
+		"internal/agent", "internal/cli", "internal/evaluator", "internal/exit", "internal/oneline", "internal/permission", "internal/project",
 		"internal/shellword", "internal/terminal",
 	},
 	"internal/cli/attach": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
@@ -101,7 +101,7 @@ var imports = map[string][]string{
 	"internal/cli/root": {
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
 		"internal/cli/agents", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
-		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins",
+		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins",
 		"plugins/builtin",
 	},
 	"internal/cli/run": {
@@ -143,7 +143,7 @@ var imports = map[string][]string{
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/exit", "internal/holder", "internal/registry",
+		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins",
 		"plugins/builtin", "worktree",
 	},
@@ -157,6 +157,7 @@ var imports = map[string][]string{
 	"internal/clock":       {},
 	"internal/config":      {"internal/permission", "internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},
 	"internal/egress":      {},
+	"internal/evaluator":   {},
 	"internal/exit":        {},
 	"internal/failpoint":   {},
 	"internal/forwarder":   {"internal/failpoint"},
