@@ -127,7 +127,8 @@ func (r *Registry) addDir(p Place) {
 		case e.IsDir() && p.Source == SourceClaude:
 			r.addDir(Place{Dir: filepath.Join(p.Dir, e.Name()), Show: show, Source: p.Source})
 		case !e.IsDir() && slices.Contains(kinds, filepath.Ext(e.Name())):
-			if content, ok := r.read(p, e.Name()); ok {
+			content, ok := r.read(p, e.Name())
+			if _, _, isAgent := claudeFrontmatter(content); ok && (isAgent || p.Source != SourceClaude) {
 				r.add(show, p.Source, content)
 			}
 		}
