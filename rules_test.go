@@ -72,7 +72,7 @@ var imports = map[string][]string{
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
 	"internal/cli/agents": {
-		"internal/agent", "internal/cli", "internal/evaluator", "internal/exit", "internal/oneline", "internal/permission", "internal/project",
+		"internal/agent", "internal/cli", "internal/config", "internal/evaluator", "internal/exit", "internal/oneline", "internal/permission", "internal/project",
 		"internal/shellword", "internal/terminal",
 	},
 	"internal/cli/attach": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
