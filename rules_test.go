@@ -83,7 +83,8 @@ var imports = map[string][]string{
 	},
 	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/permissions": {
-		"internal/agent", "internal/cli", "internal/didyoumean", "internal/exit", "internal/permission", "internal/terminal",
+		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/permission",
+		"internal/project", "internal/session", "internal/terminal",
 	},
 	"internal/cli/plugin": {
 		"internal/cli", "internal/exit", "internal/oneline", "internal/process", "internal/project", "internal/registry", "internal/scaffold", "internal/shellword",
