@@ -42,6 +42,7 @@ var boxes = []box{
 	{"runner", []string{"runner"}},
 	{"engine", []string{"runner/engine"}},
 	{"agent", []string{"internal/agent"}},
+	{"evaluator", []string{"internal/evaluator"}},
 	{"driver", []string{"internal/driver"}},
 	{"gate", []string{"internal/mcp", "internal/gate"}},
 	{"sandbox", []string{"internal/sandbox"}},

@@ -63,7 +63,7 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":   {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc"},
+	"internal/agent":   {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc", "internal/evaluator"},
 	"internal/archive": {"internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
 	"internal/driver":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox", "internal/tool"},
 	"internal/limits":  {"internal/clock", "internal/regularfile", "plugins/provider"},
@@ -73,7 +73,7 @@ var imports = map[string][]string{
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
 	"internal/cli/agents": {
-		"internal/agent", "internal/cli", "internal/exit", "internal/oneline", "internal/permission", "internal/project", "internal/regularfile",
+		"internal/agent", "internal/cli", "internal/config", "internal/evaluator", "internal/exit", "internal/oneline", "internal/permission", "internal/project",
 		"internal/shellword", "internal/terminal",
 	},
 	"internal/cli/attach": {"internal/cli", "internal/control", "internal/session", "internal/terminal"},
@@ -84,7 +84,8 @@ var imports = map[string][]string{
 	},
 	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/permissions": {
-		"internal/agent", "internal/cli", "internal/didyoumean", "internal/exit", "internal/permission", "internal/terminal",
+		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/permission",
+		"internal/project", "internal/session", "internal/terminal",
 	},
 	"internal/cli/plugin": {
 		"internal/cli", "internal/exit", "internal/oneline", "internal/process", "internal/project", "internal/registry", "internal/scaffold", "internal/shellword",
@@ -104,7 +105,7 @@ var imports = map[string][]string{
 	"internal/cli/root": {
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
 		"internal/cli/agents", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
-		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins",
+		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins", "internal/evaluator",
 		"plugins/builtin", "internal/cli/spawn", "internal/cli/sessions",
 	},
 	"internal/cli/run": {
@@ -146,7 +147,7 @@ var imports = map[string][]string{
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/exit", "internal/holder", "internal/registry",
+		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins",
 		"plugins/builtin", "worktree",
 	},
@@ -160,6 +161,7 @@ var imports = map[string][]string{
 	"internal/clock":       {},
 	"internal/config":      {"internal/permission", "internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},
 	"internal/egress":      {},
+	"internal/evaluator":   {},
 	"internal/exit":        {},
 	"internal/failpoint":   {},
 	"internal/forwarder":   {"internal/failpoint"},

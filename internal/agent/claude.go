@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"cmp"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,32 +19,23 @@ import (
 // out. It fails only if there is no name that coven can use, or no prompt.
 func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	d := withDefaults()
-	d.Path, d.Permissions = path, []permission.Rule{}
+	d.Path = path
 	base := filepath.Base(path)
 	ps := &problems{path: path, agent: strings.TrimSuffix(base, filepath.Ext(base))}
-	text := strings.ToValidUTF8(string(content), string(utf8.RuneError))
-	front, body, ok := frontmatter(text)
+	front, body, ok := claudeFrontmatter(content)
 	if !ok {
-		front, body = "", text
+		front, body = "", strings.ToValidUTF8(string(content), string(utf8.RuneError))
 	}
 	values := looseFields(front)
-	d.Name = claudeName(oneText(values["name"]), ps.agent)
+	d.Name = cmp.Or(claudeName(oneText(values["name"])), claudeName(ps.agent))
 	ps.agent = d.Name
-	d.Description = shortened(oneText(values["description"]))
-	if model := oneText(values["model"]); KnownModel(model) {
-		d.Model = model
+	d.Description = cmp.Or(shortened(oneText(values["description"])), d.Name)
+	d.Model = claudeModel(oneText(values["model"]))
+	d.Skills = list(values["skills"])
+	if turns, ok := values["maxTurns"].(int); ok && turns >= 1 && turns <= maxTurns {
+		d.MaxTurns = turns
 	}
-	if d.Description == "" {
-		d.Description = d.Name
-	}
-	tools := list(values["tools"])
-	d.Tools, d.Permissions, d.MCP = claudeTools(tools)
-	switch {
-	case len(tools) == 0: // all that the agent has that starts it
-		d.Permissions = []permission.Rule{}
-	case len(d.Permissions) == 0: // none that coven knows
-		d.Permissions = []permission.Rule{{Permission: permission.FileRead, Pattern: permission.Everything, Action: permission.Allow}}
-	}
+	d.Tools, d.Permissions, d.MCP = claudeRights(values)
 	d.Prompt = body
 	if !nameRE.MatchString(d.Name) || slices.Contains(reservedNames(), d.Name) {
 		ps.add(1, "name", "", "Agent '%s' has invalid name '%s' (use lowercase letters, digits and '-')", ps.agent, d.Name)
@@ -51,6 +44,61 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 		ps.add(1, "systemPrompt", "", "Agent '%s' has no prompt", ps.agent)
 	}
 	return d, ps.all
+}
+
+// claudeFrontmatter divides an agent file. A file without frontmatter is no agent for Claude Code:
+// a README.
+func claudeFrontmatter(content []byte) (front, body string, ok bool) {
+	return frontmatter(strings.TrimLeft(strings.ToValidUTF8(string(content), string(utf8.RuneError)), "\ufeff \t\r\n"))
+}
+
+// claudeModel returns a model that coven knows; empty: the default, as for "inherit".
+func claudeModel(name string) string {
+	if short := strings.ToLower(name); slices.Contains(Models(), short) {
+		return short
+	}
+	if KnownModel(name) {
+		return name
+	}
+	return ""
+}
+
+// claudeRights returns what an agent may do. Without tools, that is what the agent may that starts
+// it, unless the file takes something away from it.
+func claudeRights(values map[string]any) (tools []string, rules []permission.Rule, servers []string) {
+	names, given := list(values["tools"]), isGiven(values["tools"])
+	if slices.Contains(names, "*") || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, "all") }) {
+		names, given = nil, false
+	}
+	denied := list(values["disallowedTools"])
+	if oneText(values["permissionMode"]) == "plan" { // it changes nothing
+		denied = append(denied, "Write", "Edit", "MultiEdit", "NotebookEdit")
+	}
+	if !given && len(denied) == 0 {
+		return nil, []permission.Rule{}, nil
+	}
+	if !given {
+		names = []string{"Read", "Glob", "Grep", "Write", "Edit", "Bash"}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(denied, n) })
+	tools, rules, servers = claudeTools(names, permission.Allow)
+	if len(rules) == 0 { // none that coven knows
+		rules = []permission.Rule{{Permission: permission.FileRead, Pattern: permission.Everything, Action: permission.Allow}}
+	}
+	partly := slices.DeleteFunc(denied, func(n string) bool { return !strings.Contains(n, "(") && !strings.HasPrefix(n, "mcp__") })
+	_, denials, _ := claudeTools(partly, permission.Deny)
+	return tools, append(rules, denials...), servers
+}
+
+// isGiven reports whether a field has a value: an empty list is one, an empty text is none.
+func isGiven(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return false
+	case string:
+		return strings.Trim(v, " \t") != ""
+	}
+	return true
 }
 
 // keyRE is a line that begins a field.
@@ -65,22 +113,38 @@ func looseFields(front string) map[string]any {
 	fields = map[string]any{}
 	key := ""
 	for line := range strings.Lines(front) {
-		line = strings.TrimRight(line, "\r\n")
-		if m := keyRE.FindStringSubmatch(line); m != nil {
+		line = strings.TrimRight(line, " \t\r\n")
+		if m := keyRE.FindStringSubmatch(line); m != nil && beginsField(m[1], oneText(fields[key])) {
 			key = m[1]
-			fields[key] = unquote(strings.TrimSpace(m[2]))
+			fields[key] = looseValue(key, strings.TrimSpace(m[2]))
 			continue
 		}
 		continued := strings.TrimSpace(line)
 		switch item, isItem := strings.CutPrefix(continued, "- "); {
 		case key == "" || continued == "" || strings.HasPrefix(continued, "#"):
-		case isItem:
+		case isItem && key != "description":
 			fields[key] = append(list(fields[key]), unquote(strings.TrimSpace(item)))
 		default:
 			fields[key] = strings.TrimSpace(strings.TrimLeft(oneText(fields[key]), "|>-+") + " " + continued)
 		}
 	}
 	return fields
+}
+
+// beginsField reports whether a line such as "model: opus" begins a field, after the text of
+// another so far. In an example, lines begin with who speaks.
+func beginsField(key, before string) bool {
+	inExample := strings.LastIndex(before, "<example>") > strings.LastIndex(before, "</example>")
+	return !inExample || slices.Contains([]string{"tools", "disallowedTools", "model", "color", "name", "skills"}, key)
+}
+
+// looseValue returns the value of a field in a line. Only a description may have a # in it.
+func looseValue(key, text string) string {
+	if whole := unquote(text); whole != text || key == "description" {
+		return whole
+	}
+	text, _, _ = strings.Cut(text, " #")
+	return unquote(strings.TrimSpace(text))
 }
 
 func unquote(text string) string {
@@ -95,18 +159,24 @@ func oneText(value any) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// list returns the items of a list, or of one text with commas.
+// list returns the items of a list, of one text, or of a map: those that are true.
 func list(value any) []string {
 	var items []string
 	switch v := value.(type) {
 	case string:
-		items = strings.Split(strings.Trim(v, "[] "), ",")
+		items = words(strings.Trim(v, "[] "))
 	case []string:
 		items = v
 	case []any:
 		for _, item := range v {
 			if text, ok := item.(string); ok {
 				items = append(items, text)
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if v[name] == true {
+				items = append(items, name)
 			}
 		}
 	}
@@ -119,6 +189,20 @@ func list(value any) []string {
 	return all
 }
 
+// words divides a text at commas and spaces that are not in parentheses.
+func words(text string) []string {
+	depth := 0
+	return strings.FieldsFunc(text, func(c rune) bool {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth = max(depth-1, 0)
+		}
+		return depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\n')
+	})
+}
+
 func shortened(text string) string {
 	if runes := []rune(text); len(runes) > maxDescription {
 		return string(runes[:maxDescription-1]) + "…"
@@ -126,11 +210,8 @@ func shortened(text string) string {
 	return text
 }
 
-// claudeName makes a name of what the file says, or of the file's own name.
-func claudeName(name, file string) string {
-	if name == "" {
-		name = file
-	}
+// claudeName makes a name that coven can use of another; empty: it has no letter or digit.
+func claudeName(name string) string {
 	name = strings.ToLower(strings.Join(strings.FieldsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 	}), "-"))
@@ -140,55 +221,77 @@ func claudeName(name, file string) string {
 	return name
 }
 
-// claudeTools returns the tools, permissions and MCP servers of tools as Claude Code names them:
-// Read, Bash(git *), mcp__server__tool.
-func claudeTools(names []string) (tools []string, rules []permission.Rule, servers []string) {
-	known := map[string]struct {
-		tools []string
-		needs []permission.Name
-	}{
-		"Read":         {[]string{"read"}, []permission.Name{permission.FileRead}},
-		"NotebookRead": {[]string{"read"}, []permission.Name{permission.FileRead}},
-		"Glob":         {[]string{"glob"}, []permission.Name{permission.CodeSearch}},
-		"Grep":         {[]string{"grep"}, []permission.Name{permission.CodeSearch}},
-		"LS":           {[]string{"ls"}, []permission.Name{permission.FileRead}},
-		"Write":        {[]string{"write"}, []permission.Name{permission.FileWrite}},
-		"Edit":         {[]string{"edit"}, []permission.Name{permission.FileWrite}},
-		"MultiEdit":    {[]string{"edit"}, []permission.Name{permission.FileWrite}},
-		"NotebookEdit": {[]string{"edit"}, []permission.Name{permission.FileWrite}},
-		"Bash":         {[]string{"bash"}, []permission.Name{permission.BashExecute}},
-		"WebFetch":     {[]string{"fetch"}, []permission.Name{permission.NetFetch}},
-		"WebSearch":    {nil, []permission.Name{permission.NetFetch}},
-		"TodoWrite":    {[]string{"todo"}, nil},
-		"Task":         {nil, []permission.Name{permission.AgentSpawn}},
-		"Agent":        {nil, []permission.Name{permission.AgentSpawn}},
-	}
-	grant := func(name permission.Name, pattern string) {
-		rule := permission.Rule{Permission: name, Pattern: pattern, Action: permission.Allow}
-		if !slices.Contains(rules, rule) {
-			rules = append(rules, rule)
+// claudeTool is what a tool of Claude Code is in coven.
+type claudeTool struct {
+	tool  string
+	needs permission.Name
+}
+
+// knownTool returns the tool of a name, in upper or lower case.
+func knownTool(name string) claudeTool {
+	return map[string]claudeTool{
+		"read":         {"read", permission.FileRead},
+		"notebookread": {"read", permission.FileRead},
+		"glob":         {"glob", permission.CodeSearch},
+		"grep":         {"grep", permission.CodeSearch},
+		"ls":           {"ls", permission.FileRead},
+		"write":        {"write", permission.FileWrite},
+		"edit":         {"edit", permission.FileWrite},
+		"multiedit":    {"edit", permission.FileWrite},
+		"notebookedit": {"edit", permission.FileWrite},
+		"bash":         {"bash", permission.BashExecute},
+		"webfetch":     {"fetch", permission.NetFetch},
+		"websearch":    {"", permission.NetFetch},
+		"todowrite":    {"todo", ""},
+		"task":         {"", permission.AgentSpawn},
+		"agent":        {"", permission.AgentSpawn},
+	}[strings.ToLower(name)]
+}
+
+// claudeTools returns the tools, rules and MCP servers of tools as Claude Code names them: Read,
+// Bash(git *), mcp__server__tool.
+func claudeTools(names []string, action permission.Action) (tools []string, rules []permission.Rule, servers []string) {
+	rule := func(name permission.Name, pattern string) {
+		r := permission.Rule{Permission: name, Pattern: pattern, Action: action}
+		if name != "" && !slices.Contains(rules, r) {
+			rules = append(rules, r)
 		}
 	}
 	for _, text := range names {
-		name, pattern := text, permission.Everything
+		name, patterns := text, []string{permission.Everything}
 		if open := strings.IndexByte(text, '('); open > 0 && strings.HasSuffix(text, ")") {
 			name = text[:open]
-			pattern = strings.ReplaceAll(text[open+1:len(text)-1], ":*", " *")
+			patterns = strings.Split(strings.ReplaceAll(text[open+1:len(text)-1], ":*", " *"), ",")
 		}
 		if server, ok := strings.CutPrefix(name, "mcp__"); ok {
 			server, tool, _ := strings.Cut(server, "__")
-			if tool == "" {
-				tool = "*"
-			}
 			servers = append(servers, server)
-			grant(permission.MCPCall, server+"/"+tool)
+			rule(permission.MCPCall, server+"/"+cmp.Or(tool, "*"))
 			continue
 		}
-		k := known[name]
-		tools = append(tools, k.tools...)
-		for _, need := range k.needs {
-			grant(need, pattern)
+		known := knownTool(name)
+		if known.tool != "" {
+			tools = append(tools, known.tool)
+		}
+		for _, pattern := range patterns {
+			if pattern = claudePattern(known.needs, strings.TrimSpace(pattern)); pattern != "" {
+				rule(known.needs, pattern)
+			}
 		}
 	}
 	return unique(tools), rules, unique(servers)
+}
+
+// claudePattern returns the pattern of a tool as rules have it: files begin at the top of the
+// worktree, and hosts have no domain: before them.
+func claudePattern(name permission.Name, pattern string) string {
+	switch name {
+	case permission.FileRead, permission.FileWrite, permission.CodeSearch:
+		if rest, ok := strings.CutPrefix(pattern, "./"); ok {
+			return "/" + rest
+		}
+	case permission.NetFetch:
+		return strings.TrimPrefix(pattern, "domain:")
+	}
+	return pattern
 }

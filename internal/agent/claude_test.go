@@ -1,8 +1,13 @@
 package agent
 
 import (
+	"encoding/json"
+	"path"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // Agent files of Claude Code in several shapes.
@@ -36,5 +41,56 @@ func TestParseClaude(t *testing.T) {
 		if d, problems := ParseClaude("file.md", []byte(content)); want != "" && (len(problems) != 1 || !strings.Contains(problems[0].Message, want)) {
 			t.Errorf("%q: %+v %v", content, d, problems)
 		}
+	}
+}
+
+// claudeFiles is how many agent files testdata/claude.txtar has, and claudeShapes how many kinds.
+const (
+	claudeFiles  = 318
+	claudeShapes = 53
+)
+
+// meaning is what a file of testdata/claude.txtar defines.
+type meaning struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Model       string   `json:"model"`
+	Tools       []string `json:"tools"`
+	Rules       []string `json:"rules"`
+	MCP         []string `json:"mcp"`
+	Skills      []string `json:"skills"`
+	Turns       int      `json:"turns"`
+	Prompt      string   `json:"prompt"`
+}
+
+// Each of 300 agent files means what is written beside it.
+func TestClaudeFiles(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/claude.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, shapes := 0, map[string]bool{}
+	for i := 0; i+1 < len(archive.Files); i += 2 {
+		file, beside := archive.Files[i], archive.Files[i+1]
+		if beside.Name != strings.TrimSuffix(file.Name, ".md")+".json" {
+			t.Fatalf("beside %s is %s", file.Name, beside.Name)
+		}
+		want := meaning{Turns: 50}
+		if err := json.Unmarshal(beside.Data, &want); err != nil {
+			t.Fatalf("%s: %v", beside.Name, err)
+		}
+		d, problems := ParseClaude(".claude/agents/"+file.Name, file.Data)
+		got := meaning{d.Name, d.Description, d.Model, d.Tools, nil, d.MCP, d.Skills, d.MaxTurns, d.Prompt}
+		for _, r := range d.Permissions {
+			got.Rules = append(got.Rules, r.String())
+		}
+		if !reflect.DeepEqual(got, want) || len(problems) > 0 {
+			t.Errorf("%s:\n%q\n got %+v %v\nwant %+v", file.Name, file.Data, got, problems, want)
+		}
+		count++
+		shapes[path.Dir(file.Name)] = true
+	}
+	if count != claudeFiles || len(shapes) != claudeShapes {
+		t.Errorf("%d files in %d shapes", count, len(shapes))
 	}
 }

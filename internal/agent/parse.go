@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Parse reads a definition. The kind of file is that of its name: .md, .yaml or .yml. The
+// Parse reads a definition: a Markdown file with frontmatter if its name ends with .md, or YAML. The
 // definition can be used if no problem is more than a warning.
 func Parse(path string, content []byte) (Definition, []Problem) {
 	d := withDefaults()
@@ -40,6 +41,7 @@ func Parse(path string, content []byte) (Definition, []Problem) {
 	if isMarkdown {
 		d.Prompt = body
 	}
+	r.fillIn()
 	r.check()
 	return d, ps.sorted()
 }
@@ -132,6 +134,34 @@ func (r *reader) read(front string) {
 			doc.DecodeNode(value, target)
 		}
 		r.drain(key)
+	}
+}
+
+// fillIn completes a definition that has an id and no name: such ones say what the agent is for by
+// its domain and role.
+func (r *reader) fillIn() {
+	_, byID := r.lines["id"]
+	if _, named := r.lines["name"]; named || !byID {
+		return
+	}
+	d := r.into
+	purpose := d.Name
+	if d.Domain != "" {
+		purpose = fmt.Sprintf("%s (%s)", d.Name, d.Domain)
+	}
+	given := func(field string) bool { _, ok := r.lines[field]; return ok }
+	if !given("description") {
+		d.Description, r.lines["description"] = purpose, r.lines["id"]
+	}
+	if !given("permissions") {
+		d.Permissions, r.lines["permissions"] = permission.Granting("", permission.Baseline()...).Rules, r.lines["id"]
+	}
+	if d.Prompt == "" && !given("systemPrompt") {
+		d.Prompt = fmt.Sprintf("You are the agent %s. Your role is %s", d.Name, d.Role)
+		if d.Domain != "" {
+			d.Prompt += " and your domain is " + d.Domain
+		}
+		d.Prompt += ".\n"
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/evaluator"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -31,6 +32,7 @@ type Place struct {
 
 // Registry has the definitions of all places.
 type Registry struct {
+	scripts  *evaluator.Evaluator
 	found    []Found // in the order of the places
 	problems []Problem
 }
@@ -46,9 +48,10 @@ func (f Found) Usable() bool { return usable(f.Problems) && f.Enabled }
 
 // Load reads the definitions of all places, the first of which has the lowest precedence. The
 // shipped ones come after those of Claude Code and before all others. A missing directory is
-// empty. What cannot be read is a problem, not an error.
-func Load(places ...Place) *Registry {
-	r := &Registry{}
+// empty. What cannot be read is a problem, not an error. scripts evaluates the definitions that
+// are TypeScript.
+func Load(scripts *evaluator.Evaluator, places ...Place) *Registry {
+	r := &Registry{scripts: scripts}
 	isClaude := func(p Place) bool { return p.Source == SourceClaude }
 	for _, p := range places {
 		if isClaude(p) {
@@ -79,6 +82,10 @@ func (r *Registry) add(show, source string, content []byte) {
 		parse = ParseClaude
 	}
 	d, problems := parse(show, content)
+	r.addParsed(show, source, d, problems)
+}
+
+func (r *Registry) addParsed(show, source string, d Definition, problems []Problem) {
 	d.Source = source
 	for _, other := range r.found {
 		if other.Source == source && other.Name == d.Name && path.Dir(other.Path) == path.Dir(show) && d.Name != "" {
@@ -92,8 +99,8 @@ func (r *Registry) add(show, source string, content []byte) {
 	r.problems = append(r.problems, problems...)
 }
 
-// addDir adds the files of a directory. Others than .md, .yaml and .yml are not definitions, and
-// subdirectories are not read.
+// addDir adds the files of a directory. Others than .md, .yaml, .yml and .ts are not definitions,
+// and subdirectories are not read. Of Claude Code, those are .md, in subdirectories, too.
 func (r *Registry) addDir(p Place) {
 	entries, err := os.ReadDir(p.Dir)
 	if err != nil {
@@ -106,21 +113,39 @@ func (r *Registry) addDir(p Place) {
 	if p.Source == SourceClaude {
 		kinds = kinds[:1]
 	}
+	evaluated := r.evaluate(p, entries)
 	for _, e := range entries {
-		if e.IsDir() || !slices.Contains(kinds, filepath.Ext(e.Name())) {
-			continue
-		}
 		show := path.Join(p.Show, e.Name())
-		content, err := regularfile.ReadIn(p.Dir, e.Name(), MaxFile)
-		if err != nil {
-			name := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))
-			problem := Problem{Path: show, Line: 1, Agent: name, Message: fmt.Sprintf("Agent '%s' cannot be read: %v", name, err)}
-			r.found = append(r.found, Found{Definition{Name: name, Source: p.Source, Path: show, Enabled: true}, []Problem{problem}})
-			r.problems = append(r.problems, problem)
+		if result, ok := evaluated[e.Name()]; ok {
+			if !result.Helper {
+				d, problems := ofScript(show, result)
+				r.addParsed(show, p.Source, d, problems)
+			}
 			continue
 		}
-		r.add(show, p.Source, content)
+		switch {
+		case e.IsDir() && p.Source == SourceClaude:
+			r.addDir(Place{Dir: filepath.Join(p.Dir, e.Name()), Show: show, Source: p.Source})
+		case !e.IsDir() && slices.Contains(kinds, filepath.Ext(e.Name())):
+			content, ok := r.read(p, e.Name())
+			if _, _, isAgent := claudeFrontmatter(content); ok && (isAgent || p.Source != SourceClaude) {
+				r.add(show, p.Source, content)
+			}
+		}
 	}
+}
+
+// read returns the content of a file, or adds why it cannot be read.
+func (r *Registry) read(p Place, file string) ([]byte, bool) {
+	content, err := regularfile.ReadIn(p.Dir, file, MaxFile)
+	if err == nil {
+		return content, true
+	}
+	show, name := path.Join(p.Show, file), strings.TrimSuffix(file, filepath.Ext(file))
+	problem := Problem{Path: show, Line: 1, Agent: name, Message: fmt.Sprintf("Agent '%s' cannot be read: %v", name, err)}
+	r.found = append(r.found, Found{Definition{Name: name, Source: p.Source, Path: show, Enabled: true}, []Problem{problem}})
+	r.problems = append(r.problems, problem)
+	return nil, false
 }
 
 // noteReplaced warns where the agent of an earlier place is used because a later definition is

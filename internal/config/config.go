@@ -37,6 +37,8 @@ type Config struct {
 	Checks       []string      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil: detect them
 	DefaultModel string        `yaml:"default_model" about:"the model that agents use"`
 	Provider     string        `yaml:"provider" about:"the provider that runs agents"`
+	DefaultAgent string        `yaml:"default_agent" about:"the agent that coven agents resolve names if no other suits the task"`
+	Routing      []Route       `yaml:"routing" about:"which agent coven agents resolve names: the first rule that matches"`
 	Grimoire     string        `yaml:"grimoire" about:"the default workflow"`
 	PriorAttempt bool          `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended"`
 	Tracker      string        `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live"`
@@ -109,7 +111,7 @@ type GC struct {
 // Default returns the default settings.
 func Default() Config {
 	return Config{
-		DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
+		DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
@@ -303,6 +305,8 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.hosts(c.Sandbox.Network)
 	c.Env.Asked = r.asked(before.Env, c.Env.Pass)
 	r.word("default_model", c.DefaultModel)
+	r.word("default_agent", c.DefaultAgent)
+	r.routes(c.Routing)
 	r.word("provider", c.Provider)
 	r.word("grimoire", c.Grimoire)
 	if at := r.at("run.max_tasks"); at.Set() && (c.Run.MaxTasks < 1 || c.Run.MaxTasks > MaxTasks) {

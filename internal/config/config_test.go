@@ -51,7 +51,7 @@ func TestLoadDefaults(t *testing.T) {
 		root, getenv := project(t, files)
 		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
-			DefaultModel: "sonnet", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
+			DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 			Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
@@ -81,13 +81,13 @@ func TestLoadPrecedence(t *testing.T) {
 		user: "worktree: {base: remote, setup: [mine], setup_timeout: 1h}\ndefault_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
 			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\ngc: {auto: false, keep: 48h}\nlanding: {batch: 6}\nqueue: {max_concurrent: 2, provider_limits: {mine: 2}}\n" +
 			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\nallow_ungated: true\n",
-		ofRepo: "worktree: {setup: [a, b], teardown: [c]}\ndefault_model: haiku\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
+		ofRepo: "worktree: {setup: [a, b], teardown: [c]}\ndefault_model: haiku\ndefault_agent: theirs\nrouting: [{match: sql, agent: tuner}]\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
 			"run: {max_tasks: 8}\nqueue: {provider_limits: {anthropic: 4}}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
 			"prices: {as_of: 2026-11-01, models: [{model: mine-*, input: 1, output: 2.5, cache_read: 0.1}]}\n",
 	})
 	c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 	want := Config{
-		Checks: []string{}, DefaultModel: "haiku", Provider: "mine", Grimoire: "quick",
+		Checks: []string{}, DefaultModel: "haiku", DefaultAgent: "theirs", Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
 		Tracker:  "jsonl", Landing: Landing{Batch: 6}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 4, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/evaluator"
 )
 
 // Agents reads the definitions of all agents: those that coven ships, the user's, and, in a
@@ -16,5 +17,13 @@ func (p *Project) Agents() *agent.Registry {
 			places = append(places, agent.Place{Dir: filepath.Join(p.Repo.Root, dir.path), Show: dir.path, Source: dir.source})
 		}
 	}
-	return agent.Load(places...)
+	return agent.Load(p.Scripts(), places...)
+}
+
+// Scripts evaluates the definitions that are TypeScript.
+func (p *Project) Scripts() *evaluator.Evaluator {
+	if p.scripts != nil {
+		return p.scripts
+	}
+	return &evaluator.Evaluator{Self: p.Env.Self} // a test made the project
 }

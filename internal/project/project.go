@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/evaluator"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
@@ -25,6 +26,8 @@ type Project struct {
 	Library *grimoires.Library
 	Tracker task.Tracker // nil when the repository has none that coven reads
 	NoTasks error        // why there is none
+
+	scripts *evaluator.Evaluator // keeps what files evaluate to
 
 	Hide func(text string) string // removes secrets from a text; nil: no process was given any
 }
@@ -73,7 +76,7 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 // Outside returns a project without a repository. It has the grimoires and prompts of the
 // user and those that coven ships, and the plugins of both and on PATH.
 func Outside(e *Environment) *Project {
-	return &Project{Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
+	return &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
 }
 
 // OpenOrOutside opens the repository that contains the user's directory, if there is one;
@@ -87,7 +90,7 @@ func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
 }
 
 func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
-	p := &Project{Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
+	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
 	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.KeptFiles()}
 	repo.Submodules, repo.Sparse = cfg.Worktree.Submodules, sparse(cfg.Worktree)
 	p.findTracker(dir)

@@ -23,10 +23,10 @@ import (
 // NewAgents returns the command coven agents.
 func NewAgents(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "agents", Short: "List, show and validate the definitions of agents",
+		Use: "agents", Short: "List, show and validate the definitions of agents, and choose one",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newList(a), newShow(a), newValidate(a))
+	cmd.AddCommand(newList(a), newShow(a), newValidate(a), newResolve(a))
 	return cmd
 }
 

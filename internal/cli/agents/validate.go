@@ -10,9 +10,9 @@ import (
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/evaluator"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -23,7 +23,7 @@ func newValidate(a *cli.App) *cobra.Command {
 		Use: "validate [NAME|FILE]", Short: "Find errors in the definitions of agents",
 		Long: `Find errors in the definitions of agents: in all files, also those that others hide and
 those with enabled: false, or in one. A FILE has a slash in its name or ends with .md,
-.yaml or .yml; it may be anywhere.`,
+.yaml, .yml or .ts; it may be anywhere.`,
 		Example: `  coven agents validate
   coven agents validate code-reviewer
   coven agents validate drafts/reviewer.md`,
@@ -54,12 +54,11 @@ those with enabled: false, or in one. A FILE has a slash in its name or ends wit
 
 // validated returns what an argument names, or everything.
 func validated(cmd *cobra.Command, a *cli.App, args []string) ([]agent.Found, error) {
-	if len(args) == 1 && (filepath.Base(args[0]) != args[0] || slices.Contains([]string{".md", ".yaml", ".yml"}, filepath.Ext(args[0]))) {
-		content, err := regularfile.Read(args[0], agent.MaxFile)
+	if len(args) == 1 && (filepath.Base(args[0]) != args[0] || slices.Contains([]string{".md", ".yaml", ".yml", ".ts"}, filepath.Ext(args[0]))) {
+		d, problems, err := agent.ParseFile(&evaluator.Evaluator{Self: a.Self}, args[0])
 		if err != nil {
 			return nil, exit.Failedf("", "%w", err)
 		}
-		d, problems := agent.Parse(args[0], content)
 		return []agent.Found{{Definition: d, Problems: problems}}, nil
 	}
 	p, err := a.OpenOrOutside(cmd.Context())

@@ -20,10 +20,10 @@ import (
 // NewPermissions returns the command coven permissions.
 func NewPermissions(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "permissions", Short: "List permissions, and check what an agent may do",
+		Use: "permissions", Short: "List permissions, check what an agent may do, and propose rules",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newList(a), newCheck(a))
+	cmd.AddCommand(newList(a), newCheck(a), newReview(a))
 	return cmd
 }
 

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/evaluator"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
@@ -19,6 +21,14 @@ func newGate(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "gate", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return mcp.Bridge(a.In, a.Out, a.Getenv) },
+	}
+}
+
+// newEvaluate evaluates definitions that are TypeScript: see internal/evaluator.
+func newEvaluate(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: evaluator.Command, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return exit.Status(evaluator.Main(a.In, a.Out)) },
 	}
 }
 

@@ -68,6 +68,7 @@ var flagCases = map[string]flagCase{
 	"coven plugins test --kind":         {args: []string{"./x"}, absurd: []string{"reviwer"}, code: exit.Usage},
 	"coven plugins test --with":         {args: []string{"./x"}, absurd: []string{"words"}, code: exit.Usage},
 	"coven plugins test --transcript":   {args: []string{"./x"}, absurd: []string{"nothing"}, code: exit.Usage},
+	"coven permissions review --write":  {absurd: []string{"0", "x", "99"}, code: exit.Usage},
 }
 
 // Every flag refuses an empty value, and an absurd one unless any value has a meaning. A new

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Candidate is an agent that suits a task, and why.
+type Candidate struct {
+	Agent string   `json:"agent"`
+	Score int      `json:"score"`
+	Words []string `json:"words"` // of the task that the definition has, and where: "sql (keywords)"
+}
+
+// minScore is the score from which an agent suits a task: one keyword, or two words of its
+// description.
+const minScore = 2
+
+// Candidates returns the agents that have something in common with a task, the most suitable
+// first; of two with the same score, the one whose name comes first.
+func (r *Registry) Candidates(task string) []Candidate {
+	given := stems(task)
+	var all []Candidate
+	for _, d := range r.Agents() {
+		if c := d.suits(given); c.Score > 0 {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Agent, b.Agent))
+	})
+	return all
+}
+
+// Suits reports whether a candidate has enough in common with the task.
+func (c Candidate) Suits() bool { return c.Score >= minScore }
+
+// suits compares a definition with the words of a task. A word counts once, where it says the
+// most. What the agent says it cannot do counts against it.
+func (d Definition) suits(given []string) Candidate {
+	fields := []struct {
+		name  string
+		score int
+		words []string
+	}{
+		{"cannot", -minScore, stems(d.Cannot...)},
+		{"name", 3, stems(d.Name)},
+		{"keywords", 3, stems(d.Keywords...)},
+		{"capabilities", 2, stems(d.Capabilities...)},
+		{"domain", 2, stems(d.Domain)},
+		{"role", 1, stems(d.Role)},
+		{"accepts", 1, stems(d.Accepts)},
+		{"description", 1, stems(d.Description)},
+	}
+	c := Candidate{Agent: d.Name, Words: []string{}}
+	for _, word := range given {
+		for _, f := range fields {
+			if slices.Contains(f.words, word) {
+				c.Score += f.score
+				c.Words = append(c.Words, fmt.Sprintf("%s (%s)", word, f.name))
+				break
+			}
+		}
+	}
+	return c
+}
+
+// stems returns the words of texts, in lower case and without common endings, each once. Words
+// that say nothing are left out.
+func stems(texts ...string) []string {
+	var all []string
+	for _, text := range texts {
+		for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+			if len(word) > 1 && !slices.Contains(emptyWords(), word) {
+				all = append(all, stem(word))
+			}
+		}
+	}
+	return unique(all)
+}
+
+// stem removes an ending, so that "reviews" and "reviewing" are "review".
+func stem(word string) string {
+	const least = 3 // of what is left
+	for _, ending := range []struct{ from, to string }{
+		{"sses", "ss"}, {"ations", ""}, {"ation", ""}, {"ate", ""}, {"ies", "y"}, {"ing", ""}, {"ers", ""}, {"er", ""}, {"ors", ""}, {"or", ""}, {"ed", ""}, {"es", ""}, {"s", ""}, {"e", ""},
+	} {
+		if rest, ok := strings.CutSuffix(word, ending.from); ok && len(rest) >= least && !strings.HasSuffix(rest, "s") {
+			return rest + ending.to
+		}
+	}
+	return word
+}
+
+// emptyWords are words that tasks and descriptions have whatever they are about.
+func emptyWords() []string {
+	return strings.Fields(`
+		an and are as at be by for from if in into is it its not of on only or our please so that the their them then
+		this to up use used we what when where which who with without you your`)
+}

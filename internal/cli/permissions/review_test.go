@@ -1,0 +1,43 @@
+package permissions
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// Equal calls of several sessions are one, whatever worktree they were in. What a record does not
+// tell enough about is no request.
+func TestRefusals(t *testing.T) {
+	calls := func(all ...event.Decision) session.View { return session.View{Calls: all} }
+	write := func(file string) event.Decision {
+		return event.Decision{Tool: "Write", Permission: "file.write", Subject: file}
+	}
+	by := func(_ session.View, req permission.Request) (permission.Refusal, bool) {
+		return permission.Refusal{Request: req, Agent: "a"}, req.Path != "/worktree/of/a/reviewer"
+	}
+	refused, unreadable := refusals([]session.View{
+		calls(write("/r/.coven/worktrees/t1/a/b"), write("/etc/x"), event.Decision{Tool: "Mystery", Permission: "unknown"}),
+		calls(write("/r/.coven/worktrees/t2/a/b"), write("a/./b"), event.Decision{Permission: "file.write", Subject: "x", Allowed: true}),
+		calls(
+			event.Decision{Permission: "bash.execute", Subject: strings.Repeat("x", 200) + "…"},
+			event.Decision{Permission: "file.write", Subject: "of/a/reviewer", Reason: "it was not granted"},
+			event.Decision{Permission: "bash.execute", Reason: "its input has no command"},
+			event.Decision{Tool: "Mystery", Permission: "unknown"},
+		),
+	}, by)
+	var got []string
+	for _, r := range refused {
+		got = append(got, r.Path, strings.Repeat("+", r.Times))
+	}
+	for _, h := range unreadable {
+		got = append(got, h.Reason, strings.Repeat("+", h.Times))
+	}
+	want := "the record has only its beginning + it was not granted + its input has no command + coven does not know this tool ++"
+	if text := strings.Join(got, " "); text != "/worktree/a/b +++ /etc/x + "+want {
+		t.Errorf("%s", text)
+	}
+}

@@ -1,0 +1,19 @@
+package evaluator
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// restrict limits this process for good: its processor time, and the files that it writes. Its
+// memory is limited by the guard alone.
+func restrict(processor time.Duration) error {
+	seconds := uint64(processor/time.Second) + 1
+	for which, most := range map[int]uint64{syscall.RLIMIT_CPU: seconds, syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_CORE: 0} {
+		if err := syscall.Setrlimit(which, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("limit the process: %w", err)
+		}
+	}
+	return nil
+}
