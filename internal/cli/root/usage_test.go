@@ -28,6 +28,11 @@ type flagCase struct {
 // flagCases has a row for each flag of each command.
 var flagCases = map[string]flagCase{
 	"coven agents list --domain":      {meaning: "any domain; unknown ones have no agents"},
+	"coven ground files --source":     {absurd: []string{"code"}, code: exit.Usage},
+	"coven ground files --where":      {absurd: []string{"status", "=x"}, code: exit.Usage},
+	"coven ground search --source":    {args: []string{"x"}, absurd: []string{"code"}, code: exit.Usage},
+	"coven ground search --where":     {args: []string{"x"}, absurd: []string{"status", "=x"}, code: exit.Usage},
+	"coven ground search --limit":     {args: []string{"x"}, absurd: []string{"0", "-1", "x"}, code: exit.Usage},
 	"coven permissions check --agent": {args: []string{"file.read"}, absurd: []string{"buidl"}, code: exit.Failed},
 	"coven run --prompt":              {meaning: "the text of a task"},
 	"coven run --max":                 {absurd: []string{"-1", "many", "99999999999999999999"}, code: exit.Usage},
