@@ -11,10 +11,10 @@ import (
 
 // BenchmarkSearch measures an index of a repository of 10,000 files beside git grep: index
 // reads all of them, query asks when nothing has changed, changed after one file has. The
-// query has a word of few files and one of many.
+// query has a word of ten files, one of a hundred and one of almost all.
 func BenchmarkSearch(b *testing.B) {
 	f := generated(b, 10_000)
-	const query = "rareWord17 common"
+	const query = "rareWord17 common value"
 	ask := func(b *testing.B) {
 		b.Helper()
 		hits, err := f.Query(b.Context(), query, search.Wanted{})
@@ -49,7 +49,7 @@ func BenchmarkSearch(b *testing.B) {
 	})
 	b.Run("git-grep", func(b *testing.B) {
 		for b.Loop() {
-			if git(b, f.dir, "grep", "-I", "-i", "-c", "-F", "-e", "rareWord17", "-e", "common") == "" {
+			if git(b, f.dir, "grep", "-I", "-i", "-c", "-F", "-e", "rareWord17", "-e", "common", "-e", "value") == "" {
 				b.Fatal("git grep finds nothing")
 			}
 		}

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -42,22 +43,45 @@ func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error
 		if err := x.refresh(ctx, s); err != nil {
 			return err
 		}
-		found, err := s.best(ctx, terms, w)
+		frequencies, err := s.frequencies(ctx, terms)
 		if err != nil {
 			return err
 		}
-		weights, err := s.weights(ctx, terms)
+		found, err := s.best(ctx, rarest(frequencies), w)
 		if err != nil {
 			return err
 		}
-		hits, err = x.passages(found, weights)
+		hits, err = x.passages(found, s.weights(frequencies))
 		return err
 	})
 	return hits, err
 }
 
+// maxRanked limits the documents that are ranked, roughly. The time of a query is that of
+// ranking them.
+const maxRanked = 1000
+
+// rarest returns the terms that choose the documents to rank: as many as fit, the rarest
+// first, because frequent ones tell little. A term that is nowhere chooses none.
+func rarest(frequencies map[string]int) []string {
+	terms := slices.SortedFunc(maps.Keys(frequencies), func(a, b string) int {
+		return cmp.Or(cmp.Compare(frequencies[a], frequencies[b]), cmp.Compare(a, b))
+	})
+	var chosen []string
+	total := 0
+	for _, term := range terms {
+		if n := frequencies[term]; n > 0 && (total == 0 || total+n <= maxRanked) {
+			chosen, total = append(chosen, term), total+n
+		}
+	}
+	return chosen
+}
+
 // best returns the best documents that may be shown.
 func (s *store) best(ctx context.Context, terms []string, w Wanted) ([]Hit, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
 	paths := s.manifest.paths()
 	for ask := w.Limit; ; ask *= 8 {
 		found, err := s.rank(ctx, terms, ask)
@@ -79,17 +103,26 @@ func (s *store) best(ctx context.Context, terms []string, w Wanted) ([]Hit, erro
 	}
 }
 
-// weights returns how much each term tells about a passage that has it.
-func (s *store) weights(ctx context.Context, terms []string) (map[string]float64, error) {
-	weights := map[string]float64{}
+// frequencies returns in how many documents each term is.
+func (s *store) frequencies(ctx context.Context, terms []string) (map[string]int, error) {
+	all := map[string]int{}
 	for _, term := range terms {
 		n, err := s.frequency(ctx, term)
 		if err != nil {
 			return nil, err
 		}
+		all[term] = n
+	}
+	return all, nil
+}
+
+// weights returns how much each term tells about a passage that has it.
+func (s *store) weights(frequencies map[string]int) map[string]float64 {
+	weights := map[string]float64{}
+	for term, n := range frequencies {
 		weights[term] = math.Log(1 + float64(len(s.manifest.files)+1)/float64(n+1))
 	}
-	return weights, nil
+	return weights
 }
 
 // passages fills in the best passage of each hit.
