@@ -50,6 +50,7 @@ var boxes = []box{
 	{"holder", []string{"internal/holder"}},
 	{"worktree", []string{"worktree", "worktree/checkout", "worktree/internal/git", "worktree/tripwire"}},
 	{"session", []string{"internal/session"}},
+	{"search", []string{"internal/search", "internal/baseline"}},
 	{"record", []string{"internal/event", "internal/findings", "internal/usage"}},
 	{"limits", []string{"internal/limits"}},
 	{"forwarder", []string{"internal/forwarder"}},

@@ -82,7 +82,8 @@ var imports = map[string][]string{
 		"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/registry",
 		"internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins", "runner/engine", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
+	"internal/cli/ground": {"internal/cli", "internal/exit", "internal/project", "internal/search", "internal/terminal"},
+	"internal/cli/logs":   {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/permissions": {
 		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/permission",
 		"internal/project", "internal/session", "internal/terminal",
@@ -103,7 +104,7 @@ var imports = map[string][]string{
 	"internal/cli/review":     {"internal/cli", "internal/control", "internal/exit", "internal/scheduler", "internal/session", "internal/shellword"},
 	"internal/cli/reviewpage": {"internal/control", "internal/event", "internal/findings", "internal/oneline", "internal/session", "internal/terminal", "plugins/arbiter", "plugins/reviewer"},
 	"internal/cli/root": {
-		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/logs", "internal/cli/plugin",
+		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/ground", "internal/cli/logs", "internal/cli/plugin",
 		"internal/cli/agents", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins", "internal/evaluator",
 		"plugins/builtin", "internal/cli/spawn", "internal/cli/sessions",
@@ -148,11 +149,13 @@ var imports = map[string][]string{
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
 		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/registry",
-		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins",
+		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins", "internal/search",
 		"plugins/builtin", "worktree",
 	},
 	"internal/sandbox":   {"internal/config", "internal/process"},
 	"internal/prune":     {"internal/control", "internal/project", "internal/session", "internal/shellword", "worktree"},
+	"internal/search":    {"internal/exit", "internal/regularfile"},
+	"internal/baseline":  {"internal/regularfile", "internal/search"},
 	"internal/scheduler": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/task", "worktree"},
 	"plugins/builtin": {
 		"plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/command", "plugins/builtin/qwen",

@@ -69,6 +69,11 @@ var flagCases = map[string]flagCase{
 	"coven plugins test --with":         {args: []string{"./x"}, absurd: []string{"words"}, code: exit.Usage},
 	"coven plugins test --transcript":   {args: []string{"./x"}, absurd: []string{"nothing"}, code: exit.Usage},
 	"coven permissions review --write":  {absurd: []string{"0", "x", "99"}, code: exit.Usage},
+	"coven ground files --source":       {absurd: []string{"code"}, code: exit.Usage},
+	"coven ground files --where":        {absurd: []string{"status", "=x"}, code: exit.Usage},
+	"coven ground search --source":      {args: []string{"x"}, absurd: []string{"code"}, code: exit.Usage},
+	"coven ground search --where":       {args: []string{"x"}, absurd: []string{"status", "=x"}, code: exit.Usage},
+	"coven ground search --limit":       {args: []string{"x"}, absurd: []string{"0", "-1", "x"}, code: exit.Usage},
 }
 
 // Every flag refuses an empty value, and an absurd one unless any value has a meaning. A new

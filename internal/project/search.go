@@ -1,0 +1,30 @@
+package project
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/coven-run/coven/internal/search"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Search returns an index of the checkout that the user is in.
+func (p *Project) Search() *search.Index { return p.index(p.Repo.Checkout, p.Repo.Listing) }
+
+// SearchIn returns an index of a task's worktree.
+func (p *Project) SearchIn(w *worktree.Worktree) *search.Index { return p.index(w.Path, w.Listing) }
+
+// SearchSessions returns an index of the records of sessions.
+func (p *Project) SearchSessions() *search.Index {
+	root := filepath.Join(p.Repo.Root, filepath.FromSlash(search.SessionsDir))
+	return search.New(search.Options{
+		Root: root, List: search.SessionFiles(root), Optional: true, Cache: p.Env.CacheDir(), Now: p.Env.Now,
+	})
+}
+
+func (p *Project) index(root string, listing func(context.Context) (worktree.Listing, error)) *search.Index {
+	return search.New(search.Options{Root: root, Cache: p.Env.CacheDir(), Now: p.Env.Now, List: func(ctx context.Context) (search.Listing, error) {
+		l, err := listing(ctx)
+		return search.Listing(l), err
+	}})
+}

@@ -1,0 +1,151 @@
+package search
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+)
+
+// The files of an index, in a directory of its own below Options.Cache.
+const (
+	storeFile = "index.db"
+	lockFile  = "lock"
+	rootFile  = "root" // has the path of the root
+)
+
+// unused is how long an index is kept that nobody opens.
+const unused = 30 * 24 * time.Hour
+
+// with calls use with the open index: the one on disk; after an error a new one; and if
+// that fails, too, one in memory.
+func (x *Index) with(ctx context.Context, use func(*store) error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.Cache != "" && x.memory == nil {
+		if err := x.withCache(ctx, use); !isStoreError(err) {
+			return err
+		}
+	}
+	if x.memory == nil {
+		s, err := openStore(ctx, "")
+		if err != nil {
+			return err
+		}
+		x.memory = s
+	}
+	return use(x.memory)
+}
+
+func isStoreError(err error) bool {
+	_, is := errors.AsType[storeError](err)
+	return is
+}
+
+func (x *Index) withCache(ctx context.Context, use func(*store) error) error {
+	dir := filepath.Join(x.Cache, "search", fmt.Sprintf("%x", sha256.Sum256([]byte(x.Root)))[:32])
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return storeError{err}
+	}
+	unlock, err := lock(ctx, filepath.Join(dir, lockFile))
+	if err != nil {
+		return stored(err)
+	}
+	defer unlock()
+	err = x.withFile(ctx, dir, use)
+	if isStoreError(err) && discard(dir) == nil {
+		err = x.withFile(ctx, dir, use)
+	}
+	return err
+}
+
+func (x *Index) withFile(ctx context.Context, dir string, use func(*store) error) error {
+	file := filepath.Join(dir, storeFile)
+	if _, err := os.Lstat(file); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, rootFile), []byte(x.Root), 0o600); err != nil {
+			return storeError{err}
+		}
+		x.prune(filepath.Dir(dir), dir)
+	}
+	s, err := openStore(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	now := x.Now()
+	_ = os.Chtimes(filepath.Join(dir, rootFile), now, now) // it is used
+	return use(s)
+}
+
+// discard removes an index, except the lock that the caller holds.
+func discard(dir string) error {
+	var errs []error
+	for _, name := range []string{storeFile, storeFile + "-wal", storeFile + "-shm", storeFile + "-journal"} {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	return errors.Join(errs...)
+}
+
+// prune removes the indexes of directories that are gone, and those that nobody has used
+// for long. The directory and its lock stay, so that no two processes use different locks.
+func (x *Index) prune(all, own string) {
+	roots, _ := filepath.Glob(filepath.Join(all, "*", rootFile)) // a cache: what cannot be listed stays
+	for _, file := range roots {
+		dir := filepath.Dir(file)
+		if dir != own && x.isStale(file) {
+			_ = discardUnused(dir)
+		}
+	}
+}
+
+func (x *Index) isStale(rootFile string) bool {
+	info, err := os.Stat(rootFile)
+	if err != nil {
+		return false
+	}
+	root, err := os.ReadFile(rootFile)
+	if err != nil {
+		return false
+	}
+	_, err = os.Lstat(string(root))
+	return errors.Is(err, os.ErrNotExist) || x.Now().Sub(info.ModTime()) > unused
+}
+
+// discardUnused removes an index unless a process uses it.
+func discardUnused(dir string) error {
+	unlock, err := tryLock(filepath.Join(dir, lockFile))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return errors.Join(discard(dir), os.Remove(filepath.Join(dir, rootFile)))
+}
+
+// lock waits for a lock until ctx ends.
+func lock(ctx context.Context, file string) (unlock func(), err error) {
+	type result struct {
+		unlock func()
+		err    error
+	}
+	got := make(chan result, 1)
+	go func() {
+		unlock, err := lockedfile.MutexAt(file).Lock()
+		got <- result{unlock, err}
+	}()
+	select {
+	case r := <-got:
+		return r.unlock, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-got; r.err == nil {
+				r.unlock()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}

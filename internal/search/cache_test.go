@@ -1,0 +1,213 @@
+package search_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/search"
+)
+
+// The index may be removed or damaged at any time: the answer is the same.
+func TestDamage(t *testing.T) {
+	files := map[string]string{}
+	for i := range 300 {
+		files[fmt.Sprintf("f%d.txt", i)] = word(i) + " common words of all files"
+	}
+	f := repository(t, files)
+	ask := func() { t.Helper(); f.open(); f.answer(word(17), "f17.txt") }
+	ask()
+	whole, err := os.ReadFile(f.file("index.db"))
+	must(t, err)
+	if len(whole) < 20000 {
+		t.Fatalf("the index has %d bytes, so that this test damages nothing", len(whole))
+	}
+	noise := rand.New(rand.NewSource(1))
+	damages := map[string]func(string) error{
+		"gone":  os.Remove,
+		"empty": func(file string) error { return os.WriteFile(file, nil, 0o600) },
+		"text":  func(file string) error { return os.WriteFile(file, []byte("apple"), 0o600) },
+		"half":  func(file string) error { return os.Truncate(file, int64(len(whole)/2)) },
+		"noise": func(file string) error {
+			data := slices.Clone(whole)
+			noise.Read(data[4096:])
+			return os.WriteFile(file, data, 0o600)
+		},
+		"zeros": func(file string) error {
+			return os.WriteFile(file, append(slices.Clone(whole[:8192]), make([]byte, len(whole)-8192)...), 0o600)
+		},
+		"directory": func(file string) error {
+			return errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, "x"), 0o755))
+		},
+		"journal": func(file string) error { return os.WriteFile(file+"-wal", slices.Repeat([]byte("x"), 9999), 0o600) },
+		"all":     func(file string) error { return os.RemoveAll(filepath.Dir(file)) },
+	}
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			f.t = t
+			must(t, damage(f.file("index.db")))
+			ask()
+			lists := f.lists
+			ask()
+			if f.lists != lists {
+				t.Error("the index was not stored again")
+			}
+		})
+	}
+	f.t = t
+}
+
+// An index of another version of coven is replaced.
+func TestOtherVersion(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	f.answer("apple", "a.txt")
+	file, err := os.OpenFile(f.file("index.db"), os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteAt([]byte{0, 0, 0, 99}, 60) // user_version in the header of SQLite
+	must(t, errors.Join(err, file.Close()))
+	f.open()
+	f.answer("apple", "a.txt")
+	if f.lists != 2 {
+		t.Errorf("the files were listed %d times, want twice", f.lists)
+	}
+}
+
+// Without a cache, or with one that cannot be written, the index is in memory.
+func TestWithoutCache(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	for _, cache := range []string{"", filepath.Join(file, "below")} {
+		f.cache = cache
+		f.open()
+		lists := f.lists
+		f.answer("apple", "a.txt")
+		f.answer("apple", "a.txt")
+		if f.lists != lists+1 {
+			t.Errorf("with the cache %q the files were listed %d times", cache, f.lists-lists)
+		}
+	}
+}
+
+// word returns a word of letters, different for each number.
+func word(n int) string {
+	return "w" + strings.Map(func(r rune) rune { return r - '0' + 'k' }, fmt.Sprintf("%03d", n))
+}
+
+// Processes that use an index at the same time, some of which are killed, do not damage it.
+func TestProcesses(t *testing.T) {
+	if dir := os.Getenv("COVEN_SEARCHED"); dir != "" {
+		askForever(t, dir)
+	}
+	f := repository(t, nil)
+	for i := range 50 {
+		f.write(fmt.Sprintf("f%d.txt", i), word(i))
+	}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for range 5 {
+				cmd := exec.Command(os.Args[0], "-test.run=^TestProcesses$")
+				cmd.Env = append(os.Environ(), "COVEN_SEARCHED="+f.dir, "COVEN_SEARCH_CACHE="+f.cache, fmt.Sprintf("COVEN_SEARCHER=%c.txt", 'a'+i))
+				out, err := cmd.StdoutPipe()
+				if err != nil || cmd.Start() != nil {
+					t.Error("the process does not start")
+					return
+				}
+				answers := make([]byte, 2) // then it is asking for the third time, at least
+				for n := 0; n < len(answers); {
+					got, err := out.Read(answers[n:])
+					if n += got; err != nil {
+						t.Errorf("the process ended: %v", err)
+						break
+					}
+				}
+				if string(answers) != "xx" { // it ends by itself
+					rest, _ := io.ReadAll(out)
+					t.Errorf("the process printed %s%s", answers, rest)
+				}
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			}
+		})
+	}
+	all.Wait()
+	f.open()
+	f.answer(word(17), "f17.txt")
+	for i := range 4 {
+		f.write(fmt.Sprintf("%c.txt", 'a'+i), "settled")
+	}
+	f.answer("settled", "a.txt", "b.txt", "c.txt", "d.txt")
+}
+
+// askForever changes a file and asks for it, and prints a character for each right answer.
+func askForever(t *testing.T, dir string) {
+	x := search.New(search.Options{Root: dir, List: gitList(t, dir), Cache: os.Getenv("COVEN_SEARCH_CACHE"), Now: time.Now})
+	own := os.Getenv("COVEN_SEARCHER")
+	for i := 0; ; i++ {
+		asked := word(i) + strings.TrimSuffix(own, ".txt")
+		must(t, os.WriteFile(filepath.Join(dir, own), []byte(asked), 0o644))
+		hits, err := x.Query(t.Context(), asked, search.Wanted{})
+		if err != nil || len(hits) != 1 || hits[0].Path != own {
+			t.Fatalf("%s is answered by %+v, %v", asked, hits, err)
+		}
+		fmt.Print("x")
+	}
+}
+
+// A query that waits for another process ends with its context.
+func TestCanceled(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	listing, release := make(chan struct{}), make(chan struct{})
+	slow := search.New(search.Options{Root: f.dir, Cache: f.cache, Now: time.Now, List: func(context.Context) (search.Listing, error) {
+		close(listing)
+		<-release
+		return search.Listing{Files: []string{"a.txt"}}, nil
+	}})
+	done := make(chan error, 1)
+	go func() {
+		_, err := slow.Query(t.Context(), "apple", search.Wanted{})
+		done <- err
+	}()
+	<-listing
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Query(ctx, "apple", search.Wanted{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the canceled query ended with %v", err)
+	}
+	close(release)
+	must(t, <-done)
+	f.answer("apple", "a.txt")
+}
+
+// The indexes of directories that are gone are removed when there is a new one.
+func TestPrune(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	f.answer("apple", "a.txt")
+	gone := f.file("index.db")
+	must(t, os.RemoveAll(f.dir))
+	other := repository(t, map[string]string{"a.txt": "apple"})
+	other.cache = f.cache
+	other.open()
+	other.answer("apple", "a.txt")
+	if other.file("index.db") == gone {
+		t.Error("the index of a directory that is gone is still there")
+	}
+	third := repository(t, map[string]string{"b.txt": "apple"})
+	third.cache = f.cache
+	third.open()
+	third.answer("apple", "b.txt")
+	if found, _ := filepath.Glob(filepath.Join(f.cache, "search", "*", "index.db")); len(found) != 2 {
+		t.Errorf("the cache has %q", found)
+	}
+}

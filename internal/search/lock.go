@@ -1,0 +1,19 @@
+package search
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// tryLock takes a lock of lockedfile, which is one of flock, unless a process holds it.
+func tryLock(file string) (unlock func(), err error) {
+	f, err := os.OpenFile(file, os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,199 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// A Hit is a file that answers a query.
+type Hit struct {
+	Path    string  `json:"path"`
+	Line    int     `json:"line"`    // where the snippet begins
+	Snippet string  `json:"snippet"` // lines of the best passage
+	Score   float64 `json:"score"`   // higher is better; comparable within one answer only
+}
+
+// DefaultLimit is the number of hits if a query does not say it.
+const DefaultLimit = 10
+
+// Wanted limits the hits of a query.
+type Wanted struct {
+	Limit int                    // 0: DefaultLimit
+	Keep  func(path string) bool // reports whether a file may be shown; nil: all may
+}
+
+// Query returns the files that best answer a query in words or identifiers, best first.
+// They are ranked with BM25 over the words and identifiers of the text, of headings and
+// of the path.
+func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error) {
+	terms := queryTerms(query)
+	if len(terms) == 0 || x.missing() {
+		return nil, nil
+	}
+	if w.Limit <= 0 {
+		w.Limit = DefaultLimit
+	}
+	var hits []Hit
+	err := x.with(ctx, func(s *store) error {
+		if err := x.refresh(ctx, s); err != nil {
+			return err
+		}
+		frequencies, err := s.frequencies(ctx, terms)
+		if err != nil {
+			return err
+		}
+		found, err := s.best(ctx, rarest(frequencies), w)
+		if err != nil {
+			return err
+		}
+		hits, err = x.passages(found, s.weights(frequencies))
+		return err
+	})
+	return hits, err
+}
+
+// maxRanked limits the documents that are ranked, roughly. The time of a query is that of
+// ranking them.
+const maxRanked = 1000
+
+// rarest returns the terms that choose the documents to rank: as many as fit, the rarest
+// first, because frequent ones tell little. A term that is nowhere chooses none.
+func rarest(frequencies map[string]int) []string {
+	terms := slices.SortedFunc(maps.Keys(frequencies), func(a, b string) int {
+		return cmp.Or(cmp.Compare(frequencies[a], frequencies[b]), cmp.Compare(a, b))
+	})
+	var chosen []string
+	total := 0
+	for _, term := range terms {
+		if n := frequencies[term]; n > 0 && (total == 0 || total+n <= maxRanked) {
+			chosen, total = append(chosen, term), total+n
+		}
+	}
+	return chosen
+}
+
+// best returns the best documents that may be shown.
+func (s *store) best(ctx context.Context, terms []string, w Wanted) ([]Hit, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	paths := s.manifest.paths()
+	for ask := w.Limit; ; ask *= 8 {
+		found, err := s.rank(ctx, terms, ask)
+		if err != nil {
+			return nil, err
+		}
+		hits := []Hit{}
+		for _, m := range found {
+			if path := paths[m.id]; len(hits) < w.Limit && (w.Keep == nil || w.Keep(path)) {
+				hits = append(hits, Hit{Path: path, Score: m.score})
+			}
+		}
+		if len(hits) == w.Limit || len(found) < ask {
+			slices.SortStableFunc(hits, func(a, b Hit) int {
+				return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path))
+			})
+			return hits, nil
+		}
+	}
+}
+
+// frequencies returns in how many documents each term is.
+func (s *store) frequencies(ctx context.Context, terms []string) (map[string]int, error) {
+	all := map[string]int{}
+	for _, term := range terms {
+		n, err := s.frequency(ctx, term)
+		if err != nil {
+			return nil, err
+		}
+		all[term] = n
+	}
+	return all, nil
+}
+
+// weights returns how much each term tells about a passage that has it.
+func (s *store) weights(frequencies map[string]int) map[string]float64 {
+	weights := map[string]float64{}
+	for term, n := range frequencies {
+		weights[term] = math.Log(1 + float64(len(s.manifest.files)+1)/float64(n+1))
+	}
+	return weights
+}
+
+// passages fills in the best passage of each hit.
+func (x *Index) passages(hits []Hit, weights map[string]float64) ([]Hit, error) {
+	root, err := os.OpenRoot(x.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // read only
+	for i := range hits {
+		text, _ := readText(root, hits[i].Path) // of one that is gone by now, there is only the path
+		hits[i].Line, hits[i].Snippet = passage(string(text), weights)
+	}
+	return hits, nil
+}
+
+// The size of a passage in lines, and of one of its lines in bytes.
+const (
+	passageLines = 5
+	maxLine      = 240
+)
+
+// passage returns the lines of a text that have the most of the terms, and the number of
+// the first one.
+func passage(text string, weights map[string]float64) (first int, snippet string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	terms := make([][]string, len(lines))
+	for i, line := range lines {
+		eachToken(line, func(term string) {
+			if weights[term] > 0 {
+				terms[i] = append(terms[i], term)
+			}
+		})
+	}
+	best, at := 0.0, 0
+	for i := range lines {
+		if len(terms[i]) == 0 {
+			continue
+		}
+		if score := worth(terms[i:min(i+passageLines, len(lines))], weights); score > best {
+			best, at = score, i
+		}
+	}
+	var out []string
+	for _, line := range lines[at:min(at+passageLines, len(lines))] {
+		out = append(out, clip(line))
+	}
+	return at + 1, strings.TrimRight(strings.Join(out, "\n"), "\n \t")
+}
+
+// worth rates a passage: by the different terms, and a little by how often it has them.
+func worth(lines [][]string, weights map[string]float64) float64 {
+	seen, total := map[string]bool{}, 0.0
+	for i, line := range lines {
+		for _, term := range line {
+			if !seen[term] {
+				seen[term] = true
+				total += weights[term] * (1 - 0.02*float64(i)) // the first line should have them
+			} else {
+				total += weights[term] * 0.05
+			}
+		}
+	}
+	return total
+}
+
+// clip shortens a line.
+func clip(line string) string {
+	line = strings.TrimSuffix(line, "\r")
+	if len(line) <= maxLine {
+		return line
+	}
+	return strings.ToValidUTF8(line[:maxLine], "") + "…"
+}

@@ -1,0 +1,257 @@
+package search
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// refresh brings an index up to date with the files.
+func (x *Index) refresh(ctx context.Context, s *store) error {
+	at, err := os.Open(x.Root)
+	if err != nil {
+		return err
+	}
+	defer at.Close() //nolint:errcheck // read only
+	u := &updating{Index: x, at: at, old: s.manifest, next: &manifest{last: s.manifest.last, files: map[string]entry{}}}
+	relisted, err := u.list(ctx)
+	if err != nil {
+		return err
+	}
+	if !u.compare() && !relisted {
+		return nil
+	}
+	return s.update(ctx, func(c *change) (*manifest, error) { return u.next, u.apply(ctx, c) })
+}
+
+// updating is one comparison of an index with the files.
+type updating struct {
+	*Index
+	at        *os.File
+	old, next *manifest
+	paths     []string // the listing
+	stale     []string // files to read
+	gone      []int64  // documents to remove
+}
+
+// list finds out which files there are. The listing is the last one if neither a directory
+// nor what decides about files has changed since.
+func (u *updating) list(ctx context.Context) (changed bool, err error) {
+	if len(u.old.directories) > 0 && u.same(u.old.directories) && u.same(u.old.depends) {
+		u.next.directories, u.next.depends = u.old.directories, u.old.depends
+		u.paths = slices.Collect(maps.Keys(u.old.files))
+		return false, nil
+	}
+	start := u.Now()
+	l, err := u.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	u.paths = unique(l.Files)
+	u.next.depends, u.next.directories = map[string]stamp{}, map[string]stamp{}
+	directories, rules := u.walk(l)
+	for _, dir := range directories {
+		u.next.directories[dir] = stampOf(int(u.at.Fd()), dir).at(start)
+	}
+	for _, file := range append(rules, l.Depends...) {
+		u.next.depends[file] = stampOf(int(u.at.Fd()), file).at(start)
+	}
+	return true, nil
+}
+
+// same reports whether files and directories have the stamps that are stored.
+func (u *updating) same(stamps map[string]stamp) bool {
+	paths := slices.Collect(maps.Keys(stamps))
+	for i, now := range stampAll(u.at, paths) {
+		if now != stamps[paths[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// walk returns the directories in which a listed file may appear, and the files in them that
+// say what git ignores.
+func (u *updating) walk(l Listing) (open, rules []string) {
+	closed := map[string]bool{}
+	for _, dir := range slices.Concat(l.Ignored, l.Files) { // a file that is a directory is another repository
+		closed[strings.TrimSuffix(dir, "/")] = true
+	}
+	open = []string{"."}
+	for i := 0; i < len(open); i++ {
+		entries, _ := os.ReadDir(path.Join(u.Root, open[i])) // of one that is gone, the stamp differs
+		for _, e := range entries {
+			name := path.Join(open[i], e.Name())
+			switch {
+			case e.Name() == ".gitignore":
+				rules = append(rules, name)
+			case e.IsDir() && e.Name() != ".git" && !closed[name]:
+				open = append(open, name)
+			}
+		}
+	}
+	return open, rules
+}
+
+// compare finds the files that have changed.
+func (u *updating) compare() bool {
+	for i, now := range stampAll(u.at, u.paths) {
+		path := u.paths[i]
+		known, ok := u.old.files[path]
+		switch {
+		case !now.regular():
+		case ok && known.stamp == now:
+			u.next.files[path] = known
+		default:
+			u.stale = append(u.stale, path)
+			u.next.files[path] = entry{stamp: now, hash: known.hash, document: known.document}
+		}
+	}
+	for path, e := range u.old.files {
+		if _, there := u.next.files[path]; !there && e.document != 0 {
+			u.gone = append(u.gone, e.document)
+		}
+	}
+	slices.Sort(u.stale)
+	return len(u.stale) > 0 || len(u.next.files) != len(u.old.files)
+}
+
+// A text is a file that was read.
+type text struct {
+	path  string
+	entry entry
+	ok    bool // its text is searched
+	same  bool // it has not changed but for its stamp
+	terms document
+}
+
+// apply reads what has changed, on all cores, and writes it to the index.
+func (u *updating) apply(ctx context.Context, c *change) error {
+	for _, id := range u.gone {
+		if err := c.remove(ctx, id); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	texts, err := u.read(ctx)
+	if err != nil {
+		return err
+	}
+	for t := range texts {
+		if err := u.write(ctx, c, t); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// read reads the stale files. The channel is closed at the end, or soon after ctx is.
+func (u *updating) read(ctx context.Context) (<-chan text, error) {
+	root, err := os.OpenRoot(u.Root)
+	if err != nil {
+		return nil, err
+	}
+	texts, paths := make(chan text, 16), make(chan string)
+	var workers sync.WaitGroup
+	workers.Go(func() {
+		defer close(paths)
+		for _, path := range u.stale {
+			select {
+			case paths <- path:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	read := maps.Clone(u.next.files) // the workers' own: write changes the other
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for path := range paths {
+				select {
+				case texts <- u.readOne(root, path, read[path]):
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	go func() {
+		workers.Wait()
+		close(texts)
+		_ = root.Close() // read only
+	}()
+	return texts, nil
+}
+
+func (u *updating) readOne(root *os.Root, path string, e entry) text {
+	now := u.Now()
+	data, ok := readText(root, path)
+	t := text{path: path, entry: e, ok: ok}
+	t.entry.hash, t.entry.stamp = hashOf(data), e.stamp.at(now)
+	t.same = ok == (e.document != 0) && (!ok || t.entry.hash == e.hash)
+	if ok && !t.same {
+		t.terms = document{path: terms(path), heading: terms(headings(path, data)), body: terms(string(data))}
+	}
+	return t
+}
+
+// write replaces the document of a file.
+func (u *updating) write(ctx context.Context, c *change, t text) error {
+	if !t.same {
+		if t.entry.document != 0 {
+			if err := c.remove(ctx, t.entry.document); err != nil {
+				return err
+			}
+			t.entry.document = 0
+		}
+		if t.ok {
+			place, _ := slices.BinarySearch(u.stale, t.path) // not the order of reading, which differs
+			t.terms.id = u.old.last + 1 + int64(place)
+			t.entry.document, u.next.last = t.terms.id, max(u.next.last, t.terms.id)
+			if err := c.add(ctx, t.terms); err != nil {
+				return err
+			}
+		}
+	}
+	u.next.files[t.path] = t.entry
+	return nil
+}
+
+// terms returns the terms of a text, separated by spaces.
+func terms(text string) string {
+	var out strings.Builder
+	out.Grow(len(text) + len(text)/2)
+	eachToken(text, func(term string) {
+		out.WriteString(term)
+		out.WriteByte(' ')
+	})
+	return out.String()
+}
+
+// headings returns the headings of a Markdown file, in one text.
+func headings(path string, data []byte) string {
+	if !isMarkdown(path) {
+		return ""
+	}
+	var out strings.Builder
+	fenced := false
+	for line := range strings.Lines(string(data)) {
+		switch {
+		case strings.HasPrefix(strings.TrimLeft(line, " "), "```"):
+			fenced = !fenced
+		case !fenced && strings.HasPrefix(line, "#"):
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+func isMarkdown(name string) bool {
+	return slices.Contains([]string{".md", ".markdown", ".mdx"}, strings.ToLower(path.Ext(name)))
+}

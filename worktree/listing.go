@@ -1,0 +1,98 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// A Listing is what git sees of the files of a checkout or worktree.
+type Listing struct {
+	Files   []string // tracked and untracked ones that are not ignored; other repositories in it, too
+	Ignored []string // directories that are ignored with all that is in them, and untracked repositories
+	Depends []string // absolute paths of other files that decide which files are ignored or tracked
+}
+
+// Listing lists the files of the checkout that Open was called in, without those that belong to
+// coven.
+func (r *Repo) Listing(ctx context.Context) (Listing, error) {
+	return r.listing(ctx, git.Repo{Dir: r.checkoutDir, WorkTree: r.Checkout, Store: r.store}, filepath.Join(r.checkoutDir, "index"))
+}
+
+// Listing lists the files of W, without those that belong to coven.
+func (w *Worktree) Listing(ctx context.Context) (Listing, error) {
+	ix, err := w.openIndex(w.git(), commitIndex)
+	if err != nil {
+		return Listing{}, err
+	}
+	defer ix.drop()
+	l, err := w.repo.listing(ctx, ix.git, ix.kept)
+	if gone := w.here(); gone != nil {
+		return Listing{}, gone
+	}
+	return l, err
+}
+
+func (r *Repo) listing(ctx context.Context, g git.Repo, index string) (Listing, error) {
+	var l Listing
+	ignored := make(chan error, 1)
+	go func() {
+		names, err := g.Fields(ctx, "ls-files", "-z", "-o", "-i", withoutIgnored, "--directory")
+		for _, name := range names {
+			if dir, isDir := strings.CutSuffix(name, "/"); isDir {
+				l.Ignored = append(l.Ignored, dir)
+			}
+		}
+		ignored <- err
+	}()
+	files, err := g.Fields(ctx, "ls-files", "-z", "-c", "-o", withoutIgnored)
+	if ignoredErr := <-ignored; err == nil {
+		err = ignoredErr
+	}
+	if err != nil {
+		return Listing{}, fmt.Errorf("list the files of %s: %w", g.WorkTree, err)
+	}
+	for _, name := range files {
+		dir, isDir := strings.CutSuffix(name, "/")
+		switch {
+		case isDir:
+			l.Ignored = append(l.Ignored, dir)
+		case !strings.HasPrefix(name, covenDir+"/"):
+			l.Files = append(l.Files, name)
+		}
+	}
+	slices.Sort(l.Files)
+	l.Files = slices.Compact(l.Files) // of a conflict, the index has several entries
+	l.Ignored = append(l.Ignored, covenDir)
+	l.Depends, err = r.deciding(ctx, g, index)
+	return l, err
+}
+
+// covenDir is the directory of coven in a checkout.
+const covenDir = ".coven"
+
+// deciding lists the files outside of a checkout that decide which of its files git lists.
+func (r *Repo) deciding(ctx context.Context, g git.Repo, index string) ([]string, error) {
+	settings, err := g.Configured(ctx, `^core\.excludesfile$`, true)
+	if err != nil {
+		return nil, err
+	}
+	files := []string{index, filepath.Join(r.GitDir, "info", "exclude"), filepath.Join(r.GitDir, "config"), "/etc/gitconfig"}
+	home := os.Getenv("HOME")
+	user := os.Getenv("XDG_CONFIG_HOME")
+	if user == "" {
+		user = filepath.Join(home, ".config")
+	}
+	files = append(files, filepath.Join(home, ".gitconfig"), filepath.Join(user, "git", "config"), filepath.Join(user, "git", "ignore"))
+	for _, s := range settings {
+		if filepath.IsAbs(s.Value) {
+			files = append(files, s.Value)
+		}
+	}
+	return slices.DeleteFunc(files, func(name string) bool { return !filepath.IsAbs(name) }), nil
+}
