@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-func init() {
+func init() { //nolint:gochecknoinits // main comes after all other packages
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
 		os.Exit(process.Main(os.Args[2:]))
 	}
