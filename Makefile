@@ -14,7 +14,7 @@ export GORACE ?= atexit_sleep_ms=0
 # The agent CLIs that .ci/claude and .ci/qwen install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak torture builds lint fmt proto tidy man bench speed fuzz clean
+.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -115,9 +115,12 @@ man: build ## write the man pages of all commands to bin/man
 bench: ## run the benchmarks, each with its lower bound
 	$(GO) test -timeout 60m -run '^$$' -bench . -benchtime 1s ./...
 
-speed: ## compare what coven takes with its floors, alone on the machine: tasks per second, worktrees, the way to the agent and back, memory
-	COVEN_SPEED=1 $(GO) test -count=1 -timeout 20m -v -run '^(TestSpeed|TestPathCosts|TestMemory)$$' ./cmd/coven
-	COVEN_SPEED=1 $(GO) test -count=1 -timeout 20m -v -run '^TestCosts$$' ./worktree
+speed: build ## compare what coven takes with its floors, alone on the machine: tasks per second, worktrees, the way to the agent and back, memory
+	COVEN_SPEED=$(or $(SPEED),1) COVEN_BUILT=$(CURDIR)/$(BIN)/coven $(GO) test -count=1 -timeout 20m -v -run '^(TestSpeed|TestPathCosts|TestMemory)$$' ./cmd/coven
+	COVEN_SPEED=$(or $(SPEED),1) $(GO) test -count=1 -timeout 20m -v -run '^TestCosts$$' ./worktree
+
+speed-short: ## compare the most important of it, in less than two minutes
+	$(MAKE) speed SPEED=short
 
 fuzz: ## run each fuzz target for a while: make fuzz FUZZTIME=30s
 	.ci/fuzz $(or $(FUZZTIME),30s)

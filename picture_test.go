@@ -46,7 +46,7 @@ var boxes = []box{
 	{"driver", []string{"internal/driver"}},
 	{"gate", []string{"internal/mcp", "internal/gate"}},
 	{"sandbox", []string{"internal/sandbox"}},
-	{"process", []string{"internal/process"}},
+	{"process", []string{"internal/process", "internal/process/early"}},
 	{"holder", []string{"internal/holder"}},
 	{"worktree", []string{"worktree", "worktree/checkout", "worktree/internal/git", "worktree/tripwire"}},
 	{"session", []string{"internal/session"}},

@@ -181,11 +181,7 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) 
 	if c.Pause != nil {
 		return b, x.emit(event.StepStarted, c.Path, event.StepStart{Kind: c.Kind()})
 	}
-	snapshot, err := x.Workspace.Snapshot(ctx, "start of "+c.Path)
-	if err != nil {
-		return leafStart{}, err
-	}
-	tree, err := x.Workspace.Tree(ctx)
+	snapshot, tree, err := x.save(ctx, "start of "+c.Path)
 	if err != nil {
 		return leafStart{}, err
 	}
@@ -200,6 +196,16 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) 
 	}
 	b.StepStart = start
 	return b, x.emit(event.StepStarted, c.Path, start)
+}
+
+// save saves the worktree, and returns the tree that a commit would have, too.
+func (x *Executor) save(ctx context.Context, note string) (event.Snapshot, string, error) {
+	s, err := x.Workspace.Snapshot(ctx, note)
+	if err != nil || s.Clean {
+		return s, s.Tree, err
+	}
+	tree, err := x.Workspace.Tree(ctx)
+	return s, tree, err
 }
 
 // started finds the start of an interrupted leaf.

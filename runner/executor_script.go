@@ -119,11 +119,7 @@ func (r Ran) result(what string) event.Result {
 func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (event.Result, error) {
 	result := event.Result{OK: true}
 	for _, check := range checks {
-		before, err := x.Workspace.Snapshot(ctx, "before check "+check)
-		if err != nil {
-			return event.Result{}, err
-		}
-		tree, err := x.Workspace.Tree(ctx)
+		before, tree, err := x.save(ctx, "before check "+check)
 		if err != nil {
 			return event.Result{}, err
 		}

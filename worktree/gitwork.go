@@ -103,7 +103,7 @@ func (w *Worktree) stateFiles(files map[string]string) error {
 var oidInText = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
 // namedCommits returns the object ids that W's git directory names, without those that a ref of the
-// repository has.
+// repository has and those that the task's branch is known to reach.
 func (w *Worktree) namedCommits(ctx context.Context, files map[string]string) ([]string, error) {
 	named, err := w.privateCommits()
 	if err != nil {
@@ -127,13 +127,23 @@ func (w *Worktree) namedCommits(ctx context.Context, files map[string]string) ([
 		}
 		named = append(named, oidInText.FindAllString(text, -1)...)
 	}
+	slices.Sort(named)
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named = slices.DeleteFunc(slices.Compact(named), func(oid string) bool {
+		return strings.Trim(oid, "0") == "" || tip != "" && w.repo.git().KnownAncestor(ctx, oid, tip)
+	})
+	if len(named) == 0 {
+		return nil, nil // mostly: to ask git takes as long as to remove the worktree
+	}
 	refs, err := w.repo.git().Refs(ctx, "refs/")
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(named)
-	return slices.DeleteFunc(slices.Compact(named), func(oid string) bool {
-		return strings.Trim(oid, "0") == "" || slices.ContainsFunc(refs, func(ref git.Ref) bool { return ref.Oid == oid && !w.goesWith(ref.Name) })
+	return slices.DeleteFunc(named, func(oid string) bool {
+		return slices.ContainsFunc(refs, func(ref git.Ref) bool { return ref.Oid == oid && !w.goesWith(ref.Name) })
 	}), nil
 }
 

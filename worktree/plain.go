@@ -235,10 +235,15 @@ func (r *Repo) shapeOf(ctx context.Context, tree string) (treeShape, error) {
 // isTipTree reports whether the branch's tip has a tree.
 func (w *Worktree) isTipTree(ctx context.Context, tree string) bool {
 	tip, err := w.Tip(ctx)
-	if err != nil {
+	return err == nil && w.isTreeOf(ctx, tip, tree)
+}
+
+// isTreeOf reports whether a commit, if there is one, has a tree.
+func (w *Worktree) isTreeOf(ctx context.Context, commit, tree string) bool {
+	if commit == "" {
 		return false
 	}
-	of, err := w.repo.git().Tree(ctx, tip)
+	of, err := w.repo.git().Tree(ctx, commit)
 	return err == nil && of == tree
 }
 

@@ -67,7 +67,7 @@ func TestPlainTreeIsExact(t *testing.T) {
 		},
 	}
 	names := slices.Sorted(maps.Keys(edits))
-	seen, only := 0, 0
+	seen, only, clean := 0, 0, 0
 	for seed := range uint64(72) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		r := sample(t)
@@ -97,6 +97,10 @@ func TestPlainTreeIsExact(t *testing.T) {
 			seen++
 			equal(t, "one listing after "+strings.Join(what, ", "), tree, want)
 		}
+		if got.Clean {
+			clean++
+			equal(t, "commit after "+strings.Join(what, ", "), value[string](t)(w.Tree(t.Context())), got.Tree)
+		}
 		if holdsOnly {
 			only++
 			equal(t, "tree after "+strings.Join(what, ", "), value[string](t)(w.Tree(t.Context())), base)
@@ -105,7 +109,7 @@ func TestPlainTreeIsExact(t *testing.T) {
 			equal(t, "hides after "+strings.Join(what, ", "), hides, false)
 		}
 	}
-	if seen < 25 || only < 3 || seen == 72 {
-		t.Errorf("%d of 72 were seen in one listing, %d had nothing else", seen, only)
+	if seen < 25 || only < 3 || seen == 72 || clean < 3 || clean > seen/2 {
+		t.Errorf("%d of 72 were seen in one listing, %d had nothing else, %d had nothing to commit", seen, only, clean)
 	}
 }

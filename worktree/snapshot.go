@@ -32,6 +32,7 @@ type Snapshot struct {
 	Tip    string // the branch's tip at that time; empty: unknown
 	Note   string
 	Time   time.Time
+	Clean  bool   // when it was made, a commit of W was known to have Tree; false after reading it again
 	links  string // see ownLinks
 }
 
@@ -50,7 +51,9 @@ func (w *Worktree) Snapshot(ctx context.Context, session, note string) (Snapshot
 func (w *Worktree) snapshot(ctx context.Context, session, note string, extra []string) (Snapshot, error) {
 	if len(extra) == 0 {
 		if tree, err := w.plainTree(ctx); err == nil {
-			return w.saveTree(ctx, session, note, tree)
+			s, err := w.saveTree(ctx, session, note, tree)
+			s.Clean = err == nil && w.cone == nil && w.isTreeOf(ctx, s.Tip, tree)
+			return s, err
 		}
 	}
 	w.seedSnapshots(ctx)

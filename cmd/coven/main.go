@@ -8,15 +8,10 @@ import (
 	"os"
 
 	"github.com/coven-run/coven/internal/cli/root"
-	"github.com/coven-run/coven/internal/process"
+	_ "github.com/coven-run/coven/internal/process/early" // handles coven exec
 )
 
 func main() {
-	// Every child is started through the launcher: it does not wait for the
-	// rest of the program to be set up.
-	if len(os.Args) > 1 && os.Args[1] == "exec" {
-		os.Exit(process.Main(os.Args[2:]))
-	}
 	os.Exit(root.Run(root.NewApp(version), os.Args[1:]))
 }
 

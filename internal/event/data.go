@@ -165,6 +165,9 @@ type Snapshot struct {
 	Commit string `json:"commit"`
 	Tree   string `json:"tree"`
 	Note   string `json:"note"`
+	// Clean means that a commit is known to have Tree, too: nothing is uncommitted. It is not
+	// recorded.
+	Clean bool `json:"-"`
 }
 
 // Receipt is the data of CheckEnded: proof, made by coven, that a command ran.

@@ -117,5 +117,5 @@ func (s *Workspace) Changing() bool {
 }
 
 func saved(s worktree.Snapshot, note string) event.Snapshot {
-	return event.Snapshot{N: s.N, Commit: s.Commit, Tree: s.Tree, Note: note}
+	return event.Snapshot{N: s.N, Commit: s.Commit, Tree: s.Tree, Note: note, Clean: s.Clean}
 }

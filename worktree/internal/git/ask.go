@@ -78,9 +78,7 @@ func (r Repo) Tree(ctx context.Context, treeish string) (string, error) {
 // IsAncestor reports whether a commit is reachable from another, given by object ids. A commit
 // is reachable from itself.
 func (r Repo) IsAncestor(ctx context.Context, ancestor, of string) (bool, error) {
-	is, err := objects(ctx, r, []string{ancestor, of}, func(s *storage, ids []plumbing.Hash) (bool, error) {
-		return s.isAncestor(ids[0], ids[1])
-	})
+	is, err := r.isAncestor(ctx, ancestor, of)
 	if err == nil {
 		return is, nil
 	}
@@ -89,6 +87,19 @@ func (r Repo) IsAncestor(ctx context.Context, ancestor, of string) (bool, error)
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// KnownAncestor reports whether a commit is known, without asking git, to be reachable from another.
+func (r Repo) KnownAncestor(ctx context.Context, ancestor, of string) bool {
+	is, err := r.isAncestor(ctx, ancestor, of)
+	return err == nil && is
+}
+
+// isAncestor answers in process. If it returns an error, git must be asked.
+func (r Repo) isAncestor(ctx context.Context, ancestor, of string) (bool, error) {
+	return objects(ctx, r, []string{ancestor, of}, func(s *storage, ids []plumbing.Hash) (bool, error) {
+		return s.isAncestor(ids[0], ids[1])
+	})
 }
 
 // ErrNoMergeBase is returned for commits without a common ancestor.

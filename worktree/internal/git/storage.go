@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/go-git/go-billy/v5"
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -51,7 +49,7 @@ func openStorage(dir string) (*storage, error) {
 	shared := cache.NewObjectLRU(maxCached)
 	s := &storage{cache: shared}
 	for _, d := range dirs {
-		s.objects = append(s.objects, filesystem.NewStorageWithOptions(regular{osfs.New(d)}, shared, filesystem.Options{
+		s.objects = append(s.objects, filesystem.NewStorageWithOptions(gitFiles{d}, shared, filesystem.Options{
 			LargeObjectThreshold: maxObject, AlternatesFS: nowhere{},
 		}))
 	}
@@ -201,32 +199,3 @@ func hash(oid string) (plumbing.Hash, error) {
 	}
 	return plumbing.NewHash(oid), nil
 }
-
-// regular is a file system that opens only regular files: to open a pipe that a program
-// has put in the place of one would take forever.
-type regular struct{ billy.Filesystem }
-
-func (r regular) Open(name string) (billy.File, error) {
-	return r.OpenFile(name, os.O_RDONLY, 0)
-}
-
-func (r regular) OpenFile(name string, flag int, perm fs.FileMode) (billy.File, error) {
-	info, err := r.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrInvalid)
-	}
-	return r.Filesystem.OpenFile(name, flag, perm)
-}
-
-func (r regular) Chroot(dir string) (billy.Filesystem, error) {
-	inner, err := r.Filesystem.Chroot(dir)
-	return regular{inner}, err
-}
-
-// nowhere is a file system in which go-git finds no alternates.
-type nowhere struct{ billy.Filesystem }
-
-func (nowhere) Stat(string) (fs.FileInfo, error) { return nil, fs.ErrNotExist }

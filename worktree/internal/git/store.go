@@ -32,10 +32,12 @@ type Store struct {
 
 	config configList
 	refs   refWriter
+
+	writeOut func(*os.File) error // hands the content of a new object to the disk
 }
 
 // OpenStore returns the Store of a common git directory. It reads nothing yet.
-func OpenStore(dir string) *Store { return &Store{dir: dir} }
+func OpenStore(dir string) *Store { return &Store{dir: dir, writeOut: writeOut} }
 
 // ReadInProcess reports whether the repository has the common format, which is read in process.
 func (r Repo) ReadInProcess() bool {

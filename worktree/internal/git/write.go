@@ -193,7 +193,7 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 	}
 	packed, _ := zlib.NewWriterLevel(out, zlib.BestSpeed)
 	_, err = packed.Write(append(header, body...))
-	err = errors.Join(err, packed.Close(), writeOut(out))
+	err = errors.Join(err, packed.Close(), r.Store.writeOut(out))
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = os.Rename(temporary, file)
 	}

@@ -1,8 +1,11 @@
 package git
 
 import (
+	"compress/zlib"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -235,5 +238,93 @@ func TestTransactionAfterKill(t *testing.T) {
 	r.Store.Close()
 	if n := len(strings.Fields(shell(t, r.WorkTree, "git for-each-ref --format='%(refname)' refs/coven"))); n != 5 {
 		t.Errorf("%d refs", n)
+	}
+}
+
+// An object is on the disk before it has its name, and it gets none if that fails: after a power
+// failure, what a ref names is whole.
+func TestObjectIsOnDiskBeforeItsName(t *testing.T) {
+	r, _, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
+	named := func() int { return len(strings.Fields(shell(t, r.Dir, "find objects -type f ! -name 'tmp_obj_*'"))) }
+	if r.Store.writeOut(nil) == nil { // no file
+		t.Error("a Store does not hand objects to the disk")
+	}
+	before, handed := named(), 0
+	r.Store.writeOut = func(f *os.File) error {
+		handed++
+		if n := named(); n != before {
+			t.Errorf("%d objects have names before the disk has this one, %d before", n, before)
+		}
+		in, err := os.Open(f.Name())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = in.Close() }()
+		unpacked, err := zlib.NewReader(in)
+		if err != nil {
+			return err
+		}
+		if text, err := io.ReadAll(unpacked); err != nil || string(text) != "blob 4\x00safe" {
+			t.Errorf("the disk gets %q, %v", text, err)
+		}
+		return nil
+	}
+	if _, err := r.Blob(t.Context(), []byte("safe")); err != nil || handed != 1 || named() != before+1 {
+		t.Errorf("%v; handed to the disk %d times, %d objects", err, handed, named()-before)
+	}
+	full := errors.New("no space left")
+	r.Store.writeOut = func(*os.File) error { return full }
+	if oid, err := r.writeLoose(t.Context(), "blob", []byte("lost")); !errors.Is(err, full) {
+		t.Errorf("%s, %v", oid, err)
+	}
+	if files := shell(t, r.Dir, "find objects -type f"); len(strings.Fields(files)) != before+1 {
+		t.Errorf("objects after a failure:\n%s", files)
+	}
+}
+
+// The git that serves transactions does not end because of an older transaction.
+func TestEndOfIdleGit(t *testing.T) {
+	r, commit, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
+	t.Cleanup(r.Store.Close)
+	refs := &r.Store.refs
+	for i := range 2 {
+		if err := r.Transact(t.Context(), "m", Create(fmt.Sprint("refs/coven/", i), commit)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running := func() bool {
+		refs.mu.Lock()
+		defer refs.mu.Unlock()
+		return refs.running != nil
+	}
+	if refs.endIdle(1); !running() {
+		t.Error("the first transaction ends the git that has served a second one")
+	}
+	if refs.endIdle(2); running() {
+		t.Error("the last transaction does not end it")
+	}
+}
+
+// Objects of a directory of its own are read and written there, and nowhere else.
+func TestOwnObjects(t *testing.T) {
+	r, ours, _ := emptyRepo(t, "git commit -q --allow-empty -m ours")
+	other, theirs, _ := emptyRepo(t, "git commit -q --allow-empty -m theirs")
+	if there, err := r.Has(t.Context(), ours, "commit"); err != nil || !there { // the Store has read it
+		t.Fatal(there, err)
+	}
+	r.ObjectDir = filepath.Join(other.Dir, "objects")
+	for oid, want := range map[string]bool{theirs: true, ours: false} {
+		if there, err := r.Has(t.Context(), oid, "commit"); err != nil || there != want {
+			t.Errorf("has %s: %t, %v", oid, there, err)
+		}
+	}
+	oid, err := r.Blob(t.Context(), []byte("new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{other.WorkTree: "there", r.WorkTree: "missing"} {
+		if got := shell(t, dir, "git cat-file -e "+oid+" 2>/dev/null && echo there || echo missing"); got != want {
+			t.Errorf("in %s the new object is %s", dir, got)
+		}
 	}
 }
