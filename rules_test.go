@@ -83,7 +83,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/permissions": {
-		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/permission",
+		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/event", "internal/exit", "internal/oneline", "internal/permission",
 		"internal/project", "internal/session", "internal/terminal",
 	},
 	"internal/cli/plugin": {
