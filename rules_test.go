@@ -85,7 +85,7 @@ var imports = map[string][]string{
 	"internal/cli/ground": {"internal/cli", "internal/exit", "internal/project", "internal/search", "internal/terminal"},
 	"internal/cli/logs":   {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/permissions": {
-		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/permission",
+		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/event", "internal/exit", "internal/oneline", "internal/permission",
 		"internal/project", "internal/session", "internal/terminal",
 	},
 	"internal/cli/plugin": {

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/permission"
@@ -50,7 +52,7 @@ type hopelessJSON struct {
 
 func newReview(a *cli.App) *cobra.Command {
 	var asJSON bool
-	var write []int
+	var write []string
 	cmd := &cobra.Command{
 		Use: "review", Short: "Propose rules for what agents were refused in past runs",
 		Long: `Propose rules for what agents were refused in past runs: the narrowest that would allow
@@ -70,7 +72,7 @@ hold for all agents.`,
 			if err != nil {
 				return err
 			}
-			if len(write) > 0 {
+			if cmd.Flags().Changed("write") {
 				if err := found.write(cmd.Context(), p, write); err != nil {
 					return err
 				}
@@ -82,7 +84,7 @@ hold for all agents.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().IntSliceVar(&write, "write", nil, "add the rules of these numbers, `N`,N, to your configuration")
+	cmd.Flags().StringSliceVar(&write, "write", nil, "add the rules of these numbers, `N`,N, to your configuration")
 	return cmd
 }
 
@@ -151,40 +153,56 @@ func refusals(views []session.View, by refuser) (refused []permission.Refusal, u
 			if call.Allowed {
 				continue
 			}
-			req := permission.Request{Permission: permission.Name(call.Permission), Subject: call.Subject}
-			reason := ""
-			switch {
-			case req.Permission == permission.Unknown:
-				req.Subject, reason = call.Tool, "coven does not know this tool"
-			case call.Subject == "":
-				reason = call.Reason
-			case strings.HasSuffix(call.Subject, "…"):
-				reason = "the record has only its beginning"
-			case req.Permission == permission.BashExecute:
-				req.Command, req.Subject = call.Subject, ""
-			case slices.Contains([]permission.Name{permission.FileRead, permission.FileWrite, permission.CodeSearch}, req.Permission):
-				req.Path, req.Subject = inWorktree(call.Subject), ""
-			}
+			req, reason := requested(call)
+			one, found := permission.Refusal{Request: req}, false
 			if reason == "" {
-				one, ok := by(v, req)
-				if i := slices.IndexFunc(refused, func(r permission.Refusal) bool { return r.Request == req && r.Agent == one.Agent }); ok && i >= 0 {
-					refused[i].Times++
-				} else if one.Times = 1; ok {
-					refused = append(refused, one)
-				}
-				if ok {
-					continue
-				}
-				reason = call.Reason
+				one, found = by(v, req)
 			}
-			i := slices.IndexFunc(unreadable, func(h permission.Hopeless) bool { return h.Request == req && h.Reason == reason })
-			if i < 0 {
-				unreadable, i = append(unreadable, permission.Hopeless{Refusal: permission.Refusal{Request: req}, Reason: reason}), len(unreadable)
+			if found {
+				refused = counted(refused, one)
+				continue
 			}
-			unreadable[i].Times++
+			unreadable = countedHopeless(unreadable, permission.Hopeless{Refusal: permission.Refusal{Request: req}, Reason: cmp.Or(reason, call.Reason)})
 		}
 	}
 	return refused, unreadable
+}
+
+// requested returns the request of a refused call, or why its record does not tell it.
+func requested(call event.Decision) (req permission.Request, reason string) {
+	req = permission.Request{Permission: permission.Name(call.Permission), Subject: call.Subject}
+	switch {
+	case req.Permission == permission.Unknown:
+		req.Subject, reason = call.Tool, "coven does not know this tool"
+	case call.Subject == "":
+		reason = call.Reason
+	case strings.HasSuffix(call.Subject, "…"):
+		reason = "the record has only its beginning"
+	case req.Permission == permission.BashExecute:
+		req.Command, req.Subject = call.Subject, ""
+	case slices.Contains([]permission.Name{permission.FileRead, permission.FileWrite, permission.CodeSearch}, req.Permission):
+		req.Path, req.Subject = inWorktree(call.Subject), ""
+	}
+	return req, reason
+}
+
+// counted adds a refusal to those that there are.
+func counted(all []permission.Refusal, one permission.Refusal) []permission.Refusal {
+	i := slices.IndexFunc(all, func(r permission.Refusal) bool { return r.Request == one.Request && r.Agent == one.Agent })
+	if i < 0 {
+		all, i = append(all, one), len(all)
+	}
+	all[i].Times++
+	return all
+}
+
+func countedHopeless(all []permission.Hopeless, one permission.Hopeless) []permission.Hopeless {
+	i := slices.IndexFunc(all, func(h permission.Hopeless) bool { return h.Request == one.Request && h.Reason == one.Reason })
+	if i < 0 {
+		all, i = append(all, one), len(all)
+	}
+	all[i].Times++
+	return all
 }
 
 // inWorktree returns a file as a check has it, below top: whatever worktree it was in.
@@ -247,12 +265,18 @@ func described(number int, p permission.Proposal, refused []permission.Refusal, 
 }
 
 // write adds proposed rules to the user's configuration, after those that are there.
-func (f *reviewJSON) write(ctx context.Context, p *project.Project, numbers []int) error {
+func (f *reviewJSON) write(ctx context.Context, p *project.Project, words []string) error {
 	rules := slices.Clone(p.Config.Permissions)
-	for _, n := range numbers {
-		if n < 1 || n > len(f.Proposals) {
-			return exit.Usagef("coven permissions review", "there is no proposal %d", n)
+	var numbers []int
+	if len(words) == 0 {
+		return exit.Usagef("coven permissions review", "--write needs the number of a proposal")
+	}
+	for _, word := range words {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > len(f.Proposals) {
+			return exit.Usagef("coven permissions review", "there is no proposal %s", word)
 		}
+		numbers = append(numbers, n)
 		r := f.Proposals[n-1].Rule
 		rules = append(rules, config.Rule{Permission: string(r.Permission), Pattern: r.Pattern, Action: string(r.Action)})
 	}
