@@ -130,7 +130,7 @@ var imports = map[string][]string{
 		"grimoires", "internal/forwarder",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
-		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage",
+		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/search", "worktree",
 	},
 	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
 	"internal/control/reviewers": {

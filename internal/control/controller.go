@@ -149,6 +149,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	workers := &agents.Agents{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Plan: plan, Idle: idle,
 		Getenv: c.Project.Env.Getenv, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices,
+		Search: agents.Search{Files: c.Project.SearchIn, Sessions: c.Project.SearchSessions},
 		Spawns: &agents.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
 	}
 	if err := agents.Settle(s); err != nil {

@@ -73,6 +73,8 @@ func describe(call Call) subject {
 		return subject{permission: t.permission, command: value, lingers: background || lingers(value)}
 	case permission.FileRead, permission.FileWrite:
 		return subject{permission: t.permission, path: value}
+	case permission.CodeSearch: // each file that is found is checked as well
+		return subject{permission: t.permission, path: ".", other: value}
 	}
 	return subject{permission: t.permission, other: value}
 }
@@ -108,7 +110,11 @@ func (s subject) changes() bool {
 
 // text returns one short line for events and screens.
 func (s subject) text() string {
-	line := strings.Join(strings.Fields(s.path+s.command+s.other), " ")
+	text := s.path + s.command
+	if s.other != "" {
+		text = s.other
+	}
+	line := strings.Join(strings.Fields(text), " ")
 	if runes := []rune(line); len(runes) > maxSubject {
 		return string(runes[:maxSubject]) + "…"
 	}

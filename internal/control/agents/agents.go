@@ -26,13 +26,14 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/spawn"
-	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
 )
 
 // toolsOf returns the tools that an agent with a policy has.
@@ -77,7 +78,14 @@ type Agents struct {
 	Logins    *Logins
 	Inbox     *Inbox
 	Spawns    *Spawns
+	Search    Search
 	Prices    budget.Prices
+}
+
+// Search finds files for agents.
+type Search struct {
+	Files    func(*worktree.Worktree) *search.Index
+	Sessions func() *search.Index
 }
 
 // setting is where an agent of a provider runs.
@@ -171,7 +179,9 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,
 	}
 	if !run.ReadOnly {
-		launch.Own = c.ownTools(spawns)
+		if launch.Own, err = c.ownTools(spawns); err != nil {
+			return driver.Report{}, err
+		}
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
 	}
@@ -181,15 +191,6 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
-}
-
-// ownTools returns the tools of coven that an agent has. Plans of older versions do not have the
-// definitions that subagents need.
-func (c *Agents) ownTools(s *spawner) []tool.Tool {
-	if c.Plan.V < grimoires.PlanHasSubagents {
-		return nil
-	}
-	return []tool.Tool{s.tool()}
 }
 
 // forwarder returns the func that starts the forwarder of an API.

@@ -155,12 +155,16 @@ func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcrip
 	inner := &spawner{Agents: r.Agents, ctx: ctx, charge: r.charge, caller: spawn.Caller{
 		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model,
 	}}
+	own, err := r.ownTools(inner)
+	if err != nil {
+		return driver.Job{}, nil, err
+	}
 	keeper := gate.New(r.child.Policy, recorded{r.Agents, r.path()}, emit)
 	keeper.Descend(func() error { return r.admission().Descend(r.child.Depth) })
 	tracker := &limitTracker{agents: r.Agents, account: r.account}
 	launch = driver.Job{
 		Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
-		Tools: toolsOf(r.child.Policy), Own: r.ownTools(inner), Depth: r.child.Depth, Excuse: r.excuse,
+		Tools: toolsOf(r.child.Policy), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
 		Room: s.room, Network: s.network, StateDir: r.subagentDir(r.provider, r.id), ReadOnly: readOnly,
 		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{"COVEN_TRACE_ID=" + r.trace}, Idle: r.Idle,
 		Gate: keeper, Transcript: transcript, Emit: emit,

@@ -1,0 +1,51 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/baseline"
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/tool"
+)
+
+// ownTools returns the tools of coven that an agent has: the baseline, and spawn_agent. Plans of
+// older versions do not have the definitions that subagents need, and their agents have none.
+func (c *Agents) ownTools(s *spawner) ([]tool.Tool, error) {
+	if c.Plan.V < grimoires.PlanHasSubagents {
+		return nil, nil
+	}
+	all := []tool.Tool{s.tool()}
+	for _, t := range baseline.Tools(baseline.Options{
+		Files: c.Search.Files(c.Workspace.Worktree), Sessions: c.Search.Sessions(), Check: checker(s.caller.Policy),
+	}) {
+		schema, err := json.Marshal(t.InputSchema)
+		if err != nil {
+			return nil, fmt.Errorf("encode the schema of %s: %w", t.Name, err)
+		}
+		all = append(all, tool.Tool{Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: true, Call: at(t.Call)})
+	}
+	return all, nil
+}
+
+// at returns a call that lets the next one begin at once.
+func at(call func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+	return func(ctx context.Context, arguments json.RawMessage) (string, error) {
+		tool.Begun(ctx)
+		return call(ctx, arguments)
+	}
+}
+
+// checker returns why a policy refuses an action on a file; nil: it allows it.
+func checker(policy *permission.Policy) func(name, path string) error {
+	return func(name, path string) error {
+		d := policy.Decide(permission.Request{Permission: permission.Name(name), Path: path})
+		if !d.Allowed() {
+			return errors.New(d.Reason)
+		}
+		return nil
+	}
+}
