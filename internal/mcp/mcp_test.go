@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/mcp"
+	"github.com/coven-run/coven/internal/tool"
 )
 
 // patience is far beyond what anything here takes.
@@ -38,11 +40,13 @@ type fixture struct {
 	refused  chan error
 	admit    atomic.Bool
 	closed   bool
+	excuse   string
+	tools    []tool.Tool
 }
 
-func listen(t *testing.T) *fixture {
+func listen(t *testing.T, tools ...tool.Tool) *fixture {
 	t.Helper()
-	f := &fixture{calls: make(chan gate.Call, 10), refused: make(chan error, 10)}
+	f := &fixture{calls: make(chan gate.Call, 10), refused: make(chan error, 10), tools: tools}
 	f.admit.Store(true)
 	dir, err := os.MkdirTemp("", "mcp")
 	if err != nil {
@@ -53,6 +57,8 @@ func listen(t *testing.T) *fixture {
 		Version: "test", Dir: dir, Decider: decider{f.calls},
 		Admit:   func(pid int) bool { return pid == os.Getpid() && f.admit.Load() },
 		Refused: func(err error) { f.refused <- err },
+		Excuse:  func(int) string { return f.excuse },
+		Tools:   f.tools,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +196,120 @@ func TestStranger(t *testing.T) {
 	case <-f.listener.Lost():
 		t.Error("a stranger's leaving counts as the loss of the gate")
 	default:
+	}
+}
+
+// named returns a tool.
+func named(name string, call func(context.Context, json.RawMessage) (string, error)) tool.Tool {
+	return tool.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`), Call: call}
+}
+
+// A tool that works when its caller goes is told so, and Close waits for nothing else.
+func TestToolOfCallerThatLeaves(t *testing.T) {
+	began, told := make(chan bool, 1), make(chan error, 1)
+	f := listen(t, named("work", func(ctx context.Context, _ json.RawMessage) (string, error) {
+		began <- true
+		<-ctx.Done()
+		told <- ctx.Err()
+		return "", ctx.Err()
+	}))
+	conn, err := net.Dial("unix", f.getenv(mcp.SocketEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := f.getenv(mcp.TokenEnv) + "\n" +
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"work","arguments":{}}}` + "\n"
+	if _, err := io.WriteString(conn, lines); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the tool to begin", began)
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the tool to be told", told)
+}
+
+// Calls begin in the order in which they arrive, also those that fail before a tool is called.
+func TestCallsBeginInOrder(t *testing.T) {
+	order := make(chan string, 100)
+	f := listen(t, named("work", func(_ context.Context, arguments json.RawMessage) (string, error) {
+		order <- string(arguments)
+		return "done", nil
+	}))
+	conn, err := net.Dial("unix", f.getenv(mcp.SocketEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	lines := f.getenv(mcp.TokenEnv) + "\n" +
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	for i := range 50 {
+		name := "work"
+		if i%5 == 0 {
+			name = "unknown"
+		}
+		lines += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d}}}`+"\n", i+2, name, i)
+	}
+	if _, err := io.WriteString(conn, lines); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		if i%5 == 0 {
+			continue
+		}
+		select {
+		case got := <-order:
+			if got != fmt.Sprintf(`{"n":%d}`, i) {
+				t.Fatalf("call %d is %s", i, got)
+			}
+		case <-time.After(patience):
+			t.Fatalf("call %d does not begin", i)
+		}
+	}
+}
+
+// A caller that was refused and that is an agent of ours is told why, whatever it calls.
+func TestExcuse(t *testing.T) {
+	f := listen(t, named("work", func(context.Context, json.RawMessage) (string, error) {
+		t.Error("a stranger's call was run")
+		return "", nil
+	}))
+	f.excuse = "you are too deep"
+	f.admit.Store(false)
+	text, err := mcp.Call(t.Context(), f.getenv, "test", "work", map[string]any{})
+	if !errors.Is(err, mcp.ErrTool) || err.Error() != "you are too deep" || text != "" {
+		t.Errorf("%q, %v", text, err)
+	}
+	await(t, "the refusal", f.refused)
+	forged := func(key string) string {
+		if key == mcp.TokenEnv {
+			return "forged"
+		}
+		return f.getenv(key)
+	}
+	f.admit.Store(true)
+	if _, err := mcp.Call(t.Context(), forged, "test", "work", map[string]any{}); !errors.Is(err, mcp.ErrTool) {
+		t.Errorf("with a forged token: %v", err)
+	}
+	await(t, "the refusal", f.refused)
+}
+
+// The tools of an agent can be called by its commands.
+func TestCall(t *testing.T) {
+	f := listen(t, named("work", func(_ context.Context, arguments json.RawMessage) (string, error) {
+		if string(arguments) == `{"fail":true}` {
+			return "", errors.New("it failed")
+		}
+		return "done", nil
+	}))
+	if text, err := mcp.Call(t.Context(), f.getenv, "test", "work", map[string]any{}); text != "done" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := mcp.Call(t.Context(), f.getenv, "test", "work", map[string]any{"fail": true}); !errors.Is(err, mcp.ErrTool) || err.Error() != "it failed" {
+		t.Errorf("a tool that fails: %v", err)
 	}
 }
 

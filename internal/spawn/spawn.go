@@ -22,6 +22,9 @@ import (
 // MaxDepth is the number of levels of agents. The agent that a person starts is at depth 0.
 const MaxDepth = 2
 
+// maxTask limits the text of a task, in bytes.
+const maxTask = 256 << 10
+
 // User is the name of a person in chains, and of the caller of coven spawn.
 const User = "user"
 
@@ -101,6 +104,9 @@ func (a Admission) Admit(c Caller, r Request) (Child, error) {
 	}
 	if strings.TrimSpace(r.Task) == "" {
 		return Child{}, fmt.Errorf("the task for agent '%s' is empty", r.Agent)
+	}
+	if len(r.Task) > maxTask {
+		return Child{}, fmt.Errorf("the task for agent '%s' has %d bytes, the maximum is %d: put the text into a file and name it", r.Agent, len(r.Task), maxTask)
 	}
 	d, err := a.Find(r.Agent)
 	if err != nil {

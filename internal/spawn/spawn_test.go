@@ -45,6 +45,7 @@ func primary(names ...permission.Name) spawn.Caller {
 	}
 }
 
+// C-106 C-114: what a request becomes.
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	h := admission(map[string]spawn.Definition{
@@ -70,6 +71,7 @@ func TestAdmit(t *testing.T) {
 		"unknown model":            {reads, spawn.Request{Agent: "writer", Task: "x", Model: "haikou"}, "invalid model"},
 		"unknown agent":            {reads, spawn.Request{Agent: "nobody", Task: "x"}, "agent not found: 'nobody'"},
 		"only primary":             {reads, spawn.Request{Agent: "lead2", Task: "x"}, "agent 'lead2' has mode primary and cannot be started by another agent"},
+		"huge task":                {reads, spawn.Request{Agent: "plain", Task: strings.Repeat("x", 1<<20)}, "the task for agent 'plain' has 1048576 bytes, the maximum is 262144"},
 		"no task":                  {reads, spawn.Request{Agent: "plain", Task: " \n"}, "the task for agent 'plain' is empty"},
 		"may not": {
 			spawn.Caller{Agent: "lead", Policy: permission.OfReader("/w", nil)},

@@ -133,15 +133,14 @@ func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driv
 	if err != nil {
 		return driver.Report{}, err
 	}
-	defer done()
 	launch.Spend = charge.Spend
 	report, err = r.Runner.Run(ctx, launch)
 	charge.Ended(report)
-	return r.hide(report), err
+	return r.hide(report), errors.Join(err, done())
 }
 
 // launch returns the run of the agent's CLI. done ends what belongs to it.
-func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcript io.Writer) (launch driver.Job, done func(), err error) {
+func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcript io.Writer) (launch driver.Job, done func() error, err error) {
 	s, err := r.setting(ctx, r.provider)
 	if err != nil {
 		return driver.Job{}, nil, err
@@ -177,7 +176,7 @@ func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcrip
 		},
 		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
 	}
-	return launch, func() { keeper.Close(); inner.work.Wait() }, nil
+	return launch, func() error { keeper.Close(); inner.work.Wait(); return tracker.broken }, nil
 }
 
 // end records how the subagent ended. err is why it could not run, or was stopped.
