@@ -82,8 +82,10 @@ var imports = map[string][]string{
 		"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/registry",
 		"internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins", "runner/engine", "runner/workflowtest", "worktree",
 	},
-	"internal/cli/ground": {"internal/cli", "internal/exit", "internal/project", "internal/search", "internal/terminal"},
-	"internal/cli/logs":   {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
+	"internal/cli/ground": {
+		"internal/cli", "internal/exit", "internal/project", "internal/search", "internal/terminal",
+	},
+	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/permissions": {
 		"grimoires", "internal/agent", "internal/cli", "internal/config", "internal/didyoumean", "internal/event", "internal/exit", "internal/oneline", "internal/permission",
 		"internal/project", "internal/session", "internal/terminal",
