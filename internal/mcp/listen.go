@@ -131,6 +131,7 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	// information.
 	transport, order := inOrder(&sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
 	_ = l.serverOf(order).Run(ctx, transport)
+	order.end()
 }
 
 // greet admits a caller, or returns the reason for refusing it.

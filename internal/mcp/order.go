@@ -30,6 +30,7 @@ type calls struct {
 	turns map[string]*turn      // by number
 	byID  map[jsonrpc.ID]func() // of calls without an answer: says that the call has begun
 	next  int
+	over  chan struct{} // closed when the connection is gone
 }
 
 // turn is the place of a call.
@@ -39,7 +40,7 @@ type turn struct {
 }
 
 func inOrder(t sdk.Transport) (*ordered, *calls) {
-	c := &calls{turns: map[string]*turn{}, byID: map[jsonrpc.ID]func(){}}
+	c := &calls{turns: map[string]*turn{}, byID: map[jsonrpc.ID]func(){}, over: make(chan struct{})}
 	return &ordered{t, c}, c
 }
 
@@ -90,10 +91,36 @@ func (c *calls) arrive(id jsonrpc.ID) (number string) {
 	c.next++
 	number = strconv.Itoa(c.next)
 	begun := make(chan struct{})
-	t := &turn{before: c.last, begun: sync.OnceFunc(func() { close(begun) })}
+	t := &turn{before: c.last, begun: c.after(c.last, func() { close(begun) })}
 	c.last, c.turns[number], c.byID[id] = begun, t, t.begun
 	return number
 }
+
+// after returns a func that calls begun, but not before the call before has begun: a call that fails
+// at once does not let the next one overtake others.
+func (c *calls) after(before <-chan struct{}, begun func()) func() {
+	return sync.OnceFunc(func() {
+		if before == nil {
+			begun()
+			return
+		}
+		select {
+		case <-before:
+			begun()
+		default:
+			go func() {
+				select {
+				case <-before:
+					begun()
+				case <-c.over:
+				}
+			}()
+		}
+	})
+}
+
+// end ends the order: the connection is gone.
+func (c *calls) end() { close(c.over) }
 
 // await waits until all calls that arrived before have begun. The context that it returns lets
 // the call say that it has begun.
@@ -113,6 +140,7 @@ func (c *calls) await(ctx context.Context, req *sdk.CallToolRequest) context.Con
 		select {
 		case <-t.before:
 		case <-ctx.Done():
+		case <-c.over:
 		}
 	}
 	return tool.WithBegun(ctx, t.begun)
