@@ -258,6 +258,8 @@ func stepEnd(e event.Event) string {
 		return StepName(e.Path) + ": " + r.Error
 	case r.Decided:
 		return StepName(e.Path) + ": " + Decision(r.Continue, r.LastRound, r.Output)
+	case r.Agent == spawn.User && !r.OK: // what happened to the subagent was said
+		return StepName(e.Path) + ": failed"
 	case r.Agent != "" && r.OK:
 		return StepName(e.Path) + ": done\n  " + firstRunes(r.Summary)
 	case r.Agent != "":
