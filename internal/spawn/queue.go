@@ -71,7 +71,7 @@ func (q *Queue) Do(ctx context.Context, item Item) error {
 		err = q.await(ctx, p, item.Started)
 	}
 	if err == nil {
-		err = safely(func() error { return item.Work(context.WithValue(ctx, placeKey{}, p)) })
+		err = Safely(func() error { return item.Work(context.WithValue(ctx, placeKey{}, p)) })
 	}
 	q.leave(p)
 	if before != nil && before != parent {
@@ -172,8 +172,8 @@ func (q *Queue) state() State {
 	return s
 }
 
-// safely turns a panic into an error.
-func safely(work func() error) (err error) {
+// Safely turns a panic into a *PanicError.
+func Safely(work func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Value: value, Stack: string(debug.Stack())}

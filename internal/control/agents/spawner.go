@@ -186,9 +186,15 @@ func (s *spawner) spawn(call context.Context, r spawn.Request) (session.Subagent
 		Account: run.account, Label: r.Agent, Queued: func(q spawn.State) error {
 			defer tool.Begun(call) // the next request comes after this one
 			return run.queued(q)
-		}, Started: run.started, Work: run.work,
+		}, Started: run.started, Work: func(ctx context.Context) error {
+			// The end is on record before the next one starts.
+			return run.end(ctx, spawn.Safely(func() error { return run.work(ctx) }))
+		},
 	})
-	if err := run.end(ctx, err); err != nil {
+	if !run.over { // it never started
+		err = run.end(ctx, err)
+	}
+	if err != nil {
 		return session.Subagent{}, err
 	}
 	view, err := s.Session.View()

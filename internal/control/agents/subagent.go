@@ -34,7 +34,7 @@ type subagent struct {
 	provider string
 	account  string
 	id       string
-	began    bool
+	over     bool // its end is on record, or cannot be recorded
 	report   driver.Report
 }
 
@@ -85,7 +85,6 @@ func (r *subagent) queued(q spawn.State) error {
 
 func (r *subagent) started(q spawn.State) error {
 	failpoint.Point("spawn.queued")
-	r.began = true
 	return r.emit(event.SpawnStarted, r.path(), event.SpawnStart{ID: r.id, Agent: r.child.Agent, Queue: event.Queue(q)})
 }
 
@@ -181,6 +180,7 @@ func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcrip
 
 // end records how the subagent ended. err is why it could not run, or was stopped.
 func (r *subagent) end(ctx context.Context, err error) error {
+	r.over = true
 	end := event.SpawnEnd{ID: r.id, Agent: r.child.Agent, Status: event.StatusFailed, Report: r.report.Text, Model: r.child.Model}
 	used := r.report.Used
 	end.Input, end.Output = used.Input+used.CacheRead+used.CacheWrite, used.Output
