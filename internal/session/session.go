@@ -73,6 +73,9 @@ type Session struct {
 	closed bool
 	hider  Hider
 
+	saying sync.Mutex
+	said   bool // messages.jsonl ends with a line of this process
+
 	views   sync.Mutex // held while the views are written
 	folder  *folder
 	written map[string]event.Status // of the subagents' records, by ID

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // metadata is the machine view of a session: metadata.json.
@@ -239,54 +237,4 @@ func (v View) Tokens() Tokens {
 		sum = sum.plus(s.Tokens)
 	}
 	return sum
-}
-
-// OpenMessages opens the conversation of a session for reading: a Part per line.
-func OpenMessages(dir string) (*os.File, error) { return regularfile.OpenIn(dir, messagesFile) }
-
-// Part is a part of the conversation, a line of messages.jsonl.
-type Part struct {
-	V     int       `json:"v"`
-	Time  time.Time `json:"time"`
-	Path  string    `json:"path"` // of the step
-	Type  string    `json:"type"` // text, reasoning, tool_call, tool_result, snapshot
-	Text  string    `json:"text,omitempty"`
-	ID    string    `json:"id,omitempty"` // of the tool call
-	Tool  string    `json:"tool,omitempty"`
-	Input any       `json:"input,omitempty"`
-	Error bool      `json:"error,omitempty"`
-
-	Snapshot *event.Snapshot `json:"snapshot,omitempty"` // before the tool call
-	File     *FileState      `json:"file,omitempty"`     // that the tool call names, in the snapshot
-}
-
-// FileState is a file as a snapshot has it.
-type FileState struct {
-	Path  string `json:"path"`           // relative to the worktree
-	State string `json:"state"`          // tracked, untracked, ignored (not in the snapshot), absent
-	Oid   string `json:"oid,omitempty"`  // of its blob in git
-	Mode  string `json:"mode,omitempty"` // 100644, 100755 or 120000
-}
-
-// Say appends a part of the conversation to messages.jsonl. The conversation
-// is for people and for later readers: nothing of the run depends on it, so it
-// is not synced to disk.
-func (s *Session) Say(p Part) error {
-	p.V, p.Time = 1, s.now().UTC()
-	line, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
-	}
-	if s.hider != nil {
-		line = s.hider.JSON(line)
-	}
-	f, err := regularfile.OpenFileIn(s.Dir, messagesFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
-	if err != nil {
-		return fmt.Errorf("append message: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // the write was checked
-	if _, err := f.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("append message: %w", err)
-	}
-	return nil
 }

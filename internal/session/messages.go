@@ -1,0 +1,169 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/regularfile"
+)
+
+// Part is a part of the conversation, a line of messages.jsonl.
+type Part struct {
+	V     int             `json:"v"`
+	Time  time.Time       `json:"time"`
+	Path  string          `json:"path"` // of the step
+	Type  string          `json:"type"` // text, reasoning, tool_call, tool_result, snapshot
+	Text  string          `json:"text,omitempty"`
+	ID    string          `json:"id,omitempty"` // of the tool call
+	Tool  string          `json:"tool,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	Error bool            `json:"error,omitempty"`
+
+	Snapshot *event.Snapshot `json:"snapshot,omitempty"` // before the tool call
+	File     *FileState      `json:"file,omitempty"`     // that the tool call names, in the snapshot
+
+	// Of a message of coven's own loop:
+	Conversation string `json:"conversation,omitempty"`
+	Message      string `json:"message,omitempty"` // its ID
+	Role         string `json:"role,omitempty"`    // user, assistant
+	Signature    string `json:"signature,omitempty"`
+	Last         bool   `json:"last,omitempty"` // the last part of the message
+}
+
+// FileState is a file as a snapshot has it.
+type FileState struct {
+	Path  string `json:"path"`           // relative to the worktree
+	State string `json:"state"`          // tracked, untracked, ignored (not in the snapshot), absent
+	Oid   string `json:"oid,omitempty"`  // of its blob in git
+	Mode  string `json:"mode,omitempty"` // 100644, 100755 or 120000
+}
+
+// Message is a message of a conversation that coven itself leads with a model.
+type Message struct {
+	ID    string
+	Role  string // user, assistant
+	Parts []Part
+}
+
+// Say appends a part of the conversation to messages.jsonl. The conversation of an agent CLI
+// is for people and for later readers: nothing of the run depends on it, so it
+// is not synced to disk.
+func (s *Session) Say(p Part) error { return s.say(false, p) }
+
+// Record appends a message of a conversation. It is durable when Record returns: after an
+// interruption the conversation continues behind its last message.
+func (s *Session) Record(path, conversation string, m Message) error {
+	parts := slices.Clone(m.Parts)
+	if len(parts) == 0 { // a model may answer nothing
+		parts = []Part{{Type: "text"}}
+	}
+	for i := range parts {
+		parts[i].Path, parts[i].Conversation, parts[i].Message, parts[i].Role = path, conversation, m.ID, m.Role
+		parts[i].Last = i == len(parts)-1
+	}
+	return s.say(true, parts...)
+}
+
+// say appends parts in one write.
+func (s *Session) say(durable bool, parts ...Part) error {
+	var lines []byte
+	for _, p := range parts {
+		p.V, p.Time = 1, s.now().UTC()
+		line, err := json.Marshal(p)
+		if err != nil {
+			return fmt.Errorf("encode message: %w", err)
+		}
+		if s.hider != nil {
+			line = s.hider.JSON(line)
+		}
+		lines = append(append(lines, bytes.TrimSpace(line)...), '\n')
+	}
+	f, err := regularfile.OpenFileIn(s.Dir, messagesFile, os.O_RDWR|os.O_APPEND|os.O_CREATE, fileMode)
+	if err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // the write was checked
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	if !s.said && torn(f) { // by the process before
+		lines = append([]byte("\n"), lines...)
+	}
+	_, err = f.Write(lines)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if s.said = err == nil; !s.said {
+		return fmt.Errorf("append message: %w", err)
+	}
+	return nil
+}
+
+// torn reports whether a file ends within a line.
+func torn(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
+// Parts reads the conversation of the session in dir. Lines that a crash cut off are left out.
+func Parts(dir string) ([]Part, error) {
+	parts := []Part{}
+	f, err := regularfile.OpenIn(dir, messagesFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return parts, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the messages: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	in := bufio.NewReader(f)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the messages: %w", err)
+		}
+		var part Part
+		if json.Unmarshal(line, &part) == nil {
+			parts = append(parts, part)
+		}
+		if err != nil {
+			return parts, nil
+		}
+	}
+}
+
+// Conversation returns the messages of a conversation that Record appended, oldest first. One that
+// a crash cut off is left out: nothing came of it.
+func (s *Session) Conversation(id string) ([]Message, error) {
+	parts, err := Parts(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []Message
+	var now Message
+	for _, p := range parts {
+		if p.Conversation != id || id == "" {
+			continue
+		}
+		if p.Message != now.ID {
+			now = Message{ID: p.Message, Role: p.Role}
+		}
+		if now.Parts = append(now.Parts, p); p.Last {
+			all = append(all, now)
+		}
+	}
+	return all, nil
+}

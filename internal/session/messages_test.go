@@ -1,0 +1,70 @@
+package session_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/session"
+)
+
+func said(t *testing.T, s *session.Session, conversation string) (all []string) {
+	t.Helper()
+	messages, err := s.Conversation(conversation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		text := m.ID + " " + m.Role + ":"
+		for _, p := range m.Parts {
+			text += " " + p.Text + string(p.Input)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// A conversation has the messages that were recorded whole, in whatever state a crash left the file.
+func TestConversation(t *testing.T) {
+	root := t.TempDir()
+	s, err := session.Create(root, "t", "query", time.Now)
+	must(t, err)
+	call := session.Part{Type: "tool_call", ID: "1", Tool: "read", Input: json.RawMessage(`{"n":12345678901234567890,"b":"<a>"}`)}
+	must(t, s.Record("a", "c1", session.Message{ID: "m1", Role: "user", Parts: []session.Part{{Type: "text", Text: "Do it."}}}))
+	must(t, s.Record("a", "c2", session.Message{ID: "m2", Role: "user", Parts: []session.Part{{Type: "text", Text: "Other."}}}))
+	must(t, s.Say(session.Part{Type: "snapshot", ID: "1"}))
+	must(t, s.Record("a", "c1", session.Message{ID: "m3", Role: "assistant", Parts: []session.Part{{Type: "text", Text: "Yes."}, call}}))
+	must(t, s.Record("a", "c1", session.Message{ID: "m4", Role: "user"}))
+	want := []string{"m1 user: Do it.", `m3 assistant: Yes. {"n":12345678901234567890,"b":"\u003ca\u003e"}`, "m4 user: "}
+	if got := said(t, s, "c1"); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got := said(t, s, ""); got != nil {
+		t.Errorf("%q", got)
+	}
+	file := filepath.Join(s.Dir, "messages.jsonl")
+	whole, err := os.ReadFile(file)
+	must(t, err)
+	begin := len(whole)
+	must(t, s.Record("a", "c1", session.Message{ID: "m5", Role: "assistant", Parts: []session.Part{{Type: "text", Text: "one"}, {Type: "text", Text: "two"}}}))
+	must(t, s.Close())
+	whole, err = os.ReadFile(file)
+	must(t, err)
+	for cut := begin; cut < len(whole)-1; cut++ { // at every byte of the last message; only the line feed may be missing
+		must(t, os.WriteFile(file, whole[:cut], 0o600))
+		s, err := session.Open(root, s.ID, time.Now)
+		must(t, err)
+		if got := said(t, s, "c1"); !reflect.DeepEqual(got, want) {
+			t.Fatalf("cut at %d: %q", cut, got)
+		}
+		must(t, s.Record("a", "c1", session.Message{ID: "m6", Role: "user", Parts: []session.Part{{Type: "text", Text: "again"}}}))
+		must(t, s.Say(session.Part{Type: "text", Text: "not of it"}))
+		if got := said(t, s, "c1"); !reflect.DeepEqual(got, append(want[:len(want):len(want)], "m6 user: again")) {
+			t.Fatalf("after a cut at %d: %q", cut, got)
+		}
+		must(t, s.Close())
+	}
+}
