@@ -1,0 +1,224 @@
+// Package scripted is a model plugin that plays turns from a YAML file instead of asking a
+// model. It is for tests, and for trying agents of coven's own loop without an account.
+//
+// A script has conversations. The first one that matches the beginning of a real one is played, turn
+// by turn:
+//
+//	conversations:
+//	  - match: code reviewer       # regular expression
+//	    turns:
+//	      - text: I look first.
+//	        tools:
+//	          - {name: read, input: {path: README.md}}
+//	      - expect: Hello          # regular expression for what the model was sent last
+//	        text: Done.
+//
+// The plugin keeps no state: the conversation itself shows which turn is next. So any number of
+// conversations may take place at once, and one may go on in another process.
+package scripted
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Variable names the environment variable with the path of the script.
+const Variable = "COVEN_SCRIPT"
+
+// maxScript limits the size of a script in bytes.
+const maxScript = 4 << 20
+
+// Model plays a script.
+type Model struct {
+	Getenv func(string) string
+}
+
+// Turn implements model.Model.
+func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.Event) error) error {
+	s, err := m.script()
+	if err != nil {
+		return err
+	}
+	c, err := s.find(request)
+	if err != nil {
+		return err
+	}
+	n := next(request.Messages)
+	if c.Again.re != nil && n > 0 && c.Again.matches(lastText(request.Messages)) {
+		n--
+	}
+	if n >= len(c.Turns) {
+		return fmt.Errorf("the script has %d turns for this conversation, and this would be turn %d", len(c.Turns), n+1)
+	}
+	if err := c.Turns[n].play(ctx, n, request, emit); err != nil {
+		return fmt.Errorf("turn %d: %w", n+1, err)
+	}
+	return nil
+}
+
+func (m Model) script() (script, error) {
+	file := m.Getenv(Variable)
+	if file == "" {
+		return script{}, errors.New("no script: " + Variable + " must be the path of one")
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return script{}, fmt.Errorf("read the script: %w", err)
+	case !info.Mode().IsRegular() || info.Size() > maxScript:
+		return script{}, fmt.Errorf("the script %s is not a file of at most %d bytes", file, maxScript)
+	}
+	data, err := os.ReadFile(file) //nolint:gosec // the user chose it
+	if err != nil {
+		return script{}, fmt.Errorf("read the script: %w", err)
+	}
+	s, err := parse(data)
+	if err != nil {
+		return script{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
+}
+
+// find returns what is played for a request.
+func (s script) find(request model.Request) (conversation, error) {
+	beginning := request.System
+	if len(request.Messages) > 0 {
+		beginning += "\n" + text(request.Messages[0])
+	}
+	for _, c := range s.Conversations {
+		if c.Match.matches(beginning) && c.Model.matches(request.Model) {
+			return c, nil
+		}
+	}
+	return conversation{}, fmt.Errorf("the script has no conversation that begins with:\n%s", beginning)
+}
+
+// callID returns the ID of a call of a turn, both counted from 0.
+func callID(turn, call int) string { return fmt.Sprintf("call_%d_%d", turn+1, call+1) }
+
+var callIDs = regexp.MustCompile(`^call_(\d+)_\d+`)
+
+// next returns the turn that a conversation asks for, counted from 0: the one after its last
+// call, as far as calls show it. So the beginning of the conversation may be missing.
+func next(messages []model.Message) int {
+	turns := 0
+	for _, m := range messages {
+		if m.Role != model.Assistant {
+			continue
+		}
+		turns++
+		for _, p := range m.Parts {
+			if call, ok := p.(provider.ToolCall); ok {
+				if id := callIDs.FindStringSubmatch(call.ID); id != nil {
+					turns, _ = strconv.Atoi(id[1])
+				}
+			}
+		}
+	}
+	return turns
+}
+
+// text returns the text in a message, including that of tool results.
+func text(m model.Message) string {
+	var all []string
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case model.Text:
+			all = append(all, p.Text)
+		case provider.ToolResult:
+			all = append(all, p.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// play emits the events of a turn.
+func (t turn) play(ctx context.Context, n int, request model.Request, emit func(model.Event) error) error {
+	if said := lastText(request.Messages); !t.Expect.matches(said) {
+		return fmt.Errorf("the script expects %s, and the model was sent:\n%s", t.Expect.text, said)
+	}
+	switch {
+	case t.Fail != "":
+		return errors.New(t.Fail)
+	case t.Stall:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	case t.Limit != nil:
+		limit := provider.Limit{Reason: t.Limit.Reason, Status: 429, After: time.Duration(t.Limit.After)}
+		return errors.Join(emit(limit), emit(model.End{Reason: model.Limited}))
+	}
+	var events []model.Event
+	if t.Reasoning != "" {
+		events = append(events, model.Reasoning{Text: t.Reasoning, Signature: "scripted"})
+	}
+	for _, fragment := range strings.SplitAfter(t.Text, " ") { // a real model streams, too
+		if fragment != "" {
+			events = append(events, model.Text{Text: fragment})
+		}
+	}
+	for i, c := range t.Tools {
+		if c.Input == nil {
+			c.Input = map[string]any{}
+		}
+		input, err := json.Marshal(c.Input)
+		if err != nil {
+			return fmt.Errorf("encode the input of %s: %w", c.Name, err)
+		}
+		events = append(events, provider.ToolCall{ID: callID(n, i), Name: c.Name, Input: input})
+	}
+	for _, e := range append(events, t.end(request)) {
+		if err := emit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastText returns what the model was sent after its last answer.
+func lastText(messages []model.Message) string {
+	var said []string
+	for _, m := range slices.Backward(messages) {
+		if m.Role == model.Assistant {
+			break
+		}
+		said = append(said, text(m))
+	}
+	slices.Reverse(said)
+	return strings.Join(said, "\n")
+}
+
+// end returns the end of a turn. Without usage in the script, four characters are a token.
+func (t turn) end(request model.Request) model.End {
+	end := model.End{Reason: model.Done}
+	if len(t.Tools) > 0 {
+		end.Reason = model.ForTools
+	}
+	if t.Reason != "" {
+		end.Reason = model.Reason(t.Reason)
+	}
+	if t.Usage != nil {
+		end.Usage = provider.Usage{
+			InputTokens: t.Usage.Input, OutputTokens: t.Usage.Output, CacheReadTokens: t.Usage.CacheRead, CacheWriteTokens: t.Usage.CacheWrite, CostUSD: t.Usage.USD,
+		}
+		return end
+	}
+	sent := len(request.System)
+	for _, m := range request.Messages {
+		sent += len(text(m))
+	}
+	end.Usage = provider.Usage{InputTokens: tokens(sent), OutputTokens: tokens(len(t.Reasoning) + len(t.Text))}
+	return end
+}
+
+func tokens(characters int) int64 { return int64((characters + 3) / 4) }
