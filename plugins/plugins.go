@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
@@ -57,6 +58,27 @@ func (k Kind) withArticle() string {
 		return "an " + string(k)
 	}
 	return "a " + string(k)
+}
+
+// loopSuffix ends the names of providers whose agents run in coven's own loop.
+const loopSuffix = "-loop"
+
+// LoopModel returns the model plugin of a provider whose agents run in coven's own loop: provider
+// NAME-loop asks the model plugin NAME.
+func LoopModel(provider string) (model string, ok bool) {
+	model, ok = strings.CutSuffix(provider, loopSuffix)
+	return model, ok && model != ""
+}
+
+// LoopOf returns the provider of agents that run in coven's own loop on a model plugin.
+func LoopOf(model string) (provider string) { return model + loopSuffix }
+
+// NeedOf returns the plugin that agents of a provider need.
+func NeedOf(provider string) Need {
+	if model, ok := LoopModel(provider); ok {
+		return Need{KindModel, model}
+	}
+	return Need{KindProvider, provider}
 }
 
 // protocolVersion is the version of the contracts that this code implements. Both sides

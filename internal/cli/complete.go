@@ -221,5 +221,9 @@ func ProviderNames(_ context.Context, p *project.Project, _ []string) []string {
 	if err != nil {
 		return nil
 	}
-	return r.Names(plugins.KindProvider)
+	names := r.Names(plugins.KindProvider)
+	for _, model := range r.Names(plugins.KindModel) {
+		names = append(names, plugins.LoopOf(model))
+	}
+	return names
 }

@@ -200,5 +200,5 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 // warm starts a provider while the worktree is created. Its errors are reported when an
 // agent needs it.
 func (c *Controller) warm(ctx context.Context, name string) {
-	go func() { _ = c.Runtime.host.Warm(ctx, plugins.Need{Kind: plugins.KindProvider, Name: name}) }()
+	go func() { _ = c.Runtime.host.Warm(ctx, plugins.NeedOf(name)) }()
 }

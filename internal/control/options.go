@@ -23,7 +23,7 @@ func CheckOptions(ctx context.Context, p *project.Project, o Options) error {
 		return err
 	}
 	if o.Provider != "" {
-		err := p.CheckPlugins([]plugins.Need{{Kind: plugins.KindProvider, Name: o.Provider}})
+		err := p.CheckPlugins([]plugins.Need{plugins.NeedOf(o.Provider)})
 		if errors.Is(err, plugins.ErrUnknown) {
 			return err // consent to run a known plugin is asked for later
 		}

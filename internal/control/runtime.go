@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin/scripted"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -41,7 +42,7 @@ type Runtime struct {
 // providerVariables returns the variables that the built-in providers read: they choose the
 // server of an agent CLI, its number of retries and where its login is. None is a credential.
 func providerVariables() []string {
-	return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CONFIG_DIR", "CODEX_HOME"}
+	return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CONFIG_DIR", "CODEX_HOME", scripted.Variable}
 }
 
 // New returns a Controller that can run tasks. It must be closed.

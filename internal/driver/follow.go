@@ -48,7 +48,7 @@ type run struct {
 	meter     meter
 	counted   *usageWait
 	spent     error // the error of Job.Spend
-	circle    loopDetector
+	circle    *LoopDetector
 	called    []string // IDs of the tool calls so far, if the command is gated
 	report    Report
 	recordErr error       // coven could not record or read the run
@@ -64,7 +64,7 @@ func newRun(job Job) *run {
 		job.Gate = budgetGate{job.Gate, counted}
 	}
 	return &run{
-		job: job, talk: newTalk(), counted: counted, circle: loopDetector{maxRounds: job.SameCall}, started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+		job: job, talk: newTalk(), counted: counted, circle: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 
@@ -208,7 +208,7 @@ func (r *run) handle(e provider.Event) error {
 	case provider.Text:
 		return r.job.Emit(event.AgentText, event.Text{Text: e.Text})
 	case provider.ToolCall:
-		r.circle.call(e)
+		r.circle.Call(e)
 		r.counted.call(e.ID)
 		r.asked(e.ID)
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
@@ -217,13 +217,13 @@ func (r *run) handle(e provider.Event) error {
 		r.compare(e)
 		r.job.Gate.Ended(e.ID)
 		r.called = slices.DeleteFunc(r.called, func(id string) bool { return id == e.ID })
-		return r.stuck(r.circle.result(e))
+		return r.stuck(r.circle.Result(e))
 	case provider.Retry:
 		r.refused(e)
 		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
 	case provider.Acknowledged:
 		r.talk.acknowledged(e.ID)
-		r.circle.forget() // a person's message may change the task
+		r.circle.Forget() // a person's message may change the task
 		r.overspent()
 	case provider.Limit:
 		r.limited(e)
@@ -305,7 +305,7 @@ func (r *run) stuck(loop *event.Loop) error {
 		return nil
 	}
 	err := r.job.Emit(event.AgentStuck, *loop)
-	r.child.Kill(fmt.Errorf("%w: %s", errStuck, loopText(*loop, r.job.Dir)))
+	r.child.Kill(fmt.Errorf("%w: %s", errStuck, LoopText(*loop, r.job.Dir)))
 	return err
 }
 

@@ -11,20 +11,24 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// maxRound is the maximum number of calls in a loop that loopDetector detects.
+// maxRound is the maximum number of calls in a loop that LoopDetector detects.
 const maxRound = 4
 
 // evidenceBytes is the number of bytes of a result that are kept as evidence.
 const evidenceBytes = 2 << 10
 
-// loopDetector detects an agent that repeats the same calls with the same results. Calls are
+// LoopDetector detects an agent that repeats the same calls with the same results. Calls are
 // ordered by their requests, not by their results, because concurrent calls may end in
 // any order.
-type loopDetector struct {
+type LoopDetector struct {
 	maxRounds int // maximum number of rounds; 0: any number
 	open      []*pastCall
 	history   []pastCall // the last ones
 }
+
+// NewLoopDetector returns a detector that lets the same calls be made that many times in a row; 0:
+// any number.
+func NewLoopDetector(maxRounds int) *LoopDetector { return &LoopDetector{maxRounds: maxRounds} }
 
 // pastCall is a call and its result.
 type pastCall struct {
@@ -41,8 +45,8 @@ func (m pastCall) same(other pastCall) bool {
 	return m.call == other.call && m.result == other.result && m.failed == other.failed
 }
 
-// call records a call that the agent requested.
-func (c *loopDetector) call(e provider.ToolCall) {
+// Call records a call that the agent requested.
+func (c *LoopDetector) Call(e provider.ToolCall) {
 	if c.maxRounds > 0 {
 		c.open = append(c.open, &pastCall{id: e.ID, call: e.Name + " " + canonical(e.Input), tool: e.Name, input: e.Input})
 	}
@@ -61,8 +65,8 @@ func canonical(input json.RawMessage) string {
 	return string(text)
 }
 
-// result records the result of a call, and returns the loop that it completes, or nil.
-func (c *loopDetector) result(e provider.ToolResult) *event.Loop {
+// Result records the result of a call, and returns the loop that it completes, or nil.
+func (c *LoopDetector) Result(e provider.ToolResult) *event.Loop {
 	for _, m := range c.open {
 		if m.id == e.ID {
 			m.result, m.failed, m.done = e.Text, e.IsError, true
@@ -78,15 +82,15 @@ func (c *loopDetector) result(e provider.ToolResult) *event.Loop {
 	return nil
 }
 
-// forget discards the history.
-func (c *loopDetector) forget() { c.open, c.history = nil, nil }
+// Forget discards the history.
+func (c *LoopDetector) Forget() { c.open, c.history = nil, nil }
 
 // closed returns the loop formed by the last calls, or nil.
-func (c *loopDetector) closed() *event.Loop {
+func (c *LoopDetector) closed() *event.Loop {
 	c.history = c.history[max(0, len(c.history)-maxRound*c.maxRounds):]
 	for round := 1; round <= maxRound; round++ {
 		if calls := c.last(round); calls != nil {
-			c.forget()
+			c.Forget()
 			return &event.Loop{Calls: calls, Count: c.maxRounds}
 		}
 	}
@@ -95,7 +99,7 @@ func (c *loopDetector) closed() *event.Loop {
 
 // last returns the last round, of the given number of calls, if the history ends with
 // enough repetitions of it.
-func (c *loopDetector) last(round int) []event.LoopCall {
+func (c *LoopDetector) last(round int) []event.LoopCall {
 	begin := len(c.history) - round*c.maxRounds
 	if begin < 0 {
 		return nil
@@ -129,8 +133,8 @@ func beginning(text string) string {
 	return strings.ToValidUTF8(text[:evidenceBytes-len("…")], "") + "…"
 }
 
-// loopText describes in one line the calls that an agent in dir repeated.
-func loopText(l event.Loop, dir string) string {
+// LoopText describes in one line the calls that an agent in dir repeated.
+func LoopText(l event.Loop, dir string) string {
 	var names []string
 	for _, c := range l.Calls {
 		names = append(names, gate.Summary(gate.Call{Tool: c.Tool, Input: c.Input}, dir))

@@ -12,11 +12,11 @@ import (
 )
 
 // play makes calls, each a letter and a result, "a1": the call a came to 1.
-func play(c *loopDetector, calls string) *event.Loop {
+func play(c *LoopDetector, calls string) *event.Loop {
 	for i, call := range strings.Fields(calls) {
 		id := fmt.Sprint(i)
-		c.call(provider.ToolCall{ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"` + call[:1] + `"}`)})
-		if loop := c.result(provider.ToolResult{ID: id, Text: call[1:]}); loop != nil {
+		c.Call(provider.ToolCall{ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"` + call[:1] + `"}`)})
+		if loop := c.Result(provider.ToolResult{ID: id, Text: call[1:]}); loop != nil {
 			return loop
 		}
 	}
@@ -43,14 +43,14 @@ func TestCircle(t *testing.T) {
 		{"work and then a circle", "a1 b2 c3 a2 b1 " + times("a1 ", 5), 1},
 	}
 	for _, tt := range tests {
-		loop := play(&loopDetector{maxRounds: 5}, tt.calls)
+		loop := play(NewLoopDetector(5), tt.calls)
 		switch {
 		case loop == nil && tt.round == 0:
 		case loop == nil || len(loop.Calls) != tt.round || loop.Count != 5:
 			t.Errorf("%s: %+v", tt.name, loop)
 		}
 	}
-	if loop := play(&loopDetector{}, times("a1 ", 99)); loop != nil {
+	if loop := play(NewLoopDetector(0), times("a1 ", 99)); loop != nil {
 		t.Errorf("switched off: %+v", loop)
 	}
 }
@@ -58,17 +58,17 @@ func TestCircle(t *testing.T) {
 // Calls that run beside each other count in the order in which they were asked
 // for, whichever ends first; keys have no order.
 func TestCircleOfCallsAtOnce(t *testing.T) {
-	c := &loopDetector{maxRounds: 3}
+	c := NewLoopDetector(3)
 	for i := range 3 {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
-		c.call(provider.ToolCall{ID: a, Name: "Read", Input: json.RawMessage(`{"x":1,"y":2}`)})
-		c.call(provider.ToolCall{ID: b, Name: "Read", Input: json.RawMessage(`{"x":3}`)})
+		c.Call(provider.ToolCall{ID: a, Name: "Read", Input: json.RawMessage(`{"x":1,"y":2}`)})
+		c.Call(provider.ToolCall{ID: b, Name: "Read", Input: json.RawMessage(`{"x":3}`)})
 		if i == 1 {
 			a, b = b, a
 		}
 		results := map[string]string{"a": "one", "b": "two"}
-		c.result(provider.ToolResult{ID: a, Text: results[a[:1]]})
-		loop := c.result(provider.ToolResult{ID: b, Text: results[b[:1]]})
+		c.Result(provider.ToolResult{ID: a, Text: results[a[:1]]})
+		loop := c.Result(provider.ToolResult{ID: b, Text: results[b[:1]]})
 		if (loop != nil) != (i == 2) {
 			t.Errorf("after %d rounds: %+v", i+1, loop)
 		}
@@ -77,18 +77,18 @@ func TestCircleOfCallsAtOnce(t *testing.T) {
 
 // The evidence is bounded, and a person's message resets the history.
 func TestCircleEvidence(t *testing.T) {
-	c := &loopDetector{maxRounds: 2}
+	c := NewLoopDetector(2)
 	long := strings.Repeat("é", 4000)
 	input, err := json.Marshal(map[string]string{"content": long})
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := func() *event.Loop {
-		c.call(provider.ToolCall{ID: "1", Name: "Write", Input: input})
-		return c.result(provider.ToolResult{ID: "1", Text: "x" + long, IsError: true})
+		c.Call(provider.ToolCall{ID: "1", Name: "Write", Input: input})
+		return c.Result(provider.ToolResult{ID: "1", Text: "x" + long, IsError: true})
 	}
 	first := call()
-	c.forget()
+	c.Forget()
 	if second := call(); first != nil || second != nil {
 		t.Errorf("after a person spoke: %+v, %+v", first, second)
 	}

@@ -31,9 +31,16 @@ type tool struct {
 // serverPrefix begins the names of the tools of coven's own MCP server, as agent CLIs name them.
 const serverPrefix = "mcp__coven__"
 
-// tools returns a known tool. Calls of other tools are denied.
+// tools returns a known tool, of an agent CLI or of coven. Calls of other tools are denied.
 func tools(name string) (tool, bool) {
+	name = strings.TrimPrefix(name, serverPrefix)
 	switch name {
+	case "read":
+		return tool{permission.FileRead, "path"}, true
+	case "write", "edit":
+		return tool{permission.FileWrite, "path"}, true
+	case "bash":
+		return tool{permission.BashExecute, "command"}, true
 	case "Read":
 		return tool{permission.FileRead, "file_path"}, true
 	case "Write", "Edit":
@@ -42,13 +49,13 @@ func tools(name string) (tool, bool) {
 		return tool{permission.FileWrite, "notebook_path"}, true
 	case "Bash":
 		return tool{permission.BashExecute, "command"}, true
-	case serverPrefix + "spawn_agent":
+	case "spawn_agent":
 		return tool{permission.AgentSpawn, "agent"}, true
-	case serverPrefix + "read_note":
+	case "read_note":
 		return tool{permission.FileRead, "path"}, true
-	case serverPrefix + "list_notes":
+	case "list_notes":
 		return tool{permission.CodeSearch, ""}, true
-	case serverPrefix + "semantic_search":
+	case "semantic_search":
 		return tool{permission.CodeSearch, "query"}, true
 	}
 	return tool{}, false

@@ -109,10 +109,14 @@ func (p *Project) ProviderUses(views []session.View) map[string]string {
 
 // NeedsOf returns the plugins that a grimoire may need, with the provider of a run.
 func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
-	needs := []plugins.Need{{Kind: plugins.KindProvider, Name: provider}}
+	needs := []plugins.Need{plugins.NeedOf(provider)}
 	for s := range g.All() {
 		for _, used := range s.Plugins() {
-			needs = append(needs, plugins.Need{Kind: plugins.Kind(used.Kind), Name: used.Name})
+			need := plugins.Need{Kind: plugins.Kind(used.Kind), Name: used.Name}
+			if need.Kind == plugins.KindProvider {
+				need = plugins.NeedOf(used.Name)
+			}
+			needs = append(needs, need)
 		}
 	}
 	slices.SortFunc(needs, func(a, b plugins.Need) int {

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/command"
 	"github.com/coven-run/coven/plugins/builtin/qwen"
 	"github.com/coven-run/coven/plugins/builtin/rules"
+	"github.com/coven-run/coven/plugins/builtin/scripted"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -24,6 +25,7 @@ func Builtins() map[plugins.Kind]map[string]plugins.Served {
 	}
 	return map[plugins.Kind]map[string]plugins.Served{
 		plugins.KindProvider: providers,
+		plugins.KindModel:    {"scripted": plugins.Model(scripted.Model{Getenv: os.Getenv})},
 		plugins.KindReviewer: {"agent": plugins.Reviewer(agent.Reviewer{}), "command": plugins.Reviewer(command.Reviewer{})},
 		plugins.KindArbiter:  {"agent": plugins.Arbiter(agent.Arbiter{}), "rules": plugins.Arbiter(rules.Arbiter{})},
 	}

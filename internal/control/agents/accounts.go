@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
@@ -21,6 +22,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 )
@@ -50,8 +52,20 @@ type Providers struct {
 	Environ  func() []string
 }
 
-// plugin returns a provider.
+// model returns a model.
+func (p *Providers) model(ctx context.Context, name string) (model.Model, error) {
+	m, err := p.Host.Model(ctx, name)
+	if errors.Is(err, plugins.ErrUnknown) {
+		return nil, exit.Usagef("coven run --provider claude", "%w", err)
+	}
+	return m, err
+}
+
+// plugin returns a provider. Of the loop, it can only read logs.
 func (p *Providers) plugin(ctx context.Context, name string) (provider.Provider, error) {
+	if _, ok := plugins.LoopModel(name); ok {
+		return chat.Log{}, nil
+	}
 	plugin, err := p.Host.Provider(ctx, name)
 	if errors.Is(err, plugins.ErrUnknown) {
 		return nil, exit.Usagef("coven run --provider claude", "%w", err)
@@ -208,6 +222,9 @@ func (c *Agents) account(ctx context.Context, provider string) (string, error) {
 // Traits returns the traits of a provider's agents. It starts no plugin for a built-in
 // provider.
 func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
+	if on, ok := plugins.LoopModel(name); ok {
+		return Traits{account: on, Gated: true, Harmless: true}, nil
+	}
 	plugin, ok := builtin.Providers()[name]
 	if !ok {
 		var err error

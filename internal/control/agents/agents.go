@@ -18,6 +18,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
@@ -91,14 +92,18 @@ type Search struct {
 // setting is where an agent of a provider runs.
 type setting struct {
 	plugin  provider.Provider
+	loop    *chat.Loop // in which the agent runs; nil: its CLI
 	traits  Traits
 	root    string // of the worktree, with links resolved
 	room    *sandbox.Room
 	network []string
 }
 
-func (c *Agents) setting(ctx context.Context, name string) (s setting, err error) {
+func (c *Agents) setting(ctx context.Context, name, path string) (s setting, err error) {
 	if s.plugin, err = c.plugin(ctx, name); err != nil {
+		return s, err
+	}
+	if s.loop, err = c.loop(ctx, name, path); err != nil {
 		return s, err
 	}
 	if s.traits, err = c.Providers.Traits(ctx, cmp.Or(name, c.Plan.Provider)); err != nil {
@@ -127,7 +132,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if run.Agent == spawn.User {
 		return c.direct(ctx, run)
 	}
-	at, err := c.setting(ctx, run.Provider)
+	at, err := c.setting(ctx, run.Provider, run.Path)
 	if err != nil {
 		return driver.Report{}, err
 	}
@@ -175,7 +180,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		Room: at.room, Network: at.network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
-		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(run.Path, part) },
+		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(at, run.Path, part) },
 		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,
 	}
 	if !run.ReadOnly {
@@ -185,7 +190,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
 	}
-	report, err := c.start(ctx, launch)
+	report, err := c.start(ctx, at, launch)
 	report = c.hide(report)
 	if err == nil && report.Kind == driver.Login {
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
@@ -202,12 +207,12 @@ func (c *Agents) forwarder(emit func(event.Type, any) error) func(context.Contex
 
 // start runs an agent. What one that may change the worktree commits there is taken into the
 // repository.
-func (c *Agents) start(ctx context.Context, launch driver.Job) (report driver.Report, err error) {
+func (c *Agents) start(ctx context.Context, at setting, launch driver.Job) (report driver.Report, err error) {
 	if launch.ReadOnly {
-		return c.Runner.Run(ctx, launch)
+		return c.run(ctx, at, launch)
 	}
 	err = c.Workspace.Isolated(ctx, func() error {
-		report, err = c.Runner.Run(ctx, launch)
+		report, err = c.run(ctx, at, launch)
 		return err
 	})
 	return report, err
@@ -257,8 +262,11 @@ func (c *Agents) plugin(ctx context.Context, name string) (provider.Provider, er
 	return c.Providers.plugin(ctx, cmp.Or(name, c.Plan.Provider))
 }
 
-// say adds a part to the session's conversation.
-func (c *Agents) say(path string, part provider.Event) error {
+// say adds a part to the session's conversation. The loop does that itself.
+func (c *Agents) say(at setting, path string, part provider.Event) error {
+	if at.loop != nil {
+		return nil
+	}
 	p := session.Part{Path: path}
 	switch e := part.(type) {
 	case provider.Text:

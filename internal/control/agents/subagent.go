@@ -116,7 +116,7 @@ type timeoutError struct{ limit time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("it worked for more than %s", e.limit) }
 
-// run runs the agent's CLI once.
+// run runs the agent once.
 func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driver.Report, err error) {
 	transcript, at, err := r.Session.OpenLog(r.path())
 	if err != nil {
@@ -127,23 +127,23 @@ func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driv
 	if err := r.emit(event.AgentStarted, r.path(), start); err != nil {
 		return driver.Report{}, err
 	}
+	where, err := r.setting(ctx, r.provider, r.path())
+	if err != nil {
+		return driver.Report{}, err
+	}
 	charge := r.charge()
-	launch, done, err := r.launch(ctx, start, transcript)
+	launch, done, err := r.launch(ctx, where, start, transcript)
 	if err != nil {
 		return driver.Report{}, err
 	}
 	launch.Spend = charge.Spend
-	report, err = r.Runner.Run(ctx, launch)
+	report, err = r.Agents.run(ctx, where, launch)
 	charge.Ended(report)
 	return r.hide(report), errors.Join(err, done())
 }
 
-// launch returns the run of the agent's CLI. done ends what belongs to it.
-func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcript io.Writer) (launch driver.Job, done func() error, err error) {
-	s, err := r.setting(ctx, r.provider)
-	if err != nil {
-		return driver.Job{}, nil, err
-	}
+// launch returns the run of the agent. done ends what belongs to it.
+func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart, transcript io.Writer) (launch driver.Job, done func() error, err error) {
 	readOnly := !slices.Contains(r.child.Permissions, permission.FileWrite)
 	system, err := r.systemText(ctx, s.root, systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, readOnly: readOnly, contract: spawn.Contract})
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *subagent) launch(ctx context.Context, start event.AgentStart, transcrip
 			if call, ok := part.(provider.ToolCall); ok {
 				tool.Progress(ctx, r.child.Agent+": "+gate.Summary(gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}, s.root))
 			}
-			return r.say(r.path(), part)
+			return r.say(s, r.path(), part)
 		},
 		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
 	}

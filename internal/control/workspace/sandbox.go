@@ -35,7 +35,12 @@ func (s *Workspace) Isolated(ctx context.Context, work func() error) error {
 
 // Run runs a program of the task in the sandbox and returns its output. It adds the variables
 // that every program gets to those of spec.
-func (s *Workspace) Run(ctx context.Context, spec process.Spec) (exit process.Exit, output []byte, err error) {
+func (s *Workspace) Run(ctx context.Context, spec process.Spec) (process.Exit, []byte, error) {
+	return s.RunWith(ctx, sandbox.Access{}, spec)
+}
+
+// RunWith is Run for a program with other access than the programs of steps have.
+func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec process.Spec) (exit process.Exit, output []byte, err error) {
 	room, err := s.Room()
 	if err != nil {
 		return exit, nil, err
@@ -46,7 +51,7 @@ func (s *Workspace) Run(ctx context.Context, spec process.Spec) (exit process.Ex
 		return exit, nil, err
 	}
 	spec.Env = sandbox.Merge(user, room.Env(user), spec.Env, network)
-	spec.Boundary = room.Boundary(sandbox.Access{})
+	spec.Boundary = room.Boundary(access)
 	exit, output, err = s.Launcher.Run(ctx, spec)
 	if err != nil {
 		return exit, output, fmt.Errorf("in the sandbox: %w", err)

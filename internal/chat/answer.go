@@ -1,0 +1,124 @@
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// answer is one turn of the model.
+type answer struct {
+	parts []model.Part
+	calls []provider.ToolCall // among the parts
+	limit provider.Limit
+	end   model.End
+}
+
+// ask asks the model for a turn.
+func (c *conversation) ask(ctx context.Context) (*answer, error) {
+	inner, busy, done := c.idle(ctx)
+	defer done()
+	a := &answer{}
+	err := c.Model.Turn(inner, c.request(), func(e model.Event) error {
+		busy()
+		a.add(e)
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(context.Cause(inner), errIdle):
+		return nil, failed(driver.Timeout, "%v for %s", errIdle, c.job.Idle)
+	case err != nil:
+		return nil, failed(driver.Failed, "%v", err)
+	}
+	return a, nil
+}
+
+// add adds an event to the turn. Fragments of a text are put together.
+func (a *answer) add(e model.Event) {
+	last := len(a.parts) - 1
+	switch e := e.(type) {
+	case model.Text:
+		if last >= 0 {
+			if before, ok := a.parts[last].(model.Text); ok {
+				a.parts[last] = model.Text{Text: before.Text + e.Text}
+				return
+			}
+		}
+		a.parts = append(a.parts, e)
+	case model.Reasoning:
+		if last >= 0 {
+			if before, ok := a.parts[last].(model.Reasoning); ok && before.Signature == "" {
+				a.parts[last] = model.Reasoning{Text: before.Text + e.Text, Signature: e.Signature}
+				return
+			}
+		}
+		a.parts = append(a.parts, e)
+	case provider.ToolCall:
+		e.ID = unique(e.ID)
+		if len(e.Input) == 0 {
+			e.Input = json.RawMessage(`{}`)
+		}
+		a.calls = append(a.calls, e)
+		a.parts = append(a.parts, e)
+	case provider.Limit:
+		a.limit = e
+	case model.End:
+		a.end = e
+	}
+}
+
+// text returns the last text of the turn.
+func (a *answer) text() string {
+	var all []string
+	for _, part := range a.parts {
+		if t, ok := part.(model.Text); ok {
+			all = append(all, t.Text)
+		}
+	}
+	return strings.Join(all, "\n\n")
+}
+
+// failure returns why a turn is no answer; nil: it is one.
+func (a *answer) failure() error {
+	switch a.end.Reason {
+	case model.Refusal:
+		return failed(driver.Failed, "the model declined to answer %s", a.text())
+	case model.Length:
+		return failed(driver.Failed, "the answer of the model was cut off at its length limit")
+	}
+	return nil
+}
+
+// events returns the answer in the terms of agent CLIs. Calls follow when they begin.
+func (a *answer) events(by string) (events []provider.Event) {
+	for _, part := range a.parts {
+		switch p := part.(type) {
+		case model.Text:
+			events = append(events, provider.Text{Text: p.Text})
+		case model.Reasoning:
+			events = append(events, provider.Reasoning{Text: p.Text})
+		}
+	}
+	return append(events, provider.Spent{ID: rand.Text(), Model: by, Usage: a.end.Usage, Done: true, More: len(a.calls) > 0})
+}
+
+var notID = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+
+// maxID limits what is kept of a model's ID of a call: APIs accept 64 characters.
+const maxID = 48
+
+// unique returns an ID for a call that no other call has, whatever conversation it is of: not every
+// API gives IDs that differ.
+func unique(id string) string {
+	id = notID.ReplaceAllString(id, "")
+	return id[:min(len(id), maxID)] + "_" + strings.ToLower(rand.Text()[:8])
+}

@@ -1,0 +1,328 @@
+// Package chat is coven's own agent loop. It asks a model plugin for the turns of a conversation,
+// runs the tools that the model calls, and tells the model their results, until a turn calls none.
+//
+// Rules:
+//   - A message is stored before anything comes of it. After a crash the conversation continues
+//     behind its last message. Calls whose results are not stored may have run: the model is told so.
+//   - A call runs only if its arguments fit the schema of its tool and the gate allows it.
+//   - Calls begin in the order of the model's turn, and the model gets their results in this order. Calls
+//     next to each other that change nothing run at the same time.
+//   - What a tool answers, also its failure, goes to the model. Only coven's own failures, limits,
+//     and the end of the context end the conversation early.
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// DefaultMaxTurns is the number of turns after which an agent is stopped, unless Loop says
+// otherwise.
+const DefaultMaxTurns = 50
+
+// Loop leads conversations with a model.
+type Loop struct {
+	Model    model.Model
+	Store    Store
+	MaxTurns int // of one run; 0: DefaultMaxTurns
+}
+
+// Store keeps conversations.
+type Store interface {
+	// Load returns the messages of a conversation, oldest first; none: there is no such conversation.
+	Load(conversation string) ([]Message, error)
+	// Append adds a message. It is durable when Append returns.
+	Append(conversation string, m Message) error
+}
+
+// Message is a stored message.
+type Message struct {
+	ID string // a UUID
+	model.Message
+}
+
+// errIdle is why a model is no longer waited for.
+var errIdle = errors.New("the model sent nothing")
+
+// failure is why a conversation ended early.
+type failure struct {
+	kind event.ErrorType
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+
+func failed(kind event.ErrorType, format string, args ...any) error {
+	return &failure{kind, oneline.Of(fmt.Sprintf(format, args...))}
+}
+
+// Run runs an agent in a conversation until it ends. Of the job, what concerns an agent CLI is
+// ignored; its tools are those in Job.Own. If Job.Resume is set and there is no such conversation,
+// the report says that nothing started. An error means that ctx was cancelled.
+func (l Loop) Run(ctx context.Context, job driver.Job) (driver.Report, error) {
+	c := &conversation{
+		Loop: l, job: job, out: transcript{job.Transcript}, circle: driver.NewLoopDetector(job.SameCall), used: event.Usage{Model: job.Model},
+	}
+	err := c.hold(ctx)
+	c.report.Used = c.used
+	if stop := context.Cause(ctx); err != nil && stop != nil {
+		return c.report, stop
+	}
+	early := (*failure)(nil)
+	switch {
+	case errors.As(err, &early):
+		c.report.Kind, c.report.Error = early.kind, early.text
+	case err != nil:
+		c.report.Kind, c.report.Error = driver.Internal, oneline.Of(err.Error())
+	}
+	return c.report, nil
+}
+
+// conversation is a conversation in one run of an agent.
+type conversation struct {
+	Loop
+	job      driver.Job
+	out      transcript
+	messages []Message
+	circle   *driver.LoopDetector
+	used     event.Usage
+	report   driver.Report
+	mu       sync.Mutex // held while a call begins
+}
+
+// hold has the conversation.
+func (c *conversation) hold(ctx context.Context) (err error) {
+	if c.messages, err = c.Store.Load(c.job.Conversation); err != nil {
+		return err
+	}
+	if c.job.Resume && len(c.messages) == 0 {
+		return failed(driver.ProcessExit, "there is no such conversation")
+	}
+	c.report.Started, c.report.Conversation = true, c.job.Conversation
+	if err := c.tell(provider.Started{Conversation: c.job.Conversation, Model: c.job.Model, Tools: c.tools()}); err != nil {
+		return err
+	}
+	if err := c.mend(); err != nil {
+		return err
+	}
+	if err := c.add(model.User, model.Text{Text: c.job.Prompt}); err != nil {
+		return err
+	}
+	for range cmp.Or(c.MaxTurns, DefaultMaxTurns) {
+		more, err := c.step(ctx)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return failed(driver.Failed, "it did not end within %s (max_turns)", oneline.Count(cmp.Or(c.MaxTurns, DefaultMaxTurns), "turn"))
+}
+
+// step takes one turn, and reports whether another must follow.
+func (c *conversation) step(ctx context.Context) (more bool, err error) {
+	if err := c.hear(); err != nil {
+		return false, err
+	}
+	a, err := c.ask(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := c.take(a); err != nil {
+		return false, err
+	}
+	if len(a.calls) == 0 {
+		before := len(c.messages)
+		err := c.hear() // otherwise a later message waits for the next agent
+		return len(c.messages) > before, err
+	}
+	return true, c.perform(ctx, a.calls)
+}
+
+// take stores an answer, tells others about it, and charges for it.
+func (c *conversation) take(a *answer) error {
+	if a.end.Reason == model.Limited {
+		return c.limited(a)
+	}
+	c.count(a.end.Usage)
+	shown := a.events(c.job.Model)
+	if len(a.calls) == 0 && a.failure() == nil {
+		shown = append(shown, c.result(a))
+	}
+	// The log comes first: from it, a last answer is known after a crash.
+	for _, e := range shown {
+		if err := c.out.write(e); err != nil {
+			return err
+		}
+	}
+	if err := a.failure(); err != nil {
+		return errors.Join(c.charge(a), err)
+	}
+	if err := c.add(model.Assistant, a.parts...); err != nil {
+		return err
+	}
+	for _, e := range shown {
+		if err := c.job.Say(e); err != nil {
+			return err
+		}
+		if text, ok := e.(provider.Text); ok {
+			if err := c.job.Emit(event.AgentText, event.Text{Text: text.Text}); err != nil {
+				return err
+			}
+		}
+	}
+	return c.charge(a)
+}
+
+// count adds what an answer used.
+func (c *conversation) count(u provider.Usage) {
+	c.used.Input, c.used.Output = c.used.Input+u.InputTokens, c.used.Output+u.OutputTokens
+	c.used.CacheRead, c.used.CacheWrite = c.used.CacheRead+u.CacheReadTokens, c.used.CacheWrite+u.CacheWriteTokens
+	c.used.Cost += u.CostUSD
+	c.used.Turns++
+}
+
+// charge charges for what was used. The last answer is not refused, whatever it cost.
+func (c *conversation) charge(a *answer) error {
+	if err := c.job.Emit(event.AgentUsage, c.used); err != nil || c.job.Spend == nil {
+		return err
+	}
+	if spent := c.job.Spend(c.used); spent != nil && len(a.calls) > 0 {
+		return failed(driver.Budget, "%v", spent)
+	}
+	return nil
+}
+
+// result returns the result of the agent, with an answer that calls no tool.
+func (c *conversation) result(a *answer) provider.Result {
+	c.report.Text = a.text()
+	c.report.Said = append(c.report.Said, c.report.Text)
+	u := c.used
+	c.report.Result = provider.Result{OK: true, Text: c.report.Text, Turns: c.used.Turns, Usage: provider.Usage{
+		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite, CostUSD: u.Cost,
+	}}
+	return c.report.Result
+}
+
+// limited ends the run because of a rate limit.
+func (c *conversation) limited(a *answer) error {
+	if c.job.Limit != nil {
+		c.job.Limit(a.limit)
+	}
+	c.report.Limit = a.limit
+	return errors.Join(c.tell(a.limit), failed(driver.Limit, "the API refuses requests: %s", cmp.Or(a.limit.Reason, "rate_limit")))
+}
+
+// tell passes on an event, in the terms of agent CLIs.
+func (c *conversation) tell(e provider.Event) error {
+	return errors.Join(c.job.Say(e), c.out.write(e))
+}
+
+// add adds a message to the conversation.
+func (c *conversation) add(role model.Role, parts ...model.Part) error {
+	m := Message{ID: uuid.NewString(), Message: model.Message{Role: role, Parts: parts}}
+	if err := c.Store.Append(c.job.Conversation, m); err != nil {
+		return err
+	}
+	c.messages = append(c.messages, m)
+	return nil
+}
+
+// mend answers the calls of an interrupted run whose results are not known.
+func (c *conversation) mend() error {
+	if len(c.messages) == 0 {
+		return nil
+	}
+	var results []model.Part
+	for _, part := range c.messages[len(c.messages)-1].Parts {
+		if call, ok := part.(provider.ToolCall); ok {
+			results = append(results, provider.ToolResult{ID: call.ID, IsError: true, Text: "coven was interrupted before the result was known. The call may have run: check before you repeat it."})
+		}
+	}
+	if len(results) == 0 {
+		return nil
+	}
+	return c.add(model.User, results...)
+}
+
+// hear adds the messages of a person that have arrived.
+func (c *conversation) hear() error {
+	for {
+		select {
+		case m, open := <-c.job.Messages:
+			if !open {
+				c.job.Messages = nil
+				return nil
+			}
+			if err := c.accept(m); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// accept adds a person's message, unless it is there already.
+func (c *conversation) accept(m driver.Message) error {
+	id := cmp.Or(m.ID, uuid.NewString())
+	if slices.Contains(c.report.Acknowledged, id) {
+		return nil
+	}
+	if err := c.job.Emit(event.AgentMessage, event.Message{ID: id, Text: m.Text, By: m.By}); err != nil {
+		return err
+	}
+	if err := c.add(model.User, model.Text{Text: m.Text}); err != nil {
+		return err
+	}
+	c.report.Acknowledged = append(c.report.Acknowledged, id)
+	c.circle.Forget() // it may change the task
+	return c.tell(provider.Acknowledged{ID: id})
+}
+
+// request returns the conversation for the model, with one message for what the user said in a row.
+func (c *conversation) request() model.Request {
+	r := model.Request{Model: c.job.Model, System: c.job.System}
+	for _, m := range c.messages {
+		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role == m.Role {
+			r.Messages[last].Parts = slices.Concat(r.Messages[last].Parts, m.Parts)
+			continue
+		}
+		r.Messages = append(r.Messages, m.Message)
+	}
+	for _, t := range c.job.Own {
+		r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema})
+	}
+	return r
+}
+
+// tools returns the names of the tools.
+func (c *conversation) tools() (names []string) {
+	for _, t := range c.job.Own {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// idle returns a context that ends when busy was not called for as long as the job allows.
+func (c *conversation) idle(ctx context.Context) (_ context.Context, busy, done func()) {
+	if c.job.Idle <= 0 {
+		return ctx, func() {}, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	last := clock.World(c.job.Idle)
+	timer := time.AfterFunc(last, func() { cancel(errIdle) })
+	return ctx, func() { timer.Reset(last) }, func() { timer.Stop(); cancel(nil) }
+}

@@ -1,0 +1,120 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/chat"
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/internal/tool/file"
+	"github.com/coven-run/coven/internal/tool/shell"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// loop returns coven's own loop if agents of a provider run in it; nil: a CLI drives them.
+func (c *Agents) loop(ctx context.Context, name, path string) (*chat.Loop, error) {
+	on, ok := plugins.LoopModel(cmp.Or(name, c.Plan.Provider))
+	if !ok {
+		return nil, nil
+	}
+	m, err := c.Providers.model(ctx, on)
+	if err != nil {
+		return nil, err
+	}
+	return &chat.Loop{Model: m, Store: conversations{c.Session, path}}, nil
+}
+
+// run runs an agent where its provider does.
+func (c *Agents) run(ctx context.Context, at setting, launch driver.Job) (driver.Report, error) {
+	if at.loop == nil {
+		return c.Runner.Run(ctx, launch)
+	}
+	launch.Own = slices.Concat(c.loopTools(at, launch), launch.Own)
+	return at.loop.Run(ctx, launch)
+}
+
+// loopTools returns the tools that agent CLIs bring along.
+func (c *Agents) loopTools(at setting, launch driver.Job) []tool.Tool {
+	var granted []string
+	for _, id := range launch.Tools {
+		name := map[string]string{provider.ToolRead: file.Read, provider.ToolWrite: file.Write, provider.ToolEdit: file.Edit, provider.ToolBash: shell.Bash}[id]
+		granted = append(granted, name)
+	}
+	all := append(file.Tools(at.root), shell.Tool(func(ctx context.Context, command string, timeout time.Duration) (process.Exit, []byte, error) {
+		exit, output, err := c.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: launch.ReadOnly}, process.Spec{
+			Argv: []string{"bash", "-c", command}, Dir: launch.Dir, Env: launch.Env, Timeout: timeout,
+		})
+		return exit, []byte(c.Workspace.Secrets.Text(string(output))), err
+	}))
+	return slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(granted, t.Name) })
+}
+
+// conversations keeps the conversations of a step in the session.
+type conversations struct {
+	session *session.Session
+	path    string
+}
+
+// Load implements the store of package chat.
+func (c conversations) Load(id string) ([]chat.Message, error) {
+	stored, err := c.session.Conversation(id)
+	if err != nil {
+		return nil, err
+	}
+	var all []chat.Message
+	for _, m := range stored {
+		message := chat.Message{ID: m.ID, Message: model.Message{Role: model.Role(m.Role)}}
+		for _, p := range m.Parts {
+			if part := partOf(p); part != nil {
+				message.Parts = append(message.Parts, part)
+			}
+		}
+		all = append(all, message)
+	}
+	return all, nil
+}
+
+func partOf(p session.Part) model.Part {
+	switch p.Type {
+	case "text":
+		return model.Text{Text: p.Text}
+	case "reasoning":
+		return model.Reasoning{Text: p.Text, Signature: p.Signature}
+	case "tool_call":
+		return provider.ToolCall{ID: p.ID, Name: p.Tool, Input: p.Input}
+	case "tool_result":
+		return provider.ToolResult{ID: p.ID, Text: p.Text, IsError: p.Error}
+	}
+	return nil
+}
+
+// Append implements the store of package chat.
+func (c conversations) Append(id string, m chat.Message) error {
+	stored := session.Message{ID: m.ID, Role: string(m.Role)}
+	for _, part := range m.Parts {
+		var p session.Part
+		switch e := part.(type) {
+		case model.Text:
+			p.Type, p.Text = "text", e.Text
+		case model.Reasoning:
+			p.Type, p.Text, p.Signature = "reasoning", e.Text, e.Signature
+		case provider.ToolCall:
+			p.Type, p.ID, p.Tool, p.Input = "tool_call", e.ID, e.Name, e.Input
+		case provider.ToolResult:
+			p.Type, p.ID, p.Text, p.Error = "tool_result", e.ID, e.Text, e.IsError
+		default:
+			return fmt.Errorf("%T is not a part of a message", part)
+		}
+		stored.Parts = append(stored.Parts, p)
+	}
+	return c.session.Record(c.path, id, stored)
+}
