@@ -23,6 +23,9 @@ func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
 	if err != nil {
 		return Exit{}, nil, err
 	}
+	if spec.OnStart != nil {
+		spec.OnStart(child)
+	}
 	go feed(child, spec.Input)
 	kept := &capture{half: MaxCapture / 2}
 	if _, err := io.Copy(kept, child.Output()); err != nil {

@@ -35,6 +35,8 @@ type Spec struct {
 	// OnStop is called once before the child is stopped for any reason. It must not block.
 	// Optional.
 	OnStop func()
+	// OnStart is called by Run when the program runs. It must not block. Optional.
+	OnStart func(*Child)
 	// Grace is the time between TERM and KILL; 0 means 5 s. For processes that a program
 	// leaves behind when it ends by itself, it is at most 1 s.
 	Grace time.Duration
