@@ -129,6 +129,7 @@ var imports = map[string][]string{
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn",
 	},
 	"internal/control/agents": {
+		"plugins/pluginerr",
 		"grimoires", "internal/forwarder",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",

@@ -35,7 +35,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if o.spawn != nil {
 		directly(g)
 	}
-	definitions, err := c.definitions(g, o.Model)
+	definitions, err := agents.Definitions(c.Project.Agents(), c.Project.Library, g, o.Model)
 	if err != nil {
 		return nil, err
 	}

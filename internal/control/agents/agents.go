@@ -31,6 +31,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -140,8 +141,8 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
 	if run.ReadOnly {
 		// Messages are for the agent whose work is reviewed.
-		policy, messages = permission.OfReader(at.root, c.Plan.Rules), nil
-		system = systemOf{readOnly: true, reviews: true}
+		policy, messages = c.reader(at.root, run.Agent), nil
+		system = systemOf{own: c.Plan.Agents[run.Agent].Prompt, readOnly: true, reviews: true}
 	} else {
 		c.Inbox.restart()
 	}
@@ -191,6 +192,21 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
+}
+
+// reader returns the policy of an agent that reviews; name is that of its definition, or empty.
+func (c *Agents) reader(root, name string) *permission.Policy {
+	own := c.Plan.Agents[name]
+	return permission.OfReader(root, cmp.Or(name, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules)
+}
+
+// Reader implements the agents of package runner.
+func (c *Agents) Reader(name string) (provider, model string, err error) {
+	if _, err := find(c.Plan, name); err != nil {
+		return "", "", fmt.Errorf("%w: %w", err, pluginerr.ErrInvalid)
+	}
+	own := c.Plan.Agents[name]
+	return own.Provider, own.Model, nil
 }
 
 // forwarder returns the func that starts the forwarder of an API.
