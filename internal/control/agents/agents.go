@@ -141,8 +141,9 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
 	if run.ReadOnly {
 		// Messages are for the agent whose work is reviewed.
-		policy, messages = c.reader(at.root, run.Agent), nil
-		system = systemOf{own: c.Plan.Agents[run.Agent].Prompt, readOnly: true, reviews: true}
+		own = c.Plan.Agents[run.Agent]
+		policy, messages = permission.OfReader(at.root, cmp.Or(run.Agent, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules), nil
+		system = systemOf{own: own.Prompt, readOnly: true, reviews: true}
 	} else {
 		c.Inbox.restart()
 	}
@@ -172,7 +173,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	defer gatekeeper.Close()
 	launch := driver.Job{
 		Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
-		Prompt: run.Prompt, System: text, Model: run.Model, Tools: toolsOf(policy), Excuse: c.excuse,
+		Prompt: run.Prompt, System: text, Model: run.Model, Tools: listed(own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
 		Room: at.room, Network: at.network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
@@ -192,12 +193,6 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
-}
-
-// reader returns the policy of an agent that reviews; name is that of its definition, or empty.
-func (c *Agents) reader(root, name string) *permission.Policy {
-	own := c.Plan.Agents[name]
-	return permission.OfReader(root, cmp.Or(name, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules)
 }
 
 // Reader implements the agents of package runner.

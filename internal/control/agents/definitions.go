@@ -67,7 +67,12 @@ func missing(from *grimoires.Library, g *grimoires.Grimoire, name string, err er
 
 // frozen returns what a plan has of a definition.
 func frozen(d agent.Definition) grimoires.AgentDefinition {
+	turns := 0
+	if d.LimitsTurns {
+		turns = d.MaxTurns
+	}
 	return grimoires.AgentDefinition{
+		MaxTurns: turns, Tools: d.Tools,
 		Source: d.Path, Description: d.Description, Mode: d.Mode, Model: d.Model, Provider: d.Provider, Timeout: d.Timeout,
 		Prompt: d.Prompt, Permissions: d.Permissions, Asks: d.RequiresApproval,
 	}
