@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/coven-run/coven/grimoires"
@@ -59,6 +60,7 @@ type Controller struct {
 	Unsandboxed func(ctx context.Context, gap string) (bool, error)
 
 	worked atomic.Bool // a session has run
+	begun  sync.Map    // IDs of the ad-hoc tasks whose sessions this Controller began
 }
 
 // Observer is told what happens while sessions run, in the goroutine of the session. A

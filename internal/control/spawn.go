@@ -5,7 +5,6 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/spawn"
 )
 
@@ -27,7 +26,7 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	if _, err := c.Project.Agents().Get(r.Agent); err != nil {
 		return Outcome{}, exit.Failedf("coven agents list", "%w", err)
 	}
-	return c.begin(ctx, item, session.View{}, target, o)
+	return c.beginNew(ctx, item, target, o)
 }
 
 // directly makes the step of a grimoire start the subagent of a request.
