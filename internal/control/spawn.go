@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// spawnGrimoire is the workflow of a session whose only agent a person starts directly.
-const spawnGrimoire = "none"
+// justAgent is the workflow of one agent alone.
+const justAgent = "none"
 
 // Spawn runs a subagent that a person asks for, in a worktree of its own. Nothing starts if the
 // request is not valid.
@@ -18,7 +18,7 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	if err != nil {
 		return Outcome{}, err
 	}
-	o.Grimoire, o.spawn = spawnGrimoire, &r
+	o.Grimoire, o.spawn = justAgent, &r
 	target, err := c.Project.Repo.Target(ctx, o.Onto)
 	if err != nil {
 		return Outcome{}, err
