@@ -134,7 +134,7 @@ var imports = map[string][]string{
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn",
 	},
 	"internal/control/agents": {
-		"grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/file", "internal/tool/shell", "plugins/model",
+		"grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/file", "internal/tool/shell", "plugins/model", "plugins/pluginerr",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/search", "worktree",

@@ -19,7 +19,7 @@ func optionsOf(kind, plugin string) (options map[string][]string, known bool) {
 			"command": nil, "format": {"lines", "sarif"}, "severity": {"error", "warning", "info"}, "scope": {"changed", "all"},
 		}, true
 	case "reviewer " + AgentReviewer, "arbiter " + AgentReviewer:
-		return map[string][]string{"model": nil}, true
+		return map[string][]string{ModelOption: nil, AgentOption: nil}, true
 	case "arbiter rules":
 		return nil, true
 	}
@@ -46,6 +46,12 @@ func (r *reader) options(n yamldoc.Node, kind string, v Reviewer) {
 		case words != nil:
 			r.doc.OneOf(yamldoc.TextAt(r.doc.Key(with, key), v.With[key]), words...)
 		}
+	}
+	if given := r.doc.Key(with, AgentOption); v.Plugin == AgentReviewer && given.Set() {
+		if !pluginRE.MatchString(v.With[AgentOption]) {
+			r.doc.Fail(given, fmt.Sprintf("%q cannot be the name of an agent", v.With[AgentOption]), "small letters, digits and -, the first a letter or digit")
+		}
+		r.use(UseAgent, v.With[AgentOption], given)
 	}
 	if v.Plugin == "command" && strings.TrimSpace(v.With["command"]) == "" {
 		r.doc.Fail(n, "there is no command to run", "with: {command: a shell command}")

@@ -35,10 +35,12 @@ type Plan struct {
 type AgentDefinition struct {
 	Source      string            `yaml:"source"` // its file
 	Description string            `yaml:"description,omitempty"`
-	Mode        string            `yaml:"mode,omitempty"`     // primary or subagent; empty: both
-	Model       string            `yaml:"model,omitempty"`    // of the agent as a subagent; empty: the plan's
-	Provider    string            `yaml:"provider,omitempty"` // the same
-	Timeout     time.Duration     `yaml:"timeout,omitempty"`  // the same; 0: none
+	Mode        string            `yaml:"mode,omitempty"`      // primary or subagent; empty: both
+	Model       string            `yaml:"model,omitempty"`     // of the agent as a subagent; empty: the plan's
+	Provider    string            `yaml:"provider,omitempty"`  // the same
+	Timeout     time.Duration     `yaml:"timeout,omitempty"`   // the same; 0: none
+	MaxTurns    int               `yaml:"max_turns,omitempty"` // 0: no limit
+	Tools       []string          `yaml:"tools,omitempty"`     // empty: all that the permissions allow
 	Prompt      string            `yaml:"prompt"`
 	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty: those that coven grants
 	Asks        []permission.Name `yaml:"requires_approval,omitempty"`

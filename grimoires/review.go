@@ -21,8 +21,34 @@ type Reviewer struct {
 	With   map[string]string `yaml:"with,omitempty" about:"options of the plugin"`
 }
 
-// AgentReviewer is the reviewer, or arbiter, that runs an agent.
-const AgentReviewer = "agent"
+// AgentReviewer is the reviewer, or arbiter, that runs an agent. Its options name the
+// agent's definition and its model.
+const (
+	AgentReviewer = "agent"
+	AgentOption   = "agent"
+	ModelOption   = "model"
+)
+
+// Agent returns the name of the definition of the agent that a reviewer or arbiter runs; empty:
+// none.
+func (v *Reviewer) Agent() string {
+	if v.Plugin != AgentReviewer {
+		return ""
+	}
+	return v.With[AgentOption]
+}
+
+// Judges returns the reviewers of a step, and its arbiter.
+func (s Step) Judges() []*Reviewer {
+	var all []*Reviewer
+	for i := range s.Reviewers() {
+		all = append(all, &s.Reviewers()[i])
+	}
+	if loop, ok := s.Kind.(*AgentLoop); ok {
+		all = append(all, &loop.Arbiter)
+	}
+	return all
+}
 
 // ReviewPrompt and ArbiterPrompt are the default prompts of the agents that review and
 // arbitrate.

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/hostservice"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
@@ -295,6 +296,8 @@ type fakeAgents struct {
 	runs  []AgentRun
 	limit error // of Await
 
+	readers map[string][2]string // provider and model, by definition
+
 	recalled driver.Report // of an interrupted run
 	complete bool          // it had given its result
 
@@ -311,6 +314,14 @@ func (f *fakeAgents) Run(_ context.Context, run AgentRun) (driver.Report, error)
 	next := f.next[0]
 	f.next = f.next[1:]
 	return next(run)
+}
+
+func (f *fakeAgents) Reader(name string) (provider, model string, err error) {
+	d, ok := f.readers[name]
+	if !ok {
+		return "", "", pluginerr.ErrInvalid
+	}
+	return d[0], d[1], nil
 }
 
 func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (driver.Report, bool, error) {

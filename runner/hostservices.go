@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,10 +80,15 @@ func (d *HostServices) Ask(ctx context.Context, ask hostservice.Ask) (hostservic
 	if ask.Conversation != "" && !d.conversations[ask.Conversation] {
 		return hostservice.Answer{}, fmt.Errorf("no agent has answered in conversation %q in this call: %w", ask.Conversation, pluginerr.ErrInvalid)
 	}
-	if ask.Model == "" {
-		ask.Model = d.model
+	run := AgentRun{Path: d.leaf + "/" + d.reviewer, Agent: ask.Agent, Model: cmp.Or(ask.Model, d.model), ReadOnly: true}
+	if ask.Agent != "" {
+		provider, model, err := d.executor.Agents.Reader(ask.Agent)
+		if err != nil {
+			return hostservice.Answer{}, err
+		}
+		run.Provider, run.Model = provider, cmp.Or(ask.Model, model, d.model)
 	}
-	answer, err := d.answer(within, ask)
+	answer, err := d.answer(within, ask, run)
 	if errors.As(err, &d.waits) {
 		d.end() // further requests have to wait as well
 	}
@@ -113,7 +119,7 @@ func (d *HostServices) Log(text string) error {
 }
 
 // answer runs an agent until it has answered. It continues after rate limits.
-func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
+func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask, run AgentRun) (hostservice.Answer, error) {
 	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
 	if !start.Resumed {
 		start.Conversation = uuid.NewString()
@@ -122,7 +128,7 @@ func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask) (hostser
 		if wait := d.usage.exhausted(); wait != nil {
 			return hostservice.Answer{}, wait
 		}
-		report, err := d.executor.runAgent(ctx, d.usage, start, AgentRun{Path: d.leaf + "/" + d.reviewer, Model: ask.Model, ReadOnly: true})
+		report, err := d.executor.runAgent(ctx, d.usage, start, run)
 		start.Conversation = conversation(report, start) // some CLIs choose their own id
 		if wait := d.usage.exceeded(); wait != nil && (err != nil || report.Kind != driver.None) {
 			return hostservice.Answer{}, wait

@@ -41,6 +41,26 @@ func (w *world) services(t *testing.T, budgets ...engine.StepBudget) *HostServic
 	return x.openServices(t.Context(), c, leafStart{usage: usage}, "judge", "sonnet")
 }
 
+// An agent with a definition has its provider, and its model unless the plugin names one.
+func TestHostServicesDefinition(t *testing.T) {
+	b := newWorld()
+	b.agents.readers = map[string][2]string{"strict": {"codex", "haiku"}, "plain": {}}
+	b.agents.next = reports([]driver.Report{{Text: "a"}, {Text: "b"}, {Text: "c"}})
+	d := b.services(t)
+	for i, ask := range []hostservice.Ask{{Agent: "strict"}, {Agent: "strict", Model: "opus"}, {Agent: "plain"}} {
+		if _, err := d.Ask(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+		want := []AgentRun{{Agent: "strict", Provider: "codex", Model: "haiku"}, {Agent: "strict", Provider: "codex", Model: "opus"}, {Agent: "plain", Model: "sonnet"}}[i]
+		if got := b.agents.runs[i]; got.Agent != want.Agent || got.Provider != want.Provider || got.Model != want.Model || !got.ReadOnly {
+			t.Errorf("%+v: %+v", ask, got)
+		}
+	}
+	if _, err := d.Ask(t.Context(), hostservice.Ask{Agent: "gone"}); !errors.Is(err, pluginerr.ErrInvalid) || len(b.agents.runs) != 3 {
+		t.Errorf("%v after %d runs", err, len(b.agents.runs))
+	}
+}
+
 // A further question continues the conversation under the id of the CLI, also after a
 // rate limit.
 func TestHostServicesConversation(t *testing.T) {

@@ -159,6 +159,9 @@ type agents interface {
 	// the step are paused meanwhile. The error is a *Wait if that would take too long.
 	Await(ctx context.Context, path, provider string) error
 	Run(ctx context.Context, run AgentRun) (driver.Report, error)
+	// Reader returns the provider and the model of the definition that a plugin asks for. The
+	// error is pluginerr.ErrInvalid if there is none of this name.
+	Reader(name string) (provider, model string, err error)
 	// Recall reads the report of an interrupted run from its transcript. complete
 	// reports whether the agent had given its result.
 	Recall(ctx context.Context, provider string, transcript io.Reader) (report driver.Report, complete bool, err error)

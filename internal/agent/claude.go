@@ -33,10 +33,11 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	d.Model = claudeModel(oneText(values["model"]))
 	d.Skills = list(values["skills"])
 	if turns, ok := values["maxTurns"].(int); ok && turns >= 1 && turns <= maxTurns {
-		d.MaxTurns = turns
+		d.MaxTurns, d.LimitsTurns = turns, true
 	}
 	d.Tools, d.Permissions, d.MCP = claudeRights(values)
 	d.Prompt = body
+	ps.ignored(&d, func(field string) (int, bool) { return lineOf(string(content), field), values[field] != nil })
 	if !nameRE.MatchString(d.Name) || slices.Contains(reservedNames(), d.Name) {
 		ps.add(1, "name", "", "Agent '%s' has invalid name '%s' (use lowercase letters, digits and '-')", ps.agent, d.Name)
 	}
@@ -44,6 +45,18 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 		ps.add(1, "systemPrompt", "", "Agent '%s' has no prompt", ps.agent)
 	}
 	return d, ps.all
+}
+
+// lineOf returns the line that begins a field of a file, from 1.
+func lineOf(text, field string) int {
+	line := 0
+	for content := range strings.Lines(text) {
+		line++
+		if strings.HasPrefix(content, field) && strings.HasPrefix(strings.TrimLeft(content[len(field):], " \t"), ":") {
+			return line
+		}
+	}
+	return 1
 }
 
 // claudeFrontmatter divides an agent file. A file without frontmatter is no agent for Claude Code:

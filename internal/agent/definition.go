@@ -57,6 +57,7 @@ type Definition struct {
 	Temperature *float64      `json:"temperature,omitempty"`
 	MaxTokens   int           `json:"maxTokens,omitempty"`
 	MaxTurns    int           `json:"max_turns"`
+	LimitsTurns bool          `json:"-"` // MaxTurns is in the file
 	Timeout     time.Duration `json:"-"`
 
 	EnableReflection   bool   `json:"enable_reflection,omitempty"`

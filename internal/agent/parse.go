@@ -402,12 +402,32 @@ func (r *reader) together() {
 			r.warn(r.lines["permissions"], "permissions", "Agent '%s' may read no file: it cannot do its work", r.agent)
 		}
 	}
+	_, d.LimitsTurns = r.lines["max_turns"]
+	r.ignored(d, func(field string) (int, bool) { line, given := r.lines[field]; return line, given })
+}
+
+// ignored warns of what a definition says and this version does not apply. at returns the line of
+// a field, if the file has it.
+func (ps *problems) ignored(d *Definition, at func(field string) (int, bool)) {
 	if d.Provider == "" || d.Provider == "claude" {
 		for _, field := range []string{"temperature", "maxTokens"} {
-			if line, given := r.lines[field]; given {
-				r.warn(line, field, "Agent '%s' has %s, ignored by provider 'claude'", r.agent, field)
+			if line, given := at(field); given {
+				ps.warn(line, field, "Agent '%s' has %s, ignored by provider 'claude'", ps.agent, field)
 			}
 		}
+	}
+	line, _ := at("tools")
+	if _, unknown := ToolIDs(d.Tools); len(unknown) > 0 {
+		ps.warn(max(line, 1), "tools", "Agent '%s' names tools that this version does not have: %s", ps.agent, strings.Join(unknown, ", "))
+	}
+	if line, given := at("skills"); given && len(d.Skills) > 0 {
+		ps.warn(line, "skills", "Agent '%s' has skills, which this version does not use", ps.agent)
+	}
+	if len(d.MCP) > 0 {
+		if given, ok := at("mcp"); ok {
+			line = given
+		}
+		ps.warn(max(line, 1), "mcp", "Agent '%s' has MCP servers, which this version does not use", ps.agent)
 	}
 }
 

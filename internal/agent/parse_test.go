@@ -66,12 +66,38 @@ func TestParseWarnings(t *testing.T) {
 	for front, want := range map[string]string{
 		"max_retries: 2":                       "Agent 'foo' has max_retries without enable_reflection",
 		"temperature: 0.5":                     "Agent 'foo' has temperature, ignored by provider 'claude'",
+		"maxTokens: 100":                       "Agent 'foo' has maxTokens, ignored by provider 'claude'",
+		"skills: [pdf]":                        "Agent 'foo' has skills, which this version does not use",
+		"mcp: [github]":                        "Agent 'foo' has MCP servers, which this version does not use",
+		"tools: [read, gh_x, Grep, browse]":    "Agent 'foo' names tools that this version does not have: gh_x, browse",
 		"requires_approval: [FilesystemWrite]": "Agent 'foo' requires approval of FilesystemWrite, which it is not granted",
 	} {
 		_, problems := Parse("file.md", []byte("---\n"+head+front+"\n---\nA prompt.\n"))
 		if len(problems) != 1 || !problems[0].Warning || problems[0].Message != want || problems[0].Line != 5 {
 			t.Errorf("%s: %v", front, problems)
 		}
+	}
+}
+
+// What the Claude Code CLI cannot be given is a warning in its own agent files, too, never an error.
+func TestClaudeWarnings(t *testing.T) {
+	const file = "---\nname: a\ndescription: x\ntools: Read, WebFetch, mcp__gh__search\ntemperature: 0.2\nskills: pdf\nmaxTurns: 7\n---\nx"
+	d, problems := ParseClaude(".claude/agents/a.md", []byte(file))
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.String())
+	}
+	want := []string{
+		".claude/agents/a.md:5: warning: Agent 'a' has temperature, ignored by provider 'claude'",
+		".claude/agents/a.md:4: warning: Agent 'a' names tools that this version does not have: fetch",
+		".claude/agents/a.md:6: warning: Agent 'a' has skills, which this version does not use",
+		".claude/agents/a.md:4: warning: Agent 'a' has MCP servers, which this version does not use",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if d.MaxTurns != 7 || !d.LimitsTurns {
+		t.Errorf("max_turns: %d, %v", d.MaxTurns, d.LimitsTurns)
 	}
 }
 
@@ -115,7 +141,7 @@ approval_on_timeout: approve
 metadata: {team: {name: x}}
 `
 	md, problems := Parse("foo.md", []byte("---\n"+fields+"---\n\nA prompt with {{x}}.\n---\nMore.\n"))
-	if len(problems) > 0 {
+	if !usable(problems) {
 		t.Fatal(problems)
 	}
 	if md.Prompt != "A prompt with {{x}}.\n---\nMore.\n" || md.MaxTurns != 7 || md.Timeout.String() != "1m30s" || *md.Temperature != 0.5 || strings.Join(md.Capabilities, " ") != "a b" || !md.AlwaysInclude {
@@ -134,7 +160,7 @@ metadata: {team: {name: x}}
 		t.Errorf("%+v", md)
 	}
 	asYAML, problems := Parse("foo.yaml", []byte(fields+"systemPrompt: |\n  A prompt with {{x}}.\n  ---\n  More.\n"))
-	if len(problems) > 0 || asYAML.Prompt != md.Prompt || asYAML.Model != md.Model || !slices.Equal(asYAML.Permissions, want) {
+	if !usable(problems) || asYAML.Prompt != md.Prompt || asYAML.Model != md.Model || !slices.Equal(asYAML.Permissions, want) {
 		t.Errorf("%+v %v", asYAML, problems)
 	}
 	byID, problems := Parse("x.yml", []byte("id: foo\ndescription: x\npermissions: []\nsystemPrompt: x\n"))

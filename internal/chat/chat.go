@@ -30,15 +30,14 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// DefaultMaxTurns is the number of turns after which an agent is stopped, unless Loop says
+// DefaultMaxTurns is the number of turns after which an agent is stopped, unless its job says
 // otherwise.
 const DefaultMaxTurns = 50
 
 // Loop leads conversations with a model.
 type Loop struct {
-	Model    model.Model
-	Store    Store
-	MaxTurns int // of one run; 0: DefaultMaxTurns
+	Model model.Model
+	Store Store
 }
 
 // Store keeps conversations.
@@ -122,13 +121,14 @@ func (c *conversation) hold(ctx context.Context) (err error) {
 	if err := c.add(model.User, model.Text{Text: c.job.Prompt}); err != nil {
 		return err
 	}
-	for range cmp.Or(c.MaxTurns, DefaultMaxTurns) {
+	most := cmp.Or(c.job.MaxTurns, DefaultMaxTurns)
+	for range most {
 		more, err := c.step(ctx)
 		if err != nil || !more {
 			return err
 		}
 	}
-	return failed(driver.Failed, "it did not end within %s (max_turns)", oneline.Count(cmp.Or(c.MaxTurns, DefaultMaxTurns), "turn"))
+	return failed(driver.Turns, "it is not done after %s of the model, its max_turns", oneline.Count(most, "turn"))
 }
 
 // step takes one turn, and reports whether another must follow.

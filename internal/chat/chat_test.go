@@ -106,7 +106,6 @@ type bench struct {
 	log   strings.Builder
 	said  []string // types of events
 	job   driver.Job
-	max   int
 }
 
 func newBench(tools map[string]func(context.Context) (string, error), all ...func(context.Context, func(model.Event) error) error) *bench {
@@ -136,7 +135,7 @@ func newBench(tools map[string]func(context.Context) (string, error), all ...fun
 }
 
 func (b *bench) run(ctx context.Context) (driver.Report, error) {
-	return chat.Loop{Model: &b.model, Store: &b.store, MaxTurns: b.max}.Run(ctx, b.job)
+	return chat.Loop{Model: &b.model, Store: &b.store}.Run(ctx, b.job)
 }
 
 func say(text string) func(context.Context) (string, error) {
@@ -271,7 +270,7 @@ func TestEnds(t *testing.T) {
 		"refusal":              {[]func(context.Context, func(model.Event) error) error{says(model.Text{Text: "No."}, model.End{Reason: model.Refusal})}, nil, driver.Failed, "the model declined to answer No."},
 		"length":               {[]func(context.Context, func(model.Event) error) error{says(model.Text{Text: "and"}, model.End{Reason: model.Length})}, nil, driver.Failed, "the answer of the model was cut off at its length limit"},
 		"limit":                {[]func(context.Context, func(model.Event) error) error{says(limit, model.End{Reason: model.Limited})}, nil, driver.Limit, "the API refuses requests: overloaded"},
-		"turns":                {[]func(context.Context, func(model.Event) error) error{calls("write"), calls("write"), calls("write")}, func(b *bench) { b.max = 2 }, driver.Failed, "it did not end within 2 turns (max_turns)"},
+		"turns":                {[]func(context.Context, func(model.Event) error) error{calls("write"), calls("write"), calls("write")}, func(b *bench) { b.job.MaxTurns = 2 }, driver.Turns, "it is not done after 2 turns of the model, its max_turns"},
 		"stuck":                {[]func(context.Context, func(model.Event) error) error{calls("write"), calls("write"), calls("write")}, func(b *bench) { b.job.SameCall = 3 }, driver.Stuck, "the agent repeats itself: write: 3 times in a row with the same result: same"},
 		"budget": {[]func(context.Context, func(model.Event) error) error{calls("write"), calls("write")}, func(b *bench) {
 			b.job.Spend = func(u event.Usage) error {

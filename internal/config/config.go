@@ -37,7 +37,7 @@ type Config struct {
 	Checks       []string      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil: detect them
 	DefaultModel string        `yaml:"default_model" about:"the model that agents use"`
 	Provider     string        `yaml:"provider" about:"the provider that runs agents"`
-	DefaultAgent string        `yaml:"default_agent" about:"the agent that coven agents resolve names if no other suits the task"`
+	DefaultAgent string        `yaml:"default_agent" about:"the agent of coven run --grimoire none, which coven agents resolve names if no other suits the task"`
 	Routing      []Route       `yaml:"routing" about:"which agent coven agents resolve names: the first rule that matches"`
 	Grimoire     string        `yaml:"grimoire" about:"the default workflow"`
 	PriorAttempt bool          `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended"`

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
-	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
@@ -57,23 +56,21 @@ func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 
 // reviewable returns an error if agents that review could change files.
 func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error {
-	step := ""
-	for s := range plan.Grimoire.All() {
-		asks := slices.ContainsFunc(s.Plugins(), func(used grimoires.Use) bool {
-			return used.Kind != string(plugins.KindProvider) && used.Name == grimoires.AgentReviewer
-		})
-		if asks && step == "" {
-			step = s.Name
+	for step, providers := range agents.ReviewProviders(plan) {
+		for _, provider := range providers {
+			drives, err := c.Runtime.providers.Traits(ctx, provider)
+			if err != nil {
+				return err
+			}
+			if !drives.Harmless {
+				return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", agents.WritesWhenReviewing(provider))
+			}
+			if err := c.AllowsProvider(ctx, provider); err != nil {
+				return err
+			}
 		}
 	}
-	if step == "" {
-		return nil
-	}
-	drives, err := c.Runtime.providers.Traits(ctx, plan.Provider)
-	if err != nil || drives.Harmless {
-		return err
-	}
-	return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", agents.WritesWhenReviewing(plan.Provider))
+	return nil
 }
 
 // AllowsProvider returns an error if a provider's agents may not run here. Without a sandbox,

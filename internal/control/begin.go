@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
@@ -62,7 +63,15 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	}
 	ws := c.workspace(s, item.Task.ID, started)
 	if _, err := ws.Claim(ctx); err != nil {
+		if errors.Is(err, worktree.ErrClaimed) && item.Prompt != "" {
+			err = &takenError{err}
+		}
 		return errors.Join(err, s.Discard())
+	}
+	if item.Prompt != "" { // another coven may have claimed the ID, and be done with it
+		if _, err := c.Project.Finder.OfTask(item.Task.ID); !errors.Is(err, session.ErrNone) {
+			return errors.Join(&takenError{fmt.Errorf("task %s has a session", item.Task.ID)}, ws.Release(ctx), s.Discard())
+		}
 	}
 	// The claim excludes other writers: now the leftovers can be removed.
 	err = c.clear(ctx, item, prior)

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/coven-run/coven/grimoires"
@@ -59,12 +60,14 @@ type Controller struct {
 	Unsandboxed func(ctx context.Context, gap string) (bool, error)
 
 	worked atomic.Bool // a session has run
+	begun  sync.Map    // IDs of the ad-hoc tasks whose sessions this Controller began
 }
 
 // Observer is told what happens while sessions run, in the goroutine of the session. A
 // nil func is not called.
 type Observer struct {
 	Event  func(event.Event) // an event of a running session, beginning with those since its last start
+	Spawns []event.Observer  // are told about subagents, each in a goroutine of its own; their errors become notices
 	Ended  func(Outcome)     // a session has stopped running
 	Notice func(Notice)      // something a person should read
 }
@@ -170,11 +173,13 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		}
 		s.Journal.Watch(see)
 	}
+	stopObservers := c.observe(s, item.Task.ID)
 	ctx, drop := ws.Keep(ctx, workspace.RenewTime)
 	defer drop()
 	ctx, stop := mail.Open(ctx)
 	ended, err := r.Run(ctx)
 	stop()
+	stopObservers()
 	ws.Close()
 	drop()
 	outcome := outcomeOf(item.Task.ID, s.ID, ended)
@@ -195,6 +200,21 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	}
 	c.notifyEnded(ctx, item, outcome)
 	return outcome, nil
+}
+
+// observe tells the observers about the subagents of a session, until stop is called.
+func (c *Controller) observe(s *session.Session, task string) (stop func()) {
+	var stops []func()
+	for _, o := range c.Observer.Spawns {
+		stops = append(stops, s.Journal.Observe(o, func(err error) {
+			c.notify(Notice{Task: task, Text: "warning: an observer of subagents failed: " + err.Error()})
+		}))
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // warm starts a provider while the worktree is created. Its errors are reported when an

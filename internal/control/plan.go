@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
@@ -32,10 +33,11 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
-	if o.spawn != nil {
-		directly(g)
+	known := c.Project.Agents()
+	if err := starts(g, known, cfg.DefaultAgent, o); err != nil {
+		return nil, err
 	}
-	definitions, err := c.definitions(g, o.Model)
+	definitions, err := agents.Definitions(known, c.Project.Library, g, o.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +76,25 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 		plan.Attempt = AttemptText(prior)
 	}
 	return plan, nil
+}
+
+// starts sets the agent that a grimoire of one agent alone starts: the subagent of a request, or the
+// configured default.
+func starts(g *grimoires.Grimoire, known *agent.Registry, name string, o Options) error {
+	switch {
+	case o.spawn != nil:
+		directly(g)
+		return nil
+	case g.Name != justAgent || name == "" || name == grimoires.DefaultAgent:
+		return nil
+	}
+	if _, err := known.Get(name); err != nil {
+		return exit.Usagef("coven agents list", "default_agent: %w", err)
+	}
+	for _, step := range g.AgentSteps() {
+		step.Agent = cmp.Or(step.Agent, name)
+	}
+	return nil
 }
 
 // lifeOf returns the life cycle of a worktree for a plan, without time limits of nothing.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -74,7 +75,11 @@ func (c *Controller) preflight(ctx context.Context, plan *grimoires.Plan) error 
 	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
 		return err
 	}
-	return c.checkCLIs(ctx, plan.Grimoire.Providers(plan.Provider))
+	names := plan.Grimoire.Providers(plan.Provider)
+	for _, providers := range agents.ReviewProviders(plan) {
+		names = append(names, providers...)
+	}
+	return c.checkCLIs(ctx, names)
 }
 
 // preflightSession is preflight for the frozen plan of a session.

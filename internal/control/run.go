@@ -26,6 +26,14 @@ type Options struct {
 // Run runs a task: it resumes the task's session if that can continue, and starts a
 // new session otherwise.
 func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Outcome, error) {
+	if _, own := c.begun.Load(item.Task.ID); item.Prompt != "" && !own {
+		target, err := c.Project.Repo.Target(ctx, o.Onto)
+		if err != nil {
+			return Outcome{}, err
+		}
+		return c.beginNew(ctx, item, target, o)
+	}
+	item.Prompt = ""
 	prior, err := c.Project.Finder.OfTask(item.Task.ID)
 	if err != nil && !errors.Is(err, session.ErrNone) {
 		return Outcome{}, err
@@ -44,6 +52,26 @@ func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Out
 	}
 	return c.begin(ctx, item, prior, target, o)
 }
+
+// beginNew starts the session of a new ad-hoc task. If another coven that was given the same prompt
+// had the ID first, the task gets another one.
+func (c *Controller) beginNew(ctx context.Context, item project.Item, target worktree.Target, o Options) (Outcome, error) {
+	for {
+		outcome, err := c.begin(ctx, item, session.View{}, target, o)
+		if !errors.As(err, new(*takenError)) {
+			c.begun.Store(item.Task.ID, true)
+			return outcome, err
+		}
+		if item, err = c.Project.AdHoc(ctx, item.Prompt); err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+// takenError means that another coven claimed a new ad-hoc task. Nothing has started.
+type takenError struct{ error }
+
+func (e *takenError) Unwrap() error { return e.error }
 
 // IsTaken reports whether a task did not run because another coven has it, or because it
 // is no longer ready.

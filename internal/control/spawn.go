@@ -5,12 +5,11 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// spawnGrimoire is the workflow of a session whose only agent a person starts directly.
-const spawnGrimoire = "none"
+// justAgent is the workflow of one agent alone.
+const justAgent = "none"
 
 // Spawn runs a subagent that a person asks for, in a worktree of its own. Nothing starts if the
 // request is not valid.
@@ -19,7 +18,7 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	if err != nil {
 		return Outcome{}, err
 	}
-	o.Grimoire, o.spawn = spawnGrimoire, &r
+	o.Grimoire, o.spawn = justAgent, &r
 	target, err := c.Project.Repo.Target(ctx, o.Onto)
 	if err != nil {
 		return Outcome{}, err
@@ -27,7 +26,7 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	if _, err := c.Project.Agents().Get(r.Agent); err != nil {
 		return Outcome{}, exit.Failedf("coven agents list", "%w", err)
 	}
-	return c.begin(ctx, item, session.View{}, target, o)
+	return c.beginNew(ctx, item, target, o)
 }
 
 // directly makes the step of a grimoire start the subagent of a request.

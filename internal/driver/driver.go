@@ -52,6 +52,7 @@ type Job struct {
 	System       string // added to the CLI's own system prompt
 	Model        string
 	Tools        []string
+	MaxTurns     int           // answers of the model API, with those to messages; 0: any number
 	Own          []tool.Tool   // tools of coven that the agent may call
 	Depth        int           // of the agent: 0 if a person started it
 	Dir          string        // the worktree
@@ -132,6 +133,7 @@ const (
 	Login                       = event.ErrorLogin       // the API refused the login of the CLI
 	Budget                      = event.ErrorBudget      // Job.Spend returned an error
 	Stuck                       = event.ErrorStuck       // it repeated the same calls
+	Turns                       = event.ErrorTurns       // it needed more than Job.MaxTurns
 	Failed                      = event.ErrorProvider    // the CLI reported failure
 	GateLost                    = event.ErrorGateLost    // the connection to coven's permission server was lost
 	Ungated                     = event.ErrorPermission  // a tool ran without a decision by the gate

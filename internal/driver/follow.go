@@ -59,12 +59,37 @@ type run struct {
 }
 
 func newRun(job Job) *run {
+	if job.MaxTurns > 0 {
+		job.Spend = withTurns(job.Spend, job.MaxTurns)
+	}
 	counted := &usageWait{}
 	if job.Spend != nil {
 		job.Gate = budgetGate{job.Gate, counted}
 	}
 	return &run{
 		job: job, talk: newTalk(), counted: counted, circle: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+	}
+}
+
+// turnsError is why an agent is stopped that needs more turns than it may have.
+type turnsError struct{ most int }
+
+func (e *turnsError) Error() string {
+	return fmt.Sprintf("it is not done after %s of the model, its max_turns", oneline.Count(e.most, "turn"))
+}
+
+// withTurns adds a limit of turns to Job.Spend, which may be nil.
+func withTurns(spend func(event.Usage) error, most int) func(event.Usage) error {
+	return func(used event.Usage) error {
+		if spend != nil {
+			if err := spend(used); err != nil {
+				return err
+			}
+		}
+		if used.Turns >= most {
+			return &turnsError{most}
+		}
+		return nil
 	}
 }
 

@@ -22,7 +22,7 @@ func (r *run) judge(exit process.Exit) {
 	case errors.Is(exit.Cause, errGateLost), errors.Is(exit.Cause, errNoGate):
 		r.fail(GateLost, "%v; no tool call is allowed without it", exit.Cause)
 	case errors.Is(exit.Cause, errSpent):
-		r.fail(Budget, "%v", r.spent)
+		r.fail(kindOfSpent(r.spent), "%v", r.spent)
 	case errors.Is(exit.Cause, errStuck):
 		r.fail(Stuck, "%v", exit.Cause)
 	case errors.Is(exit.Cause, errLimited):
@@ -42,6 +42,14 @@ func (r *run) judge(exit process.Exit) {
 	case exit.Code != 0 || exit.Signal != 0:
 		r.fail(ProcessExit, "the agent ended with %s after its result", exitText(exit))
 	}
+}
+
+// kindOfSpent returns the kind of failure of an agent that may use no more.
+func kindOfSpent(why error) event.ErrorType {
+	if errors.As(why, new(*turnsError)) {
+		return Turns
+	}
+	return Budget
 }
 
 // decided looks for a call after the last result that never reached the gate.

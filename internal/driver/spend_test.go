@@ -93,6 +93,28 @@ func TestBudget(t *testing.T) {
 	})
 }
 
+// An agent that needs more than its turns is stopped before it asks for another one; one that is
+// done with its last turn is not.
+func TestMaxTurns(t *testing.T) {
+	both(t, fiveTurns, func(t *testing.T, w *world) {
+		w.job.MaxTurns = 2
+		w.start()
+		report := w.end()
+		if report.Kind != driver.Turns || report.Error != "it is not done after 2 turns of the model, its max_turns" || w.asked() != 2 {
+			t.Errorf("%s: %s, after %d turns", report.Kind, report.Error, w.asked())
+		}
+	})
+	const two = `
+conversations:
+- turns: [{tools: [{name: Bash, input: {command: touch made}}]}, {text: done}]
+`
+	both(t, two, func(_ *testing.T, w *world) {
+		w.job.MaxTurns = 2
+		w.start()
+		w.succeeded("done")
+	})
+}
+
 // A budget that the last answer of an agent crosses takes nothing of its work
 // back; the next message of a person is too much.
 func TestBudgetIsSpentWithTheLastAnswer(t *testing.T) {

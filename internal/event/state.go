@@ -54,4 +54,5 @@ const (
 	ErrorTemplate    ErrorType = "template"          // a template could not be rendered
 	ErrorTimeout     ErrorType = "timeout"           // the step timed out
 	ErrorTooLong     ErrorType = "too_long"          // a rendered command is too long
+	ErrorTurns       ErrorType = "max_turns"         // the agent needed more turns than its definition allows
 )

@@ -321,7 +321,11 @@ func OfSubagent(parent *Policy, agent string, own []Rule, asks []Name, user []Ru
 // OfBuild returns the policy of the primary agent "build" in a worktree, as coven ships it.
 func OfBuild(root string) *Policy { return OfPrimary(root, "build", nil, nil, nil) }
 
-// OfReader returns the policy of an agent that a reviewer or an arbiter uses.
-func OfReader(root string, user []Rule) *Policy {
-	return &Policy{Root: root, Agent: "reviewer", Layers: []Layer{Granting(DefaultLayer, FileRead, CodeSearch), {Name: UserLayer, Rules: user}}, Limit: []Name{}}
+// OfReader returns the policy of an agent that a reviewer or an arbiter uses: it may read and
+// search, whatever else the rules of its own definition grant.
+func OfReader(root, agent string, own []Rule, asks []Name, user []Rule) *Policy {
+	return &Policy{
+		Root: root, Agent: agent, Asks: asks, Limit: []Name{},
+		Layers: []Layer{Granting(DefaultLayer, FileRead, CodeSearch), {Name: "agent " + agent, Rules: own}, {Name: UserLayer, Rules: user}},
+	}
 }

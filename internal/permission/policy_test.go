@@ -129,16 +129,26 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// An agent that only reads is denied what others are granted.
+// An agent that only reads is denied what others are granted, whatever its definition says.
 func TestOfReader(t *testing.T) {
+	var all []permission.Rule
+	for _, name := range permission.Names() {
+		all = append(all, permission.Rule{Permission: name, Pattern: permission.Everything, Action: permission.Allow})
+	}
 	for _, req := range []permission.Request{
 		{Permission: permission.FileWrite, Path: "/w/a"}, {Permission: permission.BashExecute, Command: "ls"}, {Permission: permission.Unknown},
 	} {
-		if d := permission.OfReader("/w", nil).Decide(req); d.Allowed() {
-			t.Errorf("%+v: %+v", req, d)
+		for _, own := range [][]permission.Rule{nil, all} {
+			if d := permission.OfReader("/w", "reviewer", own, nil, nil).Decide(req); d.Allowed() {
+				t.Errorf("%+v: %+v", req, d)
+			}
 		}
 	}
-	if d := permission.OfReader("/w", nil).Decide(permission.Request{Permission: permission.FileRead, Path: "/w/a"}); !d.Allowed() {
+	secret := []permission.Rule{{Permission: permission.FileRead, Pattern: "/secret", Action: permission.Deny}}
+	if d := permission.OfReader("/w", "careful", secret, nil, nil).Decide(permission.Request{Permission: permission.FileRead, Path: "/w/secret"}); d.Allowed() {
+		t.Errorf("its definition denies it: %+v", d)
+	}
+	if d := permission.OfReader("/w", "reviewer", nil, nil, nil).Decide(permission.Request{Permission: permission.FileRead, Path: "/w/a"}); !d.Allowed() {
 		t.Errorf("%+v", d)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// AdHoc returns a new task for a prompt. Its ID is unique in the repository.
+// AdHoc returns a new task for a prompt. No session of the repository has its ID; who claims the
+// task first keeps it.
 func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	if strings.TrimSpace(prompt) == "" {
 		return Item{}, exit.Usagef("", "the prompt is empty")
@@ -39,5 +40,5 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	if t.Description == title {
 		t.Description = ""
 	}
-	return Item{Task: t}, nil
+	return Item{Task: t, Prompt: prompt}, nil
 }

@@ -8,6 +8,7 @@ import (
 type Item struct {
 	Task    task.Task
 	Tracker task.Tracker // nil for an ad-hoc prompt
+	Prompt  string       // of a new ad-hoc task, which no session has yet; empty: another task
 }
 
 // NoTracker is what the session of an ad-hoc prompt records as its tracker.

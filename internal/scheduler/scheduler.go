@@ -219,7 +219,7 @@ func (s *Scheduler) finish(e ended) {
 		word += " (" + string(e.outcome.Reason) + ")"
 	}
 	if s.Ask != nil && e.outcome.WaitsForReview() {
-		if v, err := s.Controller.Project.Finder.OfTask(e.item.Task.ID); err == nil {
+		if v, err := s.Controller.Project.Finder.OfTask(e.outcome.Task); err == nil {
 			s.asking = append(s.asking, v)
 			return // it is counted when the person has answered
 		}

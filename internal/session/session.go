@@ -390,12 +390,12 @@ func held(dir string) bool {
 // maxSlug limits the length of a slug, in bytes.
 const maxSlug = 50
 
-// Slug returns a name for a text: lower case ASCII letters, digits, dashes and
-// underscores, safe in paths and in refs. Other scripts are transliterated.
+// Slug returns a name for a text: lower case ASCII letters, digits and single dashes,
+// safe in paths and in refs. Other scripts are transliterated.
 func Slug(text string) string {
-	name := slug.Make(text)
+	name := strings.Join(strings.FieldsFunc(slug.Make(text), func(c rune) bool { return c == '-' || c == '_' }), "-")
 	if len(name) > maxSlug {
 		name = name[:maxSlug]
 	}
-	return cmp.Or(strings.Trim(name, "-_"), "session")
+	return cmp.Or(strings.Trim(name, "-"), "session")
 }

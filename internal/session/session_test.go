@@ -27,7 +27,7 @@ func TestSlug(t *testing.T) {
 		"修复登录":                         "xiu-fu-deng-lu",
 		"L'été à Zürich":               "lete-a-zurich",
 		"Исправь ошибку":               "isprav-oshibku",
-		"_a_b_.lock":                   "a_b_-lock",
+		"_a_b_.lock":                   "a-b-lock",
 		"R&D @ home":                   "randd-at-home",
 		strings.Repeat("修", 99):        strings.Trim(strings.Repeat("xiu-", 13)[:50], "-"),
 		"":                             "session",
@@ -46,7 +46,7 @@ func FuzzSlug(f *testing.F) {
 	for _, text := range []string{"Add a flag", "../..", "a.lock", "_", "-x", "@{", "été", "修复", "a\x00b", "\xff", "ﷺ"} {
 		f.Add(text)
 	}
-	safe := regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$`)
+	safe := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if got := session.Slug(text); len(got) > 50 || !safe.MatchString(got) {
 			t.Errorf("Slug(%q) = %q", text, got)

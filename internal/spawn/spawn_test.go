@@ -74,7 +74,7 @@ func TestAdmit(t *testing.T) {
 		"huge task":                {reads, spawn.Request{Agent: "plain", Task: strings.Repeat("x", 1<<20)}, "the task for agent 'plain' has 1048576 bytes, the maximum is 262144"},
 		"no task":                  {reads, spawn.Request{Agent: "plain", Task: " \n"}, "the task for agent 'plain' is empty"},
 		"may not": {
-			spawn.Caller{Agent: "lead", Policy: permission.OfReader("/w", nil)},
+			spawn.Caller{Agent: "lead", Policy: permission.OfReader("/w", "reviewer", nil, nil, nil)},
 			spawn.Request{Agent: "plain", Task: "x"},
 			"agent 'lead' may not start agents: it lacks the permission agent.spawn",
 		},

@@ -166,24 +166,40 @@ func spawnStory(e event.Event) string {
 		if q := event.As[event.Spawn](e).Queue; q.Depth > 0 {
 			return running(q.Current, q.Depth)
 		}
-	case event.SpawnStarted:
-		s := event.As[event.SpawnStart](e)
-		return running(s.Agent, s.Queue.Depth)
-	case event.SpawnEnded:
-		s := event.As[event.SpawnEnd](e)
-		if s.Error == nil {
-			return "  " + firstRunes(s.Summary)
-		}
-		severity := "error"
-		if s.Status != event.StatusFailed {
-			severity = "warning"
-		}
-		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", s.Agent, s.Error.Type, oneline.Of(s.Error.Message), severity)
+	case event.SpawnStarted, event.SpawnEnded:
+		var line spawnLine
+		_ = event.Observe(&line, e) // a text cannot fail
+		return line.text
 	case event.SpawnRejected:
 		r := event.As[event.SpawnRefusal](e)
 		return "  ✗ refused to start " + r.Agent + ": " + oneline.Of(r.Reason)
 	}
 	return ""
+}
+
+// spawnLine is the line about a subagent. It implements event.Observer.
+type spawnLine struct{ text string }
+
+// OnSpawn implements event.Observer.
+func (l *spawnLine) OnSpawn(_ event.Event, s event.SpawnStart) error {
+	l.text = running(s.Agent, s.Queue.Depth)
+	return nil
+}
+
+// OnComplete implements event.Observer.
+func (l *spawnLine) OnComplete(_ event.Event, s event.SpawnEnd) error {
+	l.text = "  " + firstRunes(s.Summary)
+	return nil
+}
+
+// OnError implements event.Observer.
+func (l *spawnLine) OnError(_ event.Event, s event.SpawnEnd) error {
+	severity := "error"
+	if s.Status != event.StatusFailed {
+		severity = "warning"
+	}
+	l.text = fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", s.Agent, s.Error.Type, oneline.Of(s.Error.Message), severity)
+	return nil
 }
 
 // askedStory describes an event of an agent that a reviewer or an arbiter called.

@@ -29,8 +29,11 @@ type Services interface {
 // Ask is a request to an agent.
 type Ask struct {
 	Prompt       string
-	Model        string // alias or full ID; empty: the model of the run
+	Model        string // alias or full ID; empty: the model of Agent, or of the run
 	Conversation string // ID from an earlier answer in this call, to continue it; empty: a new conversation
+	// Agent is the name of a definition, whose prompt and model the agent has; empty: none. It
+	// can only read, whatever the definition grants. An unknown name is pluginerr.ErrInvalid.
+	Agent string
 }
 
 // Answer is the reply of an agent.

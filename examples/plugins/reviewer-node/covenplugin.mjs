@@ -71,8 +71,8 @@ class Coven {
   }
 
   /** Sends a prompt to an agent; returns its text and its conversation. */
-  runAgent(prompt, {model = '', conversation = ''} = {}) {
-    return this.#ask('RunAgent', {prompt, model, conversation});
+  runAgent(prompt, {model = '', conversation = '', agent = ''} = {}) {
+    return this.#ask('RunAgent', {prompt, model, conversation, agent});
   }
 
   /** Returns the complete diff of the given files, or of all files. */

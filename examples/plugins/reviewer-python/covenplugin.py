@@ -59,9 +59,10 @@ class Coven:
         """Reports whether coven has cancelled the call."""
         return not self._context.is_active()
 
-    def run_agent(self, prompt, model="", conversation=""):
-        """Sends a prompt to an agent; returns its text and its conversation."""
-        got = self._ask("RunAgent", prompt=prompt, model=model, conversation=conversation)
+    def run_agent(self, prompt, model="", conversation="", agent=""):
+        """Sends a prompt to an agent, or to the one with this definition; returns its text
+        and its conversation."""
+        got = self._ask("RunAgent", prompt=prompt, model=model, conversation=conversation, agent=agent)
         return got.text, got.conversation
 
     def diff(self, *paths):

@@ -32,6 +32,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/usage"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -145,8 +146,9 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
 	if run.ReadOnly {
 		// Messages are for the agent whose work is reviewed.
-		policy, messages = permission.OfReader(at.root, c.Plan.Rules), nil
-		system = systemOf{readOnly: true, reviews: true}
+		own = c.Plan.Agents[run.Agent]
+		policy, messages = permission.OfReader(at.root, cmp.Or(run.Agent, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules), nil
+		system = systemOf{own: own.Prompt, readOnly: true, reviews: true}
 	} else {
 		c.Inbox.restart()
 	}
@@ -176,7 +178,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	defer gatekeeper.Close()
 	launch := driver.Job{
 		Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
-		Prompt: run.Prompt, System: text, Model: run.Model, Tools: toolsOf(policy), Excuse: c.excuse,
+		Prompt: run.Prompt, System: text, Model: run.Model, Tools: listed(own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
 		Room: at.room, Network: at.network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
@@ -196,6 +198,15 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
+}
+
+// Reader implements the agents of package runner.
+func (c *Agents) Reader(name string) (provider, model string, err error) {
+	if _, err := find(c.Plan, name); err != nil {
+		return "", "", fmt.Errorf("%w: %w", err, pluginerr.ErrInvalid)
+	}
+	own := c.Plan.Agents[name]
+	return own.Provider, own.Model, nil
 }
 
 // forwarder returns the func that starts the forwarder of an API.

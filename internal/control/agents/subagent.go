@@ -36,6 +36,16 @@ type subagent struct {
 	id       string
 	over     bool // its end is on record, or cannot be recorded
 	report   driver.Report
+	turns    int // of the model, in earlier runs of the CLI
+}
+
+// turnsLeft returns how many turns its definition leaves to the subagent; 0: any number.
+func (r *subagent) turnsLeft() int {
+	most := r.Plan.Agents[r.child.Agent].MaxTurns
+	if most == 0 {
+		return 0
+	}
+	return max(most-r.turns, 1)
 }
 
 // admit decides about the request.
@@ -139,6 +149,7 @@ func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driv
 	launch.Spend = charge.Spend
 	report, err = r.Agents.run(ctx, where, launch)
 	charge.Ended(report)
+	r.turns += report.Used.Turns
 	return r.hide(report), errors.Join(err, done())
 }
 
@@ -162,7 +173,7 @@ func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart
 	tracker := &limitTracker{agents: r.Agents, account: r.account}
 	launch = driver.Job{
 		Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
-		Tools: toolsOf(r.child.Policy), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
+		Tools: listed(r.Plan.Agents[r.child.Agent], r.child.Policy), MaxTurns: r.turnsLeft(), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
 		Room: s.room, Network: s.network, StateDir: r.subagentDir(r.provider, r.id), ReadOnly: readOnly,
 		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{"COVEN_TRACE_ID=" + r.trace}, Idle: r.Idle,
 		Gate: keeper, Transcript: transcript, Emit: emit,

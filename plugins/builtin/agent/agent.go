@@ -24,7 +24,8 @@ import (
 // The options of both.
 const (
 	promptOption = "prompt" // prompt, before the change and the format of the answer
-	modelOption  = "model"  // model of the agent; empty: the model of the run
+	modelOption  = "model"  // model of the agent; empty: that of the definition, or of the run
+	agentOption  = "agent"  // name of the agent's definition; empty: none
 )
 
 // Reviewer lets an agent review a change.
@@ -49,7 +50,7 @@ func (Reviewer) Review(ctx context.Context, change reviewer.Change, host hostser
 	if len(change.Previous) > 0 {
 		parts = append(parts, cut(previousText(change.Previous), maxOpinions))
 	}
-	return ask(ctx, host, change.Options[modelOption], strings.Join(append(parts, reviewForm), "\n\n"), func(r *reviewer.Review) error {
+	return ask(ctx, host, change.Options, strings.Join(append(parts, reviewForm), "\n\n"), func(r *reviewer.Review) error {
 		return r.Check()
 	})
 }
@@ -121,7 +122,7 @@ func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host hostservice.
 	}
 	parts = append(parts, "# What the reviewers found in this round\n\n"+cut(opinionsText(q.Opinions), maxOpinions), decisionForm)
 	parts = slices.Insert(parts, len(parts)-1, historyTexts(q.History, maxPrompt-len(strings.Join(parts, "\n\n")))...)
-	given, err := ask(ctx, host, q.Options[modelOption], strings.Join(parts, "\n\n"), func(d *decision) error {
+	given, err := ask(ctx, host, q.Options, strings.Join(parts, "\n\n"), func(d *decision) error {
 		if d.Continue == nil {
 			return errors.New("continue is missing: true or false")
 		}
@@ -205,11 +206,12 @@ func opinionsText(opinions []arbiter.Opinion) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// ask lets an agent answer in the format of T. If the first answer is malformed, it
-// asks once more.
-func ask[T any](ctx context.Context, host hostservice.Services, model, prompt string, check func(*T) error) (T, error) {
+// ask lets the agent of the options answer in the format of T. If the first answer is
+// malformed, it asks once more.
+func ask[T any](ctx context.Context, host hostservice.Services, options map[string]string, prompt string, check func(*T) error) (T, error) {
 	var none T
-	answer, err := host.RunAgent(ctx, hostservice.Ask{Prompt: prompt, Model: model})
+	request := hostservice.Ask{Prompt: prompt, Model: options[modelOption], Agent: options[agentOption]}
+	answer, err := host.RunAgent(ctx, request)
 	if err != nil {
 		return none, err
 	}
@@ -217,8 +219,8 @@ func ask[T any](ctx context.Context, host hostservice.Services, model, prompt st
 	if wrong == nil {
 		return given, nil
 	}
-	again := fmt.Sprintf("Your answer cannot be used: %v. Please give the JSON block again, in the form that was asked for, and nothing else.", wrong)
-	if answer, err = host.RunAgent(ctx, hostservice.Ask{Prompt: again, Model: model, Conversation: answer.Conversation}); err != nil {
+	request.Conversation, request.Prompt = answer.Conversation, fmt.Sprintf("Your answer cannot be used: %v. Please give the JSON block again, in the form that was asked for, and nothing else.", wrong)
+	if answer, err = host.RunAgent(ctx, request); err != nil {
 		return none, err
 	}
 	if given, wrong = parse(answer.Text, check); wrong != nil {

@@ -127,7 +127,7 @@ func (s *ServiceServer) RunAgent(ctx context.Context, in *pluginv1.RunAgentReque
 		return nil, err
 	}
 	defer cancel()
-	out, err := c.services.RunAgent(ctx, hostservice.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation()})
+	out, err := c.services.RunAgent(ctx, hostservice.Ask{Prompt: in.GetPrompt(), Model: in.GetModel(), Conversation: in.GetConversation(), Agent: in.GetAgent()})
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -229,7 +229,7 @@ func ask[In, Out any](ctx context.Context, c *serviceClient, what string, method
 // RunAgent implements Services.
 func (c *serviceClient) RunAgent(ctx context.Context, a hostservice.Ask) (hostservice.Answer, error) {
 	out, err := ask(ctx, c, "run an agent", pluginv1.ServicesClient.RunAgent, &pluginv1.RunAgentRequest{
-		Call: c.token, Prompt: valid(a.Prompt), Model: a.Model, Conversation: a.Conversation,
+		Call: c.token, Prompt: valid(a.Prompt), Model: a.Model, Conversation: a.Conversation, Agent: a.Agent,
 	})
 	return hostservice.Answer{Text: out.GetText(), Conversation: out.GetConversation()}, err
 }

@@ -27,8 +27,9 @@ type RunAgentRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Call          string                 `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	Prompt        string                 `protobuf:"bytes,2,opt,name=prompt,proto3" json:"prompt,omitempty"`
-	Model         string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`               // alias or full ID; empty: the model of the run
+	Model         string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`               // alias or full ID; empty: the model of the agent, or of the run
 	Conversation  string                 `protobuf:"bytes,4,opt,name=conversation,proto3" json:"conversation,omitempty"` // ID from an earlier answer in this call, to continue it; empty: a new conversation
+	Agent         string                 `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`               // name of a definition, whose prompt and model count; empty: none. Unknown: INVALID_ARGUMENT
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,6 +88,13 @@ func (x *RunAgentRequest) GetModel() string {
 func (x *RunAgentRequest) GetConversation() string {
 	if x != nil {
 		return x.Conversation
+	}
+	return ""
+}
+
+func (x *RunAgentRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
 	}
 	return ""
 }
@@ -427,12 +435,13 @@ var File_coven_plugin_v1_services_proto protoreflect.FileDescriptor
 
 const file_coven_plugin_v1_services_proto_rawDesc = "" +
 	"\n" +
-	"\x1ecoven/plugin/v1/services.proto\x12\x0fcoven.plugin.v1\"w\n" +
+	"\x1ecoven/plugin/v1/services.proto\x12\x0fcoven.plugin.v1\"\x8d\x01\n" +
 	"\x0fRunAgentRequest\x12\x12\n" +
 	"\x04call\x18\x01 \x01(\tR\x04call\x12\x16\n" +
 	"\x06prompt\x18\x02 \x01(\tR\x06prompt\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x12\"\n" +
-	"\fconversation\x18\x04 \x01(\tR\fconversation\"J\n" +
+	"\fconversation\x18\x04 \x01(\tR\fconversation\x12\x14\n" +
+	"\x05agent\x18\x05 \x01(\tR\x05agent\"J\n" +
 	"\x10RunAgentResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\"7\n" +

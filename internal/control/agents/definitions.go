@@ -1,0 +1,93 @@
+package agents
+
+import (
+	"cmp"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/spawn"
+)
+
+// Definitions returns the definitions of all agents that a session of a grimoire can use. It fills
+// the models and providers of the grimoire's steps and reviewers from them; model is that which a
+// person chose for the run, which counts before those of definitions.
+func Definitions(known *agent.Registry, from *grimoires.Library, g *grimoires.Grimoire, model string) (map[string]grimoires.AgentDefinition, error) {
+	all := map[string]grimoires.AgentDefinition{}
+	for _, d := range known.Agents() { // an agent may start them
+		all[d.Name] = frozen(d)
+	}
+	for _, step := range append(g.AgentSteps(), &grimoires.Agent{}) {
+		if step.Agent == spawn.User {
+			continue
+		}
+		d, err := known.Get(cmp.Or(step.Agent, grimoires.DefaultAgent))
+		if err != nil {
+			return nil, missing(from, g, step.Agent, err)
+		}
+		if d.Mode == agent.ModeSubagent {
+			return nil, exit.Usagef("coven agents show "+d.Name, "grimoire %s: agent '%s' has mode subagent and cannot be started as a primary agent", g.Name, d.Name)
+		}
+		step.Provider = cmp.Or(step.Provider, d.Provider)
+		if model == "" {
+			step.Model = cmp.Or(step.Model, d.Model)
+		}
+	}
+	for step := range g.All() {
+		for _, judge := range step.Judges() {
+			name := judge.Agent()
+			if name == "" {
+				continue
+			}
+			d, err := known.Get(name)
+			if err != nil {
+				return nil, missing(from, g, name, err)
+			}
+			if model := cmp.Or(judge.With[grimoires.ModelOption], model, d.Model); model != "" {
+				judge.With[grimoires.ModelOption] = model
+			}
+		}
+	}
+	return all, nil
+}
+
+// missing returns the error for an agent that a grimoire names, with the place if it is known.
+func missing(from *grimoires.Library, g *grimoires.Grimoire, name string, err error) error {
+	const next = "coven agents list"
+	files, _ := from.ValidateName(g.Name) // the grimoire has been read
+	for _, file := range files {
+		for _, use := range file.Plugins {
+			if use.Kind == grimoires.UseAgent && use.Name == name {
+				return exit.Usagef(next, "%s:%d:%d: grimoire %s: %w", file.File, use.Line, use.Column, g.Name, err)
+			}
+		}
+	}
+	return exit.Usagef(next, "grimoire %s: %w", g.Name, err)
+}
+
+// frozen returns what a plan has of a definition.
+func frozen(d agent.Definition) grimoires.AgentDefinition {
+	turns := 0
+	if d.LimitsTurns {
+		turns = d.MaxTurns
+	}
+	return grimoires.AgentDefinition{
+		MaxTurns: turns, Tools: d.Tools,
+		Source: d.Path, Description: d.Description, Mode: d.Mode, Model: d.Model, Provider: d.Provider, Timeout: d.Timeout,
+		Prompt: d.Prompt, Permissions: d.Permissions, Asks: d.RequiresApproval,
+	}
+}
+
+// ReviewProviders returns the providers of the agents that reviewers and arbiters run, by the name
+// of their step.
+func ReviewProviders(plan *grimoires.Plan) map[string][]string {
+	all := map[string][]string{}
+	for step := range plan.Grimoire.All() {
+		for _, judge := range step.Judges() {
+			if judge.Plugin == grimoires.AgentReviewer {
+				all[step.Name] = append(all[step.Name], cmp.Or(plan.Agents[judge.Agent()].Provider, plan.Provider))
+			}
+		}
+	}
+	return all
+}
