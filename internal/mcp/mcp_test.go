@@ -387,7 +387,7 @@ func TestEndlessGreeting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // the test is over
 	_, _ = conn.Write([]byte(strings.Repeat("x", 1<<16)))
 	if err := <-f.refused; !strings.Contains(err.Error(), "sent no token") {
 		t.Error(err)
