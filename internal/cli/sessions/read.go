@@ -53,7 +53,7 @@ func messages(dir string) ([]session.Part, error) {
 		return parts, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the messages: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // read only
 	in := bufio.NewReader(f)
