@@ -170,3 +170,20 @@ func TestSummary(t *testing.T) {
 		t.Errorf("a long command is %d runes", n)
 	}
 }
+
+// C-31: an agent that is too deep is told so by the gate already, whatever its rules grant.
+func TestDecideDepth(t *testing.T) {
+	f := &fake{}
+	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	call := gate.Call{ID: "1", Tool: "mcp__coven__spawn_agent", Input: json.RawMessage(`{"agent":"helper","task":"x"}`)}
+	if v := g.Decide(t.Context(), call); !v.Allow {
+		t.Errorf("without a depth: %+v", v)
+	}
+	g.Descend(func() error { return errors.New("too deep") })
+	if v := g.Decide(t.Context(), call); v.Allow || !strings.HasSuffix(v.Message, "too deep") {
+		t.Errorf("too deep: %+v", v)
+	}
+	if v := g.Decide(t.Context(), gate.Call{ID: "2", Tool: "Read", Input: json.RawMessage(`{"file_path":"a"}`)}); !v.Allow {
+		t.Errorf("another tool: %+v", v)
+	}
+}

@@ -142,3 +142,35 @@ func TestOfReader(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// What an agent is said to have is never more than what those above it have.
+func TestGrantsAreThoseOfTheChain(t *testing.T) {
+	reader := permission.OfPrimary("/w", "reader", []permission.Rule{{Permission: permission.FileRead, Pattern: "/**", Action: permission.Allow}}, nil, nil)
+	wide := []permission.Rule{
+		{Permission: permission.FileWrite, Pattern: "/**", Action: permission.Allow},
+		{Permission: permission.BashExecute, Pattern: "/**", Action: permission.Allow},
+	}
+	child := permission.OfSubagent(reader, "wide", wide, nil, nil, nil)
+	if got := permission.Join(child.Grants()); got != "FilesystemRead, SemanticSearch" {
+		t.Errorf("the child of a reader has %s", got)
+	}
+	writer := permission.OfPrimary("/w", "writer", wide, nil, nil)
+	child = permission.OfSubagent(permission.OfSubagent(writer, "wide", wide, nil, nil, []permission.Name{permission.BashExecute}), "wide", wide, nil, nil, nil)
+	if got := permission.Join(child.Grants()); got != "FilesystemRead, SemanticSearch, bash.execute" {
+		t.Errorf("the child of one that was restricted has %s", got)
+	}
+}
+
+// A command whose rules have to be looked at may not write to a file that only the shell knows if the
+// agent may not write files.
+func TestUnknownRedirectionWithoutWriting(t *testing.T) {
+	rules := []permission.Rule{{Permission: permission.BashExecute, Pattern: "echo *", Action: permission.Allow}}
+	write := permission.Rule{Permission: permission.FileWrite, Pattern: "/**", Action: permission.Allow}
+	request := permission.Request{Permission: permission.BashExecute, Command: `echo x > "$FILE"`}
+	if d := permission.OfPrimary("/w", "a", rules, nil, nil).Decide(request); d.Allowed() {
+		t.Errorf("without file.write: %+v", d)
+	}
+	if d := permission.OfPrimary("/w", "a", append(rules, write), nil, nil).Decide(request); !d.Allowed() {
+		t.Errorf("with file.write: %+v", d)
+	}
+}
