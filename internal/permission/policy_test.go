@@ -174,3 +174,47 @@ func TestUnknownRedirectionWithoutWriting(t *testing.T) {
 		t.Errorf("with file.write: %+v", d)
 	}
 }
+
+// The file that a redirection writes is the one behind links, and one that is only known after a cd is
+// not known.
+func TestRedirectionsByPlace(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(root, "docs"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(root, "src"), 0o755))
+	must(t, os.Symlink("../src", filepath.Join(root, "docs", "link")))
+	must(t, os.Symlink("src/app.go", filepath.Join(root, "file")))
+	rule := func(name permission.Name, pattern string, action permission.Action) permission.Rule {
+		return permission.Rule{Permission: name, Pattern: pattern, Action: action}
+	}
+	policy := permission.OfPrimary(root, "a", []permission.Rule{
+		rule(permission.BashExecute, "/**", permission.Allow), rule(permission.BashExecute, "rm *", permission.Deny),
+		rule(permission.FileWrite, "/**", permission.Allow), rule(permission.FileWrite, "/src/**", permission.Deny),
+	}, nil, nil)
+	generates := permission.OfPrimary(root, "a", []permission.Rule{
+		rule(permission.BashExecute, "python *", permission.Allow), rule(permission.FileWrite, "/docs/**", permission.Allow),
+	}, nil, nil)
+	if d := generates.Decide(permission.Request{Permission: permission.BashExecute, Command: "python make.py > docs/a"}); !d.Allowed() {
+		t.Errorf("a program cannot change the directory of the shell: %+v", d)
+	}
+	for command, allowed := range map[string]bool{
+		"echo x > docs/a":               true,
+		"echo x > src/a":                false,
+		"echo x > docs/link/a":          false,
+		"echo x > file":                 false,
+		"echo x > docs/../src/a":        false,
+		"echo x > docs/link/../docs/a":  false,
+		"cd src && echo x > a":          false,
+		"pushd src; echo x > a":         false,
+		"(cd docs); echo x > a":         false, // nobody knows, so a person is asked
+		"cd docs && echo x > /dev/null": true,
+		"eval cd src; echo x > a":       false, "$CD src; echo x > a": false,
+		"cd docs && ls":                         true,
+		"echo cd && echo x > docs/a":            true,
+		"cd docs && echo > " + root + "/docs/a": true,
+	} {
+		if d := policy.Decide(permission.Request{Permission: permission.BashExecute, Command: command}); d.Allowed() != allowed {
+			t.Errorf("%s: %+v", command, d)
+		}
+	}
+}
