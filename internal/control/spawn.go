@@ -2,11 +2,13 @@ package control
 
 import (
 	"context"
+	"errors"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/worktree"
 )
 
 // spawnGrimoire is the workflow of a session whose only agent a person starts directly.
@@ -15,10 +17,6 @@ const spawnGrimoire = "none"
 // Spawn runs a subagent that a person asks for, in a worktree of its own. Nothing starts if the
 // request is not valid.
 func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Options) (Outcome, error) {
-	item, err := c.Project.AdHoc(ctx, r.Task)
-	if err != nil {
-		return Outcome{}, err
-	}
 	o.Grimoire, o.spawn = spawnGrimoire, &r
 	target, err := c.Project.Repo.Target(ctx, o.Onto)
 	if err != nil {
@@ -27,7 +25,17 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	if _, err := c.Project.Agents().Get(r.Agent); err != nil {
 		return Outcome{}, exit.Failedf("coven agents list", "%w", err)
 	}
-	return c.begin(ctx, item, session.View{}, target, o)
+	for {
+		item, err := c.Project.AdHoc(ctx, r.Task)
+		if err != nil {
+			return Outcome{}, err
+		}
+		outcome, err := c.begin(ctx, item, session.View{}, target, o)
+		if outcome.Session != "" || !errors.As(err, new(*worktree.ClaimedError)) {
+			return outcome, err
+		}
+		// Another coven has just started the same task, and with it the name is taken.
+	}
 }
 
 // directly makes the step of a grimoire start the subagent of a request.
