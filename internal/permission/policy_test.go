@@ -197,6 +197,13 @@ func TestRedirectionsByPlace(t *testing.T) {
 	if d := generates.Decide(permission.Request{Permission: permission.BashExecute, Command: "python make.py > docs/a"}); !d.Allowed() {
 		t.Errorf("a program cannot change the directory of the shell: %+v", d)
 	}
+	open := permission.OfPrimary(root, "a", []permission.Rule{
+		rule(permission.BashExecute, "/**", permission.Allow), rule(permission.BashExecute, "ls *", permission.Allow),
+		rule(permission.FileWrite, "/**", permission.Allow), rule(permission.FileWrite, "/src/**", permission.Deny),
+	}, nil, nil)
+	if d := open.Decide(permission.Request{Permission: permission.BashExecute, Command: "$CD src; echo x > a"}); d.Allowed() {
+		t.Errorf("a command that nobody knows may be cd: %+v", d)
+	}
 	for command, allowed := range map[string]bool{
 		"echo x > docs/a":               true,
 		"echo x > src/a":                false,

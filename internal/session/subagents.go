@@ -55,6 +55,9 @@ func (v *View) spawned(e event.Event) error {
 		if err := e.Decode(&s.Spawn); err != nil {
 			return err
 		}
+		if filepath.Base(s.ID) != s.ID || s.ID == ".." { // its record would be elsewhere
+			return fmt.Errorf("the subagent %q has no valid ID", s.ID)
+		}
 		v.Queue, s.Queue = s.Queue, event.Queue{}
 		v.Subagents = append(v.Subagents, s)
 		v.Grants = append(v.Grants, Grant{
