@@ -187,3 +187,15 @@ func TestDecideDepth(t *testing.T) {
 		t.Errorf("another tool: %+v", v)
 	}
 }
+
+// A call that was refused because the agent is being stopped says so, not that a disk is broken.
+func TestDecideWhileStopping(t *testing.T) {
+	f := &fake{broken: context.Canceled}
+	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v := g.Decide(ctx, gate.Call{ID: "1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)})
+	if v.Allow || !strings.HasSuffix(v.Message, "the agent was stopped") {
+		t.Errorf("%+v", v)
+	}
+}

@@ -296,6 +296,13 @@ func TestExcuse(t *testing.T) {
 		t.Errorf("with a forged token: %v", err)
 	}
 	await(t, "the refusal", f.refused)
+
+	f.excuse = "" // of a process that is no agent's
+	f.admit.Store(false)
+	if _, err := mcp.Call(t.Context(), f.getenv, "test", "work", map[string]any{}); err == nil || errors.Is(err, mcp.ErrTool) {
+		t.Errorf("a stranger got an answer: %v", err)
+	}
+	await(t, "the refusal", f.refused)
 }
 
 // The tools of an agent can be called by its commands.
