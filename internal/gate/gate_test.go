@@ -199,3 +199,30 @@ func TestDecideWhileStopping(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// What an agent says about a call does not fill the record, however long it is.
+func TestRecordIsShort(t *testing.T) {
+	f := &fake{}
+	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	long := strings.Repeat("x", 1<<20)
+	for _, call := range []gate.Call{
+		{ID: long, Tool: long, Input: json.RawMessage(`{}`)},
+		{ID: "1", Tool: "Read", Input: json.RawMessage(`{"file_path":"/` + long + `"}`)},
+		{ID: "2", Tool: "Bash", Input: json.RawMessage(`{"command":"` + long + `"}`)},
+		{ID: "3", Tool: "mcp__coven__spawn_agent", Input: json.RawMessage(`{"agent":"` + long + `"}`)},
+	} {
+		g.Decide(t.Context(), call)
+		text, err := json.Marshal(f.decisions[len(f.decisions)-1])
+		if err != nil || len(text) > 10_000 {
+			t.Errorf("%.20s: %d bytes, %v", call.Tool, len(text), err)
+		}
+		if n := len([]rune(f.decisions[len(f.decisions)-1].ID)); n > 300 {
+			t.Errorf("an ID of %d runes", n)
+		}
+	}
+	for _, c := range f.changes {
+		if len(c.Note) > 10_000 {
+			t.Errorf("a note of %d bytes", len(c.Note))
+		}
+	}
+}
