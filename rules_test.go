@@ -125,7 +125,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/status":   {"internal/cli", "internal/control", "internal/project", "internal/terminal"},
 	"internal/cli/task":     {"internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/proposal", "internal/task", "internal/terminal"},
-	"internal/cli/trust":    {"internal/cli", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
+	"internal/cli/trust":    {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
 		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",

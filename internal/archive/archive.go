@@ -132,8 +132,8 @@ func Export(from, dir string) error {
 		return err
 	}
 	id := filepath.Base(from)
-	to := filepath.Join(dir, id)
-	if err := os.MkdirAll(to, 0o700); err != nil {
+	to, err := folder(from, dir)
+	if err != nil {
 		return fmt.Errorf("export session %s: %w", id, err)
 	}
 	for _, name := range sorted(all) {
@@ -146,6 +146,51 @@ func Export(from, dir string) error {
 		})
 		if err := renameio.WriteFile(filepath.Join(to, name+".md"), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("export session %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// folder makes the folder of an exported session in dir. It follows no link in the place of the
+// folder, and refuses dir if it is among the records.
+func folder(from, dir string) (to string, err error) {
+	if err := outside(filepath.Dir(from), dir); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	to = filepath.Join(dir, filepath.Base(from))
+	if err := os.Mkdir(to, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if info, err := os.Lstat(to); err != nil || !info.IsDir() {
+		return "", errors.Join(fmt.Errorf("%s is not a directory", to), err)
+	}
+	return to, nil
+}
+
+// outside returns an error if dir, which need not exist, is the directory records or below it.
+func outside(records, dir string) error {
+	own, err := os.Stat(records)
+	if err != nil {
+		return err
+	}
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	place, err := filepath.EvalSymlinks(at)
+	for errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+		at = filepath.Dir(at)
+		place, err = filepath.EvalSymlinks(at)
+	}
+	if err != nil {
+		return err
+	}
+	for up := ""; place != up; place, up = filepath.Dir(place), place {
+		if info, err := os.Stat(place); err == nil && os.SameFile(info, own) {
+			return fmt.Errorf("%s is among the records of the sessions themselves", dir)
 		}
 	}
 	return nil

@@ -46,12 +46,19 @@ func needed(ctx context.Context, p *project.Project, s session.Summary) error {
 	}
 	_, err = p.Repo.Leftover(ctx, s.Task)
 	switch {
-	case errors.Is(err, worktree.ErrNoWorktree):
-		return nil
-	case err != nil:
+	case err == nil:
+		return exit.Personf("coven worktree remove "+task, "session %s has a worktree", s.ID)
+	case !errors.Is(err, worktree.ErrNoWorktree):
 		return err
 	}
-	return exit.Personf("coven worktree remove "+task, "session %s has a worktree", s.ID)
+	held, err := p.Repo.ClaimOf(ctx, s.Task)
+	switch {
+	case err == nil && held.Session == s.ID: // its record says how the task is released
+		return exit.Personf("coven cancel "+task, "session %s has claimed its task", s.ID)
+	case errors.Is(err, worktree.ErrNoClaim):
+		return nil
+	}
+	return err
 }
 
 // CleanRequest says which sessions to remove.

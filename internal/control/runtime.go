@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -47,12 +48,21 @@ func providerVariables() []string {
 
 // New returns a Controller that can run tasks. It must be closed.
 func New(p *project.Project) (*Controller, error) {
+	if err := ByPerson(p); err != nil {
+		return nil, err
+	}
 	e, err := start(p)
 	if err != nil {
 		return nil, err
 	}
 	return &Controller{Project: p, Runtime: e}, nil
 }
+
+// AgentError means that an agent of this repository started a command that only a person may use.
+type AgentError = agents.AgentError
+
+// ByPerson returns an *AgentError if a running agent of the repository started this process.
+func ByPerson(p *project.Project) error { return agents.ByPerson(p.Repo.Root) }
 
 // HideSecrets makes a project hide the values that it gives to processes; a Controller that New
 // returns does it already. It is for faces that only show a change.
@@ -121,6 +131,7 @@ func start(p *project.Project) (*Runtime, error) {
 		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ},
 		agents: &driver.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: p.Env.Environ, Version: p.Env.Version, Sockets: dirs.sockets.Path(),
+			Gates: filepath.Join(p.Repo.Root, agents.GatesDir),
 		},
 	}, nil
 }

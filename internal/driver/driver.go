@@ -39,6 +39,9 @@ type Runner struct {
 	Environ  func() []string
 	Version  string
 	Sockets  string // directory for sockets; a short path
+	// Gates is the directory in which processes find the gates of running agents, to ask whether
+	// an agent started them; empty: they find none.
+	Gates string
 
 	running sync.Map // *run: bool
 }
@@ -162,13 +165,20 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	defer r.running.Delete(run)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: run.job.Gate, Admit: run.admit, Refused: run.turnedAway,
-		Tools: run.paused(job.Own), Excuse: func(pid int) string { return r.excuse(run, pid) },
+		Tools: run.paused(job.Own), Excuse: func(pid int) string { return r.excuse(run, pid) }, Member: r.depthOf,
 	})
 	if err != nil {
 		return Report{}, err
 	}
 	defer listener.Close() //nolint:errcheck // a leftover directory in the runtime directory harms nobody
 	defer close(run.ended)
+	if r.Gates != "" {
+		withdraw, err := listener.Announce(r.Gates)
+		if err != nil {
+			return Report{}, err
+		}
+		defer withdraw() //nolint:errcheck // the next process that finds it removes it
+	}
 	at, err := newPlace(job, listener.Dir(), listener.Env())
 	if err != nil {
 		return Report{}, err
@@ -207,18 +217,27 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 }
 
 // excuse returns what a process that may not use the tools of an agent is told.
-func (r *Runner) excuse(refuser *run, pid int) (text string) {
+func (r *Runner) excuse(refuser *run, pid int) string {
 	if refuser.job.Excuse == nil {
 		return ""
 	}
+	depth, ok := r.depthOf(pid)
+	if !ok {
+		return ""
+	}
+	return refuser.job.Excuse(depth)
+}
+
+// depthOf returns the depth of the running agent that a process belongs to.
+func (r *Runner) depthOf(pid int) (depth int, ok bool) {
 	r.running.Range(func(key, _ any) bool {
 		if one := key.(*run); one.holds(pid) {
-			text = refuser.job.Excuse(one.job.Depth)
+			depth, ok = one.job.Depth, true
 			return false
 		}
 		return true
 	})
-	return text
+	return depth, ok
 }
 
 // command gets the command from the provider and writes the files that it needs.

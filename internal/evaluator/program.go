@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -263,7 +264,7 @@ func (p *program) located(name string, err error) *fileError {
 	case errors.As(err, &stopped):
 		f.message, stack = fmt.Sprint(stopped.Value()), stopped.Stack()
 	case errors.As(err, &thrown):
-		if known, ok := thrown.Value().Export().(*fileError); ok {
+		if known, ok := ours(thrown.Value()); ok {
 			return p.named(name, known)
 		}
 		f.message, stack = "throws "+p.text(thrown), thrown.Stack()
@@ -281,6 +282,15 @@ func (p *program) located(name string, err error) *fileError {
 		}
 	}
 	return p.named(name, f)
+}
+
+// ours returns the error that a function of ours threw. It runs nothing of the file.
+func ours(thrown goja.Value) (*fileError, bool) {
+	if thrown.ExportType() != reflect.TypeFor[*fileError]() {
+		return nil, false
+	}
+	known, ok := thrown.Export().(*fileError)
+	return known, ok
 }
 
 // named makes sure that an error is in a file of ours.
@@ -344,10 +354,8 @@ func (l literals) bindings(all []*ast.Binding) {
 	}
 }
 
-func isPromise(o *goja.Object) bool {
-	_, ok := o.Export().(*goja.Promise)
-	return ok
-}
+// isPromise runs nothing of the file, as exporting the value would.
+func isPromise(o *goja.Object) bool { return o.ExportType() == reflect.TypeFor[*goja.Promise]() }
 
 // isDefine reports whether a call is one of defineAgent: (0, import_coven.defineAgent).
 func isDefine(callee ast.Expression) bool {

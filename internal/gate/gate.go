@@ -118,7 +118,7 @@ func (g *Gate) Close() {
 
 // judge decides about a call, and saves the worktree if the call may change files.
 func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Decision, event.Decision) {
-	record := event.Decision{ID: call.ID, Tool: call.Tool, Permission: string(s.permission), Subject: s.text()}
+	record := event.Decision{ID: clip(call.ID, maxSubject), Tool: clip(call.Tool, maxSubject), Permission: string(s.permission), Subject: s.text()}
 	place, d := g.permit(s)
 	if d.Allowed() && s.changes() {
 		snapshot, err := g.workspace.BeforeCall(ctx, Change{Call: call.ID, Path: place, Note: "before " + Summary(call, g.policy.Root)})
@@ -132,7 +132,7 @@ func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Deci
 		}
 		record.Snapshot = snapshot.N
 	}
-	record.Allowed, record.Reason = d.Allowed(), d.Reason
+	record.Allowed, record.Reason = d.Allowed(), clip(d.Reason, maxReason)
 	return d, record
 }
 

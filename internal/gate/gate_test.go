@@ -170,3 +170,59 @@ func TestSummary(t *testing.T) {
 		t.Errorf("a long command is %d runes", n)
 	}
 }
+
+// C-31: an agent that is too deep is told so by the gate already, whatever its rules grant.
+func TestDecideDepth(t *testing.T) {
+	f := &fake{}
+	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	call := gate.Call{ID: "1", Tool: "mcp__coven__spawn_agent", Input: json.RawMessage(`{"agent":"helper","task":"x"}`)}
+	if v := g.Decide(t.Context(), call); !v.Allow {
+		t.Errorf("without a depth: %+v", v)
+	}
+	g.Descend(func() error { return errors.New("too deep") })
+	if v := g.Decide(t.Context(), call); v.Allow || !strings.HasSuffix(v.Message, "too deep") {
+		t.Errorf("too deep: %+v", v)
+	}
+	if v := g.Decide(t.Context(), gate.Call{ID: "2", Tool: "Read", Input: json.RawMessage(`{"file_path":"a"}`)}); !v.Allow {
+		t.Errorf("another tool: %+v", v)
+	}
+}
+
+// A call that was refused because the agent is being stopped says so, not that a disk is broken.
+func TestDecideWhileStopping(t *testing.T) {
+	f := &fake{broken: context.Canceled}
+	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v := g.Decide(ctx, gate.Call{ID: "1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)})
+	if v.Allow || !strings.HasSuffix(v.Message, "the agent was stopped") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// What an agent says about a call does not fill the record, however long it is.
+func TestRecordIsShort(t *testing.T) {
+	f := &fake{}
+	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	long := strings.Repeat("x", 1<<20)
+	for _, call := range []gate.Call{
+		{ID: long, Tool: long, Input: json.RawMessage(`{}`)},
+		{ID: "1", Tool: "Read", Input: json.RawMessage(`{"file_path":"/` + long + `"}`)},
+		{ID: "2", Tool: "Bash", Input: json.RawMessage(`{"command":"` + long + `"}`)},
+		{ID: "3", Tool: "mcp__coven__spawn_agent", Input: json.RawMessage(`{"agent":"` + long + `"}`)},
+	} {
+		g.Decide(t.Context(), call)
+		text, err := json.Marshal(f.decisions[len(f.decisions)-1])
+		if err != nil || len(text) > 10_000 {
+			t.Errorf("%.20s: %d bytes, %v", call.Tool, len(text), err)
+		}
+		if n := len([]rune(f.decisions[len(f.decisions)-1].ID)); n > 300 {
+			t.Errorf("an ID of %d runes", n)
+		}
+	}
+	for _, c := range f.changes {
+		if len(c.Note) > 10_000 {
+			t.Errorf("a note of %d bytes", len(c.Note))
+		}
+	}
+}

@@ -11,6 +11,9 @@ import (
 // maxSubject limits the part of a command that events and screens show, in runes.
 const maxSubject = 200
 
+// maxReason limits the reason of a decision, which may name a path, in runes.
+const maxReason = 2000
+
 // subject is the object of a call.
 type subject struct {
 	permission permission.Name
@@ -121,9 +124,15 @@ func (s subject) text() string {
 	if s.other != "" {
 		text = s.other
 	}
+	return clip(text, maxSubject)
+}
+
+// clip returns at most the first runes of a text, in one line. Whatever an agent says goes into the
+// record, and none may fill it.
+func clip(text string, most int) string {
 	line := strings.Join(strings.Fields(text), " ")
-	if runes := []rune(line); len(runes) > maxSubject {
-		return string(runes[:maxSubject]) + "…"
+	if runes := []rune(line); len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
 	return line
 }

@@ -33,6 +33,7 @@ type Listener struct {
 	refused  func(error)
 	excuse   func(pid int) string
 	refuse   func(why string) *sdk.Server
+	member   func(pid int) (depth int, ok bool)
 
 	met    atomic.Bool // a caller was admitted
 	lost   chan struct{}
@@ -54,6 +55,8 @@ type Options struct {
 	// Excuse returns what a caller that was refused is told, or "" for nothing: strangers learn
 	// nothing. nil: nobody is told.
 	Excuse func(pid int) string
+	// Member returns the depth of the running agent that a process belongs to. nil: there is none.
+	Member func(pid int) (depth int, ok bool)
 	// Tools are those that the agent may call.
 	Tools []tool.Tool
 }
@@ -72,7 +75,7 @@ func Listen(ctx context.Context, o Options) (*Listener, error) {
 	l := &Listener{
 		dir: dir, listener: socket, token: rand.Text(),
 		serverOf: func(order *calls) *sdk.Server { return newServer(o.Version, o.Decider, o.Tools, order) },
-		admit:    o.Admit, refused: o.Refused, excuse: o.Excuse,
+		admit:    o.Admit, refused: o.Refused, excuse: o.Excuse, member: o.Member,
 		refuse: func(why string) *sdk.Server { return newRefusal(o.Version, why, o.Tools) }, lost: make(chan struct{}), cancel: cancel,
 	}
 	l.closed.Go(func() { l.accept(ctx) })
@@ -119,7 +122,12 @@ func (l *Listener) accept(ctx context.Context) {
 func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close() //nolint:errcheck // the connection is over either way
 	in := bufio.NewReader(conn)
-	if pid, err := l.greet(conn, in); err != nil {
+	pid, err := l.greet(conn, in)
+	switch {
+	case errors.Is(err, errAsks):
+		l.tell(conn, pid)
+		return
+	case err != nil:
 		l.refused(err)
 		l.explain(ctx, conn, in, pid)
 		return
@@ -140,10 +148,11 @@ func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) (pid int, err err
 	if err != nil {
 		return 0, fmt.Errorf("identify the process that connected to the gate: %w", err)
 	}
-	ours := l.admit(pid)
 	token, err := readToken(conn, in)
 	switch {
-	case !ours:
+	case err == nil && token == asking:
+		return pid, errAsks
+	case !l.admit(pid):
 		return pid, fmt.Errorf("process %d is not part of the agent that this gate belongs to", pid)
 	case err != nil:
 		return pid, fmt.Errorf("process %d sent no token: %w", pid, err)
@@ -157,11 +166,11 @@ func readToken(conn *net.UnixConn, in *bufio.Reader) (string, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return "", err
 	}
-	line, err := in.ReadString('\n')
+	line, err := in.ReadSlice('\n') // no longer than the buffer: nobody knows yet who sends it
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSuffix(line, "\n"), conn.SetReadDeadline(time.Time{})
+	return strings.TrimSuffix(string(line), "\n"), conn.SetReadDeadline(time.Time{})
 }
 
 // explain tells a caller that was refused why, if it is an agent of ours.

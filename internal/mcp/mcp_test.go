@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -295,6 +296,13 @@ func TestExcuse(t *testing.T) {
 		t.Errorf("with a forged token: %v", err)
 	}
 	await(t, "the refusal", f.refused)
+
+	f.excuse = "" // of a process that is no agent's
+	f.admit.Store(false)
+	if _, err := mcp.Call(t.Context(), f.getenv, "test", "work", map[string]any{}); err == nil || errors.Is(err, mcp.ErrTool) {
+		t.Errorf("a stranger got an answer: %v", err)
+	}
+	await(t, "the refusal", f.refused)
 }
 
 // The tools of an agent can be called by its commands.
@@ -326,5 +334,69 @@ func await[T any](t *testing.T, what string, c <-chan T) {
 	case <-c:
 	case <-time.After(patience):
 		t.Fatalf("waited in vain for %s", what)
+	}
+}
+
+func TestMember(t *testing.T) {
+	depth, ours := 0, true
+	dir := t.TempDir()
+	short, err := os.MkdirTemp("", "mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	l, err := mcp.Listen(t.Context(), mcp.Options{
+		Version: "test", Dir: short, Decider: decider{},
+		Admit:   func(int) bool { t.Error("a process that only asks was to be admitted"); return true },
+		Refused: func(err error) { t.Error(err) },
+		Member:  func(pid int) (int, bool) { return depth, ours && pid == os.Getpid() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withdraw, err := l.Announce(filepath.Join(dir, "gates"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "gates", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("announced: %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := strings.TrimSpace(string(text))
+	for _, is := range []struct {
+		depth  int
+		member bool
+	}{{0, true}, {1, true}, {0, false}} {
+		depth, ours = is.depth, is.member
+		if d, member, err := mcp.Member(socket); err != nil || member != is.member || d != is.depth {
+			t.Errorf("%+v: depth %d, %t, %v", is, d, member, err)
+		}
+	}
+	if err := errors.Join(withdraw(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := mcp.Member(socket); !errors.Is(err, mcp.ErrNoGate) {
+		t.Errorf("of a gate that is closed: %v", err)
+	}
+	if files, _ := os.ReadDir(filepath.Join(dir, "gates")); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+// Nobody knows who sends a greeting: it has no more bytes than a token can have.
+func TestEndlessGreeting(t *testing.T) {
+	f := listen(t)
+	conn, err := net.Dial("unix", f.getenv(mcp.SocketEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // the test is over
+	_, _ = conn.Write([]byte(strings.Repeat("x", 1<<16)))
+	if err := <-f.refused; !strings.Contains(err.Error(), "sent no token: bufio: buffer full") {
+		t.Error(err)
 	}
 }

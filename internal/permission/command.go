@@ -14,6 +14,13 @@ type statement struct {
 	text   string   // its words, separated by spaces; unknown parts are holes
 	opaque string   // why it may run other commands than its text says; empty: it does not
 	writes []string // files that it redirects output to; unknown parts are holes
+	lost   bool     // the directory in which it runs is not known: another one may change it
+}
+
+// moves reports whether the simple command may change the directory of the shell.
+func (s statement) moves() bool {
+	name, _, _ := strings.Cut(s.text, " ")
+	return strings.ContainsRune(name, hole) || slices.Contains(strings.Fields("cd pushd popd . source eval builtin command alias trap"), name)
 }
 
 // split returns the simple commands of a shell command, wherever they are: in lists, pipes,

@@ -1,5 +1,6 @@
 // Package permission decides what an agent may do. It is pure: a decision depends only
-// on the request and its arguments.
+// on the request and its arguments, and on the links in the worktree where a shell command names a file
+// that it redirects to.
 //
 // A permission is a named kind of action. Rules refine it by patterns; they come in layers,
 // of which a later one wins. An agent can never do more than the agent that started it: each
@@ -11,6 +12,7 @@
 package permission
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -97,7 +99,7 @@ func (p *Policy) grants(name Name) bool {
 	some := false
 	for _, l := range p.Layers {
 		for _, r := range l.Rules {
-			if r.Permission == name && (r.Action != Deny || r.everything()) {
+			if r.Permission == name && (r.Action != Deny || r.MatchesAll()) {
 				some = r.Action != Deny
 			}
 		}
@@ -170,6 +172,11 @@ func (p *Policy) byStatements(req Request) Decision {
 		return Decision{Action: Ask, Agent: p.Agent, Reason: err.Error()}
 	}
 	strictest = Decision{Action: Allow, Agent: p.Agent, Reason: "it runs no command"}
+	if slices.ContainsFunc(statements, statement.moves) {
+		for i := range statements {
+			statements[i].lost = true
+		}
+	}
 	for _, s := range statements {
 		for _, d := range append([]Decision{p.byStatement(s)}, p.writes(req, s)...) {
 			if d.Action.stricter(strictest.Action) || strictest.Layer == "" && d.Action == strictest.Action {
@@ -183,7 +190,7 @@ func (p *Policy) byStatements(req Request) Decision {
 // restricts reports whether a rule distinguishes between calls that need a permission.
 func (p *Policy) restricts(name Name) bool {
 	for _, l := range p.Layers {
-		if slices.ContainsFunc(l.Rules, func(r Rule) bool { return r.Permission == name && !r.everything() }) {
+		if slices.ContainsFunc(l.Rules, func(r Rule) bool { return r.Permission == name && !r.MatchesAll() }) {
 			return true
 		}
 	}
@@ -216,7 +223,7 @@ func (p *Policy) byStatement(s statement) Decision {
 func (p *Policy) denies() bool {
 	for q := p; q != nil; q = q.Parent {
 		for _, l := range q.Layers {
-			if slices.ContainsFunc(l.Rules, func(r Rule) bool { return r.Permission == BashExecute && r.Action != Allow && !r.everything() }) {
+			if slices.ContainsFunc(l.Rules, func(r Rule) bool { return r.Permission == BashExecute && r.Action != Allow && !r.MatchesAll() }) {
 				return true
 			}
 		}
@@ -228,23 +235,21 @@ func (p *Policy) denies() bool {
 func (p *Policy) writes(req Request, s statement) []Decision {
 	var all []Decision
 	for _, target := range s.writes {
-		if strings.ContainsRune(target, hole) {
+		if strings.ContainsRune(target, hole) || s.lost && !filepath.IsAbs(target) {
 			if p.restricts(FileWrite) || !p.grants(FileWrite) {
 				all = append(all, Decision{Action: Ask, Agent: p.Agent, Reason: "the file that it writes is not known before it runs"})
 			}
 			continue
 		}
-		if !filepath.IsAbs(target) {
-			dir := req.Dir
-			if dir == "" {
-				dir = p.Root
-			}
-			target = filepath.Join(dir, target)
+		place, err := Resolve(cmp.Or(req.Dir, p.Root), target)
+		if err != nil {
+			all = append(all, Decision{Action: Ask, Agent: p.Agent, Reason: err.Error()})
+			continue
 		}
-		if _, inside := within(p.Root, target); !inside {
+		if _, inside := within(p.Root, place); !inside {
 			continue // the sandbox confines it
 		}
-		all = append(all, p.Decide(Request{Permission: FileWrite, Path: filepath.Clean(target)}))
+		all = append(all, p.Decide(Request{Permission: FileWrite, Path: place}))
 	}
 	return all
 }

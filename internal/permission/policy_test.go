@@ -152,3 +152,86 @@ func TestOfReader(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// What an agent is said to have is never more than what those above it have.
+func TestGrantsAreThoseOfTheChain(t *testing.T) {
+	reader := permission.OfPrimary("/w", "reader", []permission.Rule{{Permission: permission.FileRead, Pattern: "/**", Action: permission.Allow}}, nil, nil)
+	wide := []permission.Rule{
+		{Permission: permission.FileWrite, Pattern: "/**", Action: permission.Allow},
+		{Permission: permission.BashExecute, Pattern: "/**", Action: permission.Allow},
+	}
+	child := permission.OfSubagent(reader, "wide", wide, nil, nil, nil)
+	if got := permission.Join(child.Grants()); got != "FilesystemRead, SemanticSearch" {
+		t.Errorf("the child of a reader has %s", got)
+	}
+	writer := permission.OfPrimary("/w", "writer", wide, nil, nil)
+	child = permission.OfSubagent(permission.OfSubagent(writer, "wide", wide, nil, nil, []permission.Name{permission.BashExecute}), "wide", wide, nil, nil, nil)
+	if got := permission.Join(child.Grants()); got != "FilesystemRead, SemanticSearch, bash.execute" {
+		t.Errorf("the child of one that was restricted has %s", got)
+	}
+}
+
+// A command whose rules have to be looked at may not write to a file that only the shell knows if the
+// agent may not write files.
+func TestUnknownRedirectionWithoutWriting(t *testing.T) {
+	rules := []permission.Rule{{Permission: permission.BashExecute, Pattern: "echo *", Action: permission.Allow}}
+	write := permission.Rule{Permission: permission.FileWrite, Pattern: "/**", Action: permission.Allow}
+	request := permission.Request{Permission: permission.BashExecute, Command: `echo x > "$FILE"`}
+	if d := permission.OfPrimary("/w", "a", rules, nil, nil).Decide(request); d.Allowed() {
+		t.Errorf("without file.write: %+v", d)
+	}
+	if d := permission.OfPrimary("/w", "a", append(rules, write), nil, nil).Decide(request); !d.Allowed() {
+		t.Errorf("with file.write: %+v", d)
+	}
+}
+
+// The file that a redirection writes is the one behind links, and one that is only known after a cd is
+// not known.
+func TestRedirectionsByPlace(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(root, "docs"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(root, "src"), 0o755))
+	must(t, os.Symlink("../src", filepath.Join(root, "docs", "link")))
+	must(t, os.Symlink("src/app.go", filepath.Join(root, "file")))
+	rule := func(name permission.Name, pattern string, action permission.Action) permission.Rule {
+		return permission.Rule{Permission: name, Pattern: pattern, Action: action}
+	}
+	policy := permission.OfPrimary(root, "a", []permission.Rule{
+		rule(permission.BashExecute, "/**", permission.Allow), rule(permission.BashExecute, "rm *", permission.Deny),
+		rule(permission.FileWrite, "/**", permission.Allow), rule(permission.FileWrite, "/src/**", permission.Deny),
+	}, nil, nil)
+	generates := permission.OfPrimary(root, "a", []permission.Rule{
+		rule(permission.BashExecute, "python *", permission.Allow), rule(permission.FileWrite, "/docs/**", permission.Allow),
+	}, nil, nil)
+	if d := generates.Decide(permission.Request{Permission: permission.BashExecute, Command: "python make.py > docs/a"}); !d.Allowed() {
+		t.Errorf("a program cannot change the directory of the shell: %+v", d)
+	}
+	open := permission.OfPrimary(root, "a", []permission.Rule{
+		rule(permission.BashExecute, "/**", permission.Allow), rule(permission.BashExecute, "ls *", permission.Allow),
+		rule(permission.FileWrite, "/**", permission.Allow), rule(permission.FileWrite, "/src/**", permission.Deny),
+	}, nil, nil)
+	if d := open.Decide(permission.Request{Permission: permission.BashExecute, Command: "$CD src; echo x > a"}); d.Allowed() {
+		t.Errorf("a command that nobody knows may be cd: %+v", d)
+	}
+	for command, allowed := range map[string]bool{
+		"echo x > docs/a":               true,
+		"echo x > src/a":                false,
+		"echo x > docs/link/a":          false,
+		"echo x > file":                 false,
+		"echo x > docs/../src/a":        false,
+		"echo x > docs/link/../docs/a":  false,
+		"cd src && echo x > a":          false,
+		"pushd src; echo x > a":         false,
+		"(cd docs); echo x > a":         false, // nobody knows, so a person is asked
+		"cd docs && echo x > /dev/null": true,
+		"eval cd src; echo x > a":       false, "$CD src; echo x > a": false,
+		"cd docs && ls":                         true,
+		"echo cd && echo x > docs/a":            true,
+		"cd docs && echo > " + root + "/docs/a": true,
+	} {
+		if d := policy.Decide(permission.Request{Permission: permission.BashExecute, Command: command}); d.Allowed() != allowed {
+			t.Errorf("%s: %+v", command, d)
+		}
+	}
+}

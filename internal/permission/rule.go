@@ -48,8 +48,8 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%s %s %s", r.Action, r.Permission, r.Pattern)
 }
 
-// everything reports whether the rule matches every subject.
-func (r Rule) everything() bool {
+// MatchesAll reports whether the rule matches every subject, whatever the spelling of its pattern.
+func (r Rule) MatchesAll() bool {
 	return slices.Contains([]string{"", "*", "**", Everything}, r.Pattern)
 }
 
@@ -76,7 +76,7 @@ func (r Rule) matches(root string, req Request) bool {
 	switch {
 	case r.Permission != req.Permission:
 		return false
-	case r.everything():
+	case r.MatchesAll():
 		return true
 	}
 	pattern, subject := r.Pattern, req.Subject
@@ -108,7 +108,7 @@ func (r Rule) matchesCommand(text string) (surely, possibly bool) {
 	if r.Permission != BashExecute {
 		return false, false
 	}
-	if r.everything() {
+	if r.MatchesAll() {
 		return true, true
 	}
 	if command, rest, _ := strings.Cut(text, " "); strings.HasPrefix(command, "/") && r.Action != Allow {

@@ -55,7 +55,7 @@ func (e *NoSessionError) NextCommand() string { return "coven status" }
 // SessionOf returns the session that a person names: by its own ID, by that of its task, or
 // by the beginning of either.
 func (p *Project) SessionOf(ctx context.Context, name string) (session.View, error) {
-	if name != "" && filepath.Base(name) == name && session.Exists(p.Repo.Root, name) {
+	if isName(name) && session.Exists(p.Repo.Root, name) && !session.NeverStarted(p.Repo.Root, name) {
 		return session.Load(filepath.Join(p.Repo.Root, session.Dir, name))
 	}
 	v, err := p.Find(ctx, name)
@@ -67,13 +67,18 @@ func (p *Project) SessionOf(ctx context.Context, name string) (session.View, err
 		return v, listErr
 	}
 	id, matchErr := match(name, ids)
-	if errors.As(matchErr, new(*NoSessionError)) {
+	if errors.As(matchErr, new(*NoSessionError)) || matchErr == nil && session.NeverStarted(p.Repo.Root, id) {
 		return v, err
 	}
 	if matchErr != nil {
 		return v, matchErr
 	}
 	return session.Load(filepath.Join(p.Repo.Root, session.Dir, id))
+}
+
+// isName reports whether a word can be the name of a directory.
+func isName(word string) bool {
+	return word != "" && word != "." && word != ".." && filepath.Base(word) == word
 }
 
 // Named returns the tasks that a person named: see Resolve. They are in the tracker, or

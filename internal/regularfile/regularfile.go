@@ -62,6 +62,11 @@ func OpenIn(dir, name string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // read only
+	return OpenAt(root, name)
+}
+
+// OpenAt opens a file in a root like Open. Unlike FS, it opens names of any bytes.
+func OpenAt(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(name, reading, 0)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,9 @@ func (x *Index) withCache(ctx context.Context, use func(*store) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return storeError{err}
 	}
+	if err := onlyFiles(dir); err != nil {
+		return storeError{err}
+	}
 	unlock, err := lock(ctx, filepath.Join(dir, lockFile))
 	if err != nil {
 		return stored(err)
@@ -60,6 +63,18 @@ func (x *Index) withCache(ctx context.Context, use func(*store) error) error {
 	err = x.withFile(ctx, dir, use)
 	if isStoreError(err) && discard(dir) == nil {
 		err = x.withFile(ctx, dir, use)
+	}
+	return err
+}
+
+// onlyFiles removes what is no file from the directory of an index: opening a pipe would wait, and a
+// link leads out of it.
+func onlyFiles(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
 	}
 	return err
 }
@@ -104,8 +119,8 @@ func (x *Index) prune(all, own string) {
 }
 
 func (x *Index) isStale(rootFile string) bool {
-	info, err := os.Stat(rootFile)
-	if err != nil {
+	info, err := os.Lstat(rootFile)
+	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
 	root, err := os.ReadFile(rootFile)

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ func TestDamage(t *testing.T) {
 	if len(whole) < 20000 {
 		t.Fatalf("the index has %d bytes, so that this test damages nothing", len(whole))
 	}
+	outside := t.TempDir()
 	noise := rand.New(rand.NewSource(1))
 	damages := map[string]func(string) error{
 		"gone":  os.Remove,
@@ -50,7 +53,18 @@ func TestDamage(t *testing.T) {
 			return errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, "x"), 0o755))
 		},
 		"journal": func(file string) error { return os.WriteFile(file+"-wal", slices.Repeat([]byte("x"), 9999), 0o600) },
-		"all":     func(file string) error { return os.RemoveAll(filepath.Dir(file)) },
+		"pipes": func(file string) error {
+			var errs []error
+			for _, name := range []string{"index.db", "lock", "root", "index.db-wal"} {
+				name = filepath.Join(filepath.Dir(file), name)
+				errs = append(errs, os.RemoveAll(name), syscall.Mkfifo(name, 0o600))
+			}
+			return errors.Join(errs...)
+		},
+		"link": func(file string) error {
+			return errors.Join(os.Remove(file), os.Symlink(filepath.Join(outside, "created"), file))
+		},
+		"all": func(file string) error { return os.RemoveAll(filepath.Dir(file)) },
 	}
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +79,22 @@ func TestDamage(t *testing.T) {
 		})
 	}
 	f.t = t
+	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+		t.Errorf("behind the link: %v, %v", left, err)
+	}
+}
+
+// Names are bytes: what is no UTF-8 is found as well.
+func TestNamesOfBytes(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		t.Skip("its file systems have no such names")
+	}
+	f := repository(t, map[string]string{"bad\xffname": "apple"})
+	f.answer("apple", "bad\xffname")
+	lines, _, err := f.Search(t.Context(), "apple", search.Wanted{})
+	if err != nil || len(lines) != 1 || lines[0].Path != "bad\xffname" {
+		t.Errorf("%+v, %v", lines, err)
+	}
 }
 
 // An index of another version of coven is replaced.

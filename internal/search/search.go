@@ -115,7 +115,7 @@ func matcher(glob string) (func(string) bool, error) {
 // readText returns the text of a file in a root; ok is false for one that is binary, too
 // large, not a regular file, or gone.
 func readText(root *os.Root, path string) (text []byte, ok bool) {
-	file, err := regularfile.FS(root, ".").Open(path)
+	file, err := regularfile.OpenAt(root, path)
 	if err != nil {
 		return nil, false
 	}

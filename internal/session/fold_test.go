@@ -22,6 +22,9 @@ func TestFoldBitByBit(t *testing.T) {
 		event.CheckEnded:    event.Receipt{Command: "make"}, event.GateDecided: event.Decision{Tool: "Bash"}, event.Warning: event.Text{Text: "oh"},
 		event.RepositoryChanged: event.RepositoryChange{Severity: event.SeverityStops},
 		event.AgentStarted:      event.AgentStart{}, event.AgentUsage: event.Usage{Input: 10, Model: "sonnet"},
+		event.SpawnQueued:  event.Spawn{ID: "helper-x", Agent: "helper", Queue: event.Queue{Depth: 1}},
+		event.SpawnStarted: event.SpawnStart{ID: "helper-x", Agent: "helper", Queue: event.Queue{Current: "helper"}},
+		event.SpawnEnded:   event.SpawnEnd{ID: "helper-x", Agent: "helper", Status: event.StatusCompleted, Report: "done"}, event.SpawnRejected: event.SpawnRefusal{Agent: "helper"},
 		event.LimitMet: event.Limit{Account: "a"}, event.LimitOver: nil, event.ReviewAsked: event.MergeDecision{Patch: "p"},
 		event.ReviewAnswered: event.MergeDecision{Patch: "p", Approved: true}, event.TaskClaimed: event.Claim{Oid: "o"}, event.LandDone: event.Landing{New: "n"},
 	}
@@ -53,6 +56,22 @@ func TestFoldBitByBit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The ID of a subagent is the name of a file of its session: one that leads elsewhere is damage.
+func TestSubagentElsewhere(t *testing.T) {
+	for id, valid := range map[string]bool{"helper-x": true, "../helper": false, "/helper": false, "a/b": false, "..": false, "": false} {
+		raw, err := json.Marshal(event.Spawn{ID: id, Agent: "helper"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Fold([]event.Event{
+			{Seq: 1, Type: event.SessionStarted, Task: "t", Data: []byte(`{}`)}, {Seq: 2, Type: event.SpawnQueued, Task: "t", Data: raw},
+		})
+		if (err == nil) != valid {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
 }
 
 // Changes of the repository that matter are warnings of the session; the others are not.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/spawn"
 )
 
@@ -54,6 +54,9 @@ func (v *View) spawned(e event.Event) error {
 		s := Subagent{TraceID: e.TraceID, Status: queued, QueuedAt: e.Time}
 		if err := e.Decode(&s.Spawn); err != nil {
 			return err
+		}
+		if filepath.Base(s.ID) != s.ID || s.ID == ".." { // its record would be elsewhere
+			return fmt.Errorf("the subagent %q has no valid ID", s.ID)
 		}
 		v.Queue, s.Queue = s.Queue, event.Queue{}
 		v.Subagents = append(v.Subagents, s)
@@ -152,7 +155,7 @@ func (s *Session) writeSubagents(v View) error {
 		if err != nil {
 			return err
 		}
-		if old, err := os.ReadFile(file); err != nil || string(old) != text {
+		if old, err := regularfile.ReadIn(s.Dir, sub.ID+".md", int64(len(text))); err != nil || string(old) != text {
 			if err := renameio.WriteFile(file, []byte(text), fileMode); err != nil {
 				return fmt.Errorf("write %s.md: %w", sub.ID, err)
 			}

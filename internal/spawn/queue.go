@@ -66,14 +66,13 @@ func (q *Queue) Do(ctx context.Context, item Item) error {
 	parent, _ := ctx.Value(placeKey{}).(*place)
 	p, before, err := q.enter(item, parent)
 	defer close(p.returned)
-	defer q.back(parent)
 	if err == nil {
 		err = q.await(ctx, p, item.Started)
 	}
 	if err == nil {
 		err = Safely(func() error { return item.Work(context.WithValue(ctx, placeKey{}, p)) })
 	}
-	q.leave(p)
+	q.leave(p, parent)
 	if before != nil && before != parent {
 		<-before.returned // it ends by itself: it has a place, or runs with a time limit
 	}
@@ -113,26 +112,20 @@ func (q *Queue) await(ctx context.Context, p *place, started func(State) error) 
 	return started(q.state())
 }
 
-// leave takes a place out of the queue, whether it runs or waits.
-func (q *Queue) leave(p *place) {
+// leave takes a place out of the queue, whether it runs or waits. The one that waited for it counts
+// again before others start.
+func (q *Queue) leave(p, parent *place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if parent != nil {
+		parent.outside--
+	}
 	for _, list := range []*[]*place{&q.waiting, &q.running} {
 		if i := slices.Index(*list, p); i >= 0 {
 			*list = slices.Delete(*list, i, i+1)
 		}
 	}
 	q.advance()
-}
-
-// back makes a place count again that waited for a subagent of its own.
-func (q *Queue) back(parent *place) {
-	if parent == nil {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	parent.outside--
 }
 
 // advance starts those whose turn has come; mu is held. One whose account is full lets later

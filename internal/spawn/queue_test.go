@@ -197,6 +197,68 @@ func TestQueueNested(t *testing.T) {
 	}
 }
 
+// An agent that one of its own has reported to counts again: the next one waits for it.
+func TestQueueNestedReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &spawn.Queue{}
+		asked, goOn, began := make(chan struct{}), make(chan struct{}), false
+		var all sync.WaitGroup
+		all.Go(func() {
+			_ = q.Do(t.Context(), item("a", "outer", func(ctx context.Context) error {
+				_ = q.Do(ctx, item("a", "inner", func(context.Context) error { <-asked; return nil }))
+				<-goOn
+				return nil
+			}))
+		})
+		synctest.Wait()
+		all.Go(func() {
+			_ = q.Do(t.Context(), item("a", "next", func(context.Context) error { began = true; return nil }))
+		})
+		synctest.Wait()
+		close(asked)
+		synctest.Wait()
+		if began {
+			t.Error("the next one started while the outer one worked")
+		}
+		close(goOn)
+		all.Wait()
+		if !began {
+			t.Error("the next one never started")
+		}
+	})
+}
+
+// C-116: one that is cancelled while it waits never runs, and its caller hears of it in its turn.
+func TestQueueCancelledWhileItWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &spawn.Queue{}
+		goOn, gone := make(chan struct{}), errors.New("gone")
+		var all sync.WaitGroup
+		all.Go(func() {
+			_ = q.Do(t.Context(), item("a", "first", func(context.Context) error { <-goOn; return nil }))
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		returned := false
+		all.Go(func() {
+			err := q.Do(ctx, item("a", "second", func(context.Context) error { t.Error("it ran"); return nil }))
+			if returned = true; !errors.Is(err, gone) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		cancel(gone)
+		synctest.Wait()
+		if returned {
+			t.Error("it returned before the first one")
+		}
+		close(goOn)
+		all.Wait()
+	})
+}
+
 // What cannot be recorded does not start, and those behind it do.
 func TestQueueUnrecorded(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ package spawn
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,8 +23,11 @@ import (
 // MaxDepth is the number of levels of agents. The agent that a person starts is at depth 0.
 const MaxDepth = 2
 
-// maxTask limits the text of a task, in bytes.
-const maxTask = 256 << 10
+const (
+	maxTask  = 256 << 10 // bytes of the text of a task
+	maxName  = 256       // bytes of any other text of a request
+	maxNames = 100       // permissions of a request
+)
 
 // User is the name of a person in chains, and of the caller of coven spawn.
 const User = "user"
@@ -99,8 +103,11 @@ func (a Admission) Admit(c Caller, r Request) (Child, error) {
 	if err := a.Descend(c.Depth); err != nil {
 		return Child{}, err
 	}
-	if !slices.Contains(c.Policy.Grants(), permission.AgentSpawn) {
-		return Child{}, fmt.Errorf("agent '%s' may not start agents: it lacks the permission %s", c.Agent, permission.AgentSpawn)
+	if err := r.fits(); err != nil {
+		return Child{}, err
+	}
+	if err := c.mayStart(r.Agent); err != nil {
+		return Child{}, err
 	}
 	if strings.TrimSpace(r.Task) == "" {
 		return Child{}, fmt.Errorf("the task for agent '%s' is empty", r.Agent)
@@ -127,6 +134,37 @@ func (a Admission) Admit(c Caller, r Request) (Child, error) {
 	child.Permissions = child.Policy.Grants()
 	child.Model, child.ModelSource, err = a.model(d, r)
 	return child, err
+}
+
+// fits returns an error if a part of the request is longer than a name can be: what a request says
+// goes into the record, also when it is refused.
+func (r Request) fits() error {
+	parts := map[string]string{"the name of the agent": r.Agent, "model": r.Model, "task_id": r.TaskID}
+	if r.Permissions != nil {
+		if len(*r.Permissions) > maxNames {
+			return fmt.Errorf("permissions has %d elements, the maximum is %d", len(*r.Permissions), maxNames)
+		}
+		parts["a permission"] = slices.MaxFunc(append(slices.Clone(*r.Permissions), ""), func(a, b string) int { return len(a) - len(b) })
+	}
+	for _, what := range slices.Sorted(maps.Keys(parts)) {
+		if n := len(parts[what]); n > maxName {
+			return fmt.Errorf("%s has %d bytes, the maximum is %d", what, n, maxName)
+		}
+	}
+	return nil
+}
+
+// mayStart returns why the caller may not start an agent, also if the request did not pass the gate:
+// coven spawn in an agent's shell does not. What a person would be asked about, a person may do.
+func (c Caller) mayStart(agent string) error {
+	if !slices.Contains(c.Policy.Grants(), permission.AgentSpawn) {
+		return fmt.Errorf("agent '%s' may not start agents: it lacks the permission %s", c.Agent, permission.AgentSpawn)
+	}
+	d := c.Policy.Decide(permission.Request{Permission: permission.AgentSpawn, Subject: agent})
+	if d.Allowed() || d.Action == permission.Ask && len(c.Chain) == 1 {
+		return nil
+	}
+	return fmt.Errorf("agent '%s' may not start agent '%s': %s", c.Agent, agent, d.Reason)
 }
 
 func (a Admission) model(d Definition, r Request) (model, source string, err error) {

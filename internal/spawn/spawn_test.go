@@ -2,6 +2,7 @@ package spawn_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,7 @@ func TestAdmit(t *testing.T) {
 		"lead2":  {Mode: "primary"},
 	})
 	reads := primary(permission.FileRead)
+	many := slices.Repeat([]string{"file.read"}, 101)
 	for name, test := range map[string]struct {
 		caller  spawn.Caller
 		request spawn.Request
@@ -72,6 +74,12 @@ func TestAdmit(t *testing.T) {
 		"unknown agent":            {reads, spawn.Request{Agent: "nobody", Task: "x"}, "agent not found: 'nobody'"},
 		"only primary":             {reads, spawn.Request{Agent: "lead2", Task: "x"}, "agent 'lead2' has mode primary and cannot be started by another agent"},
 		"huge task":                {reads, spawn.Request{Agent: "plain", Task: strings.Repeat("x", 1<<20)}, "the task for agent 'plain' has 1048576 bytes, the maximum is 262144"},
+		"full task":                {reads, spawn.Request{Agent: "plain", Task: strings.Repeat("x", 256<<10)}, "FilesystemRead, SemanticSearch, agent.spawn sonnet default"},
+		"huge agent":               {reads, spawn.Request{Agent: strings.Repeat("x", 1<<20), Task: "x"}, "the name of the agent has 1048576 bytes, the maximum is 256"},
+		"huge model":               {reads, spawn.Request{Agent: "plain", Task: "x", Model: strings.Repeat("x", 257)}, "model has 257 bytes, the maximum is 256"},
+		"huge task_id":             {reads, spawn.Request{Agent: "plain", Task: "x", TaskID: strings.Repeat("x", 257)}, "task_id has 257 bytes, the maximum is 256"},
+		"huge permission":          {reads, spawn.Request{Agent: "plain", Task: "x", Permissions: &[]string{"file.read", strings.Repeat("x", 257)}}, "a permission has 257 bytes, the maximum is 256"},
+		"many permissions":         {reads, spawn.Request{Agent: "plain", Task: "x", Permissions: &many}, "permissions has 101 elements, the maximum is 100"},
 		"no task":                  {reads, spawn.Request{Agent: "plain", Task: " \n"}, "the task for agent 'plain' is empty"},
 		"may not": {
 			spawn.Caller{Agent: "lead", Policy: permission.OfReader("/w", "reviewer", nil, nil, nil)},
@@ -92,6 +100,54 @@ func TestAdmit(t *testing.T) {
 				t.Errorf("child: %+v", child)
 			}
 		})
+	}
+}
+
+// A rule about one agent holds for each way to ask for it, also those that pass no gate.
+func TestAdmitByRule(t *testing.T) {
+	t.Parallel()
+	h := admission(map[string]spawn.Definition{"plain": {}, "other": {}})
+	rule := func(agent string, action permission.Action) []permission.Rule {
+		return []permission.Rule{{Permission: permission.AgentSpawn, Pattern: agent, Action: action}}
+	}
+	person := func(rules []permission.Rule) spawn.Caller {
+		return spawn.Caller{Agent: spawn.User, Chain: []string{spawn.User}, Policy: permission.OfPrimary("/w", spawn.User, nil, nil, rules)}
+	}
+	agent := func(rules []permission.Rule) spawn.Caller {
+		return spawn.Caller{Agent: "lead", Chain: []string{spawn.User, "lead"}, Policy: permission.OfPrimary("/w", "lead", rules, nil, nil)}
+	}
+	for name, test := range map[string]struct {
+		caller spawn.Caller
+		want   string
+	}{
+		"denied to an agent": {agent(rule("plain", permission.Deny)), "agent 'lead' may not start agent 'plain': deny agent.spawn plain (agent lead)"},
+		"asked of an agent":  {agent(rule("plain", permission.Ask)), "agent 'lead' may not start agent 'plain': ask agent.spawn plain (agent lead)"},
+		"denied to a person": {person(rule("pl*", permission.Deny)), "agent 'user' may not start agent 'plain': deny agent.spawn pl* (your configuration)"},
+		"a person may":       {person(rule("plain", permission.Ask)), ""},
+		"another agent":      {agent(rule("other", permission.Deny)), ""},
+	} {
+		_, err := h.Admit(test.caller, spawn.Request{Agent: "plain", Task: "x"})
+		if got := fmt.Sprint(err); err == nil && test.want != "" || err != nil && got != test.want {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// C-106: siblings do not share the array of their caller's chain.
+func TestChainsOfSiblings(t *testing.T) {
+	t.Parallel()
+	h := admission(map[string]spawn.Definition{"plain": {}, "other": {}})
+	caller := primary(permission.FileRead)
+	caller.Chain = append(make([]string, 0, 10), caller.Chain...)
+	first, err := h.Admit(caller, spawn.Request{Agent: "plain", Task: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Admit(caller, spawn.Request{Agent: "other", Task: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"user", "lead", "plain"}; !slices.Equal(first.Chain, want) {
+		t.Errorf("the chain of the first is %v, want %v", first.Chain, want)
 	}
 }
 

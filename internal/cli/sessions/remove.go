@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/coven-run/coven/internal/archive"
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -22,7 +25,7 @@ continue, or that has a worktree, stays. What has landed is in git; the snapshot
 that did not land stay until coven gc deletes them.`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
+			p, err := openAsPerson(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -43,6 +46,15 @@ that did not land stay until coven gc deletes them.`,
 	}
 }
 
+// openAsPerson opens the repository, unless an agent of it started this command.
+func openAsPerson(ctx context.Context, a *cli.App) (*project.Project, error) {
+	p, err := a.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p, control.ByPerson(p)
+}
+
 func newClean(a *cli.App) *cobra.Command {
 	var r archive.CleanRequest
 	var olderThan string
@@ -59,7 +71,7 @@ continue, or that has a worktree, stays.`,
 			if err != nil {
 				return err
 			}
-			p, err := a.Open(cmd.Context())
+			p, err := openAsPerson(cmd.Context(), a)
 			if err != nil {
 				return err
 			}

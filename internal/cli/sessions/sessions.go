@@ -198,22 +198,52 @@ folder of its own; an earlier export of it is replaced.`,
 				return err
 			}
 			if len(args) == 0 {
-				if args, err = session.IDs(p.Repo.Root); err != nil {
-					return err
-				}
+				return exportAll(cmd.Context(), a, p, to)
 			}
 			for _, name := range args {
-				v, err := p.SessionOf(cmd.Context(), name)
-				if err != nil {
-					return err
-				}
-				if err := archive.Export(dirOf(p, v), to); err != nil {
+				if err := export(cmd.Context(), p, name, to); err != nil {
 					return err
 				}
 			}
-			return a.Printf("%d sessions in %s\n", len(args), to)
+			return exported(a, len(args), to)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the `DIR` to copy them into")
 	return cmd
+}
+
+// exportAll exports all sessions that can be read, and prints what is wrong with the others.
+func exportAll(ctx context.Context, a *cli.App, p *project.Project, to string) error {
+	ids, err := session.IDs(p.Repo.Root)
+	if err != nil {
+		return err
+	}
+	done, failed := 0, false
+	for _, id := range ids {
+		if session.NeverStarted(p.Repo.Root, id) {
+			continue
+		}
+		if err := export(ctx, p, id, to); err != nil {
+			a.PrintError(err)
+			failed = true
+			continue
+		}
+		done++
+	}
+	if err := exported(a, done, to); err != nil || !failed {
+		return err
+	}
+	return exit.Status(exit.Failed)
+}
+
+func export(ctx context.Context, p *project.Project, name, to string) error {
+	v, err := p.SessionOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	return archive.Export(dirOf(p, v), to)
+}
+
+func exported(a *cli.App, n int, to string) error {
+	return a.Printf("%d sessions in %s\n", n, terminal.Printable(to))
 }

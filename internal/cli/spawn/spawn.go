@@ -2,7 +2,9 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,7 +89,7 @@ func (o *spawnOptions) run(ctx context.Context) error {
 	}
 	c, err := control.New(p)
 	if err != nil {
-		return err
+		return tooDeep(err)
 	}
 	defer c.Close()
 	if o.unsandboxed {
@@ -111,6 +113,15 @@ func (o *spawnOptions) run(ctx context.Context) error {
 		}
 	}
 	return cli.ExitStatus(outcome, nil)
+}
+
+// tooDeep returns why an agent starts no other, if that is why a command of an agent failed.
+func tooDeep(err error) error {
+	by := (*control.AgentError)(nil)
+	if !errors.As(err, &by) {
+		return err
+	}
+	return cmp.Or(spawn.Admission{MaxDepth: spawn.MaxDepth}.Descend(by.Depth), err)
 }
 
 // show prints the report, and where the record is.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/registry"
@@ -55,10 +56,13 @@ everything that matches the lock, for one command.`,
 			if err != nil {
 				return err
 			}
-			switch {
-			case list:
+			if list {
 				return listTrusted(a, p, asJSON)
-			case revoke:
+			}
+			if err := control.ByPerson(p); err != nil {
+				return err
+			}
+			if revoke {
 				return revokeTrust(a, p, args)
 			}
 			return offerTrust(cmd.Context(), a, p, args, yes)

@@ -61,7 +61,7 @@ func Confined(plan *grimoires.Plan, name string) bool {
 		}
 	}
 	return slices.ContainsFunc(slices.Concat(d.Permissions, plan.Rules), func(r permission.Rule) bool {
-		return r.Action != permission.Allow || r.Pattern != permission.Everything
+		return r.Action != permission.Allow || !r.MatchesAll()
 	})
 }
 

@@ -66,9 +66,13 @@ func (r *subagent) admit() (err error) {
 	return err
 }
 
+// maxRefused limits each text of a request in the record of its refusal, in characters.
+const maxRefused = 1000
+
 // reject records that a request starts nothing, and returns what the caller is told.
 func (r *subagent) reject(why error) error {
-	refusal := event.SpawnRefusal{Agent: r.request.Agent, Task: oneline.Of(r.request.Task), Reason: why.Error(), ParentChain: r.caller.Chain}
+	clip := func(text string) string { return oneline.Clip(text, maxRefused) }
+	refusal := event.SpawnRefusal{Agent: clip(r.request.Agent), Task: clip(r.request.Task), Reason: clip(why.Error()), ParentChain: r.caller.Chain}
 	if lacks := (*spawn.EscalationError)(nil); errors.As(why, &lacks) {
 		refusal.Permission = lacks.Word
 	}
