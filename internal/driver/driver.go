@@ -43,7 +43,7 @@ type Runner struct {
 	// an agent started them; empty: they find none.
 	Gates string
 
-	running sync.Map // *run: bool
+	running sync.Map // member: bool
 }
 
 // Job is one run of an agent.
@@ -165,7 +165,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	defer r.running.Delete(run)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: run.job.Gate, Admit: run.admit, Refused: run.turnedAway,
-		Tools: run.paused(job.Own), Excuse: func(pid int) string { return r.excuse(run, pid) }, Member: r.depthOf,
+		Tools: run.paused(job.Own), Excuse: func(pid int) string { return r.excuse(job, pid) }, Member: r.depthOf,
 	})
 	if err != nil {
 		return Report{}, err
@@ -217,22 +217,28 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 }
 
 // excuse returns what a process that may not use the tools of an agent is told.
-func (r *Runner) excuse(refuser *run, pid int) string {
-	if refuser.job.Excuse == nil {
+func (r *Runner) excuse(refuser Job, pid int) string {
+	if refuser.Excuse == nil {
 		return ""
 	}
 	depth, ok := r.depthOf(pid)
 	if !ok {
 		return ""
 	}
-	return refuser.job.Excuse(depth)
+	return refuser.Excuse(depth)
+}
+
+// member is a running agent.
+type member interface {
+	holds(pid int) bool
+	depth() int
 }
 
 // depthOf returns the depth of the running agent that a process belongs to.
 func (r *Runner) depthOf(pid int) (depth int, ok bool) {
 	r.running.Range(func(key, _ any) bool {
-		if one := key.(*run); one.holds(pid) {
-			depth, ok = one.job.Depth, true
+		if one := key.(member); one.holds(pid) {
+			depth, ok = one.depth(), true
 			return false
 		}
 		return true

@@ -113,6 +113,8 @@ func (r *run) holds(pid int) bool {
 	}
 }
 
+func (r *run) depth() int { return r.job.Depth }
+
 // paused returns tools whose time is not the agent's: its limits stand still while they run.
 func (r *run) paused(tools []tool.Tool) []tool.Tool {
 	tools = slices.Clone(tools)

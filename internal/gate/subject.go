@@ -140,7 +140,7 @@ func clip(text string, most int) string {
 // Summary describes a call in a few words: "Write src/app.ts".
 func Summary(call Call, root string) string {
 	s := describe(call)
-	if s.permission == permission.Unknown {
+	if s.permission == permission.Unknown || s.err != nil {
 		s = named(call)
 	}
 	text := s.text()

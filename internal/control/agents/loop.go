@@ -38,27 +38,26 @@ func (c *Agents) run(ctx context.Context, at setting, launch driver.Job) (driver
 	if at.loop == nil {
 		return c.Runner.Run(ctx, launch)
 	}
-	d, err := c.openDoor(ctx, launch)
+	d, err := c.Runner.Open(ctx, launch)
 	if err != nil {
 		return driver.Report{}, err
 	}
-	defer d.close()
+	defer d.Close()
 	launch.Own = slices.Concat(c.loopTools(at, launch, d), launch.Own)
 	return at.loop.Run(ctx, launch)
 }
 
 // loopTools returns the tools that agent CLIs bring along.
-func (c *Agents) loopTools(at setting, launch driver.Job, d *door) []tool.Tool {
+func (c *Agents) loopTools(at setting, launch driver.Job, d *driver.Door) []tool.Tool {
 	var granted []string
 	for _, id := range launch.Tools {
 		name := map[string]string{provider.ToolRead: file.Read, provider.ToolWrite: file.Write, provider.ToolEdit: file.Edit, provider.ToolBash: shell.Bash}[id]
 		granted = append(granted, name)
 	}
 	all := append(file.Tools(at.root), shell.Tool(func(ctx context.Context, command string, timeout time.Duration) (process.Exit, []byte, error) {
-		exit, output, err := c.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: launch.ReadOnly, Connect: []string{d.listener.Dir()}}, d.passing(process.Spec{
-			Argv: []string{"bash", "-c", command}, Dir: launch.Dir, Env: launch.Env, Timeout: timeout,
-		}))
-		d.passed()
+		spec, over := d.Pass(process.Spec{Argv: []string{"bash", "-c", command}, Dir: launch.Dir, Env: launch.Env, Timeout: timeout})
+		defer over()
+		exit, output, err := c.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: launch.ReadOnly, Connect: []string{d.Dir()}}, spec)
 		return exit, []byte(c.Workspace.Secrets.Text(string(output))), err
 	}))
 	return slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(granted, t.Name) })
