@@ -64,9 +64,10 @@ var imports = map[string][]string{
 	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":   {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc", "internal/evaluator"},
-	"internal/archive": {"internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
-	"internal/driver":  {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox", "internal/tool"},
+	"internal/agent":    {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc", "internal/evaluator"},
+	"internal/approval": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session"},
+	"internal/archive":  {"internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
+	"internal/driver":   {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox", "internal/tool"},
 	"internal/chat": {
 		"internal/clock", "internal/didyoumean", "internal/driver", "internal/event", "internal/failpoint", "internal/gate", "internal/oneline", "internal/tool",
 		"plugins/model", "plugins/pluginerr", "plugins/provider",
@@ -77,6 +78,7 @@ var imports = map[string][]string{
 		"internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
+	"internal/cli/approvals": {"internal/approval", "internal/cli", "internal/event", "internal/exit", "internal/shellword", "internal/terminal"},
 	"internal/cli/agents": {
 		"internal/agent", "internal/cli", "internal/config", "internal/evaluator", "internal/exit", "internal/oneline", "internal/permission", "internal/project",
 		"internal/shellword", "internal/terminal",
@@ -112,7 +114,7 @@ var imports = map[string][]string{
 	"internal/cli/reviewpage": {"internal/control", "internal/event", "internal/findings", "internal/oneline", "internal/session", "internal/terminal", "plugins/arbiter", "plugins/reviewer"},
 	"internal/cli/root": {
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/ground", "internal/cli/logs", "internal/cli/plugin",
-		"internal/cli/agents", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
+		"internal/cli/agents", "internal/cli/approvals", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins", "internal/evaluator",
 		"plugins/builtin", "internal/cli/spawn", "internal/cli/sessions",
 	},
@@ -128,7 +130,7 @@ var imports = map[string][]string{
 	"internal/cli/trust":    {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
-		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/control/agents", "internal/control/commands",
+		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn",
@@ -184,6 +186,7 @@ var imports = map[string][]string{
 	"internal/gate":        {"internal/event", "internal/permission"},
 	"internal/usage":       {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate", "internal/tool"},
+	"internal/notify":      {"internal/config", "internal/event", "internal/oneline", "internal/terminal"},
 	"internal/oneline":     {},
 	"internal/permission":  {},
 	"internal/regularfile": {"internal/exit", "internal/shellword"},

@@ -44,6 +44,10 @@ type AgentDefinition struct {
 	Prompt      string            `yaml:"prompt"`
 	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty: those that coven grants
 	Asks        []permission.Name `yaml:"requires_approval,omitempty"`
+	// ApprovalTimeout is how long a person is waited for; 0: the usual time. ApproveOnTimeout means that
+	// what can be undone is then approved.
+	ApprovalTimeout  time.Duration `yaml:"approval_timeout,omitempty"`
+	ApproveOnTimeout bool          `yaml:"approve_on_timeout,omitempty"`
 }
 
 // SpawnRequest asks for a subagent: see package spawn.

@@ -42,6 +42,12 @@ func stopwatch(ctx context.Context) (_ context.Context, worked func() time.Durat
 	}
 }
 
+// Limited returns a context that ends with cause after limit, not counting the time in which its step is
+// paused.
+func Limited(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
+	return withClock(ctx, limit, cause)
+}
+
 func started(ctx context.Context, c *clock) (context.Context, *clock) {
 	c.outer, _ = ctx.Value(clockKey{}).(*clock)
 	c.start()

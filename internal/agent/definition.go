@@ -25,6 +25,13 @@ const (
 	SourceClaude  = "claude"  // the repository's .claude/agents
 )
 
+// ApprovalTimeout is how long a person is waited for, unless a definition says otherwise.
+const ApprovalTimeout = 5 * time.Minute
+
+// TimeoutApproves is the approval_on_timeout of agents whose calls are approved if nobody answers, as far
+// as they can be undone.
+const TimeoutApproves = "approve"
+
 // The modes of agents; empty: both.
 const (
 	ModePrimary  = "primary"
@@ -102,7 +109,7 @@ const (
 func withDefaults() Definition {
 	return Definition{
 		Enabled: true, Role: "specialist", MaxTurns: 50, Timeout: 15 * time.Minute, MaxRetries: 1,
-		ApprovalTimeout: 300, ApprovalOnTimeout: "abort",
+		ApprovalTimeout: int(ApprovalTimeout.Seconds()), ApprovalOnTimeout: "abort",
 	}
 }
 

@@ -328,7 +328,7 @@ func (r *reader) check() {
 	}
 	r.oneOf("mode", d.Mode, "", ModePrimary, ModeSubagent)
 	r.oneOf("role", d.Role, roles()...)
-	r.oneOf("approval_on_timeout", d.ApprovalOnTimeout, "abort", "approve")
+	r.oneOf("approval_on_timeout", d.ApprovalOnTimeout, "abort", TimeoutApproves)
 	r.numbers()
 	r.together()
 }

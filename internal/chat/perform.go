@@ -23,7 +23,7 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 	failpoint.Point("chat.answered")
 	results := make([]provider.ToolResult, len(calls))
 	errs := make([]error, len(calls))
-	for i := 0; i < len(calls) && errors.Join(errs...) == nil; {
+	for i := 0; i < len(calls) && ctx.Err() == nil && errors.Join(errs...) == nil; {
 		together := c.together(calls[i:])
 		var all sync.WaitGroup
 		for n := i; n < i+together; n++ {
@@ -108,8 +108,18 @@ func (c *conversation) run(ctx context.Context, call gate.Call) (text string, er
 	if err := t.Check(call.Input); err != nil {
 		return "", err
 	}
-	if verdict := c.job.Gate.Decide(ctx, call); !verdict.Allow {
+	verdict := c.job.Gate.Decide(ctx, call)
+	if !verdict.Allow {
 		return "", errors.New(verdict.Message)
+	}
+	if verdict.Input != nil {
+		call.Input = verdict.Input
+		defer func() {
+			note := fmt.Sprintf("(The parameters were modified by the user: %s)\n", verdict.Input)
+			if text = note + text; err != nil {
+				err = fmt.Errorf("%s%w", note, err)
+			}
+		}()
 	}
 	defer c.job.Gate.Ended(call.ID)
 	defer func() {

@@ -63,11 +63,11 @@ type Controller struct {
 	begun  sync.Map    // IDs of the ad-hoc tasks whose sessions this Controller began
 }
 
-// Observer is told what happens while sessions run, in the goroutine of the session. A
+// Observer is notifying what happens while sessions run, in the goroutine of the session. A
 // nil func is not called.
 type Observer struct {
 	Event  func(event.Event) // an event of a running session, beginning with those since its last start
-	Spawns []event.Observer  // are told about subagents, each in a goroutine of its own; their errors become notices
+	Spawns []event.Observer  // are notifying about subagents, each in a goroutine of its own; their errors become notices
 	Ended  func(Outcome)     // a session has stopped running
 	Notice func(Notice)      // something a person should read
 }
@@ -148,12 +148,16 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	c.warm(ctx, plan.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
 	ws.Teardown = teardownOf(plan.Worktree)
-	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s)
+	approvals, err := agents.NewApprovals(s)
+	if err != nil {
+		return Outcome{}, errors.Join(err, s.Close())
+	}
+	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s, approvals)
 	workers := &agents.Agents{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Plan: plan, Idle: idle,
 		Getenv: c.Project.Env.Getenv, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices,
-		Search: agents.Search{Files: c.Project.SearchIn, Sessions: c.Project.SearchSessions},
-		Spawns: &agents.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
+		Search:    agents.Search{Files: c.Project.SearchIn, Sessions: c.Project.SearchSessions},
+		Approvals: approvals, Spawns: &agents.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
 	}
 	if err := agents.Settle(s); err != nil {
 		return Outcome{}, errors.Join(err, s.Close())
@@ -174,6 +178,13 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		s.Journal.Watch(see)
 	}
 	stopObservers := c.observe(s, item.Task.ID)
+	var notifying sync.WaitGroup
+	defer notifying.Wait()
+	s.Journal.Watch(func(e event.Event) {
+		if e.Type == event.PermissionRequested {
+			notifying.Go(func() { c.notifyAsked(ctx, item, s.ID, event.As[event.Approval](e)) })
+		}
+	})
 	ctx, drop := ws.Keep(ctx, workspace.RenewTime)
 	defer drop()
 	ctx, stop := mail.Open(ctx)
@@ -183,7 +194,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	ws.Close()
 	drop()
 	outcome := outcomeOf(item.Task.ID, s.ID, ended)
-	// The session is closed before anyone is told: they may act on it at once.
+	// The session is closed before anyone is notifying: they may act on it at once.
 	if err := errors.Join(err, s.Close()); err != nil {
 		err = fmt.Errorf("task %s: %w", item.Task.ID, err)
 		if login := (*runner.LoginError)(nil); errors.As(err, &login) {

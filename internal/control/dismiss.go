@@ -8,6 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/holder"
+	"github.com/coven-run/coven/internal/notify"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
@@ -131,7 +132,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
 		return done, err
 	}
-	c.runHooks(ctx, notification{
+	c.runHooks(ctx, notify.Notification{
 		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
 		Next: "coven run " + shellword.Word(v.Task),
 	})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/internal/notify"
+
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/task"
@@ -33,7 +35,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	p := &project.Project{Env: &project.Environment{Environ: os.Environ}, Hide: hide}
 	p.Config = config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/notification; env >> " + dir + "/notification"}}}
 	c := &Controller{Project: p, Observer: Observer{Notice: func(n Notice) { t.Errorf("notify: %s", n.Text) }}}
-	c.runHooks(t.Context(), notification{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
+	c.runHooks(t.Context(), notify.Notification{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
 	for _, name := range []string{"issues.jsonl", "notification"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

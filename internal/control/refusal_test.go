@@ -57,6 +57,7 @@ func sessionStates() map[string]sessionState {
 		"waiting (limit)":      waitingState(event.WaitLimit),
 		"waiting (budget)":     waitingState(event.WaitBudget),
 		"waiting (checkout)":   waitingState(event.WaitCheckout),
+		"waiting (approval)":   waitingState(event.WaitApproval), // shown only: the session is running
 		"waiting (dependency)": waitingState(event.WaitDependency),
 		"completed": {last: event.SessionCompleted, data: event.Ended{}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: why, control.OpRetry: why, control.OpApprove: why, control.OpRevise: why,

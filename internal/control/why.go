@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
@@ -61,6 +62,10 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	}
 	switch v.Status {
 	case session.Running:
+		if shown := v.Shown(); shown.Reason == event.WaitApproval {
+			r.Reason, r.Next = shown.Detail, shown.Next
+			return r, nil
+		}
 		v.Turn = workspace.TurnOf(p.Repo, v)
 		r.Reason, r.Next, r.Turn = atWork(p, v), "coven attach "+shellword.Word(id), v.Turn
 	case session.Completed:

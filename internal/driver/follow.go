@@ -44,6 +44,7 @@ type run struct {
 	stopping chan struct{} // closed when the agent must stop
 	child    *process.Child
 	talk     *talk
+	notes    chan Message // of coven, for the agent
 
 	meter     meter
 	counted   *usageWait
@@ -66,9 +67,11 @@ func newRun(job Job) *run {
 	if job.Spend != nil {
 		job.Gate = budgetGate{job.Gate, counted}
 	}
-	return &run{
-		job: job, talk: newTalk(), counted: counted, circle: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+	r := &run{
+		notes: make(chan Message, maxNotes), job: job, talk: newTalk(), counted: counted, circle: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
 	}
+	r.job.Gate = askingGate{job.Gate, r}
+	return r
 }
 
 // turnsError is why an agent is stopped that needs more turns than it may have.

@@ -116,6 +116,8 @@ func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 				continue
 			}
 			r.pass(ctx, m)
+		case m := <-r.notes:
+			r.pass(ctx, m)
 		}
 	}
 }

@@ -52,6 +52,9 @@ const (
 	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
 
+	PermissionRequested Type = "permission.requested" // Approval
+	PermissionAnswered  Type = "permission.answered"  // ApprovalAnswer
+
 	SpawnQueued   Type = "spawn.queued"   // Spawn
 	SpawnStarted  Type = "spawn.started"  // SpawnStart
 	SpawnEnded    Type = "spawn.ended"    // SpawnEnd

@@ -20,6 +20,7 @@ type WaitReason string
 // The reasons to wait.
 const (
 	WaitReview     WaitReason = "review"     // a person decides on the change
+	WaitApproval   WaitReason = "approval"   // a person is asked about a tool call; the session is running
 	WaitLimit      WaitReason = "limit"      // the account of an agent is limited
 	WaitBudget     WaitReason = "budget"     // a budget is spent
 	WaitCheckout   WaitReason = "checkout"   // a checkout of the target cannot follow now

@@ -4,10 +4,13 @@
 // Rules. A call that cannot be parsed is denied. A call that may change files is
 // allowed only after the worktree was saved. Every decision is an event, which is
 // durable before the agent gets the answer. Calls are decided one at a time, in the
-// order in which they arrive.
+// order in which they arrive; while a person is asked about one, the later ones of the agent wait.
+// What no rule allows and none denies runs only with a person's approval, and a modification of it by
+// this person only if nothing denies the modified call.
 package gate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,7 +30,8 @@ type Call struct {
 // Verdict is the gate's answer.
 type Verdict struct {
 	Allow   bool
-	Message string // for the agent, when not allowed
+	Message string          // for the agent, when not allowed
+	Input   json.RawMessage // with which the call runs, if a person modified it
 }
 
 // A Change is what a call may do to a worktree.
@@ -50,6 +54,10 @@ type Gate struct {
 	workspace workspace
 	emit      func(t event.Type, data any) error
 	descend   func() error // why the agent may start no other; nil: it may, if it is permitted
+	asker     asker        // nil: what needs a person's answer is denied
+	check     func(Call) error
+
+	deciding sync.Mutex // held while a call is decided
 
 	mu      sync.Mutex
 	decided map[string]bool // by id: whether the call was allowed
@@ -66,16 +74,20 @@ func (g *Gate) Descend(check func() error) { g.descend = check }
 
 // Decide decides about a call. It denies the call if the gate itself fails.
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	subject := describe(call)
-	d, record := g.judge(ctx, call, subject)
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	now, d, record := g.judge(ctx, call)
 	if err := g.emit(event.GateDecided, record); err != nil {
 		return Verdict{Message: "coven could not record the call, so it is refused: " + err.Error()}
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.decided[call.ID] = d.Allowed()
-	if !d.Allowed() {
+	switch {
+	case !d.Allowed():
 		return Verdict{Message: "coven refused " + call.Tool + ": " + d.Reason}
+	case !bytes.Equal(now.Input, call.Input):
+		return Verdict{Allow: true, Input: now.Input}
 	}
 	return Verdict{Allow: true}
 }
@@ -116,15 +128,20 @@ func (g *Gate) Close() {
 	clear(g.running)
 }
 
-// judge decides about a call, and saves the worktree if the call may change files.
-func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Decision, event.Decision) {
-	record := event.Decision{ID: clip(call.ID, maxSubject), Tool: clip(call.Tool, maxSubject), Permission: string(s.permission), Subject: s.text()}
+// judge decides about a call, and saves the worktree if the call may change files. It returns the
+// call as it may run.
+func (g *Gate) judge(ctx context.Context, call Call) (Call, permission.Decision, event.Decision) {
+	s := describe(call)
 	place, d := g.permit(s)
+	if d.Action == permission.Ask {
+		call, s, place, d = g.ask(ctx, call, s, place, d)
+	}
+	record := event.Decision{ID: clip(call.ID, maxSubject), Tool: clip(call.Tool, maxSubject), Permission: string(s.permission), Subject: s.text()}
 	if d.Allowed() && s.changes() {
 		snapshot, err := g.workspace.BeforeCall(ctx, Change{Call: call.ID, Path: place, Note: "before " + Summary(call, g.policy.Root)})
 		switch {
 		case err == nil:
-			g.running[call.ID] = s.lingers
+			g.begin(call.ID, s.lingers)
 		case err != nil && ctx.Err() != nil:
 			d = refused("the agent was stopped")
 		case err != nil:
@@ -133,7 +150,14 @@ func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Deci
 		record.Snapshot = snapshot.N
 	}
 	record.Allowed, record.Reason = d.Allowed(), clip(d.Reason, maxReason)
-	return d, record
+	return call, d, record
+}
+
+// begin notes that a call that may change files begins.
+func (g *Gate) begin(id string, lingers bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running[id] = lingers
 }
 
 // permit decides whether a call is allowed. It returns the file that the call names, if any, with
@@ -141,6 +165,9 @@ func (g *Gate) judge(ctx context.Context, call Call, s subject) (permission.Deci
 func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
 		return "", refused(s.err.Error())
+	}
+	if s.permission == free {
+		return "", permission.Decision{Action: permission.Allow, Reason: "everybody may ask"}
 	}
 	if s.permission == permission.AgentSpawn && g.descend != nil {
 		if err := g.descend(); err != nil {
@@ -155,11 +182,7 @@ func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 		}
 		req.Path = place
 	}
-	d = g.policy.Decide(req)
-	if d.Action == permission.Ask { // nobody can be asked yet
-		d.Reason += ": a person would have to approve it"
-	}
-	return req.Path, d
+	return req.Path, g.policy.Decide(req)
 }
 
 func refused(why string) permission.Decision {

@@ -31,6 +31,12 @@ type tool struct {
 	argument   string
 }
 
+// requestApproval is the tool with which an agent asks a person. Everybody may ask.
+const (
+	requestApproval                 = "request_approval"
+	free            permission.Name = "approval"
+)
+
 // serverPrefix begins the names of the tools of coven's own MCP server, as agent CLIs name them.
 const serverPrefix = "mcp__coven__"
 
@@ -52,6 +58,8 @@ func tools(name string) (tool, bool) {
 		return tool{permission.FileWrite, "notebook_path"}, true
 	case "Bash":
 		return tool{permission.BashExecute, "command"}, true
+	case requestApproval:
+		return tool{free, "action"}, true
 	case "spawn_agent":
 		return tool{permission.AgentSpawn, "agent"}, true
 	case "read_note":

@@ -126,5 +126,8 @@ func approve(ctx context.Context, d decider, arguments json.RawMessage) answer {
 	if !v.Allow {
 		return answer{Behavior: "deny", Message: v.Message}
 	}
+	if v.Input != nil { // a person modified it
+		a.Input = v.Input
+	}
 	return answer{Behavior: "allow", UpdatedInput: a.Input}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -171,7 +172,7 @@ func (v *View) work(e event.Event) error {
 	case event.AgentText:
 		v.wrote(e)
 	default:
-		return v.spawned(e)
+		return errors.Join(v.approval(e), v.spawned(e))
 	}
 	return nil
 }

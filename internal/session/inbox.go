@@ -14,6 +14,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/regularfile"
 )
@@ -30,6 +31,7 @@ const maxRequest = 8 << 20
 const (
 	KindMessage = "message" // for the running agent
 	KindCancel  = "cancel"  // stop
+	KindAnswer  = "answer"  // to a question about a tool call
 )
 
 // Request is a person's request to a session that another process runs.
@@ -39,6 +41,8 @@ type Request struct {
 	Text string    `json:"text,omitempty"`
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
+
+	Answer *event.ApprovalAnswer `json:"answer,omitempty"` // By and Request are those of the Request
 
 	file string
 }
@@ -124,3 +128,8 @@ func (s *Session) inbox() string {
 // emptyInbox removes the directory of a session's requests if it is empty, so that
 // ended sessions leave none behind.
 func (s *Session) emptyInbox() { _ = os.Remove(s.inbox()) }
+
+// IsRequest reports whether a name that Ask returned is that of the request with an ID.
+func IsRequest(name, id string) bool {
+	return id != "" && strings.HasSuffix(name, "-"+id+".json")
+}

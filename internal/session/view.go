@@ -54,6 +54,7 @@ type View struct {
 	Subagents []Subagent  `json:"subagents,omitempty"`
 	Grants    []Grant     `json:"permission_grants,omitempty"`
 	Queue     event.Queue `json:"queue,omitzero"` // of subagents
+	Approvals []Approval  `json:"approvals,omitempty"`
 	// Reasoning is what the agents of steps wrote, and the subagents they started, in order.
 	Reasoning []string        `json:"-"`
 	Rounds    []Round         `json:"rounds,omitempty"`        // of review by plugins
@@ -154,6 +155,10 @@ func (v View) Shown() View {
 	if v.Status == Running && v.Parked != nil {
 		v.Status, v.Reason, v.Until = Waiting, event.WaitLimit, v.Parked.At
 	}
+	if open := v.OpenApprovals(); v.Status == Running && len(open) > 0 {
+		v.Status, v.Reason, v.Until, v.Next = Waiting, event.WaitApproval, open[0].Until, "coven approvals list"
+		v.Detail = open[0].Agent + " asks for approval: " + open[0].Action()
+	}
 	return v
 }
 
@@ -161,6 +166,7 @@ func (v View) Shown() View {
 func (v View) clone() View {
 	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
 	v.Subagents, v.Grants, v.Reasoning = slices.Clone(v.Subagents), slices.Clone(v.Grants), slices.Clone(v.Reasoning)
+	v.Approvals = slices.Clone(v.Approvals)
 	v.Calls, v.Warnings, v.Rounds = slices.Clone(v.Calls), slices.Clone(v.Warnings), slices.Clone(v.Rounds)
 	return v
 }

@@ -114,6 +114,9 @@ func (v View) metadata() metadata {
 	if v.Receipts == nil {
 		m.Receipts = []any{}
 	}
+	for _, a := range v.Approvals {
+		m.Approvals = append(m.Approvals, a.entry())
+	}
 	if v.Review != nil && v.Review.Approved {
 		m.Approvals = append(m.Approvals, v.Review.MergeDecision)
 	}

@@ -58,6 +58,12 @@ func story(e event.Event) string {
 		if d := event.As[event.Decision](e); !d.Allowed {
 			return "  ✗ refused " + d.Tool + ": " + d.Reason
 		}
+	case event.PermissionRequested:
+		q := event.As[event.Approval](e)
+		return fmt.Sprintf("  ? %s asks for approval %d: %s %s (coven approvals list)", q.Agent, q.N, q.Tool, q.Subject)
+	case event.PermissionAnswered:
+		a := event.As[event.ApprovalAnswer](e)
+		return strings.TrimRight(fmt.Sprintf("  ? approval %d: %s %s", a.N, a.Answer, by(a.By)), " ")
 	case event.CheckStarted:
 		return "  $ " + event.As[event.Check](e).Text
 	case event.CheckEnded:
@@ -79,6 +85,13 @@ func story(e event.Event) string {
 		return spawnStory(e)
 	}
 	return agentStory(e)
+}
+
+func by(person string) string {
+	if person == "" {
+		return ""
+	}
+	return "by " + person
 }
 
 // batchStory describes that changes of several tasks are checked together.

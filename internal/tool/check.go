@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -26,6 +27,15 @@ func (t Tool) Check(arguments json.RawMessage) error {
 		return fmt.Errorf("wrong arguments: %s", strings.Join(details(wrong), "; "))
 	}
 	return nil
+}
+
+// Check returns an error for a person unless there is a tool of a name whose schema the arguments fit.
+func Check(tools []Tool, name string, arguments json.RawMessage) error {
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no tool %s", name)
+	}
+	return tools[i].Check(arguments)
 }
 
 func (t Tool) compiled() (*jsonschema.Schema, error) {

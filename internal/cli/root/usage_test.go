@@ -34,6 +34,8 @@ var flagCases = map[string]flagCase{
 	"coven spawn --task-id":             {args: []string{"build", "x"}, meaning: "a name for the record, of which coven makes a slug"},
 	"coven spawn --provider":            {args: []string{"build", "x"}, absurd: []string{"clade"}, code: exit.Usage},
 	"coven spawn --onto":                {args: []string{"build", "x"}, absurd: []string{"mian"}, code: exit.Usage},
+	"coven approvals deny --reason":     {args: []string{"1"}, meaning: "what the agent is told"},
+	"coven approvals modify --input":    {args: []string{"1"}, absurd: []string{"", "x", "[1]", "null"}, code: exit.Usage},
 	"coven sessions export --to":        {meaning: "the directory to copy the records into"},
 	"coven sessions clean --older-than": {absurd: []string{"30", "-1d", "1y", "99999999d"}, code: exit.Usage},
 	"coven run --prompt":                {meaning: "the text of a task"},

@@ -80,6 +80,7 @@ type Agents struct {
 	Logins    *Logins
 	Inbox     *Inbox
 	Spawns    *Spawns
+	Approvals *Approvals
 	Search    Search
 	Prices    budget.Prices
 }
@@ -176,6 +177,8 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	defer spawns.work.Wait() // they end with their caller
 	gatekeeper := gate.New(policy, recorded{c, run.Path}, emit)
 	defer gatekeeper.Close()
+	ask := c.asker(ctx, at.root, name, emit)
+	gatekeeper.Asks(ask)
 	launch := driver.Job{
 		Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: text, Model: run.Model, Tools: listed(own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
@@ -186,13 +189,13 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,
 	}
 	if !run.ReadOnly {
-		if launch.Own, err = c.ownTools(spawns); err != nil {
+		if launch.Own, err = c.ownTools(spawns, ask); err != nil {
 			return driver.Report{}, err
 		}
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
 	}
-	report, err := c.start(ctx, at, launch)
+	report, err := c.start(ctx, at, gatekeeper, launch)
 	report = c.hide(report)
 	if err == nil && report.Kind == driver.Login {
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
@@ -218,12 +221,12 @@ func (c *Agents) forwarder(emit func(event.Type, any) error) func(context.Contex
 
 // start runs an agent. What one that may change the worktree commits there is taken into the
 // repository.
-func (c *Agents) start(ctx context.Context, at setting, launch driver.Job) (report driver.Report, err error) {
+func (c *Agents) start(ctx context.Context, at setting, keeper *gate.Gate, launch driver.Job) (report driver.Report, err error) {
 	if launch.ReadOnly {
-		return c.run(ctx, at, launch)
+		return c.run(ctx, at, keeper, launch)
 	}
 	err = c.Workspace.Isolated(ctx, func() error {
-		report, err = c.run(ctx, at, launch)
+		report, err = c.run(ctx, at, keeper, launch)
 		return err
 	})
 	return report, err

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
@@ -71,7 +72,12 @@ func frozen(d agent.Definition) grimoires.AgentDefinition {
 	if d.LimitsTurns {
 		turns = d.MaxTurns
 	}
+	limit := time.Duration(d.ApprovalTimeout) * time.Second
+	if limit == agent.ApprovalTimeout {
+		limit = 0
+	}
 	return grimoires.AgentDefinition{
+		ApprovalTimeout: limit, ApproveOnTimeout: d.ApprovalOnTimeout == agent.TimeoutApproves,
 		MaxTurns: turns, Tools: d.Tools,
 		Source: d.Path, Description: d.Description, Mode: d.Mode, Model: d.Model, Provider: d.Provider, Timeout: d.Timeout,
 		Prompt: d.Prompt, Permissions: d.Permissions, Asks: d.RequiresApproval,

@@ -18,6 +18,7 @@ type Inbox struct {
 	session  *session.Session
 	since    time.Time
 	messages chan driver.Message // to the running agent
+	answers  *Approvals
 
 	mu      sync.Mutex
 	offered map[string]bool // messages that the running agent was sent
@@ -25,8 +26,8 @@ type Inbox struct {
 }
 
 // NewInbox returns the inbox of a session.
-func NewInbox(s *session.Session) *Inbox {
-	m := &Inbox{session: s, since: s.Now(), messages: make(chan driver.Message), offered: map[string]bool{}, taken: map[string]bool{}}
+func NewInbox(s *session.Session, answers *Approvals) *Inbox {
+	m := &Inbox{session: s, answers: answers, since: s.Now(), messages: make(chan driver.Message), offered: map[string]bool{}, taken: map[string]bool{}}
 	for _, e := range s.Journal.Of(event.AgentMessage) {
 		m.see(e)
 	}
@@ -103,6 +104,10 @@ func (m *Inbox) look(cancel context.CancelCauseFunc) *driver.Message {
 			m.session.Take(r) // it was for an earlier run that has ended
 		case r.Kind == session.KindCancel && m.session.Take(r):
 			cancel(runner.ErrCancelled)
+		case r.Kind == session.KindAnswer && r.Answer != nil:
+			if m.session.Take(r) {
+				m.answers.take(r)
+			}
 		case r.Kind != session.KindMessage:
 		case m.taken[r.ID]:
 			m.session.Take(r)

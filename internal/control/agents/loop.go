@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
@@ -34,7 +35,7 @@ func (c *Agents) loop(ctx context.Context, name, path string) (*chat.Loop, error
 }
 
 // run runs an agent where its provider does.
-func (c *Agents) run(ctx context.Context, at setting, launch driver.Job) (driver.Report, error) {
+func (c *Agents) run(ctx context.Context, at setting, keeper *gate.Gate, launch driver.Job) (driver.Report, error) {
 	if at.loop == nil {
 		return c.Runner.Run(ctx, launch)
 	}
@@ -44,6 +45,7 @@ func (c *Agents) run(ctx context.Context, at setting, launch driver.Job) (driver
 	}
 	defer d.Close()
 	launch.Own = slices.Concat(c.loopTools(at, launch, d), launch.Own)
+	keeper.Checks(func(call gate.Call) error { return tool.Check(launch.Own, call.Tool, call.Input) })
 	return at.loop.Run(ctx, launch)
 }
 

@@ -14,11 +14,11 @@ import (
 
 // ownTools returns the tools of coven that an agent has: the baseline, and spawn_agent. Plans of
 // older versions do not have the definitions that subagents need, and their agents have none.
-func (c *Agents) ownTools(s *spawner) ([]tool.Tool, error) {
+func (c *Agents) ownTools(s *spawner, ask asking) ([]tool.Tool, error) {
 	if c.Plan.V < grimoires.PlanHasSubagents {
 		return nil, nil
 	}
-	all := []tool.Tool{s.tool()}
+	all := []tool.Tool{s.tool(), ask.tool()}
 	for _, t := range baseline.Tools(baseline.Options{
 		Files: c.Search.Files(c.Workspace.Worktree), Sessions: c.Search.Sessions(), Check: checker(s.caller.Policy),
 	}) {

@@ -22,6 +22,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/runner"
 )
 
 // subagent is one request for a subagent, from the request to its end.
@@ -108,7 +109,7 @@ func (r *subagent) work(ctx context.Context) error {
 	limit := r.Plan.Agents[r.child.Agent].Timeout
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, &timeoutError{limit})
+		ctx, cancel = runner.Limited(ctx, limit, &timeoutError{limit})
 		defer cancel()
 	}
 	start := event.AgentStart{Agent: r.child.Agent, Conversation: uuid.NewString(), Prompt: r.child.Task}
@@ -146,33 +147,35 @@ func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driv
 		return driver.Report{}, err
 	}
 	charge := r.charge()
-	launch, done, err := r.launch(ctx, where, start, transcript)
+	keeper, launch, done, err := r.launch(ctx, where, start, transcript)
 	if err != nil {
 		return driver.Report{}, err
 	}
 	launch.Spend = charge.Spend
-	report, err = r.Agents.run(ctx, where, launch)
+	report, err = r.Agents.run(ctx, where, keeper, launch)
 	charge.Ended(report)
 	r.turns += report.Used.Turns
 	return r.hide(report), errors.Join(err, done())
 }
 
 // launch returns the run of the agent. done ends what belongs to it.
-func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart, transcript io.Writer) (launch driver.Job, done func() error, err error) {
+func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart, transcript io.Writer) (keeper *gate.Gate, launch driver.Job, done func() error, err error) {
 	readOnly := !slices.Contains(r.child.Permissions, permission.FileWrite)
 	system, err := r.systemText(ctx, s.root, systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, readOnly: readOnly, contract: spawn.Contract})
 	if err != nil {
-		return driver.Job{}, nil, err
+		return nil, driver.Job{}, nil, err
 	}
 	emit := func(t event.Type, data any) error { return r.emit(t, r.path(), data) }
 	inner := &spawner{Agents: r.Agents, ctx: ctx, charge: r.charge, caller: spawn.Caller{
 		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model,
 	}}
-	own, err := r.ownTools(inner)
+	ask := r.asker(ctx, s.root, r.child.Agent, emit)
+	own, err := r.ownTools(inner, ask)
 	if err != nil {
-		return driver.Job{}, nil, err
+		return nil, driver.Job{}, nil, err
 	}
-	keeper := gate.New(r.child.Policy, recorded{r.Agents, r.path()}, emit)
+	keeper = gate.New(r.child.Policy, recorded{r.Agents, r.path()}, emit)
+	keeper.Asks(ask)
 	keeper.Descend(func() error { return r.admission().Descend(r.child.Depth) })
 	tracker := &limitTracker{agents: r.Agents, account: r.account}
 	launch = driver.Job{
@@ -190,7 +193,7 @@ func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart
 		},
 		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
 	}
-	return launch, func() error { keeper.Close(); inner.work.Wait(); return tracker.broken }, nil
+	return keeper, launch, func() error { keeper.Close(); inner.work.Wait(); return tracker.broken }, nil
 }
 
 // end records how the subagent ended. err is why it could not run, or was stopped.

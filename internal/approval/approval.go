@@ -1,0 +1,171 @@
+// Package approval finds the questions of agents that wait for a person, and answers them. A question
+// is about one tool call. It belongs to a session that another process of coven runs: the answer goes into
+// the inbox of the session, and the first answer to a question counts.
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// lookEvery is how often an answer is looked for.
+const lookEvery = 50 * time.Millisecond
+
+// Question is a question that waits.
+type Question struct {
+	Task    string           `json:"task"`
+	Session string           `json:"session_id"`
+	Chain   []string         `json:"parent_chain"` // user, ..., the agent that asks
+	Of      session.Approval `json:"question"`
+
+	dir string
+}
+
+// List returns all questions that wait, the oldest first.
+func List(p *project.Project) ([]Question, error) {
+	views, err := control.CurrentSessions(p)
+	if err != nil {
+		return nil, err
+	}
+	all := []Question{}
+	for _, v := range views {
+		if v.Status == session.Running {
+			all = append(all, questions(v)...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Question) int { return a.Of.Asked.Compare(b.Of.Asked) })
+	return all, nil
+}
+
+func questions(v session.View) (all []Question) {
+	for _, open := range v.OpenApprovals() {
+		chain := []string{"user", open.Agent}
+		for _, s := range v.Subagents {
+			if s.TraceID == open.TraceID && open.TraceID != "" {
+				chain = s.ParentChain
+			}
+		}
+		all = append(all, Question{Task: v.Task, Session: v.ID, Chain: chain, Of: open, dir: v.Dir})
+	}
+	return all
+}
+
+// Find returns the question with a number, for a person who answers it: agents answer none. Without a task
+// there must be only one.
+func Find(p *project.Project, task string, n int) (Question, error) {
+	if err := control.ByPerson(p); err != nil {
+		return Question{}, err
+	}
+	all, err := List(p)
+	if err != nil {
+		return Question{}, err
+	}
+	found := slices.DeleteFunc(all, func(q Question) bool { return q.Of.N != n || task != "" && q.Task != task })
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return Question{}, exit.Usagef("coven approvals list", "question %d is open in several tasks: name the task, too", n)
+	}
+	if was := answeredBefore(p, task, n); was != nil {
+		return Question{}, was
+	}
+	return Question{}, exit.Failedf("coven approvals list", "no question %d waits for an answer", n)
+}
+
+// answeredBefore returns the error about the newest question with a number that is answered; nil: there
+// is none.
+func answeredBefore(p *project.Project, task string, n int) error {
+	views, err := control.CurrentSessions(p)
+	if err != nil {
+		return err
+	}
+	var last *AnsweredError
+	var at time.Time
+	for _, v := range views {
+		for _, a := range v.Approvals {
+			if a.N == n && !a.Open() && (task == "" || v.Task == task) && a.At.After(at) {
+				last, at = &AnsweredError{Task: v.Task, N: n, Answer: *a.Answer}, a.At
+			}
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return last
+}
+
+// AnsweredError reports that a question has an answer already.
+type AnsweredError struct {
+	Task   string
+	N      int
+	Answer event.ApprovalAnswer
+}
+
+// Error says who answered.
+func (e *AnsweredError) Error() string {
+	text := fmt.Sprintf("question %d of %s is answered: %s", e.N, e.Task, e.Answer.Answer)
+	if e.Answer.By != "" {
+		text += " by " + e.Answer.By
+	}
+	return text
+}
+
+// CommandExit returns exit.Failed.
+func (e *AnsweredError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that shows what still waits.
+func (e *AnsweredError) NextCommand() string { return "coven approvals list" }
+
+// errGone reports that nobody waits for the answer any more.
+var errGone = errors.New("the agent no longer waits for an answer")
+
+// Answer answers a question, and returns when the answer counts. The error is an *AnsweredError if somebody
+// else was first.
+func Answer(ctx context.Context, p *project.Project, q Question, answer event.ApprovalAnswer) error {
+	answer.N = q.Of.N
+	file, err := session.Ask(p.Repo.Root, q.Session, session.Request{
+		Kind: session.KindAnswer, By: p.Env.User(), Time: p.Env.Now(), Answer: &answer,
+	})
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		pending := session.Asked(file)
+		v, err := session.Load(q.dir)
+		if err != nil {
+			return err
+		}
+		for _, a := range v.Approvals {
+			if a.N == q.Of.N && !a.Open() {
+				session.Withdraw(file)
+				if session.IsRequest(file, a.Answer.Request) {
+					return nil
+				}
+				return &AnsweredError{Task: q.Task, N: q.Of.N, Answer: *a.Answer}
+			}
+		}
+		if v.Status != session.Running && (!pending || session.Withdraw(file)) {
+			return exit.Failedf("coven status", "question %d of %s: %w", q.Of.N, q.Task, errGone)
+		}
+		select {
+		case <-ctx.Done():
+			if session.Withdraw(file) {
+				return fmt.Errorf("question %d of %s is not answered: %w", q.Of.N, q.Task, context.Cause(ctx))
+			}
+			ctx = context.WithoutCancel(ctx) // it is being taken
+		case <-ticker.C:
+		}
+	}
+}

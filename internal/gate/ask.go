@@ -1,0 +1,171 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/coven-run/coven/internal/permission"
+)
+
+// Question is what a person is asked about a call.
+type Question struct {
+	Call       Call
+	Permission permission.Name
+	Subject    string // the path or the command
+	Path       string // of the file that the call names, absolute; empty: none
+	Reason     string // why a person is asked
+	Reversible bool   // coven can undo all that the call does
+}
+
+// Answer is a person's answer, or what counts as one.
+type Answer struct {
+	Allow  bool
+	Input  json.RawMessage // instead of that of the call; nil: as it is
+	Reason string          // for the record, and for the agent if it is not allowed
+}
+
+type clocksKey struct{}
+
+// WithClocks returns a context in which Pause stops clocks.
+func WithClocks(ctx context.Context, pause func() (resume func())) context.Context {
+	return context.WithValue(ctx, clocksKey{}, pause)
+}
+
+// Pause stops the clocks of the agent whose call waits for a person, until resume is called.
+func Pause(ctx context.Context) (resume func()) {
+	if pause, ok := ctx.Value(clocksKey{}).(func() func()); ok {
+		return pause()
+	}
+	return func() {}
+}
+
+// asker asks a person, and waits for the answer.
+type asker interface {
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// Asks makes the gate ask a person about calls for which a rule says so.
+func (g *Gate) Asks(a asker) { g.asker = a }
+
+// Checks sets the func that returns why a call that a person modified does not fit its tool. Without it,
+// the names and types of its arguments must stay.
+func (g *Gate) Checks(check func(Call) error) { g.check = check }
+
+// ask asks a person about a call until the answer is one that the gate can accept. It returns the
+// call as it may run.
+func (g *Gate) ask(ctx context.Context, call Call, s subject, place string, d permission.Decision) (Call, subject, string, permission.Decision) {
+	if g.asker == nil {
+		d.Reason += ": a person would have to approve it"
+		return call, s, place, d
+	}
+	why := d.Reason
+	for {
+		a, err := g.asker.Ask(ctx, Question{
+			Call: call, Permission: s.permission, Subject: s.text(), Path: place, Reason: why, Reversible: s.permission == permission.FileWrite || s.permission == permission.AgentSpawn,
+		})
+		switch {
+		case err != nil:
+			return call, s, place, refused(fmt.Sprintf("nobody could be asked: %v", err))
+		case !a.Allow:
+			return call, s, place, refused(a.Reason)
+		case a.Input == nil:
+			return call, s, place, permission.Decision{Action: permission.Allow, Reason: a.Reason}
+		}
+		changed := call
+		changed.Input = a.Input
+		subject, where, err := g.modified(call, changed)
+		if err == nil {
+			return changed, subject, where, permission.Decision{Action: permission.Allow, Reason: a.Reason}
+		}
+		why = fmt.Sprintf("%s; the modified parameters were refused: %v", d.Reason, err)
+	}
+}
+
+// modified returns what a call is about whose input a person modified, or why it may not run: what is
+// refused without a question stays refused.
+func (g *Gate) modified(before, after Call) (s subject, place string, err error) {
+	check := g.check
+	if check == nil {
+		check = func(c Call) error { return sameTypes(before.Input, c.Input) }
+	}
+	if err := check(after); err != nil {
+		return s, "", err
+	}
+	s = describe(after)
+	place, d := g.permit(s)
+	if d.Action == permission.Deny {
+		return s, "", errors.New(d.Reason)
+	}
+	return s, place, nil
+}
+
+// sameTypes returns an error unless the arguments of two calls have the same names and types.
+func sameTypes(before, after json.RawMessage) error {
+	var a, b map[string]any
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b == nil {
+		return errors.New("the parameters are not a JSON object")
+	}
+	for name, value := range b {
+		was, known := a[name]
+		if !known {
+			return fmt.Errorf("%s is not a parameter of the call", name)
+		}
+		if reflect.TypeOf(was) != reflect.TypeOf(value) {
+			return fmt.Errorf("%s: got %s, want %s", name, typeName(value), typeName(was))
+		}
+	}
+	for name := range a {
+		if _, there := b[name]; !there {
+			return fmt.Errorf("%s is missing", name)
+		}
+	}
+	return nil
+}
+
+func typeName(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// Result returns what a call makes of the text of the file that it names; false: that is not known.
+func Result(call Call, before string) (after string, ok bool) {
+	var in struct {
+		Content    *string `json:"content"`
+		Old        *string `json:"old_string"`
+		New        *string `json:"new_string"`
+		All        bool    `json:"replace_all"`
+		OldText    *string `json:"oldText"`
+		NewText    *string `json:"newText"`
+		ReplaceAll bool    `json:"replaceAll"`
+	}
+	if json.Unmarshal(call.Input, &in) != nil {
+		return "", false
+	}
+	if in.Old == nil {
+		in.Old, in.New, in.All = in.OldText, in.NewText, in.ReplaceAll
+	}
+	switch {
+	case in.Content != nil:
+		return *in.Content, true
+	case in.Old == nil || in.New == nil || !strings.Contains(before, *in.Old):
+		return "", false
+	case in.All:
+		return strings.ReplaceAll(before, *in.Old, *in.New), true
+	}
+	return strings.Replace(before, *in.Old, *in.New, 1), true
+}

@@ -1,0 +1,137 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/permission"
+)
+
+// person answers questions in turn.
+type person struct {
+	answers []gate.Answer
+	asked   []gate.Question
+	away    error
+}
+
+func (p *person) Ask(_ context.Context, q gate.Question) (gate.Answer, error) {
+	p.asked = append(p.asked, q)
+	if p.away != nil {
+		return gate.Answer{}, p.away
+	}
+	return p.answers[len(p.asked)-1], nil
+}
+
+func careful(t *testing.T) (root string, policy *permission.Policy) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := []permission.Rule{
+		{Permission: permission.FileWrite, Pattern: "/**", Action: permission.Ask},
+		{Permission: permission.FileWrite, Pattern: "/src/**", Action: permission.Deny},
+		{Permission: permission.BashExecute, Pattern: "rm *", Action: permission.Ask},
+		{Permission: permission.BashExecute, Pattern: "git push *", Action: permission.Deny},
+	}
+	parent := permission.OfPrimary(root, "lead", []permission.Rule{
+		{Permission: permission.FileWrite, Pattern: "/docs/**", Action: permission.Allow},
+		{Permission: permission.FileWrite, Pattern: "/etc/**", Action: permission.Deny},
+		{Permission: permission.BashExecute, Pattern: "*", Action: permission.Allow},
+	}, nil, nil)
+	return root, permission.OfSubagent(parent, "careful", ask, nil, nil, nil)
+}
+
+// C-69: a person may modify a call, but not to what a rule denies to the agent or to one above it. Then the
+// person is asked again.
+func TestModified(t *testing.T) {
+	for _, c := range []struct {
+		tool, input, answer string
+		again               string // why the person is asked again; empty: the call runs
+	}{
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"docs/b","content":"y"}`, ""},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"src/b","content":"y"}`, "deny file.write /src/**"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"etc/b","content":"y"}`, "deny file.write /etc/**"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"/etc/x","content":"y"}`, "outside the worktree"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":".git/config","content":"y"}`, "belongs to git"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"docs/b"}`, "content is missing"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"docs/b","content":"y","mode":"7"}`, "mode is not a parameter of the call"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"docs/b","content":5}`, "content: got number, want string"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"","content":"x"}`, "no file_path"},
+		{"Write", `{"file_path":"docs/a","content":"x"}`, `[]`, "not a JSON object"},
+		{"Bash", `{"command":"rm a"}`, `{"command":"rm b"}`, ""},
+		{"Bash", `{"command":"rm a"}`, `{"command":"rm b; git push origin"}`, "deny bash.execute git push *"},
+	} {
+		_, policy := careful(t)
+		f := &fake{}
+		g := gate.New(policy, f, f.emit)
+		someone := &person{answers: []gate.Answer{{Allow: true, Input: json.RawMessage(c.answer)}, {Reason: "User denied approval"}}}
+		g.Asks(someone)
+		v := g.Decide(t.Context(), gate.Call{ID: "1", Tool: c.tool, Input: json.RawMessage(c.input)})
+		if c.again == "" {
+			if !v.Allow || string(v.Input) != c.answer || len(someone.asked) != 1 || f.snapshots != 1 || g.Refused("1") {
+				t.Errorf("%s to %s: %+v", c.input, c.answer, v)
+			}
+			continue
+		}
+		if v.Allow || v.Input != nil || len(someone.asked) != 2 || !strings.Contains(someone.asked[1].Reason, "the modified parameters were refused: ") || !strings.Contains(someone.asked[1].Reason, c.again) || f.snapshots != 0 {
+			t.Errorf("%s to %s: %+v, %+v", c.input, c.answer, v, someone.asked)
+		}
+	}
+}
+
+// What a rule denies is not asked about; what is allowed is not, either. Without anybody to ask, the call is
+// refused.
+func TestAsk(t *testing.T) {
+	_, policy := careful(t)
+	f := &fake{}
+	g := gate.New(policy, f, f.emit)
+	someone := &person{answers: []gate.Answer{{Allow: true, Reason: "approved by ann"}, {Reason: "User denied approval: no"}}}
+	g.Asks(someone)
+	decide := func(id, tool, input string) gate.Verdict {
+		return g.Decide(t.Context(), gate.Call{ID: id, Tool: tool, Input: json.RawMessage(input)})
+	}
+	if v := decide("1", "Bash", `{"command":"git push origin"}`); v.Allow || len(someone.asked) != 0 {
+		t.Errorf("%+v %v", v, someone.asked)
+	}
+	if v := decide("2", "Read", `{"file_path":"docs/a"}`); !v.Allow || len(someone.asked) != 0 {
+		t.Errorf("%+v %v", v, someone.asked)
+	}
+	if v := decide("3", "Bash", `{"command":"rm a"}`); !v.Allow || v.Input != nil || someone.asked[0].Reversible || someone.asked[0].Subject != "rm a" {
+		t.Errorf("%+v %+v", v, someone.asked)
+	}
+	if v := decide("4", "Write", `{"file_path":"docs/a","content":"x"}`); v.Message != "coven refused Write: User denied approval: no" || !someone.asked[1].Reversible || !g.Refused("4") {
+		t.Errorf("%+v %+v", v, someone.asked)
+	}
+	someone.away = errors.New("nobody is there")
+	if v := decide("5", "Bash", `{"command":"rm a"}`); v.Allow || !strings.Contains(v.Message, "nobody could be asked: nobody is there") {
+		t.Errorf("%+v", v)
+	}
+	g = gate.New(policy, f, f.emit)
+	if v := decide("6", "Bash", `{"command":"rm a"}`); v.Allow || !strings.Contains(v.Message, "a person would have to approve it") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// While a person is asked, the gate hears of the results of other calls.
+func TestAskHoldsUpNothing(t *testing.T) {
+	_, policy := careful(t)
+	f := &fake{}
+	g := gate.New(policy, f, f.emit)
+	g.Asks(asks(func() gate.Answer {
+		g.Ended("0")
+		return gate.Answer{Allow: !g.Decided("0") && !g.Refused("0")}
+	}))
+	if v := g.Decide(t.Context(), gate.Call{ID: "1", Tool: "Bash", Input: json.RawMessage(`{"command":"rm a"}`)}); !v.Allow {
+		t.Errorf("%+v", v)
+	}
+}
+
+type asks func() gate.Answer
+
+func (a asks) Ask(context.Context, gate.Question) (gate.Answer, error) { return a(), nil }
