@@ -75,7 +75,7 @@ var imports = map[string][]string{
 	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
 	"internal/budget": {"internal/oneline", "internal/yamldoc"},
 	"internal/cli": {
-		"internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
+		"internal/approval", "internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
 	"internal/cli/approvals": {"internal/approval", "internal/cli", "internal/event", "internal/exit", "internal/shellword", "internal/terminal"},

@@ -16,7 +16,6 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/plugins/builtin/scripted"
 )
 
 type matrixKey struct{}
@@ -35,7 +34,7 @@ func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(environment(ts), "LEDGER="+ts.Getenv("LEDGER"), scripted.Variable+"="+ts.Getenv(scripted.Variable))
+	cmd.Env = append(environment(ts), "LEDGER="+ts.Getenv("LEDGER"))
 	kill := args[0]
 	if trace, ok := strings.CutPrefix(kill, "trace="); ok {
 		kill = ""

@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/fakeapi"
 	"github.com/coven-run/coven/internal/fakebd"
+	"github.com/coven-run/coven/plugins/builtin/scripted"
 )
 
 // patience bounds how long a script waits for something that must come. It is
@@ -346,7 +347,7 @@ func environment(ts *testscript.TestScript) []string {
 		"PATH", "HOME", "USER", "TERM", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
 		"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "COVEN_CLOCK_SCALE", "PAGER", "NO_COLOR",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", "COVEN_CRASH_POINT", "COVEN_CONTAINMENT", "COVEN_CLOCK_SCALE", "PAGER", "NO_COLOR", scripted.Variable,
 	} {
 		if value := ts.Getenv(key); value != "" {
 			env = append(env, key+"="+value)

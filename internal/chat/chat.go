@@ -99,6 +99,7 @@ type conversation struct {
 	messages []Message
 	circle   *driver.LoopDetector
 	used     event.Usage
+	spent    error // why no further turn may be taken
 	report   driver.Report
 	mu       sync.Mutex // held while a call begins
 }
@@ -133,7 +134,7 @@ func (c *conversation) hold(ctx context.Context) (err error) {
 
 // step takes one turn, and reports whether another must follow.
 func (c *conversation) step(ctx context.Context) (more bool, err error) {
-	if err := c.hear(); err != nil {
+	if err := cmp.Or(c.hear(), c.spent); err != nil {
 		return false, err
 	}
 	a, err := c.ask(ctx)
@@ -199,10 +200,13 @@ func (c *conversation) charge(a *answer) error {
 	if err := c.job.Emit(event.AgentUsage, c.used); err != nil || c.job.Spend == nil {
 		return err
 	}
-	if spent := c.job.Spend(c.used); spent != nil && len(a.calls) > 0 {
-		return failed(driver.Budget, "%v", spent)
+	if spent := c.job.Spend(c.used); spent != nil {
+		c.spent = failed(driver.Budget, "%v", spent)
 	}
-	return nil
+	if len(a.calls) == 0 { // it may be the last answer
+		return nil
+	}
+	return c.spent
 }
 
 // result returns the result of the agent, with an answer that calls no tool.

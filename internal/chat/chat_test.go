@@ -311,6 +311,20 @@ func TestLastAnswerIsKept(t *testing.T) {
 	}
 }
 
+// What a person says after the answer that was too much is not answered.
+func TestMessageAfterBudget(t *testing.T) {
+	messages := make(chan driver.Message, 1)
+	b := newBench(nil, says(model.Text{Text: "Done."}), says(model.Text{Text: "More."}))
+	b.job.Messages = messages
+	b.job.Spend = func(event.Usage) error {
+		messages <- driver.Message{Text: "One more.", By: "ann"}
+		return errors.New("too much")
+	}
+	if report, err := b.run(t.Context()); err != nil || report.Kind != driver.Budget || len(b.model.requests) != 1 {
+		t.Errorf("%+v %v", report, err)
+	}
+}
+
 // After an interruption between a call and its result, the model is told that it may have run.
 func TestInterrupted(t *testing.T) {
 	stop := errors.New("ctrl-c")

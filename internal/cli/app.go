@@ -31,11 +31,12 @@ type App struct {
 	Out, Err io.Writer
 
 	// Operations that park their work when they are interrupted; see Park.
-	parks   atomic.Int32
-	paging  atomic.Int32     // pagers on the terminal: a Ctrl-C is for them
-	shown   *display         // nil: no task is running
-	lines   chan line        // from the input; nil: nobody waits for one
-	project *project.Project // that the command opened; its secrets are not printed
+	parks     atomic.Int32
+	paging    atomic.Int32 // pagers on the terminal: a Ctrl-C is for them
+	shown     *display     // nil: no task is running
+	approvals approvals
+	lines     chan line        // from the input; nil: nobody waits for one
+	project   *project.Project // that the command opened; its secrets are not printed
 
 	// The terminal: whether Out is one, whether it can ask the user, and its size.
 	Terminal    bool

@@ -13,13 +13,18 @@ import (
 // A terminal that cannot report keys is asked for a line. The answer is empty at the end of
 // the input.
 func (a *App) choose(ctx context.Context, question string, options []terminal.Option) (string, error) {
-	c := &terminal.Choice{Question: a.hidden(question), Options: options}
+	return a.chooseBy(ctx, &terminal.Choice{Question: question, Options: options})
+}
+
+// chooseBy is choose with the question of c.
+func (a *App) chooseBy(ctx context.Context, c *terminal.Choice) (string, error) {
+	c.Question = a.hidden(c.Question)
 	err := a.shown.Prompt(ctx, c)
 	if !errors.Is(err, terminal.ErrNoKeys) {
 		return c.Answer, err
 	}
 	for {
-		answer, err := a.askAlone(ctx, question+"  "+terminal.Labels(options)+" ")
+		answer, err := a.askAlone(ctx, c.Line()+" ")
 		switch {
 		case errors.Is(err, io.EOF):
 			return "", nil

@@ -58,13 +58,13 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 		c.Unsandboxed = a.acceptUnsandboxed
 	}
 	c.Observer = control.Observer{
-		Event: a.shown.See,
+		Event: a.seeing(c, asJSON),
 		Ended: func(o control.Outcome) {
 			_ = a.Showf("%s\n  session: %s\n", terminal.PrintableLines(outcomeText(o)), session.Dir+"/"+o.Session) // nothing else can report the error
 		},
 		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // nothing else can report the error
 	}
-	return a.shown.Close
+	return func() { a.approvals.close(); a.shown.Close() }
 }
 
 // WatchEnds is Watch for several tasks: it shows how each of them ends, warnings, and

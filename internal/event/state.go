@@ -45,6 +45,7 @@ const (
 	ErrorLogin       ErrorType = "login"             // the API refused the login of the agent CLI
 	ErrorNoChanges   ErrorType = "no_changes"        // the agent changed nothing
 	ErrorPermission  ErrorType = "permission_denied" // a tool ran without permission
+	ErrorApproval    ErrorType = "approval_denied"   // nobody approved what the agent asked for
 	ErrorPlugin      ErrorType = "plugin"            // a plugin gave no verdict
 	ErrorProcessExit ErrorType = "process_exit"      // a command exited with another code than 0
 	ErrorProvider    ErrorType = "provider"          // the agent CLI reported failure

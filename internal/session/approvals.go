@@ -47,6 +47,15 @@ func (v *View) approvalAnswered(e event.Event) error {
 	return nil
 }
 
+// closeApprovals closes the questions of a session that is over. They are open if its process was killed.
+func (v *View) closeApprovals(at time.Time) {
+	for i := range v.Approvals {
+		if a := &v.Approvals[i]; a.Open() {
+			a.Answer, a.At = &event.ApprovalAnswer{N: a.N, Answer: event.Unasked, Reason: "the session ended"}, at
+		}
+	}
+}
+
 // OpenApprovals returns the questions that wait for an answer.
 func (v View) OpenApprovals() (open []Approval) {
 	for _, a := range v.Approvals {

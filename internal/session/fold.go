@@ -124,6 +124,7 @@ func (v *View) end(e event.Event) error {
 	}
 	if v.Status != Interrupted {
 		v.Ended = e.Time
+		v.closeApprovals(e.Time)
 	}
 	return nil
 }

@@ -112,6 +112,7 @@ func Labels(options []Option) string {
 type Choice struct {
 	Question string
 	Options  []Option
+	Labels   string // names the options; empty: by their keys and words
 	Answer   string // the Key of the chosen option
 
 	hint string
@@ -146,8 +147,17 @@ func (c *Choice) update(msg tea.Msg) (later tea.Cmd, done bool) {
 	return nil, false
 }
 
+// Line returns the question with its options.
+func (c *Choice) Line() string {
+	labels := c.Labels
+	if labels == "" {
+		labels = Labels(c.Options)
+	}
+	return strings.TrimPrefix(c.Question+"  "+labels, "  ")
+}
+
 func (c *Choice) view(int) string {
-	line := strings.TrimPrefix(c.Question+"  "+Labels(c.Options), "  ")
+	line := c.Line()
 	if c.hint != "" {
 		line = c.hint + "\n" + line
 	}

@@ -24,7 +24,7 @@ func NewApprovals(a *cli.App) *cobra.Command {
 		Use: "approvals", Short: "Answer agents that ask before they act",
 		Long: `An agent asks before it does what its definition has under requires_approval, and what no rule
 allows or denies. Its call waits until a person answers, for at most five minutes unless its definition
-says otherwise. Then the call is refused, and the agent goes on.
+says otherwise. Then the call is refused, and a subagent is stopped.
 
 A question has a number in its session. Name the task, too, if several sessions have a question with
 this number. Of several answers, the first one counts.`,

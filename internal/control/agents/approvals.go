@@ -86,8 +86,14 @@ type asking struct {
 	agent   string
 	root    string
 	timeout time.Duration
-	approve bool // what is reversible is approved if nobody answers
+	approve bool        // what is reversible is approved if nobody answers
+	expired func(error) // ends the agent if nobody answers; nil: it goes on without
 }
+
+// expiredError is why an agent is stopped whose question nobody answered.
+type expiredError struct{ action string }
+
+func (e *expiredError) Error() string { return "Approval timeout: " + e.action }
 
 // asker returns what asks people for an agent. ctx is that of its work.
 func (c *Agents) asker(ctx context.Context, root, name string, emit func(event.Type, any) error) asking {
@@ -116,6 +122,9 @@ func (a asking) Ask(ctx context.Context, q gate.Question) (gate.Answer, error) {
 	}
 	if err := a.emit(event.PermissionAnswered, answer); err != nil {
 		return gate.Answer{}, err
+	}
+	if answer.Answer == event.Expired && a.expired != nil {
+		a.expired(&expiredError{question.Tool + " " + question.Subject})
 	}
 	return a.verdict(q, answer), nil
 }

@@ -38,6 +38,7 @@ type subagent struct {
 	over     bool // its end is on record, or cannot be recorded
 	report   driver.Report
 	turns    int // of the model, in earlier runs of the CLI
+	abort    context.CancelCauseFunc
 }
 
 // turnsLeft returns how many turns its definition leaves to the subagent; 0: any number.
@@ -106,6 +107,8 @@ func (r *subagent) started(q spawn.State) error {
 // work runs the subagent. After a rate limit it continues.
 func (r *subagent) work(ctx context.Context) error {
 	failpoint.Point("spawn.started")
+	ctx, r.abort = context.WithCancelCause(ctx)
+	defer r.abort(nil)
 	limit := r.Plan.Agents[r.child.Agent].Timeout
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -175,6 +178,7 @@ func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart
 		return nil, driver.Job{}, nil, err
 	}
 	keeper = gate.New(r.child.Policy, recorded{r.Agents, r.path()}, emit)
+	ask.expired = r.abort // its caller goes on
 	keeper.Asks(ask)
 	keeper.Descend(func() error { return r.admission().Descend(r.child.Depth) })
 	tracker := &limitTracker{agents: r.Agents, account: r.account}
@@ -215,6 +219,8 @@ func (r *subagent) outcome(ctx context.Context, err error) (event.Status, *event
 	failed := &event.SpawnError{Type: event.ErrorInternal}
 	timeout, panicked := (*timeoutError)(nil), (*spawn.PanicError)(nil)
 	switch {
+	case errors.As(err, new(*expiredError)):
+		failed.Type = event.ErrorApproval
 	case errors.As(err, &timeout):
 		failed.Type = event.ErrorTimeout
 	case errors.Is(err, errNobodyWaits):

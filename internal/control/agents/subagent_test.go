@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// How subagents end, and what their callers are told.
+// C-52: how subagents end, and what their callers are told, for each type of error.
 func TestOutcomeOfSubagent(t *testing.T) {
 	t.Parallel()
 	secrets, err := secret.Open(t.TempDir(), func(string) string { return "" })
@@ -39,6 +39,7 @@ func TestOutcomeOfSubagent(t *testing.T) {
 		"a call without gate": {report: driver.Report{Kind: driver.Ungated, Error: "a tool ran"}, status: event.StatusFailed, kind: event.ErrorPermission, text: "a tool ran"},
 		"a bug":               {err: &spawn.PanicError{Value: "oops", Stack: "the stack"}, status: event.StatusFailed, kind: event.ErrorInternal, text: "panic: oops"},
 		"a full disk":         {err: errors.New("no space\nleft"), status: event.StatusFailed, kind: event.ErrorInternal, text: "no space left"},
+		"no approval":         {err: &expiredError{"Bash rm x"}, status: event.StatusFailed, kind: event.ErrorApproval, text: "Approval timeout: Bash rm x"},
 		"nobody waits":        {err: errNobodyWaits, status: event.StatusCancelled, kind: event.ErrorCancelled, text: errNobodyWaits.Error()},
 		"a person stops":      {ctx: stopped, err: context.Canceled, status: event.StatusInterrupted, kind: event.ErrorCancelled, text: "coven is stopping"},
 	} {
