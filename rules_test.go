@@ -78,7 +78,7 @@ var imports = map[string][]string{
 		"internal/approval", "internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
 	},
-	"internal/cli/approvals": {"internal/approval", "internal/cli", "internal/event", "internal/exit", "internal/shellword", "internal/terminal"},
+	"internal/cli/approvals": {"internal/approval", "internal/cli", "internal/event", "internal/exit", "internal/project", "internal/shellword", "internal/terminal"},
 	"internal/cli/agents": {
 		"internal/agent", "internal/cli", "internal/config", "internal/evaluator", "internal/exit", "internal/oneline", "internal/permission", "internal/project",
 		"internal/shellword", "internal/terminal",

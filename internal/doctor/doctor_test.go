@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,9 +66,14 @@ func TestRoom(t *testing.T) {
 // A claim whose session is gone is not dead while something may work under it.
 func TestAtLarge(t *testing.T) {
 	now := time.Now()
-	coven := exec.CommandContext(t.Context(), "sleep", "600")
+	coven := exec.CommandContext(t.Context(), "sh", "-c", "echo ready; read line")
 	coven.Args[0] = "coven"
-	if err := coven.Start(); err != nil {
+	_, in := coven.StdinPipe()
+	out, err := coven.StdoutPipe()
+	if err := errors.Join(in, err, coven.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // before that, its name may not be seen yet
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = coven.Process.Kill(), coven.Wait() })

@@ -38,6 +38,9 @@ func Member(socket string) (depth int, member bool, err error) {
 		return 0, false, fmt.Errorf("ask a running coven whether an agent started this command: %w", err)
 	}
 	defer conn.Close() //nolint:errcheck // the question was answered
+	if pid, err := peer(conn); err == nil && stopped(pid) {
+		return 0, false, nil // with Ctrl-Z; an agent in a namespace of processes does not see this, and waits
+	}
 	if err := conn.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return 0, false, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -86,7 +87,7 @@ func newApprove(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approve [TASK] N", Short: "Let the call happen",
 		Example: "  coven approvals approve 1\n  coven approvals approve t-1 2 --session",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answer(cmd, a, args, event.ApprovalAnswer{Answer: event.Approved, Session: forSession})
 		},
@@ -100,7 +101,7 @@ func newDeny(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "deny [TASK] N", Short: "Refuse the call, and tell the agent why",
 		Example: `  coven approvals deny 1 --reason "not in this file"`,
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answer(cmd, a, args, event.ApprovalAnswer{Answer: event.Denied, Reason: reason})
 		},
@@ -116,7 +117,7 @@ func newModify(a *cli.App) *cobra.Command {
 		Long: `Let the call happen with other parameters. They must fit the tool, and the agent must be allowed to do
 it: otherwise the question is asked again. The agent is told what was modified.`,
 		Example: `  coven approvals modify 1 --input '{"path": "notes/a.md", "content": "hello"}'`,
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if input == "-" {
 				data, err := io.ReadAll(a.In)
@@ -149,6 +150,11 @@ func answer(cmd *cobra.Command, a *cli.App, args []string, with event.ApprovalAn
 	p, err := a.Open(cmd.Context())
 	if err != nil {
 		return err
+	}
+	if task != "" {
+		if task, err = p.Resolve(cmd.Context(), task, project.Known); err != nil {
+			return err
+		}
 	}
 	q, err := approval.Find(p, task, n)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestEveryCommandTakesThePrefixOfATask(t *testing.T) {
 }
 
 // required are the flags without which a command does not look for its task.
-var required = map[string][]string{"reject": {"--reason", "x"}, "revise": {"-m", "x"}}
+var required = map[string][]string{"reject": {"--reason", "x"}, "revise": {"-m", "x"}, "modify": {"--input", "{}"}}
 
 // takingTasks returns a command line with the name "same-" for each argument and flag below
 // cmd that is a task.
@@ -55,7 +55,11 @@ func takingTasks(cmd *cobra.Command, path []string) [][]string {
 			break // the flags are below
 		}
 		if word = strings.Trim(word, "[]."); word == "TASK" || word == "ID" || word == "SESSION|TASK" {
-			lines = append(lines, slices.Concat(path, required[cmd.Name()], []string{"same-"}))
+			line := slices.Concat(path, required[cmd.Name()], []string{"same-"})
+			if slices.Contains(words, "N") {
+				line = append(line, "1")
+			}
+			lines = append(lines, line)
 			break
 		}
 	}
