@@ -18,13 +18,22 @@ import (
 // record exists and cannot be read.
 func Load(dir string) (View, error) {
 	v, err := load(dir)
+	if hasNoEvents(v, err) && hasStarted(dir) {
+		// The views may have been written since the events were read. Events come before views.
+		if v, err = load(dir); hasNoEvents(v, err) {
+			return View{}, damaged(dir, errNoEvents)
+		}
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && hasStarted(dir), err == nil && v.Started.IsZero() && hasStarted(dir):
-		return View{}, damaged(dir, errNoEvents)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return View{}, damaged(dir, err)
 	}
 	return v, err
+}
+
+// hasNoEvents reports whether what load returned is a session without events.
+func hasNoEvents(v View, err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || err == nil && v.Started.IsZero()
 }
 
 func load(dir string) (View, error) {
@@ -242,6 +251,9 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		return "", err
 	}
 	first, err := event.First(filepath.Join(at, eventsFile))
+	if (err == nil && first.Seq == 0 || errors.Is(err, fs.ErrNotExist)) && hasStarted(at) {
+		first, err = event.First(filepath.Join(at, eventsFile)) // as in Load
+	}
 	switch {
 	case err == nil && first.Seq > 0:
 		if isFile && stamp.settledAt(f.now()) {

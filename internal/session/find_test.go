@@ -2,13 +2,69 @@ package session_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 )
+
+// A session that begins while others look at it is not damaged: its views may appear after
+// they found no events.
+func TestSessionsBeginWhileOthersLook(t *testing.T) {
+	root := t.TempDir()
+	const sessions = 100
+	failed := make(chan struct{})
+	var busy sync.WaitGroup
+	busy.Go(func() {
+		for n := range sessions {
+			s, err := session.Create(root, fmt.Sprintf("t-%d", n), fmt.Sprintf("Title %d", n), day)
+			if err == nil {
+				err = errors.Join(s.Append(event.Event{Type: event.SessionStarted}, event.Session{}), s.Close())
+			}
+			if err != nil {
+				t.Error(err)
+				close(failed)
+				return
+			}
+		}
+	})
+	looks := func(look func(n int) (began bool, err error)) {
+		for n := 0; n < sessions; {
+			select {
+			case <-failed:
+				return
+			default:
+			}
+			began, err := look(n)
+			if errors.As(err, new(*session.DamagedError)) {
+				t.Error(err)
+				return
+			}
+			if began {
+				n++
+			}
+		}
+	}
+	busy.Go(func() {
+		looks(func(n int) (bool, error) {
+			v, err := session.Load(filepath.Join(root, session.Dir, fmt.Sprintf("%s-title-%d", day().Format(time.DateOnly), n)))
+			return err == nil && !v.Started.IsZero(), err
+		})
+	})
+	busy.Go(func() {
+		f := session.NewFinder(root)
+		looks(func(n int) (bool, error) {
+			_, err := f.OfTask(fmt.Sprintf("t-%d", n))
+			return err == nil, err
+		})
+	})
+	busy.Wait()
+}
 
 // What a Finder remembers never hides a session: one that began since, one that
 // stands where another was, one that was removed.
