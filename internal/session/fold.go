@@ -35,7 +35,7 @@ func newFolder() *folder {
 // ignored.
 func (f *folder) fold(events []event.Event) (View, error) {
 	for _, e := range events[f.seen:] {
-		if err := f.view.take(e); err != nil {
+		if err := errors.Join(f.view.take(e), f.view.traced(e)); err != nil {
 			return f.view, err
 		}
 		f.clock(e)

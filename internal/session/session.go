@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"github.com/google/uuid"
 	"github.com/gosimple/slug"
 	"golang.org/x/sys/unix"
 
@@ -68,6 +69,7 @@ type Session struct {
 	Journal *event.Journal
 
 	task   string
+	trace  string // trace id of what no subagent does
 	lock   *os.File
 	now    func() time.Time
 	closed bool
@@ -116,7 +118,7 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
 	failpoint.Point("session.made")
-	s, err := open(filepath.Join(parent, id), task, now)
+	s, err := open(filepath.Join(parent, id), task, uuid.NewString(), now)
 	failpoint.Point("session.opened")
 	return s, err
 }
@@ -135,7 +137,7 @@ func Open(root, id string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(dir, first.Task, now)
+	return open(dir, first.Task, first.TraceID, now)
 }
 
 // makeDir creates one of coven's directories below root, accessible only to its owner.
@@ -147,7 +149,7 @@ func makeDir(root, dir string) error {
 	return os.MkdirAll(filepath.Join(root, dir), dirMode)
 }
 
-func open(dir, task string, now func() time.Time) (*Session, error) {
+func open(dir, task, trace string, now func() time.Time) (*Session, error) {
 	file := filepath.Join(dir, eventsFile)
 	lock, err := regularfile.OpenFileIn(dir, eventsFile, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
@@ -160,7 +162,7 @@ func open(dir, task string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, lock: lock, now: now, folder: newFolder(), written: map[string]event.Status{}}, nil
+	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, trace: trace, lock: lock, now: now, folder: newFolder(), written: map[string]event.Status{}}, nil
 }
 
 // Events returns the session's events so far.
@@ -177,7 +179,7 @@ func (s *Session) View() (View, error) {
 // Append records an event of this session, and updates the views if the session
 // changed its state.
 func (s *Session) Append(e event.Event, data any) error {
-	e.Session, e.Task = s.ID, s.task
+	e.Session, e.Task, e.TraceID = s.ID, s.task, cmp.Or(e.TraceID, s.trace)
 	if err := s.Journal.Append(e, data); err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Subagent struct {
 	Error    *event.SpawnError `json:"error,omitempty"`
 	Tokens   Tokens            `json:"tokens"`
 	CostUSD  float64           `json:"cost_usd"`
+
+	step string // path of the leaf that its caller works for
 }
 
 // Grant is an entry of the audit trail: what a subagent was granted, or why it was not started.
@@ -51,7 +53,7 @@ type Grant struct {
 func (v *View) spawned(e event.Event) error {
 	switch e.Type {
 	case event.SpawnQueued:
-		s := Subagent{TraceID: e.TraceID, Status: queued, QueuedAt: e.Time}
+		s := Subagent{TraceID: e.TraceID, Status: queued, QueuedAt: e.Time, step: event.LeafOf(e.Path)}
 		if err := e.Decode(&s.Spawn); err != nil {
 			return err
 		}

@@ -55,6 +55,10 @@ type View struct {
 	Grants    []Grant     `json:"permission_grants,omitempty"`
 	Queue     event.Queue `json:"queue,omitzero"` // of subagents
 	Approvals []Approval  `json:"approvals,omitempty"`
+	Trace     []tracedRun `json:"-"` // see ExecutionTrace
+
+	tokensBefore map[string]int64 // of the runs of Trace that continue
+
 	// Reasoning is what the agents of steps wrote, and the subagents they started, in order.
 	Reasoning []string        `json:"-"`
 	Rounds    []Round         `json:"rounds,omitempty"`        // of review by plugins
@@ -166,7 +170,7 @@ func (v View) Shown() View {
 func (v View) clone() View {
 	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
 	v.Subagents, v.Grants, v.Reasoning = slices.Clone(v.Subagents), slices.Clone(v.Grants), slices.Clone(v.Reasoning)
-	v.Approvals = slices.Clone(v.Approvals)
+	v.Approvals, v.Trace = slices.Clone(v.Approvals), slices.Clone(v.Trace)
 	v.Calls, v.Warnings, v.Rounds = slices.Clone(v.Calls), slices.Clone(v.Warnings), slices.Clone(v.Rounds)
 	return v
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/trace"
 )
 
 // metadata is the machine view of a session: metadata.json.
@@ -39,12 +40,13 @@ type metadata struct {
 	Commit       string           `json:"commit,omitempty"`
 	Summary      string           `json:"summary,omitempty"`
 
-	Queue            event.Queue `json:"queue"`
-	Subagents        []Subagent  `json:"subagents"`
-	PermissionGrants []Grant     `json:"permission_grants"`
-	Approvals        []any       `json:"approvals"`
-	ExecutionTrace   any         `json:"execution_trace"`
-	Receipts         any         `json:"receipts"`
+	Queue            event.Queue   `json:"queue"`
+	Subagents        []Subagent    `json:"subagents"`
+	PermissionGrants []Grant       `json:"permission_grants"`
+	Approvals        []any         `json:"approvals"`
+	ExecutionTrace   []trace.Entry `json:"execution_trace"`
+	Steps            []Step        `json:"steps"`
+	Receipts         any           `json:"receipts"`
 }
 
 // Tokens are what agents used.
@@ -100,7 +102,7 @@ func (v View) metadata() metadata {
 		Version: v.Info.Version, CostUSD: v.Used.USD, Commit: v.Commit, Summary: v.Summary,
 		Tokens:    v.Tokens(),
 		Subagents: v.Subagents, PermissionGrants: v.Grants, Queue: v.Queue, Approvals: []any{},
-		ExecutionTrace: v.Steps, Receipts: v.Receipts,
+		ExecutionTrace: v.ExecutionTrace(), Steps: v.Steps, Receipts: v.Receipts,
 	}
 	if v.Subagents == nil {
 		m.Subagents = []Subagent{}
@@ -109,7 +111,7 @@ func (v View) metadata() metadata {
 		m.PermissionGrants = []Grant{}
 	}
 	if v.Steps == nil {
-		m.ExecutionTrace = []Step{}
+		m.Steps = []Step{}
 	}
 	if v.Receipts == nil {
 		m.Receipts = []any{}

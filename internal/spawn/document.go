@@ -59,12 +59,22 @@ func Document(front Front, task, report string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\n%s---\n\nParent: [[session]]\n\n# Task\n\n%s\n", head, unlinked(strings.TrimSpace(task)))
 	if front.Error != nil {
-		fmt.Fprintf(&b, "\n# Error\n\n%s: %s\n", front.Error.Type, unlinked(front.Error.Message))
+		fmt.Fprintf(&b, "\n# Error\n\n%s: %s\n\n%s\n", front.Error.Type, unlinked(front.Error.Message), unlinked(Attribution(front.TraceID, front.ParentChain, task)))
 	}
 	if report = strings.TrimSpace(report); report != "" {
 		b.WriteString("\n" + unlinked(Report(report)) + "\n")
 	}
 	return b.String(), nil
+}
+
+// Attribution says which agent failed: its trace, who started it, and the first line of its task.
+func Attribution(trace string, chain []string, task string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(task), "\n")
+	agent := ""
+	if len(chain) > 0 {
+		agent = chain[len(chain)-1]
+	}
+	return fmt.Sprintf("trace_id=%s chain=%s agent=%s while: %s", trace, strings.Join(chain, ">"), agent, first)
 }
 
 // unlinked takes the meaning of links from the text of agents: only coven links records.

@@ -51,6 +51,7 @@ type Caller struct {
 	Chain  []string // who started whom: user, ..., the agent itself
 	Policy *permission.Policy
 	Path   string // of the step in which it runs
+	Trace  string // its trace id
 	Model  string // that it was started with
 }
 

@@ -23,10 +23,10 @@ import (
 // NewSessions returns the command coven sessions.
 func NewSessions(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sessions", Short: "List, read, replay, export and remove the records of sessions",
+		Use: "sessions", Short: "List, read, trace, replay, export and remove the records of sessions",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newList(a), newShow(a), newMessages(a), newResume(a), newReplay(a), newExport(a), newClean(a), newRemove(a))
+	cmd.AddCommand(newList(a), newShow(a), newMessages(a), newTrace(a), newResume(a), newReplay(a), newExport(a), newClean(a), newRemove(a))
 	return cmd
 }
 

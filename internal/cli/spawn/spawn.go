@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -131,6 +132,12 @@ func (o *spawnOptions) show(ctx context.Context, c *control.Controller, outcome 
 		return err
 	}
 	for _, s := range v.Subagents {
+		if s.Error != nil { // the errors of agents of an agent are for that agent
+			text := fmt.Sprintf("%s failed: %s: %s\n%s", s.Agent, s.Error.Type, s.Error.Message, spawn.Attribution(s.TraceID, s.ParentChain, s.Task))
+			if _, err := fmt.Fprintln(o.app.Err, terminal.PrintableLines(text)); err != nil {
+				return cli.WriteError(err)
+			}
+		}
 		if s.Report != "" {
 			if err := o.app.Printf("%s\n\n", strings.TrimSpace(terminal.PrintableLines(s.Report))); err != nil {
 				return err

@@ -173,7 +173,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if err != nil {
 		return driver.Report{}, err
 	}
-	spawns := &spawner{Agents: c, ctx: ctx, caller: asCaller(policy, run, name), charge: run.Subagent}
+	spawns := &spawner{Agents: c, ctx: ctx, caller: c.asCaller(policy, run, name), charge: run.Subagent}
 	defer spawns.work.Wait() // they end with their caller
 	gatekeeper := gate.New(policy, recorded{c, run.Path}, emit)
 	defer gatekeeper.Close()
@@ -183,7 +183,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: text, Model: run.Model, Tools: listed(own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
 		Room: at.room, Network: at.network, StateDir: state, ReadOnly: run.ReadOnly,
-		Dir: dir, Pass: c.Workspace.Pass, Env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...), Idle: c.Idle, Spend: run.Spend,
+		Dir: dir, Pass: c.Workspace.Pass, Env: slices.Concat([]string{"COVEN_STEP_KEY=" + run.Key}, c.Workspace.TraceEnv(), env), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
 		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(at, run.Path, part) },
 		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,

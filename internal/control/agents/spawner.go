@@ -240,8 +240,8 @@ func words(names []permission.Name) []string {
 }
 
 // asCaller returns coven's record of an agent of a step.
-func asCaller(policy *permission.Policy, run runner.AgentRun, name string) spawn.Caller {
-	return spawn.Caller{Agent: name, Chain: []string{spawn.User, name}, Policy: policy, Path: run.Path, Model: run.Model}
+func (c *Agents) asCaller(policy *permission.Policy, run runner.AgentRun, name string) spawn.Caller {
+	return spawn.Caller{Agent: name, Chain: []string{spawn.User, name}, Policy: policy, Path: run.Path, Model: run.Model, Trace: c.Session.TraceID()}
 }
 
 // direct runs the subagent that a person asked for, as the agent of a step.
@@ -251,7 +251,7 @@ func (c *Agents) direct(ctx context.Context, run runner.AgentRun) (driver.Report
 		return driver.Report{}, err
 	}
 	caller := person(c.Plan, root)
-	caller.Path, caller.Model = run.Path, run.Model
+	caller.Path, caller.Model, caller.Trace = run.Path, run.Model, c.Session.TraceID()
 	s := &spawner{Agents: c, ctx: ctx, caller: caller, charge: run.Subagent}
 	var report driver.Report
 	work := func() error {

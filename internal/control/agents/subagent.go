@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
@@ -94,7 +95,7 @@ func (r *subagent) queued(q spawn.State) error {
 	}
 	return r.emit(event.SpawnQueued, r.path(), event.Spawn{
 		ID: r.id, Agent: r.child.Agent, Task: r.child.Task, TaskID: r.request.TaskID, Provider: r.provider,
-		Model: r.child.Model, ModelSource: r.child.ModelSource, Depth: r.child.Depth, ParentChain: r.child.Chain,
+		Model: r.child.Model, ModelSource: r.child.ModelSource, Depth: r.child.Depth, ParentChain: r.child.Chain, ParentTraceID: r.caller.Trace,
 		Permissions: words(r.child.Permissions), Inherited: r.child.Inherited, Requested: asked, Queue: event.Queue(q),
 	})
 }
@@ -170,7 +171,7 @@ func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart
 	}
 	emit := func(t event.Type, data any) error { return r.emit(t, r.path(), data) }
 	inner := &spawner{Agents: r.Agents, ctx: ctx, charge: r.charge, caller: spawn.Caller{
-		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model,
+		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model, Trace: r.trace,
 	}}
 	ask := r.asker(ctx, s.root, r.child.Agent, emit)
 	own, err := r.ownTools(inner, ask)
@@ -186,7 +187,7 @@ func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart
 		Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
 		Tools: listed(r.Plan.Agents[r.child.Agent], r.child.Policy), MaxTurns: r.turnsLeft(), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
 		Room: s.room, Network: s.network, StateDir: r.subagentDir(r.provider, r.id), ReadOnly: readOnly,
-		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{"COVEN_TRACE_ID=" + r.trace}, Idle: r.Idle,
+		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{workspace.TraceVariable + "=" + r.trace}, Idle: r.Idle,
 		Gate: keeper, Transcript: transcript, Emit: emit,
 		Say: func(part provider.Event) error {
 			tracker.observe(part)
@@ -251,9 +252,7 @@ type spawnFailure struct {
 func (e *spawnFailure) Error() string { return e.message }
 
 func (r *subagent) failure(record session.Subagent) error {
-	first, _, _ := strings.Cut(strings.TrimSpace(r.child.Task), "\n")
-	text := fmt.Sprintf("%s failed: %s: %s\ntrace_id=%s chain=%s agent=%s while: %s", r.child.Agent, record.Error.Type, record.Error.Message,
-		r.trace, strings.Join(r.child.Chain, ">"), r.child.Agent, first)
+	text := fmt.Sprintf("%s failed: %s: %s\n%s", r.child.Agent, record.Error.Type, record.Error.Message, spawn.Attribution(r.trace, r.child.Chain, r.child.Task))
 	if report := strings.TrimSpace(record.Report); report != "" {
 		text += "\n\nIts last message:\n\n" + report
 	}

@@ -50,7 +50,7 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 	if err != nil {
 		return exit, nil, err
 	}
-	spec.Env = sandbox.Merge(user, room.Env(user), spec.Env, network)
+	spec.Env = sandbox.Merge(user, room.Env(user), s.TraceEnv(), spec.Env, network)
 	spec.Boundary = room.Boundary(access)
 	exit, output, err = s.Launcher.Run(ctx, spec)
 	if err != nil {
@@ -60,6 +60,17 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 		s.warned.Do(s.warnOfRefusal)
 	}
 	return exit, output, nil
+}
+
+// TraceVariable names the variable with the trace id of what a program works for.
+const TraceVariable = "COVEN_TRACE_ID"
+
+// TraceEnv returns the variable with the session's trace id.
+func (s *Workspace) TraceEnv() []string {
+	if id := s.Session.TraceID(); id != "" {
+		return []string{TraceVariable + "=" + id}
+	}
+	return nil // the session is of an older version
 }
 
 // wasRefused reports whether a program printed that it may not change or read a file. Whether
