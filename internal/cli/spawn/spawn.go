@@ -131,6 +131,11 @@ func (o *spawnOptions) show(ctx context.Context, c *control.Controller, outcome 
 		return err
 	}
 	for _, s := range v.Subagents {
+		if text := s.Verdict(); text != "" {
+			if err := o.app.Printf("%s\n\n", terminal.Printable(text)); err != nil {
+				return err
+			}
+		}
 		if s.Report != "" {
 			if err := o.app.Printf("%s\n\n", strings.TrimSpace(terminal.PrintableLines(s.Report))); err != nil {
 				return err
