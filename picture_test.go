@@ -32,7 +32,7 @@ var boxes = []box{
 	{"commands", []string{"internal/cli/*"}},
 	{"cli", []string{"internal/cli", "internal/cli/reviewpage"}},
 	{"scheduler", []string{"internal/scheduler"}},
-	{"doctor", []string{"internal/archive", "internal/doctor", "internal/storage", "internal/approval", "internal/proposal", "internal/prune"}},
+	{"doctor", []string{"internal/archive", "internal/doctor", "internal/metrics", "internal/storage", "internal/approval", "internal/proposal", "internal/prune"}},
 	{"control", []string{"internal/control"}},
 	{"adapters", []string{"internal/control/*"}},
 	{"project", []string{"internal/project"}},
@@ -68,7 +68,7 @@ var boxes = []box{
 	{"builtin", []string{"plugins/builtin", "plugins/builtin/*"}},
 	{"plugins", []string{"plugins", "plugins/model", "plugins/internal/wire", "plugins/internal/proto/coven/plugin/v1"}},
 	{"contracts", []string{"plugins/provider", "plugins/reviewer", "plugins/arbiter", "plugins/hostservice", "plugins/pluginerr"}},
-	{"permission", []string{"internal/spawn", "internal/permission"}},
+	{"permission", []string{"internal/spawn", "internal/permission", "internal/reflection"}},
 	{"text", []string{"internal/budget", "internal/tmpl", "internal/yamldoc"}},
 	{"leaves", []string{
 		"docs",

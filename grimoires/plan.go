@@ -48,6 +48,14 @@ type AgentDefinition struct {
 	// what can be undone is then approved.
 	ApprovalTimeout  time.Duration `yaml:"approval_timeout,omitempty"`
 	ApproveOnTimeout bool          `yaml:"approve_on_timeout,omitempty"`
+	// Reflection is how the work of the agent as a subagent is evaluated; nil: it is not.
+	Reflection *Reflection `yaml:"reflection,omitempty"`
+}
+
+// Reflection is what a definition says about the evaluation of an agent's work.
+type Reflection struct {
+	MaxRetries int    `yaml:"max_retries"`
+	Criteria   string `yaml:"criteria,omitempty"` // empty: general ones
 }
 
 // SpawnRequest asks for a subagent: see package spawn.

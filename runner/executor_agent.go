@@ -54,14 +54,17 @@ const maxReport = 4 << 10
 func (x *Executor) reported(path string, b leafStart) (reports []string) {
 	for _, e := range x.Journal.all(event.SpawnEnded) {
 		var end event.SpawnEnd
-		if e.Seq <= b.since || event.LeafOf(e.Path) != path || e.Decode(&end) != nil || end.Status != event.StatusCompleted {
+		if e.Seq <= b.since || event.LeafOf(e.Path) != path || e.Decode(&end) != nil || end.Status != event.StatusCompleted && end.Status != event.StatusPartial {
 			continue
 		}
-		text := end.Report
+		text, how := end.Report, "reported"
 		if len(text) > maxReport {
 			text = strings.ToValidUTF8(text[:maxReport], "") + "…"
 		}
-		reports = append(reports, "The agent "+end.Agent+" that you started ("+end.ID+") reported:\n\n"+text)
+		if end.Status == event.StatusPartial {
+			how = "has done its work in part (no attempt passed its evaluation; this is the best one). It reported"
+		}
+		reports = append(reports, "The agent "+end.Agent+" that you started ("+end.ID+") "+how+":\n\n"+text)
 	}
 	return reports
 }

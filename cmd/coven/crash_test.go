@@ -29,6 +29,7 @@ func TestCrash(t *testing.T) {
 		{story: "revert", kills: 16, again: []string{"restore.stored:1"}, kills2: 8},
 		{story: "pool", kills: 16},
 		{story: "spawn", kills: 20, again: []string{"spawn.started:1", "spawn.ended:2"}, kills2: 4},
+		{story: "reflection", kills: 24, again: []string{"reflection.attempted:2", "reflection.restore:1"}, kills2: 3},
 		{story: "asked", kills: 12, again: []string{"chat.answered:1"}, kills2: 3},
 		{story: "loop", kills: 20, again: []string{"chat.answered:2", "chat.called:2"}, kills2: 5},
 		{story: "revise", kills: 16, again: []string{"agent.ended:1"}, kills2: 3},

@@ -391,6 +391,12 @@ func (r *reader) together() {
 	if _, given := r.lines["max_retries"]; given && !d.EnableReflection {
 		r.warn(r.lines["max_retries"], "max_retries", "Agent '%s' has max_retries without enable_reflection", r.agent)
 	}
+	if _, given := r.lines["reflection_criteria"]; given && !d.EnableReflection {
+		r.warn(r.lines["reflection_criteria"], "reflection_criteria", "Agent '%s' has reflection_criteria without enable_reflection", r.agent)
+	}
+	if d.EnableReflection && d.Mode != ModeSubagent {
+		r.warn(r.lines["enable_reflection"], "enable_reflection", "Agent '%s' has enable_reflection, which applies to it as a subagent only, not as the agent of a step", r.agent)
+	}
 	granted := d.Grants()
 	for _, name := range d.RequiresApproval {
 		if len(d.Permissions) > 0 && !slices.Contains(granted, name) {

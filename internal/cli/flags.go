@@ -3,6 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -60,4 +63,15 @@ func (o *once) Set(text string) error {
 	}
 	o.set = true
 	return o.Value.Set(text)
+}
+
+// Age reads an age: a number of hours, days or weeks, as in 12h, 30d and 2w.
+func Age(text string) (age time.Duration, ok bool) {
+	for unit, length := range map[string]time.Duration{"h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		number, found := strings.CutSuffix(text, unit)
+		if n, err := strconv.ParseUint(number, 10, 16); found && err == nil {
+			return time.Duration(n) * length, true
+		}
+	}
+	return 0, false
 }

@@ -60,6 +60,9 @@ const (
 	SpawnEnded    Type = "spawn.ended"    // SpawnEnd
 	SpawnRejected Type = "spawn.rejected" // SpawnRefusal
 
+	SpawnAttempted Type = "spawn.attempted" // Attempt: of a subagent whose work is evaluated
+	SpawnEvaluated Type = "spawn.evaluated" // Evaluation: of an attempt
+
 	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, while an agent works
 
 	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stop

@@ -40,7 +40,7 @@ type SpawnStart struct {
 type SpawnEnd struct {
 	ID      string      `json:"id"`
 	Agent   string      `json:"agent"`
-	Status  Status      `json:"status"` // completed, failed, cancelled or interrupted
+	Status  Status      `json:"status"` // completed, partial, failed, cancelled or interrupted
 	Summary string      `json:"summary,omitempty"`
 	Report  string      `json:"report,omitempty"` // its last message
 	Error   *SpawnError `json:"error,omitempty"`
@@ -48,6 +48,32 @@ type SpawnEnd struct {
 	Input   int64       `json:"input"`           // tokens, with those of the cache
 	Output  int64       `json:"output"`          // tokens
 	CostUSD float64     `json:"cost_usd"`
+	Turns   int         `json:"turns,omitempty"` // of the model
+
+	// Attempt is the number of the attempt that Report is of; 0: the work was not evaluated.
+	Attempt          int  `json:"attempt,omitempty"`
+	ReflectionFailed bool `json:"reflection_failed,omitempty"` // no attempt passed
+	// Kept says why the worktree is not as Attempt left it.
+	Kept string `json:"kept,omitempty"`
+}
+
+// Attempt is the data of SpawnAttempted: the end of an attempt, before it is evaluated.
+type Attempt struct {
+	ID       string      `json:"id"`
+	Attempt  int         `json:"attempt"` // 1, 2, 3, ...
+	Report   string      `json:"report,omitempty"`
+	Error    *SpawnError `json:"error,omitempty"`    // why there is no report, or no complete one
+	Snapshot *Snapshot   `json:"snapshot,omitempty"` // of the worktree after it; nil: the agent may not write
+}
+
+// Evaluation is the data of SpawnEvaluated.
+type Evaluation struct {
+	ID       string  `json:"id"`
+	Attempt  int     `json:"attempt"`
+	Passed   bool    `json:"passed"`
+	Score    float64 `json:"score"` // 0 to 10
+	Critique string  `json:"critique"`
+	Error    string  `json:"error,omitempty"` // why there is no verdict: then it is not passed, with the score 0
 }
 
 // SpawnError is why a subagent failed.

@@ -14,6 +14,9 @@ const (
 	StatusInterrupted Status = "interrupted"
 )
 
+// StatusPartial is the state of a subagent no attempt of which passed its evaluation.
+const StatusPartial Status = "partial"
+
 // WaitReason is the reason why a session waits.
 type WaitReason string
 

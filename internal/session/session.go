@@ -80,7 +80,7 @@ type Session struct {
 
 	views   sync.Mutex // held while the views are written
 	folder  *folder
-	written map[string]event.Status // of the subagents' records, by ID
+	written map[string]string // the state of the subagents in their records, by ID
 }
 
 // Hider removes secrets from what is written.
@@ -162,7 +162,7 @@ func open(dir, task, trace string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, trace: trace, lock: lock, now: now, folder: newFolder(), written: map[string]event.Status{}}, nil
+	return &Session{ID: filepath.Base(dir), Dir: dir, Journal: journal, task: task, trace: trace, lock: lock, now: now, folder: newFolder(), written: map[string]string{}}, nil
 }
 
 // Events returns the session's events so far.

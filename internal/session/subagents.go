@@ -3,12 +3,14 @@ package session
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/renameio/v2"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/reflection"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/spawn"
 )
@@ -20,7 +22,7 @@ const queued = "queued"
 type Subagent struct {
 	event.Spawn
 	TraceID  string            `json:"trace_id"`
-	Status   event.Status      `json:"status"` // queued, running, completed, failed, cancelled, interrupted
+	Status   event.Status      `json:"status"` // queued, running, completed, partial, failed, cancelled, interrupted
 	QueuedAt time.Time         `json:"queued_at"`
 	Started  time.Time         `json:"spawned_at,omitzero"`
 	Ended    time.Time         `json:"completed_at,omitzero"`
@@ -31,8 +33,25 @@ type Subagent struct {
 	Error    *event.SpawnError `json:"error,omitempty"`
 	Tokens   Tokens            `json:"tokens"`
 	CostUSD  float64           `json:"cost_usd"`
+	Turns    int               `json:"turns,omitempty"` // of the model
+
+	Attempt          int         `json:"attempt,omitempty"` // that Report is of; 0: the work was not evaluated
+	ReflectionFailed bool        `json:"reflection_failed,omitempty"`
+	Kept             string      `json:"kept,omitempty"` // why the worktree is not as Attempt left it
+	Reflection       []Reflected `json:"reflection,omitempty"`
 
 	step string // path of the leaf that its caller works for
+}
+
+// Reflected is an attempt of a subagent, and what its evaluator said of it.
+type Reflected struct {
+	Attempt  int             `json:"attempt"`
+	Passed   bool            `json:"passed"`
+	Score    float64         `json:"score"`
+	Critique string          `json:"critique"`
+	Error    string          `json:"error,omitempty"` // why there is no verdict
+	Snapshot *event.Snapshot `json:"snapshot,omitempty"`
+	Report   string          `json:"-"`
 }
 
 // Grant is an entry of the audit trail: what a subagent was granted, or why it was not started.
@@ -78,6 +97,8 @@ func (v *View) spawned(e event.Event) error {
 		}
 	case event.SpawnEnded:
 		return v.spawnEnded(e)
+	case event.SpawnAttempted, event.SpawnEvaluated:
+		return v.reflected(e)
 	case event.SpawnRejected:
 		var r event.SpawnRefusal
 		if err := e.Decode(&r); err != nil {
@@ -109,6 +130,42 @@ func (v *View) spawnEnded(e event.Event) error {
 	s.Status, s.Ended, s.Duration = end.Status, e.Time, e.Time.UnixMilli()-s.Started.UnixMilli()
 	s.Summary, s.Report, s.Error, s.CostUSD = end.Summary, end.Report, end.Error, end.CostUSD
 	s.Tokens = Tokens{Input: end.Input, Output: end.Output, Total: end.Input + end.Output}
+	s.Turns, s.Attempt, s.ReflectionFailed, s.Kept = end.Turns, end.Attempt, end.ReflectionFailed, end.Kept
+	return nil
+}
+
+// notEvaluated is the error of an attempt whose evaluation is not recorded.
+const notEvaluated = "it was not evaluated"
+
+// reflected adds an attempt of a subagent, or its evaluation.
+func (v *View) reflected(e event.Event) error {
+	if e.Type == event.SpawnAttempted {
+		var a event.Attempt
+		if err := e.Decode(&a); err != nil {
+			return err
+		}
+		r := Reflected{Attempt: a.Attempt, Error: notEvaluated, Snapshot: a.Snapshot, Report: a.Report}
+		if a.Error != nil {
+			r.Error = fmt.Sprintf("%s: %s", a.Error.Type, a.Error.Message)
+		}
+		if s := v.subagent(a.ID); s != nil {
+			s.Reflection = append(slices.Clip(s.Reflection), r)
+		}
+		return nil
+	}
+	var given event.Evaluation
+	if err := e.Decode(&given); err != nil {
+		return err
+	}
+	if s := v.subagent(given.ID); s != nil {
+		s.Reflection = slices.Clone(s.Reflection) // earlier views have the other
+		for i, r := range s.Reflection {
+			if r.Attempt == given.Attempt {
+				r.Passed, r.Score, r.Critique, r.Error = given.Passed, given.Score, given.Critique, given.Error
+				s.Reflection[i] = r
+			}
+		}
+	}
 	return nil
 }
 
@@ -130,30 +187,68 @@ func (v View) Subagent(id string) (Subagent, bool) {
 	return Subagent{}, false
 }
 
-// Document returns the record of a subagent, as in its file.
+// Document returns the record of a subagent for its caller: of several attempts, the one that counts.
 func (s Subagent) Document(session string) (string, error) {
 	front := spawn.Front{
 		SubagentOf: session, AgentName: s.Agent, Status: string(s.Status), SpawnedAt: spawn.Stamp(s.Started), CompletedAt: spawn.Stamp(s.Ended),
 		DurationMS: s.Duration, QueuedMS: s.Queued, Model: s.Model, ModelSource: s.ModelSource,
-		Tokens: s.Tokens.Total, TokensInput: s.Tokens.Input, TokensOutput: s.Tokens.Output, CostUSD: s.CostUSD,
+		Tokens: s.Tokens.Total, TokensInput: s.Tokens.Input, TokensOutput: s.Tokens.Output, CostUSD: s.CostUSD, Turns: s.Turns,
 		Depth: s.Depth, Permissions: s.Permissions, Inherited: s.Inherited, TraceID: s.TraceID, ParentChain: s.ParentChain,
+		Attempt: s.Attempt, ReflectionFailed: s.ReflectionFailed,
+	}
+	for _, r := range s.Reflection {
+		front.Reflection = append(front.Reflection, spawn.FrontAttempt{Attempt: r.Attempt, Passed: r.Passed, Score: r.Score, Critique: r.Critique, Error: r.Error})
 	}
 	if s.Error != nil {
 		front.Error = &spawn.FrontFail{Type: string(s.Error.Type), Message: s.Error.Message, Stack: s.Error.Stack}
 	}
-	text, err := spawn.Document(front, s.Task, s.Report)
+	text, err := spawn.Document(front, s.Task, s.Verdict(), s.Report)
 	return readable(text), err
+}
+
+// Verdict says that no attempt passed its evaluation; empty: one did, or none was evaluated.
+func (s Subagent) Verdict() string {
+	if !s.ReflectionFailed {
+		return ""
+	}
+	score := 0.0
+	for _, r := range s.Reflection {
+		if r.Attempt == s.Attempt {
+			score = r.Score
+		}
+	}
+	text := reflection.Failed(s.Agent, s.Attempt, len(s.Reflection), score)
+	if s.Kept != "" {
+		text += " Note: " + s.Kept + "."
+	}
+	return text
+}
+
+// record returns the file of a subagent: its document, with the reports of all other attempts.
+func (s Subagent) record(session string) (string, error) {
+	text, err := s.Document(session)
+	if err != nil {
+		return "", err
+	}
+	var others []spawn.Past
+	for _, r := range s.Reflection {
+		if r.Attempt != s.Attempt {
+			others = append(others, spawn.Past{Attempt: r.Attempt, Report: r.Report})
+		}
+	}
+	return text + readable(spawn.Attempts(others)), nil
 }
 
 // writeSubagents writes the records of those subagents whose state differs from the one that was
 // written last.
 func (s *Session) writeSubagents(v View) error {
 	for _, sub := range v.Subagents {
-		if s.written[sub.ID] == sub.Status || sub.Started.IsZero() {
+		state := fmt.Sprint(sub.Status, len(sub.Reflection))
+		if s.written[sub.ID] == state || sub.Started.IsZero() {
 			continue
 		}
 		file := filepath.Join(s.Dir, sub.ID+".md")
-		text, err := sub.Document(s.ID)
+		text, err := sub.record(s.ID)
 		if err != nil {
 			return err
 		}
@@ -162,7 +257,7 @@ func (s *Session) writeSubagents(v View) error {
 				return fmt.Errorf("write %s.md: %w", sub.ID, err)
 			}
 		}
-		s.written[sub.ID] = sub.Status
+		s.written[sub.ID] = state
 		failpoint.Point("session.subagent.written")
 	}
 	return nil

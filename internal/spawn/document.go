@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ const Contract = "# How to report\n\nYour last message is your report to the age
 type Front struct {
 	SubagentOf   string     `yaml:"subagent_of"` // ID of the session
 	AgentName    string     `yaml:"agent_name"`
-	Status       string     `yaml:"status"` // running, completed, failed, cancelled, interrupted
+	Status       string     `yaml:"status"` // running, completed, partial, failed, cancelled, interrupted
 	SpawnedAt    string     `yaml:"spawned_at"`
 	CompletedAt  string     `yaml:"completed_at,omitempty"`
 	DurationMS   int64      `yaml:"duration_ms"`
@@ -27,12 +28,26 @@ type Front struct {
 	TokensInput  int64      `yaml:"tokens_input"`
 	TokensOutput int64      `yaml:"tokens_output"`
 	CostUSD      float64    `yaml:"cost_usd"`
+	Turns        int        `yaml:"turns,omitempty"` // of the model
 	Depth        int        `yaml:"depth"`
 	Permissions  []string   `yaml:"permissions,flow"`
 	Inherited    bool       `yaml:"inherited"`
 	TraceID      string     `yaml:"trace_id"`
 	ParentChain  []string   `yaml:"parent_chain,flow"`
 	Error        *FrontFail `yaml:"error,omitempty"`
+
+	Attempt          int            `yaml:"attempt,omitempty"` // that the report is of; 0: the work was not evaluated
+	ReflectionFailed bool           `yaml:"reflection_failed,omitempty"`
+	Reflection       []FrontAttempt `yaml:"reflection,omitempty"`
+}
+
+// FrontAttempt is an attempt, and what its evaluator said.
+type FrontAttempt struct {
+	Attempt  int     `yaml:"attempt"`
+	Passed   bool    `yaml:"passed"`
+	Score    float64 `yaml:"score"`
+	Critique string  `yaml:"critique"`
+	Error    string  `yaml:"error,omitempty"` // why there is no verdict
 }
 
 // FrontFail is why a subagent failed.
@@ -50,8 +65,9 @@ func Stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// Document returns a subagent's record as Markdown: the frontmatter, its task, and its report.
-func Document(front Front, task, report string) (string, error) {
+// Document returns a subagent's record as Markdown: the frontmatter, its task, what its evaluation says if no
+// attempt passed, and its report.
+func Document(front Front, task, verdict, report string) (string, error) {
 	head, err := yaml.Marshal(front)
 	if err != nil {
 		return "", fmt.Errorf("encode the record of %s: %w", front.AgentName, err)
@@ -60,6 +76,9 @@ func Document(front Front, task, report string) (string, error) {
 	fmt.Fprintf(&b, "---\n%s---\n\nParent: [[session]]\n\n# Task\n\n%s\n", head, unlinked(strings.TrimSpace(task)))
 	if front.Error != nil {
 		fmt.Fprintf(&b, "\n# Error\n\n%s: %s\n\n%s\n", front.Error.Type, unlinked(front.Error.Message), unlinked(Attribution(front.TraceID, front.ParentChain, task)))
+	}
+	if verdict != "" {
+		fmt.Fprintf(&b, "\n# Evaluation\n\n%s\n", unlinked(verdict))
 	}
 	if report = strings.TrimSpace(report); report != "" {
 		b.WriteString("\n" + unlinked(Report(report)) + "\n")
@@ -75,6 +94,26 @@ func Attribution(trace string, chain []string, task string) string {
 		agent = chain[len(chain)-1]
 	}
 	return fmt.Sprintf("trace_id=%s chain=%s agent=%s while: %s", trace, strings.Join(chain, ">"), agent, first)
+}
+
+// Past is an attempt whose report does not count.
+type Past struct {
+	Attempt int
+	Report  string
+}
+
+// Attempts returns the section of a record with the reports that do not count, as quotations.
+func Attempts(all []Past) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n# Other attempts\n")
+	for _, p := range all {
+		report := cmp.Or(strings.TrimSpace(p.Report), "(no report)")
+		fmt.Fprintf(&b, "\n## Attempt %d\n\n> %s\n", p.Attempt, strings.ReplaceAll(unlinked(report), "\n", "\n> "))
+	}
+	return b.String()
 }
 
 // unlinked takes the meaning of links from the text of agents: only coven links records.

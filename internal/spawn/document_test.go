@@ -53,7 +53,7 @@ func TestDocument(t *testing.T) {
 		"neither":     "Good.\n\n- a [[else]]",
 	} {
 		front := spawn.Front{SubagentOf: "s", AgentName: "helper", Status: "completed", Permissions: []string{"FilesystemRead"}, ParentChain: []string{"user", "build", "helper"}}
-		text, err := spawn.Document(front, "Look [[there]]: {{x}}\n---\n", report)
+		text, err := spawn.Document(front, "Look [[there]]: {{x}}\n---\n", "", report)
 		if err != nil {
 			t.Fatal(err)
 		}

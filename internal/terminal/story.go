@@ -202,6 +202,9 @@ func (l *spawnLine) OnSpawn(_ event.Event, s event.SpawnStart) error {
 // OnComplete implements event.Observer.
 func (l *spawnLine) OnComplete(_ event.Event, s event.SpawnEnd) error {
 	l.text = "  " + firstRunes(s.Summary)
+	if s.ReflectionFailed {
+		l.text = fmt.Sprintf("  ✗ %s did its work in part: no attempt passed its evaluation, attempt %d counts (warning)\n", s.Agent, s.Attempt) + l.text
+	}
 	return nil
 }
 

@@ -2,8 +2,6 @@ package sessions
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,13 +110,10 @@ func cleanedText(one archive.Cleaned, dryRun bool) string {
 	return terminal.Printable(text)
 }
 
-// ageOf reads an age: a number of hours, days or weeks.
+// ageOf reads the value of --older-than.
 func ageOf(text string) (time.Duration, error) {
-	for unit, length := range map[string]time.Duration{"h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		number, ok := strings.CutSuffix(text, unit)
-		if n, err := strconv.ParseUint(number, 10, 16); ok && err == nil {
-			return time.Duration(n) * length, nil
-		}
+	if age, ok := cli.Age(text); ok {
+		return age, nil
 	}
 	return 0, exit.Usagef("coven sessions clean --older-than 30d", "--older-than %q is no age: 12h, 30d or 2w", text)
 }

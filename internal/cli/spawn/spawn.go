@@ -138,6 +138,11 @@ func (o *spawnOptions) show(ctx context.Context, c *control.Controller, outcome 
 				return cli.WriteError(err)
 			}
 		}
+		if text := s.Verdict(); text != "" {
+			if err := o.app.Printf("%s\n\n", terminal.Printable(text)); err != nil {
+				return err
+			}
+		}
 		if s.Report != "" {
 			if err := o.app.Printf("%s\n\n", strings.TrimSpace(terminal.PrintableLines(s.Report))); err != nil {
 				return err

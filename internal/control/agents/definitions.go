@@ -76,8 +76,12 @@ func frozen(d agent.Definition) grimoires.AgentDefinition {
 	if limit == agent.ApprovalTimeout {
 		limit = 0
 	}
+	var reflects *grimoires.Reflection
+	if d.EnableReflection {
+		reflects = &grimoires.Reflection{MaxRetries: d.MaxRetries, Criteria: d.ReflectionCriteria}
+	}
 	return grimoires.AgentDefinition{
-		ApprovalTimeout: limit, ApproveOnTimeout: d.ApprovalOnTimeout == agent.TimeoutApproves,
+		Reflection: reflects, ApprovalTimeout: limit, ApproveOnTimeout: d.ApprovalOnTimeout == agent.TimeoutApproves,
 		MaxTurns: turns, Tools: d.Tools,
 		Source: d.Path, Description: d.Description, Mode: d.Mode, Model: d.Model, Provider: d.Provider, Timeout: d.Timeout,
 		Prompt: d.Prompt, Permissions: d.Permissions, Asks: d.RequiresApproval,

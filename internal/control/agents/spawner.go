@@ -32,6 +32,9 @@ type Spawns struct {
 
 	mu    sync.Mutex
 	taken map[string]bool // IDs
+
+	writers int // that work
+	began   int // of them, so far
 }
 
 // Settle records that subagents ended with the process that ran them. A session calls it before
@@ -202,7 +205,7 @@ func (s *spawner) spawn(call context.Context, r spawn.Request) (session.Subagent
 		return session.Subagent{}, err
 	}
 	record, _ := view.Subagent(run.id)
-	if record.Status != session.Completed {
+	if record.Status != session.Completed && record.Status != event.StatusPartial {
 		return record, run.failure(record)
 	}
 	return record, nil

@@ -38,17 +38,44 @@ type subagent struct {
 	id       string
 	over     bool // its end is on record, or cannot be recorded
 	report   driver.Report
-	turns    int // of the model, in earlier runs of the CLI
+	used     spent
 	abort    context.CancelCauseFunc
+	alone    func() bool // no other subagent has changed the worktree since it started
+
+	attempt int    // that report is of; 0: its work is not evaluated
+	partial bool   // no attempt passed
+	kept    string // why the worktree is not as attempt left it
 }
 
-// turnsLeft returns how many turns its definition leaves to the subagent; 0: any number.
-func (r *subagent) turnsLeft() int {
-	most := r.Plan.Agents[r.child.Agent].MaxTurns
-	if most == 0 {
-		return 0
+// spent is what all runs of a subagent used.
+type spent struct {
+	input, output int64 // tokens
+	usd           float64
+	turns         int
+}
+
+// part is one of the parts that the model plays for a subagent, each in conversations of its own: it does
+// the work, or evaluates it.
+type part struct {
+	path     string
+	policy   *permission.Policy
+	system   systemOf
+	readOnly bool // it cannot change the worktree
+	works    bool // it has the tools of coven, and a person is asked for it
+	stateDir string
+}
+
+// readOnly reports whether the subagent cannot change the worktree.
+func (r *subagent) readOnly() bool {
+	return !slices.Contains(r.child.Permissions, permission.FileWrite)
+}
+
+// worker returns the part that does the work.
+func (r *subagent) worker() part {
+	return part{
+		path: r.path(), policy: r.child.Policy, readOnly: r.readOnly(), works: true, stateDir: r.subagentDir(r.provider, r.id),
+		system: systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, readOnly: r.readOnly(), contract: spawn.Contract},
 	}
-	return max(most-r.turns, 1)
 }
 
 // admit decides about the request.
@@ -105,27 +132,43 @@ func (r *subagent) started(q spawn.State) error {
 	return r.emit(event.SpawnStarted, r.path(), event.SpawnStart{ID: r.id, Agent: r.child.Agent, Queue: event.Queue(q)})
 }
 
-// work runs the subagent. After a rate limit it continues.
-func (r *subagent) work(ctx context.Context) error {
+// work runs the subagent, and has its work evaluated if its definition says so.
+func (r *subagent) work(outer context.Context) error {
 	failpoint.Point("spawn.started")
-	ctx, r.abort = context.WithCancelCause(ctx)
-	defer r.abort(nil)
-	limit := r.Plan.Agents[r.child.Agent].Timeout
-	if limit > 0 {
+	ctx, abort := context.WithCancelCause(outer)
+	defer abort(nil)
+	r.abort = abort
+	own := r.Plan.Agents[r.child.Agent]
+	if own.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = runner.Limited(ctx, limit, &timeoutError{limit})
+		ctx, cancel = runner.Limited(ctx, own.Timeout, &timeoutError{own.Timeout})
 		defer cancel()
 	}
-	start := event.AgentStart{Agent: r.child.Agent, Conversation: uuid.NewString(), Prompt: r.child.Task}
+	var leave func()
+	r.alone, leave = r.Spawns.writes(!r.readOnly())
+	defer leave()
+	var err error
+	if own.Reflection != nil {
+		err = r.reflect(ctx, outer, *own.Reflection)
+	} else {
+		r.report, err = r.converse(ctx, r.worker(), r.child.Task)
+	}
+	failpoint.Point("spawn.ended")
+	return err
+}
+
+// converse has a conversation. After a rate limit it continues.
+func (r *subagent) converse(ctx context.Context, as part, prompt string) (report driver.Report, err error) {
+	start := event.AgentStart{Agent: r.child.Agent, Conversation: uuid.NewString(), Prompt: prompt}
+	turns := 0
 	for {
-		if err := r.Await(ctx, r.path(), r.provider); err != nil {
-			return err
+		if err := r.Await(ctx, as.path, r.provider); err != nil {
+			return driver.Report{}, err
 		}
-		var err error
-		if r.report, err = r.run(ctx, start); err != nil || r.report.Kind != driver.Limit || !r.report.Started {
-			failpoint.Point("spawn.ended")
-			return err
+		if report, err = r.run(ctx, as, start, turns); err != nil || report.Kind != driver.Limit || !report.Started {
+			return report, err
 		}
+		turns += report.Used.Turns
 		start.Resumed, start.Prompt = true, "You were interrupted by a rate limit. Continue."
 	}
 }
@@ -135,58 +178,70 @@ type timeoutError struct{ limit time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("it worked for more than %s", e.limit) }
 
-// run runs the agent once.
-func (r *subagent) run(ctx context.Context, start event.AgentStart) (report driver.Report, err error) {
-	transcript, at, err := r.Session.OpenLog(r.path())
+// run runs the agent once, in a conversation that had turns before.
+func (r *subagent) run(ctx context.Context, as part, start event.AgentStart, turns int) (report driver.Report, err error) {
+	transcript, at, err := r.Session.OpenLog(as.path)
 	if err != nil {
 		return driver.Report{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	start.Log = at
-	if err := r.emit(event.AgentStarted, r.path(), start); err != nil {
+	if err := r.emit(event.AgentStarted, as.path, start); err != nil {
 		return driver.Report{}, err
 	}
-	where, err := r.setting(ctx, r.provider, r.path())
+	where, err := r.setting(ctx, r.provider, as.path)
 	if err != nil {
 		return driver.Report{}, err
 	}
 	charge := r.charge()
-	keeper, launch, done, err := r.launch(ctx, where, start, transcript)
+	keeper, launch, done, err := r.launch(ctx, where, as, start, transcript)
 	if err != nil {
 		return driver.Report{}, err
 	}
 	launch.Spend = charge.Spend
+	if most := r.Plan.Agents[r.child.Agent].MaxTurns; most > 0 {
+		launch.MaxTurns = max(most-turns, 1)
+	}
 	report, err = r.Agents.run(ctx, where, keeper, launch)
 	charge.Ended(report)
-	r.turns += report.Used.Turns
+	r.spend(report.Used)
 	return r.hide(report), errors.Join(err, done())
 }
 
+// spend adds what a run used.
+func (r *subagent) spend(used event.Usage) {
+	r.used.input += used.Input + used.CacheRead + used.CacheWrite
+	r.used.output += used.Output
+	r.used.usd += r.cost(used)
+	r.used.turns += used.Turns
+}
+
 // launch returns the run of the agent. done ends what belongs to it.
-func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart, transcript io.Writer) (keeper *gate.Gate, launch driver.Job, done func() error, err error) {
-	readOnly := !slices.Contains(r.child.Permissions, permission.FileWrite)
-	system, err := r.systemText(ctx, s.root, systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, readOnly: readOnly, contract: spawn.Contract})
+func (r *subagent) launch(ctx context.Context, s setting, as part, start event.AgentStart, transcript io.Writer) (keeper *gate.Gate, launch driver.Job, done func() error, err error) {
+	system, err := r.systemText(ctx, s.root, as.system)
 	if err != nil {
 		return nil, driver.Job{}, nil, err
 	}
-	emit := func(t event.Type, data any) error { return r.emit(t, r.path(), data) }
+	emit := func(t event.Type, data any) error { return r.emit(t, as.path, data) }
 	inner := &spawner{Agents: r.Agents, ctx: ctx, charge: r.charge, caller: spawn.Caller{
-		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model, Trace: r.trace,
+		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: as.policy, Path: r.path(), Model: r.child.Model, Trace: r.trace,
 	}}
-	ask := r.asker(ctx, s.root, r.child.Agent, emit)
-	own, err := r.ownTools(inner, ask)
-	if err != nil {
-		return nil, driver.Job{}, nil, err
+	keeper = gate.New(as.policy, recorded{r.Agents, as.path}, emit)
+	var own []tool.Tool
+	if as.works {
+		ask := r.asker(ctx, s.root, r.child.Agent, emit)
+		if own, err = r.ownTools(inner, ask); err != nil {
+			return nil, driver.Job{}, nil, err
+		}
+		ask.expired = r.abort // its caller goes on
+		keeper.Asks(ask)
 	}
-	keeper = gate.New(r.child.Policy, recorded{r.Agents, r.path()}, emit)
-	ask.expired = r.abort // its caller goes on
-	keeper.Asks(ask)
 	keeper.Descend(func() error { return r.admission().Descend(r.child.Depth) })
 	tracker := &limitTracker{agents: r.Agents, account: r.account}
 	launch = driver.Job{
 		Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
-		Tools: listed(r.Plan.Agents[r.child.Agent], r.child.Policy), MaxTurns: r.turnsLeft(), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
-		Room: s.room, Network: s.network, StateDir: r.subagentDir(r.provider, r.id), ReadOnly: readOnly,
+		Tools: listed(r.Plan.Agents[r.child.Agent], as.policy), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
+		Room: s.room, Network: s.network, StateDir: as.stateDir, ReadOnly: as.readOnly,
 		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{workspace.TraceVariable + "=" + r.trace}, Idle: r.Idle,
 		Gate: keeper, Transcript: transcript, Emit: emit,
 		Say: func(part provider.Event) error {
@@ -194,7 +249,7 @@ func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart
 			if call, ok := part.(provider.ToolCall); ok {
 				tool.Progress(ctx, r.child.Agent+": "+gate.Summary(gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}, s.root))
 			}
-			return r.say(s, r.path(), part)
+			return r.say(s, as.path, part)
 		},
 		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
 	}
@@ -205,18 +260,20 @@ func (r *subagent) launch(ctx context.Context, s setting, start event.AgentStart
 func (r *subagent) end(ctx context.Context, err error) error {
 	r.over = true
 	end := event.SpawnEnd{ID: r.id, Agent: r.child.Agent, Status: event.StatusFailed, Report: r.report.Text, Model: r.child.Model}
-	used := r.report.Used
-	end.Input, end.Output = used.Input+used.CacheRead+used.CacheWrite, used.Output
-	end.CostUSD = r.cost(used)
-	end.Status, end.Error = r.outcome(ctx, err)
+	end.Input, end.Output, end.CostUSD, end.Turns = r.used.input, r.used.output, r.used.usd, r.used.turns
+	end.Status, end.Error = r.outcome(ctx, r.report, err)
+	end.Attempt = r.attempt
 	if end.Status == event.StatusCompleted {
 		end.Summary = oneline.Of(spawn.Summary(end.Report))
+		if r.partial {
+			end.Status, end.ReflectionFailed, end.Kept = event.StatusPartial, true, r.kept
+		}
 	}
 	return r.emit(event.SpawnEnded, r.path(), end)
 }
 
-// outcome returns the status of the subagent, and why it failed.
-func (r *subagent) outcome(ctx context.Context, err error) (event.Status, *event.SpawnError) {
+// outcome returns the status of the subagent after a conversation, and why it failed.
+func (r *subagent) outcome(ctx context.Context, report driver.Report, err error) (event.Status, *event.SpawnError) {
 	failed := &event.SpawnError{Type: event.ErrorInternal}
 	timeout, panicked := (*timeoutError)(nil), (*spawn.PanicError)(nil)
 	switch {
@@ -232,12 +289,12 @@ func (r *subagent) outcome(ctx context.Context, err error) (event.Status, *event
 		return event.StatusInterrupted, failed
 	case errors.As(err, &panicked):
 		failed.Stack = panicked.Stack
-	case err == nil && r.report.Kind == driver.None && strings.TrimSpace(r.report.Text) == "":
+	case err == nil && report.Kind == driver.None && strings.TrimSpace(report.Text) == "":
 		failed.Type, err = event.ErrorOutput, errors.New("it ended without a message")
-	case err == nil && r.report.Kind == driver.None:
+	case err == nil && report.Kind == driver.None:
 		return event.StatusCompleted, nil
 	case err == nil:
-		failed.Type, err = r.report.Kind, errors.New(r.report.Error)
+		failed.Type, err = report.Kind, errors.New(report.Error)
 	}
 	failed.Message = oneline.Of(r.Workspace.Secrets.Text(err.Error()))
 	return event.StatusFailed, failed

@@ -46,8 +46,8 @@ func TestOutcomeOfSubagent(t *testing.T) {
 		if test.ctx == nil {
 			test.ctx = t.Context()
 		}
-		r := &subagent{spawner: &spawner{Agents: &Agents{Workspace: &workspace.Workspace{Secrets: secrets}}}, report: test.report}
-		status, failed := r.outcome(test.ctx, test.err)
+		r := &subagent{spawner: &spawner{Agents: &Agents{Workspace: &workspace.Workspace{Secrets: secrets}}}}
+		status, failed := r.outcome(test.ctx, test.report, test.err)
 		if failed == nil {
 			failed = &event.SpawnError{}
 		}
