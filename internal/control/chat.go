@@ -66,10 +66,10 @@ func (c *Controller) Chat(ctx context.Context, name string) (session.View, error
 	return v, Refusal(OpChat, v)
 }
 
-// Unanswered returns the message of a chat whose turn was cut off; empty: there is none.
-func (c *Controller) Unanswered(v session.View) (string, error) {
-	if v.Status != session.Interrupted || v.Unanswered != "" || v.Turns > 0 {
-		return v.Unanswered, nil
+// CutOff returns the message of the turn of a chat that was interrupted; empty: none was.
+func (c *Controller) CutOff(v session.View) (string, error) {
+	if v.Status != session.Interrupted || v.Said != "" {
+		return v.Said, nil
 	}
 	plan, err := project.PlanOf(v.Dir) // the message is recorded when its turn starts
 	if err != nil || plan.Chat == nil {

@@ -242,9 +242,10 @@ func (v *View) said(e event.Event) error {
 		return err
 	}
 	if m.Role != event.RoleUser {
+		v.Answer = m.Text
 		return nil
 	}
-	v.Unanswered = m.Text
+	v.Said, v.Answer = m.Text, ""
 	if v.Status == Waiting {
 		v.Status, v.Reason, v.WaitsAt = Interrupted, "", ""
 		v.Detail, v.Next = "your message is not answered yet", "coven resume "+shellword.Word(v.Task)
@@ -274,9 +275,6 @@ func (v *View) stepCompleted(e event.Event) error {
 	}
 	if v.Summary == "" || event.IsRevise(e.Path) && r.Summary != "" {
 		v.Summary = r.Summary
-	}
-	if event.IsAnswer(e.Path) {
-		v.Unanswered, v.Turns = "", v.Turns+1
 	}
 	step := v.step(e.Path)
 	v.judged(e.Path, step != nil && step.Kind == "review", r)

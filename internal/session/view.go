@@ -55,9 +55,10 @@ type View struct {
 	Grants    []Grant     `json:"permission_grants,omitempty"`
 	Queue     event.Queue `json:"queue,omitzero"` // of subagents
 	Approvals []Approval  `json:"approvals,omitempty"`
-	// Unanswered is the message of a chat whose turn is not over, and Turns how many are.
-	Unanswered string `json:"unanswered,omitempty"`
-	Turns      int    `json:"turns,omitempty"`
+	// Said is the last message of the user of a chat, and Answer what the agent answered; empty:
+	// nothing yet.
+	Said   string `json:"-"`
+	Answer string `json:"-"`
 	// Reasoning is what the agents of steps wrote, and the subagents they started, in order.
 	Reasoning []string        `json:"-"`
 	Rounds    []Round         `json:"rounds,omitempty"`        // of review by plugins

@@ -41,14 +41,20 @@ func (t *conversation) finish(ctx context.Context) (string, error) {
 	if t.view.Status != session.Interrupted {
 		return "", nil
 	}
-	message, err := t.controller.Unanswered(t.view)
+	before := t.view
+	message, err := t.controller.CutOff(before)
 	if err != nil {
 		return "", err
 	}
 	if err := t.app.Showf("The turn that was interrupted continues: %s\n", terminal.Printable(shortened(message))); err != nil {
 		return "", err
 	}
-	outcome, err := t.controller.ContinueTurn(ctx, t.view)
+	outcome, err := t.controller.ContinueTurn(ctx, before)
+	if before.Answer != "" { // it was recorded, and perhaps not shown
+		if problem := t.app.Showf("%s", answered(before.Answer)); problem != nil {
+			return "", problem
+		}
+	}
 	return strings.TrimSpace(message), t.over(ctx, outcome, err)
 }
 
@@ -174,7 +180,7 @@ func draw(e event.Event) string {
 	switch e.Type {
 	case event.MessageCreated:
 		if m := event.As[event.ChatMessage](e); m.Role == event.RoleAssistant {
-			return terminal.PrintableLines(strings.TrimSpace(m.Text)) + "\n\n"
+			return answered(m.Text)
 		}
 	case event.StepCompleted:
 		if r := event.As[event.Result](e); !r.OK && event.IsAnswer(e.Path) {
@@ -186,6 +192,9 @@ func draw(e event.Event) string {
 	}
 	return ""
 }
+
+// answered formats an answer.
+func answered(text string) string { return terminal.PrintableLines(strings.TrimSpace(text)) + "\n\n" }
 
 // failedTurn describes why a turn has no answer.
 func failedTurn(e event.Event, r event.Result) string {
