@@ -1,6 +1,7 @@
 package fakeapi
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,7 @@ func (t Turn) expand(request Request) Turn {
 	replacer := strings.NewReplacer(
 		"${CWD}", workingDirectory(request),
 		"${LAST_TOOL_RESULT}", lastToolResult(request.Messages),
+		"${LAST_PROMPT}", lastPrompt(request.Messages),
 	)
 	t.Text = replacer.Replace(t.Text)
 	chunks := make([]Chunk, len(t.Chunks))
@@ -77,4 +79,19 @@ func lastToolResult(messages []Message) string {
 		}
 	}
 	return result
+}
+
+// lastPrompt returns the last text that a user wrote: the CLI may put reminders before it.
+func lastPrompt(messages []Message) string {
+	for _, message := range slices.Backward(messages) {
+		if message.Role != "user" {
+			continue
+		}
+		for _, block := range slices.Backward(message.Content) {
+			if block.Type == "text" && !strings.HasPrefix(strings.TrimSpace(block.Text), "<system-reminder>") {
+				return strings.TrimSpace(block.Text)
+			}
+		}
+	}
+	return ""
 }

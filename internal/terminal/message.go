@@ -42,10 +42,15 @@ const maxMessageLines = 9000
 
 const tooManyLines = "This has too many lines for a message: put the text into a file and name the file."
 
+// linesIn counts the lines of a pasted text. Terminals send a carriage return for the end of a line.
+func linesIn(text string) int {
+	return max(strings.Count(text, "\n"), strings.Count(text, "\r"))
+}
+
 func (m *Message) takesInterrupt() {}
 
 func (m *Message) update(msg tea.Msg) (tea.Cmd, bool) {
-	if paste, ok := msg.(tea.PasteMsg); ok && strings.Count(m.input.area.Value()+paste.Content, "\n") >= maxMessageLines {
+	if paste, ok := msg.(tea.PasteMsg); ok && m.input.area.LineCount()+linesIn(paste.Content) > maxMessageLines {
 		m.hint = tooManyLines
 		return nil, false
 	}
