@@ -81,15 +81,17 @@ func lastToolResult(messages []Message) string {
 	return result
 }
 
-// lastPrompt returns the last text that a user wrote: the CLI may put reminders before it.
+// lastPrompt returns the last text that a user wrote: the CLI may put reminders before it, and
+// coven a sentence behind it, in which the CLI looks for files.
 func lastPrompt(messages []Message) string {
 	for _, message := range slices.Backward(messages) {
 		if message.Role != "user" {
 			continue
 		}
 		for _, block := range slices.Backward(message.Content) {
-			if block.Type == "text" && !strings.HasPrefix(strings.TrimSpace(block.Text), "<system-reminder>") {
-				return strings.TrimSpace(block.Text)
+			text := strings.TrimSpace(block.Text)
+			if block.Type == "text" && !strings.HasPrefix(text, "<system-reminder>") && text != "Do what is described above." {
+				return text
 			}
 		}
 	}
