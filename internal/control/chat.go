@@ -140,11 +140,11 @@ func chatRefusal(refused *StateError, v session.View) error {
 	case v.Status == session.Running && v.Info.Chat:
 		return &BusyError{Task: v.Task, Next: "coven attach " + id}
 	case !v.Info.Chat:
-		return exit.Failedf("coven why "+id, "session %s is no chat: its task %s is %s", v.ID, v.Task, StateOf(v))
+		return &NotChatError{Session: v.ID, Task: v.Task, State: StateOf(v)}
 	case shown.Status == session.Damaged:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
 	case !v.Live():
-		return exit.Failedf("coven chat", "the chat %s is over: it is %s", v.ID, StateOf(v))
+		refused.Next, refused.Detail = "coven chat", "the chat is over"
 	case WaitsForReview(v), WaitsForMessage(v), v.Status == session.Interrupted:
 		return nil
 	default:
@@ -166,3 +166,21 @@ func TurnError(v session.View) error {
 	}
 	return nil
 }
+
+// NotChatError refuses to chat in a session that is no chat.
+type NotChatError struct {
+	Session string // its ID
+	Task    string
+	State   string // of the session
+}
+
+// Error implements error.
+func (e *NotChatError) Error() string {
+	return fmt.Sprintf("session %s is no chat: its task %s is %s", e.Session, e.Task, e.State)
+}
+
+// CommandExit returns exit.Failed.
+func (e *NotChatError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that explains the state of the task.
+func (e *NotChatError) NextCommand() string { return "coven why " + shellword.Word(e.Task) }
