@@ -22,7 +22,7 @@ const module = "github.com/coven-run/coven/"
 var imports = map[string][]string{
 	"cmd/coven": {"internal/cli/root", "internal/process/early"},
 	"runner": {
-		"grimoires", "internal/driver", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
+		"grimoires", "internal/driver", "internal/oneline", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
 		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine", "internal/exit",
 	},
 	"runner/engine": {"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/reviewer"},
@@ -108,8 +108,9 @@ var imports = map[string][]string{
 	"internal/cli/snapshots":  {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
 	"internal/cli/sessions":   {"grimoires", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
 	"internal/cli/metrics":    {"internal/cli", "internal/control", "internal/exit", "internal/metrics", "internal/project", "internal/session", "internal/terminal"},
+	"internal/cli/chat":       {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/regularfile", "internal/session", "internal/task", "internal/terminal"},
 	"internal/cli/spawn":      {"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/mcp", "internal/session", "internal/spawn", "internal/terminal"},
-	"internal/cli/rescue":     {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/terminal"},
+	"internal/cli/rescue":     {"internal/cli", "internal/exit", "internal/project", "internal/rescue", "internal/terminal"},
 	"internal/cli/disk":       {"internal/cli", "internal/exit", "internal/storage", "internal/terminal"},
 	"internal/cli/review":     {"internal/cli", "internal/control", "internal/exit", "internal/scheduler", "internal/session", "internal/shellword"},
 	"internal/cli/reviewpage": {"internal/control", "internal/event", "internal/findings", "internal/oneline", "internal/session", "internal/terminal", "plugins/arbiter", "plugins/reviewer"},
@@ -117,7 +118,7 @@ var imports = map[string][]string{
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/ground", "internal/cli/logs", "internal/cli/plugin",
 		"internal/cli/agents", "internal/cli/approvals", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins", "internal/evaluator",
-		"plugins/builtin", "internal/cli/spawn", "internal/cli/sessions", "internal/cli/metrics",
+		"plugins/builtin", "internal/cli/spawn", "internal/cli/sessions", "internal/cli/metrics", "internal/cli/chat",
 	},
 	"internal/cli/run": {
 		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/scheduler", "internal/session", "internal/terminal", "plugins",
@@ -202,6 +203,7 @@ var imports = map[string][]string{
 	"internal/schema":      {},
 	"internal/tempdir":     {},
 	"internal/terminal":    {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "internal/spawn"},
+	"internal/rescue":      {"internal/exit", "internal/project", "internal/shellword", "internal/task", "worktree"},
 	"internal/proposal":    {"internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/task", "internal/terminal"},
 	"internal/storage":     {"internal/control", "internal/diskusage", "internal/exit", "internal/project", "internal/sandbox", "internal/session", "internal/shellword", "worktree"},
 	"internal/session":     {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "plugins/reviewer", "internal/exit", "internal/spawn", "internal/trace", "internal/reflection"},

@@ -19,6 +19,7 @@ type Plan struct {
 	Prompts  map[string]Prompt          // all that the steps use, included ones too
 	Agents   map[string]AgentDefinition // that its steps and agents can start
 	Spawn    *SpawnRequest              // what a person starts directly; nil: nothing
+	Chat     *Chat                      // the session is a chat; nil: it is not
 	Rules    []permission.Rule          // of the user, for all agents
 	Checks   []string                   // commands that must pass before the change lands, in order
 	Worktree Worktree                   // its life cycle

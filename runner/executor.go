@@ -36,6 +36,8 @@ type Executor struct {
 	Batch   *Batch         // shared with other tasks for the same target; nil: each lands alone
 	Prices  budget.Prices  // of models whose CLI does not report the cost
 	Budget  *budget.Budget // shared with other tasks; nil: none
+	// StopTurn has a value when the user stops the turn of a chat; nil: nobody can.
+	StopTurn <-chan struct{}
 
 	mu    sync.Mutex
 	usage *usage.Usage

@@ -96,6 +96,9 @@ func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event
 	if c.Agent.Resolve {
 		return x.resolve(ctx, c, b)
 	}
+	if c.Agent.Chat {
+		return x.answer(ctx, c, b)
+	}
 	report, err := x.report(ctx, c, b)
 	if err != nil {
 		return event.Result{}, err
@@ -300,7 +303,11 @@ func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (d
 	if err := x.restoreCutOff(ctx, b); err != nil {
 		return driver.Report{}, err
 	}
-	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: c.Agent.Prompt})
+	prompt := c.Agent.Prompt
+	if c.Agent.Chat {
+		prompt = x.retold(c) + prompt
+	}
+	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: prompt})
 }
 
 // restoreCutOff restores the worktree of an interrupted leaf to the start of the step.
@@ -314,7 +321,7 @@ func (x *Executor) restoreCutOff(ctx context.Context, b leafStart) error {
 // runPrompt runs the agent of a leaf with a prompt.
 func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b leafStart, start event.AgentStart) (driver.Report, error) {
 	return x.runAgent(ctx, b.usage, start, AgentRun{
-		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir,
+		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir, Chat: c.Agent.Chat,
 	})
 }
 

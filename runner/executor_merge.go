@@ -26,6 +26,11 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	if result, ok, err := x.revision(c.Path); ok || err != nil {
 		return result, err
 	}
+	if c.Merge.Chat {
+		if result, ok, err := x.heard(ctx, c); ok || err != nil {
+			return result, err
+		}
+	}
 	turn, elsewhere, err := x.turn(ctx, c)
 	switch {
 	case err != nil:

@@ -180,6 +180,7 @@ type AgentRun struct {
 	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir      string   // relative to the worktree
 	ReadOnly     bool     // it may only read the worktree
+	Chat         bool     // it talks with a person: the prompt is a message
 	Transcript   io.Writer
 	// Spend is called after each turn of the model with the usage of the run so far.
 	// An error stops the agent.

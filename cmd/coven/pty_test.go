@@ -26,6 +26,7 @@ import (
 //	TEXT              typed, with Enter
 //	^C                one control character
 //	keys TEXT         typed as it is, where \n is Enter, \e Esc, [[ and ]] mark a paste
+//	paste FILE        pastes the content of FILE, and Enter
 //	hangup            closes the terminal
 //	size WIDTHxHEIGHT changes the size of the window
 //	shot FILE         writes what the window shows to FILE
@@ -92,6 +93,8 @@ func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) er
 		return typed(master, string(rune(do[1]-'@')))
 	case word == "keys":
 		return typed(master, strings.NewReplacer(`\n`, "\r", `\e`, "\x1b", "[[", "\x1b[200~", "]]", "\x1b[201~").Replace(rest))
+	case word == "paste":
+		return typed(master, "\x1b[200~"+strings.ReplaceAll(ts.ReadFile(rest), "\n", "\r")+"\x1b[201~\r")
 	case do == "hangup":
 		return master.Close()
 	case word == "size":

@@ -32,8 +32,9 @@ type App struct {
 
 	// Operations that park their work when they are interrupted; see Park.
 	parks     atomic.Int32
-	paging    atomic.Int32 // pagers on the terminal: a Ctrl-C is for them
-	shown     *display     // nil: no task is running
+	takes     atomic.Pointer[func() bool] // see OnInterrupt
+	paging    atomic.Int32                // pagers on the terminal: a Ctrl-C is for them
+	shown     *display                    // nil: no task is running
 	approvals approvals
 	lines     chan line        // from the input; nil: nobody waits for one
 	project   *project.Project // that the command opened; its secrets are not printed
@@ -149,6 +150,18 @@ func (a *App) exitNow(say func()) {
 	os.Exit(exit.Interrupted)
 }
 
+// OnInterrupt lets take have each Ctrl-C until restore is called. take reports whether it did
+// something about it; otherwise coven is interrupted.
+func (a *App) OnInterrupt(take func() bool) (restore func()) {
+	a.takes.Store(&take)
+	return func() { a.takes.Store(nil) }
+}
+
+func (a *App) takesInterrupt() bool {
+	take := a.takes.Load()
+	return take != nil && (*take)()
+}
+
 // Interruptible returns a context that ends at the first Ctrl-C, TERM, or when the
 // terminal is closed, with a cause that says so. A second Ctrl-C or TERM ends the
 // process at once, and the kernel ends everything that it started. A closed terminal may
@@ -168,7 +181,7 @@ func (a *App) Interruptible() (context.Context, func()) {
 				return
 			case s := <-signals:
 				switch {
-				case s == os.Interrupt && a.paging.Load() > 0:
+				case s == os.Interrupt && (a.paging.Load() > 0 || a.takesInterrupt()):
 				case !interrupted:
 					interrupted = true
 					cancel(control.ErrInterrupted)

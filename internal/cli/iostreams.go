@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 
@@ -77,6 +78,21 @@ func (a *App) Ask(ctx context.Context, question string) (string, error) {
 		return answer, nil
 	}
 	return answer, err
+}
+
+// Piped returns what was piped to coven, at most max bytes and one more; empty: nothing was, because
+// the input is a terminal or another device.
+func (a *App) Piped(max int64) (string, error) {
+	if f, ok := a.In.(*os.File); ok {
+		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
+			return "", nil //nolint:nilerr // a closed input has nothing
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(a.In, max+1))
+	if err != nil {
+		return "", fmt.Errorf("read the input: %w", err)
+	}
+	return string(text), nil
 }
 
 // line is a line of the input, or why there is none.

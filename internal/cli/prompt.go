@@ -57,6 +57,21 @@ func (a *App) input(ctx context.Context, question string) (string, error) {
 	return answer, err
 }
 
+// AskMessage asks for a message of a chat. history has the earlier ones, the oldest first. left is
+// true if the user leaves. A terminal that cannot report keys is asked for a line.
+func (a *App) AskMessage(ctx context.Context, history []string) (text string, left bool, err error) {
+	m := terminal.NewMessage(history)
+	err = a.shown.Prompt(ctx, m)
+	if !errors.Is(err, terminal.ErrNoKeys) {
+		return m.Text, m.Left, err
+	}
+	text, err = a.askAlone(ctx, "> ")
+	if errors.Is(err, io.EOF) {
+		return "", true, nil
+	}
+	return text, false, err
+}
+
 // acceptUnsandboxed asks whether tasks may run without a sandbox.
 func (a *App) acceptUnsandboxed(ctx context.Context, gap string) (bool, error) {
 	answer, err := a.askAlone(ctx, "There is no sandbox here: "+gap+".\nRun tasks of this repository anyway? [y/N] ")

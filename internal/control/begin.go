@@ -41,7 +41,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: up.Name, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
-		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()),
+		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil,
 	}
 	if err := c.admit(ctx, item, s, prior, plan, started); err != nil {
 		return Outcome{}, err

@@ -59,8 +59,9 @@ type Controller struct {
 	// sandbox. It may ask a person. nil: nobody is asked, and the answer is no.
 	Unsandboxed func(ctx context.Context, gap string) (bool, error)
 
-	worked atomic.Bool // a session has run
-	begun  sync.Map    // IDs of the ad-hoc tasks whose sessions this Controller began
+	worked   atomic.Bool   // a session has run
+	stopTurn chan struct{} // a value stops the turn of a chat; nil: this Controller runs no chat
+	begun    sync.Map      // IDs of the ad-hoc tasks whose sessions this Controller began
 }
 
 // Observer is notifying what happens while sessions run, in the goroutine of the session. A
@@ -168,7 +169,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		Executor: &runner.Executor{
 			Task: item.Task.ID, Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws,
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
-			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch),
+			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch), StopTurn: c.stopTurn,
 		},
 	}
 	if see := c.Observer.Event; see != nil {
@@ -209,7 +210,9 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	if c.Observer.Ended != nil {
 		c.Observer.Ended(outcome)
 	}
-	c.notifyEnded(ctx, item, outcome)
+	if !outcome.WaitsInChat(info) {
+		c.notifyEnded(ctx, item, outcome)
+	}
 	return outcome, nil
 }
 

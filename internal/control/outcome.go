@@ -32,6 +32,12 @@ func (o Outcome) WaitsForReview() bool {
 	return o.Status == session.Waiting && o.Reason == event.WaitReview
 }
 
+// WaitsInChat reports whether the turn of a chat is over: the user who wrote the message reads the
+// answer.
+func (o Outcome) WaitsInChat(info event.Session) bool {
+	return info.Chat && o.Status == session.Waiting && (o.Reason == event.WaitMessage || o.Reason == event.WaitReview)
+}
+
 // ExitCode returns the exit code of a command that ran the session.
 func (o Outcome) ExitCode() int {
 	switch o.Status {

@@ -22,14 +22,7 @@ import (
 // prompts or configuration again.
 func (c *Controller) plan(ctx context.Context, item project.Item, prior session.View, target worktree.Target, o Options) (*grimoires.Plan, error) {
 	cfg := c.Project.Config
-	choice, err := c.Project.GrimoireOf(item.Task, o.Grimoire)
-	if err != nil {
-		return nil, err
-	}
-	g, err := c.Project.Library.Load(choice.Grimoire)
-	if err != nil && o.Grimoire == "" {
-		err = fmt.Errorf("%w\nchosen by %s", err, choice.Why)
-	}
+	g, err := c.grimoire(item, o)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +40,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 		return nil, err
 	}
 	plan.Agents, plan.Rules, plan.Spawn = definitions, cfg.Rules(), o.spawn
+	plan.Chat = o.chat
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}
@@ -78,6 +72,22 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	return plan, nil
 }
 
+// grimoire returns the grimoire of a new session.
+func (c *Controller) grimoire(item project.Item, o Options) (*grimoires.Grimoire, error) {
+	if o.chat != nil {
+		return grimoires.NewChat(), nil
+	}
+	choice, err := c.Project.GrimoireOf(item.Task, o.Grimoire)
+	if err != nil {
+		return nil, err
+	}
+	g, err := c.Project.Library.Load(choice.Grimoire)
+	if err != nil && o.Grimoire == "" {
+		err = fmt.Errorf("%w\nchosen by %s", err, choice.Why)
+	}
+	return g, err
+}
+
 // starts sets the agent that a grimoire of one agent alone starts: the subagent of a request, or the
 // configured default.
 func starts(g *grimoires.Grimoire, known *agent.Registry, name string, o Options) error {
@@ -85,11 +95,18 @@ func starts(g *grimoires.Grimoire, known *agent.Registry, name string, o Options
 	case o.spawn != nil:
 		directly(g)
 		return nil
-	case g.Name != justAgent || name == "" || name == grimoires.DefaultAgent:
+	case o.Agent != "":
+		name = o.Agent
+	}
+	switch {
+	case o.chat == nil && g.Name != justAgent || name == "" || name == grimoires.DefaultAgent:
 		return nil
 	}
 	if _, err := known.Get(name); err != nil {
-		return exit.Usagef("coven agents list", "default_agent: %w", err)
+		if o.Agent == "" {
+			err = fmt.Errorf("default_agent: %w", err)
+		}
+		return exit.Usagef("coven agents list", "%w", err)
 	}
 	for _, step := range g.AgentSteps() {
 		step.Agent = cmp.Or(step.Agent, name)

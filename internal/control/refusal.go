@@ -26,6 +26,7 @@ const (
 	OpCancel  Operation = "cancel"
 	OpMessage Operation = "attach to" // send a message to its agent
 	OpRevert  Operation = "revert"    // restore its worktree from a snapshot
+	OpChat    Operation = "chat in"   // continue the conversation
 )
 
 // Refusal returns why an operation is not possible in a session's present state: a
@@ -52,6 +53,8 @@ func Refusal(op Operation, v session.View) error {
 		if dismissible(v) {
 			return nil
 		}
+	case OpChat:
+		return chatRefusal(refused, v)
 	case OpMessage:
 		if v.Status == session.Running {
 			return nil
@@ -76,7 +79,7 @@ func continueRefusal(refused *StateError, v session.View) error {
 		refused.Next = "coven why " + task
 	case v.Status == session.Cancelled, v.Status == session.Failed && op == OpResume:
 		refused.Next, refused.Detail = "coven run "+task, DetailOf(v)
-	case WaitsForReview(v) && op == OpResume:
+	case (WaitsForReview(v) || WaitsForMessage(v)) && op == OpResume:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), DetailOf(v)
 	default:
 		return nil
@@ -98,6 +101,11 @@ func busyNext(op Operation) string {
 // WaitsForReview reports whether a session waits for a person to decide on its change.
 func WaitsForReview(v session.View) bool {
 	return v.Status == session.Waiting && v.Reason == event.WaitReview
+}
+
+// WaitsForMessage reports whether a chat without a change waits for the next message.
+func WaitsForMessage(v session.View) bool {
+	return v.Status == session.Waiting && v.Reason == event.WaitMessage
 }
 
 // dismissible reports whether a session is neither over nor running.

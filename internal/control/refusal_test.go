@@ -59,6 +59,10 @@ func sessionStates() map[string]sessionState {
 		"waiting (checkout)":   waitingState(event.WaitCheckout),
 		"waiting (approval)":   waitingState(event.WaitApproval), // shown only: the session is running
 		"waiting (dependency)": waitingState(event.WaitDependency),
+		"waiting (message)": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitMessage, Next: "coven chat --session t"}, want: map[control.Operation]string{
+			control.OpRun: "", control.OpResume: "StateError 3 coven chat --session t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
+			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
+		}},
 		"completed": {last: event.SessionCompleted, data: event.Ended{}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: why, control.OpRetry: why, control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
@@ -131,6 +135,10 @@ func operations() map[control.Operation]func(context.Context, *control.Controlle
 			_, err := c.Revert(ctx, control.RevertRequest{Name: id})
 			return err
 		},
+		control.OpChat: func(ctx context.Context, c *control.Controller, id string) error {
+			_, err := c.Chat(ctx, id)
+			return err
+		},
 		control.OpMessage: func(ctx context.Context, c *control.Controller, id string) error { return c.Deliver(ctx, id, "hello") },
 	}
 }
@@ -161,6 +169,9 @@ func TestRefusals(t *testing.T) {
 		}
 		for _, op := range declared {
 			want, ok := state.want[control.Operation(op)]
+			if op == string(control.OpChat) {
+				want, ok = "NotChatError 1 coven why t", true // see TestChatRefusals
+			}
 			if !ok {
 				t.Errorf("%s: the row does not have %q", name, op)
 				continue
@@ -178,6 +189,28 @@ func TestRefusals(t *testing.T) {
 		}
 		if after, err := c.Project.Find(t.Context(), id); err != nil || !after.Updated.Equal(before.Updated) {
 			t.Errorf("%s: a refusal changed the session: %v", name, err)
+		}
+	}
+}
+
+// A chat continues where a person is expected, or where a turn was cut off.
+func TestChatRefusals(t *testing.T) {
+	c := repository(t)
+	for name, want := range map[string]string{
+		"running": "BusyError 3 coven attach t", "waiting (review)": "", "waiting (message)": "", "interrupted": "",
+		"waiting (limit)": "StateError 3 coven resume t", "waiting (budget)": "StateError 3 coven resume t", "blocked": "StateError 3 coven resume t",
+		"completed": "StateError 1 coven chat", "cancelled": "StateError 1 coven chat", "failed, rejected": "StateError 1 coven chat",
+		"damaged": "StateError 3 coven cancel t",
+	} {
+		state, id := sessionStates()[name], strings.NewReplacer(" ", "-", "(", "", ")", "", ",", "").Replace(name)
+		record(t, c, id, state.last, state.data, state.broken)
+		v, err := c.Project.Find(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Info.Chat = true
+		if got := kindOf(control.Refusal(control.OpChat, v), id); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

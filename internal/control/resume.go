@@ -73,7 +73,7 @@ func (c *Controller) backlog(more budget.Amount) (Backlog, error) {
 			b.Damaged = append(b.Damaged, v)
 		case v.Status == session.Waiting && overBudget(v) && more == (budget.Amount{}):
 			b.OverBudget = append(b.OverBudget, v)
-		case v.Status == session.Interrupted, v.Status == session.Waiting && v.Reason != event.WaitReview:
+		case v.Status == session.Interrupted, v.Status == session.Waiting && !WaitsForReview(v) && !WaitsForMessage(v):
 			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v, Budget: more})
 		}
 	}

@@ -20,6 +20,9 @@ type Options struct {
 	Onto     string // branch to land on; empty: the one that is checked out
 	Base     string // commit to start from; empty: the tip of Onto
 
+	Agent string // with which a chat is; empty: as configured
+
+	chat  *grimoires.Chat         // the session is a chat; nil: it is not
 	spawn *grimoires.SpawnRequest // the subagent that a person starts directly; nil: none
 }
 

@@ -49,6 +49,8 @@ func NextOf(v session.View) string {
 	switch {
 	case v.Damage != "" && v.Status != session.Running:
 		return "coven cancel " + shellword.Word(v.Task)
+	case v.Info.Chat && (v.Status == session.Interrupted || WaitsForMessage(v)):
+		return ChatCommand(v.ID)
 	case HasOpenErrors(v):
 		return "coven review " + shellword.Word(v.Task)
 	case v.Next != "":

@@ -27,6 +27,7 @@ type Session struct {
 	Approve  string `json:"approve,omitempty"`  // who approves merge reviews unasked: --auto-approve
 	Holder   string `json:"holder"`             // the coven that runs it: coven/<host>/<pid>
 	Actor    string `json:"actor,omitempty"`    // under which the task is claimed in the tracker
+	Chat     bool   `json:"chat,omitempty"`     // it is a chat: its task is a conversation
 	Sandbox  string `json:"sandbox,omitempty"`  // its level: full, partial or none; empty: an earlier coven, which had none
 }
 
@@ -104,6 +105,21 @@ type Message struct {
 	Text string `json:"text"`
 	By   string `json:"by"` // a person's name
 }
+
+// ChatMessage is the data of MessageCreated: a message of a chat. A message of the user that has
+// the path of a step which waits is the next one that the agent gets.
+type ChatMessage struct {
+	ID   string `json:"id"`   // a UUID
+	Role string `json:"role"` // user or assistant
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"` // the name of the user, or of the agent
+}
+
+// The roles of messages.
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+)
 
 // Usage is the data of AgentUsage: what a run of an agent has used since its
 // AgentStarted. It is recorded at the end of each answer of the model API and after each

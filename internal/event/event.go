@@ -52,6 +52,8 @@ const (
 	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
 
+	MessageCreated Type = "message.created" // ChatMessage: of a chat
+
 	PermissionRequested Type = "permission.requested" // Approval
 	PermissionAnswered  Type = "permission.answered"  // ApprovalAnswer
 
@@ -144,6 +146,17 @@ var settingUp = regexp.MustCompile(`^worktree@\d+/` + SetupStep + `#1$`)
 
 // IsSetup reports whether path is that of a SetupStep.
 func IsSetup(path string) bool { return settingUp.MatchString(path) }
+
+// The names of the steps of a chat: the n-th turn has the place turn[n].
+const (
+	TurnStep   = "turn"
+	AnswerStep = "answer"
+)
+
+var answering = regexp.MustCompile(`^` + TurnStep + `\[\d+\]/` + AnswerStep + `#\d+$`)
+
+// IsAnswer reports whether path is that of the agent in a turn of a chat.
+func IsAnswer(path string) bool { return answering.MatchString(path) }
 
 // LeafOf returns the path of the leaf that path names or is inside. The agents of a
 // reviewer have the path of the review with the name of the reviewer appended.

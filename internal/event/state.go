@@ -27,6 +27,7 @@ const (
 	WaitLimit      WaitReason = "limit"      // the account of an agent is limited
 	WaitBudget     WaitReason = "budget"     // a budget is spent
 	WaitCheckout   WaitReason = "checkout"   // a checkout of the target cannot follow now
+	WaitMessage    WaitReason = "message"    // a chat without a change waits for the next message
 	WaitDependency WaitReason = "dependency" // another task must be done first
 )
 

@@ -1,6 +1,7 @@
 package fakeapi
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,7 @@ func (t Turn) expand(request Request) Turn {
 	replacer := strings.NewReplacer(
 		"${CWD}", workingDirectory(request),
 		"${LAST_TOOL_RESULT}", lastToolResult(request.Messages),
+		"${LAST_PROMPT}", lastPrompt(request.Messages),
 	)
 	t.Text = replacer.Replace(t.Text)
 	chunks := make([]Chunk, len(t.Chunks))
@@ -77,4 +79,21 @@ func lastToolResult(messages []Message) string {
 		}
 	}
 	return result
+}
+
+// lastPrompt returns the last text that a user wrote: the CLI may put reminders before it, and
+// coven a sentence behind it, in which the CLI looks for files.
+func lastPrompt(messages []Message) string {
+	for _, message := range slices.Backward(messages) {
+		if message.Role != "user" {
+			continue
+		}
+		for _, block := range slices.Backward(message.Content) {
+			text := strings.TrimSpace(block.Text)
+			if block.Type == "text" && !strings.HasPrefix(text, "<system-reminder>") && text != "Do what is described above." {
+				return text
+			}
+		}
+	}
+	return ""
 }

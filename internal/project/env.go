@@ -42,6 +42,18 @@ func (e *Environment) CacheDir() string {
 	return ""
 }
 
+// StateDir returns the directory for what coven remembers of the user; empty if the environment
+// names no home.
+func (e *Environment) StateDir() string {
+	if dir := e.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "coven")
+	}
+	if home := e.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "coven")
+	}
+	return ""
+}
+
 // UserDir returns the directory of the user's own settings for coven.
 func (e *Environment) UserDir() string {
 	if dir := e.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {

@@ -172,6 +172,8 @@ func (v *View) work(e event.Event) error {
 		return err
 	case event.AgentText:
 		v.wrote(e)
+	case event.MessageCreated:
+		return v.said(e)
 	default:
 		return errors.Join(v.approval(e), v.spawned(e))
 	}
@@ -230,6 +232,25 @@ func (v *View) answered(r event.MergeDecision) {
 		return
 	}
 	v.Status, v.Reason, v.Next, v.WaitsAt = Interrupted, "", "coven resume "+shellword.Word(v.Task), ""
+}
+
+// said adds a message of a chat. Only a process that ended at that moment leaves one for others to
+// see that has no turn yet.
+func (v *View) said(e event.Event) error {
+	var m event.ChatMessage
+	if err := e.Decode(&m); err != nil {
+		return err
+	}
+	if m.Role != event.RoleUser {
+		v.Answer = m.Text
+		return nil
+	}
+	v.Said, v.Answer = m.Text, ""
+	if v.Status == Waiting {
+		v.Status, v.Reason, v.WaitsAt = Interrupted, "", ""
+		v.Detail, v.Next = "your message is not answered yet", "coven resume "+shellword.Word(v.Task)
+	}
+	return nil
 }
 
 func (v *View) stepStarted(e event.Event) error {

@@ -57,6 +57,11 @@ type View struct {
 	Approvals []Approval  `json:"approvals,omitempty"`
 	Trace     []tracedRun `json:"-"` // see ExecutionTrace
 
+	// Said is the last message of the user of a chat, and Answer what the agent answered; empty:
+	// nothing yet.
+	Said   string `json:"-"`
+	Answer string `json:"-"`
+
 	tokensBefore map[string]int64 // of the runs of Trace that continue
 
 	// Reasoning is what the agents of steps wrote, and the subagents they started, in order.

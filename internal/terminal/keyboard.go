@@ -13,7 +13,7 @@ import (
 
 // Keyboard is the input of a terminal. Normally the terminal collects lines and echoes them;
 // while a question is open it reports each key, also Ctrl-Z and Ctrl-\. Ctrl-C is a signal in
-// both modes.
+// both modes, unless the question takes it.
 type Keyboard struct {
 	in  *os.File
 	out io.Writer
@@ -32,8 +32,9 @@ const (
 	keysEnd   = "\x1b[?2004l\x1b[?25h"
 )
 
-// readKeys makes the terminal report keys, and discards what was typed before.
-func (k *Keyboard) readKeys() error {
+// readKeys makes the terminal report keys, and discards what was typed before. With interrupt,
+// Ctrl-C is a key, too.
+func (k *Keyboard) readKeys(interrupt bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	mode, err := unix.IoctlGetTermios(int(k.in.Fd()), getTermios)
@@ -45,6 +46,9 @@ func (k *Keyboard) readKeys() error {
 	keys.Iflag &^= unix.ICRNL | unix.INLCR | unix.IGNCR
 	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
 	keys.Cc[unix.VSUSP], keys.Cc[unix.VQUIT] = noKey, noKey
+	if interrupt {
+		keys.Cc[unix.VINTR] = noKey
+	}
 	if err := unix.IoctlSetTermios(int(k.in.Fd()), setTermios, &keys); err != nil {
 		return fmt.Errorf("set the mode of the terminal: %w", err)
 	}

@@ -85,7 +85,7 @@ func (l *Live) unhide() {
 func (l *Live) open(p Prompt) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.keys.readKeys(); err != nil {
+	if err := l.keys.readKeys(takesInterrupt(p)); err != nil {
 		return err
 	}
 	l.prompt, l.hidden = p, false
@@ -172,7 +172,7 @@ func (l *Live) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.prompt != nil {
-		_ = l.keys.readKeys() // otherwise the keys are read with the next Enter
+		_ = l.keys.readKeys(takesInterrupt(l.prompt)) // otherwise the keys are read with the next Enter
 	}
 	if !l.hidden {
 		_, _ = io.WriteString(l.out, EraseBelow) // a closed terminal stops no run

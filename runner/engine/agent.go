@@ -17,6 +17,7 @@ type AgentInput struct {
 	Workdir       string   `json:"workdir,omitempty"`
 	ExpectChanges bool     `json:"expect_changes,omitempty"`
 	Continues     string   `json:"continues,omitempty"` // path of a leaf: continue the conversation of its agent
+	Chat          bool     `json:"chat,omitempty"`      // a turn of a chat: the prompt is what the person wrote
 	Resolve       bool     `json:"resolve,omitempty"`   // resolve a conflict with the target, which coven first puts into the worktree
 }
 

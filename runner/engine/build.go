@@ -14,7 +14,10 @@ import (
 func Build(plan *grimoires.Plan) Step {
 	g := plan.Grimoire
 	var tree Step = revisable{buildAll(plan, g.Steps), g.Steps, plan}
-	if g.Timeout > 0 {
+	if plan.Chat != nil {
+		tree = newChat(plan)
+	}
+	if g.Timeout > 0 && plan.Chat == nil {
 		tree = timeout{tree, "", g.Timeout}
 	}
 	if !g.Budget.IsZero() {

@@ -22,6 +22,10 @@ type MergeInput struct {
 	// last. It is empty if the review was incomplete.
 	Reviewed []string `json:"reviewed,omitempty"`
 	Push     bool     `json:"push,omitempty"` // a change that waits is to be pushed
+	// Chat waits for the next message of a chat, too, before the target is brought in. Failed is
+	// why an approved change of it did not land.
+	Chat   bool   `json:"chat,omitempty"`
+	Failed string `json:"failed,omitempty"`
 }
 
 // maxResolves bounds how often an agent resolves conflicts of one landing.

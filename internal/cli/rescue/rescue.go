@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/rescue"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -51,7 +51,7 @@ func newList(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := control.Rescues(cmd.Context(), p, strings.Join(args, ""))
+			all, err := rescue.List(cmd.Context(), p, strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func newList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-func list(a *cli.App, all []control.Rescue, asJSON bool) error {
+func list(a *cli.App, all []rescue.Stored, asJSON bool) error {
 	if asJSON {
 		out := []rescueJSON{}
 		for _, r := range all {
@@ -82,7 +82,7 @@ func list(a *cli.App, all []control.Rescue, asJSON bool) error {
 }
 
 // kind returns what a rescue has.
-func kind(r control.Rescue) string {
+func kind(r rescue.Stored) string {
 	if r.Changes {
 		return "changes"
 	}
@@ -103,11 +103,11 @@ RESCUE is a name that coven rescue list prints, its ref, or a task for its newes
 			if err != nil {
 				return err
 			}
-			r, err := control.FindRescue(cmd.Context(), p, args[0])
+			r, err := rescue.Find(cmd.Context(), p, args[0])
 			if err != nil {
 				return err
 			}
-			c, err := control.ContentOf(cmd.Context(), p, r)
+			c, err := rescue.ContentOf(cmd.Context(), p, r)
 			if err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ RESCUE is a name that coven rescue list prints, its ref, or a task for its newes
 const maxShown = 100
 
 // text returns the content of a rescue for a terminal.
-func text(r control.Rescue, c control.RescueContent) string {
+func text(r rescue.Stored, c rescue.Content) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s  %s\n", terminal.Printable(r.Name), r.Time.Local().Format("2006-01-02 15:04"), kind(r), terminal.Printable(r.Ref))
 	if r.Note != "" {
@@ -155,7 +155,7 @@ func names(ctx context.Context, p *project.Project, given []string) []string {
 	if len(given) > 0 {
 		return nil
 	}
-	all, _ := control.Rescues(ctx, p, "")
+	all, _ := rescue.List(ctx, p, "")
 	var found []string
 	for _, r := range all {
 		found = append(found, r.Name)
@@ -199,7 +199,7 @@ RESCUE is a name that coven rescue list prints, its ref, or a task for its newes
 }
 
 func (o restoreOptions) run(ctx context.Context, a *cli.App, p *project.Project, name string) error {
-	r, err := control.FindRescue(ctx, p, name)
+	r, err := rescue.Find(ctx, p, name)
 	if err != nil {
 		return err
 	}
@@ -215,19 +215,19 @@ func (o restoreOptions) run(ctx context.Context, a *cli.App, p *project.Project,
 	if err != nil {
 		return fmt.Errorf("find %s: %w", o.to, err)
 	}
-	if err := control.Export(ctx, p, r, dir); err != nil {
+	if err := rescue.Export(ctx, p, r, dir); err != nil {
 		return err
 	}
 	return a.Printf("restored in %s\n", terminal.Printable(o.to))
 }
 
 // undo asks, and undoes changes.
-func (o restoreOptions) undo(ctx context.Context, a *cli.App, p *project.Project, r control.Rescue) error {
+func (o restoreOptions) undo(ctx context.Context, a *cli.App, p *project.Project, r rescue.Stored) error {
 	if !o.yes {
 		if !a.Interactive {
 			return exit.Usagef("coven rescue restore --yes "+r.Name, "coven cannot ask here: review with coven rescue show, then give --yes")
 		}
-		content, err := control.ContentOf(ctx, p, r)
+		content, err := rescue.ContentOf(ctx, p, r)
 		if err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func (o restoreOptions) undo(ctx context.Context, a *cli.App, p *project.Project
 			return a.Printf("nothing was restored\n")
 		}
 	}
-	undo, err := control.Restore(ctx, p, r)
+	undo, err := rescue.Restore(ctx, p, r)
 	if err != nil {
 		return err
 	}

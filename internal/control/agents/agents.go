@@ -145,6 +145,9 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	own := c.Plan.Agents[name]
 	policy, messages := permission.OfPrimary(at.root, name, own.Permissions, own.Asks, c.Plan.Rules), c.Inbox.messages
 	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
+	if run.Chat {
+		system.contract = chatContract
+	}
 	if run.ReadOnly {
 		// Messages are for the agent whose work is reviewed.
 		own = c.Plan.Agents[run.Agent]
@@ -195,6 +198,11 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
 	}
+	if run.Chat && at.loop == nil { // the loop does that itself
+		if err := c.Session.Say(session.Part{Path: run.Path, Type: "text", Role: event.RoleUser, Text: run.Prompt}); err != nil {
+			return driver.Report{}, err
+		}
+	}
 	report, err := c.start(ctx, at, gatekeeper, launch)
 	report = c.hide(report)
 	if err == nil && report.Kind == driver.Login {
@@ -202,6 +210,16 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	}
 	return report, errors.Join(err, tracker.broken)
 }
+
+// chatContract tells an agent how a chat works. It is part of the system prompt.
+const chatContract = `# How you talk with the user
+
+You talk with a person in a terminal. What you say last in a turn is your answer: plain text or Markdown, complete without what you said before.
+
+- Your working directory is a git worktree of your own. Stay in it.
+- If you are asked a question, answer it and change nothing.
+- If you change files, leave them as they should be at the end of the turn: coven commits them. Do not commit, push, or switch branches.
+- Use spawn_agent for a separate task that an agent in its list is made for. What it reports is only for you: say in your answer what matters of it.`
 
 // Reader implements the agents of package runner.
 func (c *Agents) Reader(name string) (provider, model string, err error) {

@@ -1,4 +1,5 @@
-package control
+// Package rescue finds what coven stored before it removed or undid something, and restores it.
+package rescue
 
 import (
 	"context"
@@ -16,8 +17,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Rescue is something that coven stored.
-type Rescue struct {
+// Stored is something that coven stored.
+type Stored struct {
 	Name    string // for commands: TASK#N, or the ref if the task is not known
 	Task    string // its ID
 	Ref     string
@@ -28,17 +29,17 @@ type Rescue struct {
 	info worktree.RescueInfo
 }
 
-func newRescue(info worktree.RescueInfo) Rescue {
-	r := Rescue{Name: info.Ref, Task: info.Task, Ref: info.Ref, Note: info.Note, Time: info.Time, Changes: info.Changes, info: info}
+func newStored(info worktree.RescueInfo) Stored {
+	r := Stored{Name: info.Ref, Task: info.Task, Ref: info.Ref, Note: info.Note, Time: info.Time, Changes: info.Changes, info: info}
 	if info.Task != "" {
 		r.Name = fmt.Sprintf("%s#%d", info.Task, info.N)
 	}
 	return r
 }
 
-// Rescues returns what coven stored, oldest first: of the task that a person names, or of all
+// List returns what coven stored, oldest first: of the task that a person names, or of all
 // tasks if there is no name.
-func Rescues(ctx context.Context, p *project.Project, name string) ([]Rescue, error) {
+func List(ctx context.Context, p *project.Project, name string) ([]Stored, error) {
 	var infos []worktree.RescueInfo
 	var err error
 	if name == "" {
@@ -46,9 +47,9 @@ func Rescues(ctx context.Context, p *project.Project, name string) ([]Rescue, er
 	} else {
 		infos, err = rescuesOf(ctx, p, name)
 	}
-	var all []Rescue
+	var all []Stored
 	for _, info := range infos {
-		all = append(all, newRescue(info))
+		all = append(all, newStored(info))
 	}
 	return all, err
 }
@@ -72,15 +73,15 @@ func rescuesOf(ctx context.Context, p *project.Project, name string) ([]worktree
 	return p.Repo.Rescues(ctx, id)
 }
 
-// FindRescue returns the rescue that a person names: by its ref, as TASK#N, or as TASK, which
+// Find returns the rescue that a person names: by its ref, as TASK#N, or as TASK, which
 // means the newest one of the task.
-func FindRescue(ctx context.Context, p *project.Project, name string) (Rescue, error) {
+func Find(ctx context.Context, p *project.Project, name string) (Stored, error) {
 	if ref := strings.TrimPrefix(name, "refs/"); strings.HasPrefix(ref, "coven/rescue/") {
 		info, err := p.Repo.Rescue(ctx, "refs/"+ref)
 		if errors.Is(err, worktree.ErrNoRescue) {
 			err = exit.Failedf("coven rescue list", "%s does not exist", name)
 		}
-		return newRescue(info), err
+		return newStored(info), err
 	}
 	id, number, numbered := cutLast(name, "#")
 	n, err := strconv.Atoi(number)
@@ -89,14 +90,14 @@ func FindRescue(ctx context.Context, p *project.Project, name string) (Rescue, e
 	}
 	all, err := rescuesOf(ctx, p, id)
 	if err != nil {
-		return Rescue{}, err
+		return Stored{}, err
 	}
 	for _, info := range slices.Backward(all) {
 		if !numbered || info.N == n {
-			return newRescue(info), nil
+			return newStored(info), nil
 		}
 	}
-	return Rescue{}, exit.Failedf("coven rescue list", "nothing is stored as %s", name)
+	return Stored{}, exit.Failedf("coven rescue list", "nothing is stored as %s", name)
 }
 
 // cutLast cuts a text around the last separator.
@@ -108,30 +109,30 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:at], text[at+len(separator):], true
 }
 
-// maxPatch limits the patch of a RescueContent, in bytes.
+// maxPatch limits the patch of a Content, in bytes.
 const maxPatch = 256 << 10
 
-// RescueContent is what a rescue has.
-type RescueContent struct {
-	Changes []string      // of the repository: "branch main was deleted"
-	Patch   string        // from the contents before to those after
-	Cut     bool          // the patch is longer
-	Files   []RescuedFile // of a worktree
+// Content is what a rescue has.
+type Content struct {
+	Changes []string // of the repository: "branch main was deleted"
+	Patch   string   // from the contents before to those after
+	Cut     bool     // the patch is longer
+	Files   []File   // of a worktree
 }
 
-// RescuedFile is a file of a stored worktree.
-type RescuedFile struct {
+// File is a file of a stored worktree.
+type File struct {
 	Path   string
 	Status byte // A, M, D or T if it differs from the branch, otherwise a space
 }
 
 // ContentOf returns the content of a rescue.
-func ContentOf(ctx context.Context, p *project.Project, r Rescue) (RescueContent, error) {
-	var c RescueContent
+func ContentOf(ctx context.Context, p *project.Project, r Stored) (Content, error) {
+	var c Content
 	if !r.Changes {
 		files, err := p.Repo.RescuedFiles(ctx, r.info)
 		for _, f := range files {
-			c.Files = append(c.Files, RescuedFile(f))
+			c.Files = append(c.Files, File(f))
 		}
 		return c, err
 	}
@@ -149,16 +150,16 @@ func ContentOf(ctx context.Context, p *project.Project, r Rescue) (RescueContent
 
 // Restore undoes the changes of a rescue. It returns the rescue that undoes Restore; its Ref is
 // empty if everything was as before. If something has changed again since, nothing is restored.
-func Restore(ctx context.Context, p *project.Project, r Rescue) (undo Rescue, err error) {
+func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, err error) {
 	info, err := p.Repo.Restore(ctx, r.info)
 	if refused := (*worktree.UnrestorableError)(nil); errors.As(err, &refused) {
 		err = exit.Personf("coven rescue show "+shellword.Word(r.Name), "%w", err)
 	}
-	return newRescue(info), err
+	return newStored(info), err
 }
 
 // Export checks the files of a stored worktree out into a new directory.
-func Export(ctx context.Context, p *project.Project, r Rescue, dir string) error {
+func Export(ctx context.Context, p *project.Project, r Stored, dir string) error {
 	err := p.Repo.Export(ctx, r.info, dir)
 	if errors.Is(err, worktree.ErrNotEmpty) {
 		err = exit.Usagef("give a directory that does not exist", "%w", err)

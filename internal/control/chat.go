@@ -1,0 +1,186 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/task"
+)
+
+// ChatCommand returns the command that continues a chat.
+func ChatCommand(id string) string { return "coven chat --session " + shellword.Word(id) }
+
+// NewChat prepares the Controller for chats, whose turns StopTurn stops.
+func (c *Controller) NewChat() { c.stopTurn = make(chan struct{}, 1) }
+
+// StopTurn stops the agent that works in the current turn of a chat. The chat goes on. It reports
+// false if the turn is being stopped already.
+func (c *Controller) StopTurn() bool {
+	select {
+	case c.stopTurn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// forgetStop forgets a StopTurn that came after the turn.
+func (c *Controller) forgetStop() {
+	select {
+	case <-c.stopTurn:
+	default:
+	}
+}
+
+// StartChat starts a chat with its first message, and returns when its turn is over.
+func (c *Controller) StartChat(ctx context.Context, text string, o Options) (Outcome, error) {
+	item, err := c.Project.AdHoc(ctx, text)
+	if err != nil {
+		return Outcome{}, err
+	}
+	target, err := c.Project.Repo.Target(ctx, o.Onto)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o.Grimoire, o.chat = "", &grimoires.Chat{Message: text}
+	c.forgetStop()
+	return c.beginNew(ctx, item, target, o)
+}
+
+// Chat returns a session if it is a chat that can continue.
+func (c *Controller) Chat(ctx context.Context, name string) (session.View, error) {
+	v, err := c.Project.SessionOf(ctx, name)
+	if err != nil {
+		return v, err
+	}
+	return v, Refusal(OpChat, v)
+}
+
+// CutOff returns the message of the turn of a chat that was interrupted; empty: none was.
+func (c *Controller) CutOff(v session.View) (string, error) {
+	if v.Status != session.Interrupted || v.Said != "" {
+		return v.Said, nil
+	}
+	plan, err := project.PlanOf(v.Dir) // the message is recorded when its turn starts
+	if err != nil || plan.Chat == nil {
+		return "", err
+	}
+	return plan.Chat.Message, nil
+}
+
+// Say records the next message of a chat, and returns when its turn is over. No turn of the chat may
+// be cut off.
+func (c *Controller) Say(ctx context.Context, v session.View, text string) (Outcome, error) {
+	err := Refusal(OpChat, v)
+	if err == nil && len(text) > task.MaxText {
+		err = exit.Usagef("put the text into a file and name the file in the message", "the message has %d bytes, the maximum is %d", len(text), task.MaxText)
+	}
+	if err == nil && v.Status != session.Waiting {
+		err = &ChangedError{Task: v.Task, State: StateOf(v)}
+	}
+	if err == nil {
+		err = c.admitSession(ctx, v)
+	}
+	if err == nil {
+		err = c.preflightSession(ctx, v)
+	}
+	if err == nil {
+		err = c.checkSandbox(ctx, resumeUnsandboxed)
+	}
+	if err == nil {
+		err = c.recordMessage(v, text)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return c.ContinueTurn(ctx, v)
+}
+
+// recordMessage records the next message of a chat.
+func (c *Controller) recordMessage(v session.View, text string) error {
+	s, err := c.take(v)
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	s.Hide(c.Runtime.secrets)
+	return s.Append(event.Event{Type: event.MessageCreated, Path: v.WaitsAt}, event.ChatMessage{
+		ID: uuid.NewString(), Role: event.RoleUser, Text: text, By: c.Project.Env.User(),
+	})
+}
+
+// ContinueTurn continues the turn of a chat that was cut off or has not begun, and returns when it is
+// over.
+func (c *Controller) ContinueTurn(ctx context.Context, v session.View) (Outcome, error) {
+	v, err := session.Load(v.Dir)
+	if err == nil {
+		err = c.admitSession(ctx, v)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	c.forgetStop()
+	return c.resume(ctx, v, budget.Amount{})
+}
+
+// chatRefusal returns why a session cannot continue as a chat.
+func chatRefusal(refused *StateError, v session.View) error {
+	id := shellword.Word(v.Task)
+	switch shown := v.Shown(); {
+	case v.Status == session.Running && v.Info.Chat:
+		return &BusyError{Task: v.Task, Next: "coven attach " + id}
+	case !v.Info.Chat:
+		return &NotChatError{Session: v.ID, Task: v.Task, State: StateOf(v)}
+	case shown.Status == session.Damaged:
+		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
+	case !v.Live():
+		refused.Next, refused.Detail = "coven chat", "the chat is over"
+	case WaitsForReview(v), WaitsForMessage(v), v.Status == session.Interrupted:
+		return nil
+	default:
+		refused.Code, refused.Next, refused.Detail = exit.Person, cmp.Or(NextOf(v), "coven why "+id), DetailOf(v)
+	}
+	return refused
+}
+
+// TurnError is why the last turn of a chat has no answer; nil: it has one.
+func TurnError(v session.View) error {
+	for i := len(v.Steps) - 1; i >= 0; i-- {
+		step := v.Steps[i]
+		if event.IsAnswer(step.Path) && step.Status == session.Failed {
+			return fmt.Errorf("the turn failed: %s", step.Error)
+		}
+		if event.IsAnswer(step.Path) {
+			break
+		}
+	}
+	return nil
+}
+
+// NotChatError refuses to chat in a session that is no chat.
+type NotChatError struct {
+	Session string // its ID
+	Task    string
+	State   string // of the session
+}
+
+// Error implements error.
+func (e *NotChatError) Error() string {
+	return fmt.Sprintf("session %s is no chat: its task %s is %s", e.Session, e.Task, e.State)
+}
+
+// CommandExit returns exit.Failed.
+func (e *NotChatError) CommandExit() int { return exit.Failed }
+
+// NextCommand returns the command that explains the state of the task.
+func (e *NotChatError) NextCommand() string { return "coven why " + shellword.Word(e.Task) }

@@ -1,0 +1,117 @@
+package terminal
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coven-run/coven/internal/oneline"
+)
+
+// interruptible is a Prompt for which Ctrl-C is a key.
+type interruptible interface{ takesInterrupt() }
+
+func takesInterrupt(p Prompt) bool {
+	_, ok := p.(interruptible)
+	return ok
+}
+
+// Message asks for a message of one or several lines, with the earlier ones at the arrow keys.
+type Message struct {
+	Text string // what was typed; empty: the user leaves
+	Left bool   // with Ctrl-D
+
+	input   *Input
+	history []string // the oldest first; the last is what is being typed
+	at      int      // in history
+	hint    string
+}
+
+// NewMessage returns an empty Message. history has the earlier ones, the oldest first.
+func NewMessage(history []string) *Message {
+	m := &Message{input: NewInput(""), history: append(history[:len(history):len(history)], ""), at: len(history)}
+	m.input.area.KeyMap.DeleteCharacterForward.SetKeys("delete") // Ctrl-D leaves
+	return m
+}
+
+// messageHint says how to leave.
+const messageHint = "Ctrl-D or /exit leaves the chat"
+
+// maxMessageLines is how many lines the editor takes.
+const maxMessageLines = 9000
+
+const tooManyLines = "This has too many lines for a message: put the text into a file and name the file."
+
+// linesIn counts the lines of a pasted text. Terminals send a carriage return for the end of a line.
+func linesIn(text string) int {
+	return max(strings.Count(text, "\n"), strings.Count(text, "\r"))
+}
+
+func (m *Message) takesInterrupt() {}
+
+func (m *Message) update(msg tea.Msg) (tea.Cmd, bool) {
+	if paste, ok := msg.(tea.PasteMsg); ok && m.input.area.LineCount()+linesIn(paste.Content) > maxMessageLines {
+		m.hint = tooManyLines
+		return nil, false
+	}
+	if key, ok := msg.(tea.KeyPressMsg); ok {
+		m.hint = ""
+		if done, taken := m.key(key.String()); taken {
+			return nil, done
+		}
+	}
+	cmd, done := m.input.update(msg)
+	if done {
+		m.Text = m.input.Text
+	}
+	return cmd, done
+}
+
+// key does what a key means for a message; taken is false if it is text or moves the cursor.
+func (m *Message) key(key string) (done, taken bool) {
+	empty := m.input.area.Value() == ""
+	switch {
+	case key == "ctrl+d" && empty:
+		m.Left = true
+		return true, true
+	case key == "ctrl+d", key == "esc":
+		return false, true
+	case key == "ctrl+c":
+		if m.hint = messageHint; !empty {
+			m.hint = ""
+			m.show(len(m.history)-1, "")
+		}
+		return false, true
+	case key == "up" && !m.input.pending && m.input.area.Line() == 0 && m.at > 0:
+		m.move(-1)
+		return false, true
+	case key == "down" && !m.input.pending && m.input.area.Line() == m.input.area.LineCount()-1 && m.at < len(m.history)-1:
+		m.move(1)
+		return false, true
+	}
+	return false, false
+}
+
+// move shows an earlier or a later message.
+func (m *Message) move(by int) {
+	m.history[m.at] = m.input.area.Value()
+	m.show(m.at+by, m.history[m.at+by])
+}
+
+func (m *Message) show(at int, text string) {
+	m.input.pending = false
+	m.at = at
+	m.input.area.SetValue(text)
+}
+
+func (m *Message) view(width int) string {
+	m.input.area.SetWidth(max(width, 3))
+	view := m.input.area.View()
+	if lines := strings.Count(m.input.area.Value(), "\n") + 1; lines > inputLines {
+		view += "\n(" + oneline.Count(lines, "line") + ")"
+	}
+	if m.hint != "" {
+		view += "\n" + m.hint
+	}
+	return view
+}
