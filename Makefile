@@ -82,7 +82,7 @@ crash: ## kill coven at many crash points and resume it: CRASH=all make crash us
 	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run TestCrash ./cmd/coven
 
 soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200), run 32 tasks at once for SOAK_SECONDS (600), and destroy LOST_CASES (5000) worktrees while git fails
-	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(GO) test -count=1 -timeout 180m $(TESTFLAGS) -run TestNothingLost ./worktree
+	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(GO) test -count=1 -timeout 180m $(TESTFLAGS) -run '^(TestNothingLost|TestPlainTreeIsExact|TestPoolIsAsNew)$$' ./worktree
 	LOST_COMMANDS=$(or $(LOST_COMMANDS),500) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run TestNothingLostByCommands ./cmd/coven
 	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) SOAK_SECONDS=$(or $(SOAK_SECONDS),600) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
 

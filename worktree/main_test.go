@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,19 @@ func oneAtATime(t *testing.T) {
 // isLong reports whether tests run at full length, which takes minutes: make stories
 // does that.
 func isLong() bool { return os.Getenv("COVEN_LONG") != "" }
+
+// seeds yields the seeds of the cases of a long test: the first least, then more, up to most,
+// until the test has taken some time. make soak runs all of them.
+func seeds(least, most uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		began := time.Now()
+		for seed := range most {
+			if seed >= least && !isLong() && time.Since(began) > 20*time.Second || !yield(seed) {
+				return
+			}
+		}
+	}
+}
 
 func sealed(m *testing.M) int {
 	home, err := os.MkdirTemp("", "coven-home-")

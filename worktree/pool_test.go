@@ -179,7 +179,7 @@ func TestPoolIsAsNew(t *testing.T) {
 			gitIn(t, r.Root, "commit", "-qm", "gone")
 		},
 	}
-	for seed := range uint64(24) {
+	for seed := range seeds(uint64(len(afterwards)), 24) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		r := pooled(t)
 		w := add(t, r, "T")

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 
 // TestScript tells the product's behavior: one story per file, with the real
 // coven, real git, and the fake agent CLI on a fake model API. When the race detector looks,
-// which makes them much longer, those are left out that TestReal tells, too, and every
-// second one of the others.
+// which makes them much longer, those are left out that TestReal tells, too, and of the others
+// it plays every eighth.
 func TestScript(t *testing.T) {
 	if racing {
 		playFake(t, "script")
