@@ -66,7 +66,7 @@ var imports = map[string][]string{
 
 	"internal/agent":    {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc", "internal/evaluator"},
 	"internal/approval": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session"},
-	"internal/archive":  {"internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
+	"internal/archive":  {"grimoires", "internal/event", "internal/spawn", "internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
 	"internal/driver":   {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "plugins/provider", "internal/sandbox", "internal/tool"},
 	"internal/chat": {
 		"internal/clock", "internal/didyoumean", "internal/driver", "internal/event", "internal/failpoint", "internal/gate", "internal/oneline", "internal/tool",
@@ -106,7 +106,7 @@ var imports = map[string][]string{
 		"internal/shellword", "internal/terminal",
 	},
 	"internal/cli/snapshots":  {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
-	"internal/cli/sessions":   {"grimoires", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
+	"internal/cli/sessions":   {"grimoires", "internal/event", "internal/secret", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
 	"internal/cli/metrics":    {"internal/cli", "internal/control", "internal/exit", "internal/metrics", "internal/project", "internal/session", "internal/terminal"},
 	"internal/cli/chat":       {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/regularfile", "internal/session", "internal/task", "internal/terminal"},
 	"internal/cli/spawn":      {"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/mcp", "internal/session", "internal/spawn", "internal/terminal"},

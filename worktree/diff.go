@@ -95,6 +95,15 @@ func (d Diff) Of(paths ...string) string {
 	return b.String()
 }
 
+// Between returns what differs between two commits or trees.
+func (r *Repo) Between(ctx context.Context, from, to string) (Diff, error) {
+	diff, err := r.diff(ctx, from, to)
+	if err != nil {
+		return Diff{}, fmt.Errorf("diff of %s and %s: %w", from, to, err)
+	}
+	return diff, nil
+}
+
 func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
 	d := Diff{From: from, To: to}
 	plain := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"}

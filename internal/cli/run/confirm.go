@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/plugins"
@@ -31,8 +30,8 @@ func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []pro
 	if o.yes || !o.app.Interactive || o.json {
 		return true, nil
 	}
-	e := control.EstimateRun(p, todo, o.grimoire, limit, cmp.Or(o.width, p.Config.Run.MaxTasks))
-	if !e.NeedsConfirmation() {
+	e := estimateRun(p, todo, o.grimoire, limit, cmp.Or(o.width, p.Config.Run.MaxTasks))
+	if !e.needsConfirmation() {
 		return true, nil
 	}
 	what := "1 task"
@@ -43,7 +42,7 @@ func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []pro
 	return strings.HasPrefix(answer, "y"), err
 }
 
-func costText(e control.Estimate) string {
+func costText(e estimate) string {
 	switch {
 	case e.Limited:
 		return "This costs at most " + e.Max.String() + "."

@@ -1,4 +1,4 @@
-package control
+package run
 
 import (
 	"github.com/coven-run/coven/internal/budget"
@@ -8,32 +8,32 @@ import (
 // maxUnconfirmed is how many tasks run without asking a person first.
 const maxUnconfirmed = 5
 
-// Estimate is what running tasks may cost.
-type Estimate struct {
+// estimate is what running tasks may cost.
+type estimate struct {
 	Tasks  int
 	AtOnce int
 	// Max is what the tasks can cost at most. It is a limit only if Limited is set.
 	Max     budget.Amount
 	Limited bool
-	Past    Past // what earlier sessions cost; only if nothing limits these tasks
+	Past    past // what earlier sessions cost; only if nothing limits these tasks
 }
 
-// Past is what earlier sessions cost, in US dollars.
-type Past struct {
+// past is what earlier sessions cost, in US dollars.
+type past struct {
 	Sessions     int // those that cost anything
 	Average, Max float64
 }
 
-// NeedsConfirmation reports whether a face should ask a person before the tasks run:
+// needsConfirmation reports whether coven should ask a person before the tasks run:
 // there are many of them, or nothing limits what they cost.
-func (e Estimate) NeedsConfirmation() bool {
+func (e estimate) needsConfirmation() bool {
 	return e.Tasks > maxUnconfirmed || e.Tasks > 0 && !e.Limited
 }
 
-// EstimateRun estimates what tasks may cost. limit is the budget of all tasks together;
+// estimateRun estimates what tasks may cost. limit is the budget of all tasks together;
 // if it is zero, the budgets of their grimoires count.
-func EstimateRun(p *project.Project, items []project.Item, grimoire string, limit budget.Amount, atOnce int) Estimate {
-	e := Estimate{Tasks: len(items), AtOnce: min(atOnce, len(items)), Max: limit, Limited: true}
+func estimateRun(p *project.Project, items []project.Item, grimoire string, limit budget.Amount, atOnce int) estimate {
+	e := estimate{Tasks: len(items), AtOnce: min(atOnce, len(items)), Max: limit, Limited: true}
 	if limit == (budget.Amount{}) {
 		e.Max, e.Limited = maxCost(p, items, grimoire)
 	}
@@ -67,16 +67,16 @@ func maxCost(p *project.Project, items []project.Item, grimoire string) (total b
 	return budget.Together(all), limited
 }
 
-func pastCost(p *project.Project) Past {
+func pastCost(p *project.Project) past {
 	all, _ := p.Finder.Summaries() // the cost of what cannot be read is unknown
-	past, sum := Past{}, 0.0
+	costs, sum := past{}, 0.0
 	for _, s := range all {
 		if cost := s.Cost; cost > 0 {
-			sum, past.Max, past.Sessions = sum+cost, max(past.Max, cost), past.Sessions+1
+			sum, costs.Max, costs.Sessions = sum+cost, max(costs.Max, cost), costs.Sessions+1
 		}
 	}
-	if past.Sessions > 0 {
-		past.Average = sum / float64(past.Sessions)
+	if costs.Sessions > 0 {
+		costs.Average = sum / float64(costs.Sessions)
 	}
-	return past
+	return costs
 }
