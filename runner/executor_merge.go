@@ -23,13 +23,8 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	if landing, ok, err := x.recoverLanding(ctx, c.Path); ok || err != nil {
 		return landed(landing, c), err
 	}
-	if result, ok, err := x.revision(c.Path); ok || err != nil {
+	if result, ok, err := x.answered(ctx, c); ok || err != nil {
 		return result, err
-	}
-	if c.Merge.Chat {
-		if result, ok, err := x.heard(ctx, c); ok || err != nil {
-			return result, err
-		}
 	}
 	turn, elsewhere, err := x.turn(ctx, c)
 	switch {
@@ -54,6 +49,16 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 		}
 		return landed(landing, c), x.emit(event.LandDone, c.Path, landing)
 	}
+}
+
+// answered returns the result of a merge leaf at which a person has asked for changes, or said
+// something. ok is false if neither is so.
+func (x *Executor) answered(ctx context.Context, c engine.Call) (result event.Result, ok bool, err error) {
+	result, ok, err = x.revision(c.Path)
+	if ok || err != nil || !c.Merge.Chat {
+		return result, ok, err
+	}
+	return x.heard(ctx, c)
 }
 
 // turn waits until no other session lands on the target, or until another session has landed

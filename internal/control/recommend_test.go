@@ -18,7 +18,7 @@ func verbs() map[string]*control.Operation {
 	op := func(o control.Operation) *control.Operation { return &o }
 	return map[string]*control.Operation{
 		"run": op(control.OpRun), "resume": op(control.OpResume), "retry": op(control.OpRetry), "approve": op(control.OpApprove),
-		"reject": op(control.OpReject), "cancel": op(control.OpCancel), "revise": op(control.OpRevise), "attach": op(control.OpMessage),
+		"reject": op(control.OpReject), "cancel": op(control.OpCancel), "revise": op(control.OpRevise), "attach": op(control.OpMessage), "chat": op(control.OpChat),
 		"revert": op(control.OpRevert), "why": nil, "snapshots": nil, "logs": nil, "review": nil, "status": nil, "rescue": nil,
 	}
 }
@@ -35,6 +35,8 @@ func TestRecommended(t *testing.T) {
 				continue
 			}
 			operation, known := verbs()[words[1]]
+			v := v
+			v.Info.Chat = words[1] == "chat" // only chats recommend it
 			if words[0] != "coven" || !known {
 				t.Errorf("%s recommends %q, which is no command that is known here", where, next)
 			} else if operation != nil {

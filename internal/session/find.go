@@ -250,10 +250,7 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		_, err := Load(at)
 		return "", err
 	}
-	first, err := event.First(filepath.Join(at, eventsFile))
-	if (err == nil && first.Seq == 0 || errors.Is(err, fs.ErrNotExist)) && hasStarted(at) {
-		first, err = event.First(filepath.Join(at, eventsFile)) // as in Load
-	}
+	first, err := firstEvent(at)
 	switch {
 	case err == nil && first.Seq > 0:
 		if isFile && stamp.settledAt(f.now()) {
@@ -268,6 +265,15 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		err = errNoEvents
 	}
 	return "", damaged(at, err)
+}
+
+// firstEvent returns the first event of the session in dir. If there is none, Seq is 0.
+func firstEvent(dir string) (event.Event, error) {
+	first, err := event.First(filepath.Join(dir, eventsFile))
+	if (err == nil && first.Seq == 0 || errors.Is(err, fs.ErrNotExist)) && hasStarted(dir) {
+		first, err = event.First(filepath.Join(dir, eventsFile)) // as in Load
+	}
+	return first, err
 }
 
 // IsOver reports whether a session has ended for good and no process is cleaning up

@@ -170,9 +170,7 @@ func (v *View) work(e event.Event) error {
 		err := e.Decode(&t)
 		v.Warnings = append(v.Warnings, t.Text)
 		return err
-	case event.AgentText:
-		v.wrote(e)
-	case event.MessageCreated:
+	case event.AgentText, event.MessageCreated:
 		return v.said(e)
 	default:
 		return errors.Join(v.approval(e), v.spawned(e))
@@ -234,9 +232,13 @@ func (v *View) answered(r event.MergeDecision) {
 	v.Status, v.Reason, v.Next, v.WaitsAt = Interrupted, "", "coven resume "+shellword.Word(v.Task), ""
 }
 
-// said adds a message of a chat. Only a process that ended at that moment leaves one for others to
+// said adds a message of a chat, or what an agent wrote. Only a process that ended at that moment leaves one for others to
 // see that has no turn yet.
 func (v *View) said(e event.Event) error {
+	if e.Type == event.AgentText {
+		v.wrote(e)
+		return nil
+	}
 	var m event.ChatMessage
 	if err := e.Decode(&m); err != nil {
 		return err

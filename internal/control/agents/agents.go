@@ -142,18 +142,10 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		return driver.Report{}, WritesWhenReviewing(cmp.Or(run.Provider, c.Plan.Provider))
 	}
 	name := cmp.Or(run.Agent, grimoires.DefaultAgent)
-	own := c.Plan.Agents[name]
-	policy, messages := permission.OfPrimary(at.root, name, own.Permissions, own.Asks, c.Plan.Rules), c.Inbox.messages
-	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
-	if run.Chat {
-		system.contract = chatContract
-	}
-	if run.ReadOnly {
-		// Messages are for the agent whose work is reviewed.
-		own = c.Plan.Agents[run.Agent]
-		policy, messages = permission.OfReader(at.root, cmp.Or(run.Agent, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules), nil
-		system = systemOf{own: own.Prompt, readOnly: true, reviews: true}
-	} else {
+	own, policy, system := c.roleOf(run, name, at.root)
+	var messages chan driver.Message // they are for the agent whose work is reviewed
+	if !run.ReadOnly {
+		messages = c.Inbox.messages
 		c.Inbox.restart()
 	}
 	text, err := c.systemText(ctx, at.root, system)
@@ -198,10 +190,8 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
 	}
-	if run.Chat && at.loop == nil { // the loop does that itself
-		if err := c.Session.Say(session.Part{Path: run.Path, Type: "text", Role: event.RoleUser, Text: run.Prompt}); err != nil {
-			return driver.Report{}, err
-		}
+	if err := c.asks(at, run); err != nil {
+		return driver.Report{}, err
 	}
 	report, err := c.start(ctx, at, gatekeeper, launch)
 	report = c.hide(report)
@@ -209,6 +199,29 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
 	}
 	return report, errors.Join(err, tracker.broken)
+}
+
+// asks records the message of a person to the agent of a chat. coven's own loop does that itself.
+func (c *Agents) asks(at setting, run runner.AgentRun) error {
+	if !run.Chat || at.loop != nil {
+		return nil
+	}
+	return c.Session.Say(session.Part{Path: run.Path, Type: "text", Role: event.RoleUser, Text: run.Prompt})
+}
+
+// roleOf returns the definition of the agent of a run, what it may do, and what coven tells it.
+func (c *Agents) roleOf(run runner.AgentRun, name, root string) (grimoires.AgentDefinition, *permission.Policy, systemOf) {
+	if run.ReadOnly {
+		own := c.Plan.Agents[run.Agent]
+		policy := permission.OfReader(root, cmp.Or(run.Agent, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules)
+		return own, policy, systemOf{own: own.Prompt, readOnly: true, reviews: true}
+	}
+	own := c.Plan.Agents[name]
+	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
+	if run.Chat {
+		system.contract = chatContract
+	}
+	return own, permission.OfPrimary(root, name, own.Permissions, own.Asks, c.Plan.Rules), system
 }
 
 // chatContract tells an agent how a chat works. It is part of the system prompt.
