@@ -55,8 +55,8 @@ modules: ## download the modules and packages of coven, its tests and its exampl
 
 test: modules ## run the tests; make stories runs the long ones
 	@echo "test: a package a line; cmd/coven, with the stories, takes minutes"
-	@# The longest packages go first, so that the others run beside them.
-	$(GO) test -timeout 20m -parallel 4 $(TESTFLAGS) ./worktree ./cmd/coven ./plugins ./...
+	@# The longest packages go first, so that the others run beside them. make lint vets.
+	$(GO) test -timeout 60m -vet=off -parallel 4 $(TESTFLAGS) ./worktree ./cmd/coven ./plugins ./...
 
 stories: modules ## run what make test omits: the stories with the real CLIs, the original's scenarios, the long ones
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
@@ -78,7 +78,7 @@ e2e-latest: ## run the stories and the contract of the real Claude Code CLI with
 	COVEN_LONG=1 COVEN_REAL_CLAUDE=$(LATEST)/claude/node_modules/.bin/claude COVEN_REQUIRE_REAL_CLAUDE=1 \
 		$(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fakeclaude ./internal/forwarder
 
-crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them
+crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer
 	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run TestCrash ./cmd/coven
 
 soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200), run 32 tasks at once for SOAK_SECONDS (600), and destroy LOST_CASES (5000) worktrees while git fails

@@ -38,7 +38,7 @@ var boxes = []box{
 	{"project", []string{"internal/project"}},
 	{"workflowtest", []string{"runner/workflowtest"}},
 	{"plugintest", []string{"plugins/plugintest"}},
-	{"notify", []string{"internal/notify"}},
+	{"notify", []string{"internal/notify", "internal/telemetry"}},
 	{"terminal", []string{"internal/terminal"}},
 	{"runner", []string{"runner"}},
 	{"engine", []string{"runner/engine"}},

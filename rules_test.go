@@ -135,7 +135,7 @@ var imports = map[string][]string{
 		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
-		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn",
+		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
 	},
 	"internal/control/agents": {
 		"grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/file", "internal/tool/shell", "plugins/model", "plugins/pluginerr",
@@ -188,6 +188,7 @@ var imports = map[string][]string{
 	"internal/gate":        {"internal/event", "internal/permission"},
 	"internal/usage":       {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate", "internal/tool"},
+	"internal/telemetry":   {"internal/oneline", "internal/regularfile", "internal/trace"},
 	"internal/notify":      {"internal/config", "internal/event", "internal/oneline", "internal/terminal"},
 	"internal/oneline":     {},
 	"internal/permission":  {},

@@ -189,6 +189,7 @@ func TestLandKeepsWhatThePersonDid(t *testing.T) {
 }
 
 func TestLandRefusedByCheckout(t *testing.T) {
+	oneAtATime(t)
 	cases := map[string]struct {
 		prepare func(t *testing.T, root string)
 		file    string

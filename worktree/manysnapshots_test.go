@@ -14,6 +14,7 @@ import (
 
 // Snapshot 200 of a session, and a revert then, start no more git processes than the first ones.
 func TestManySnapshots(t *testing.T) {
+	oneAtATime(t)
 	r := sample(t)
 	ctx := context.Background()
 	w := add(t, r, "T")

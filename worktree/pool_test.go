@@ -107,6 +107,7 @@ func TestPool(t *testing.T) {
 
 // Whatever a task did to its worktree, the next one is as new.
 func TestPoolIsAsNew(t *testing.T) {
+	oneAtATime(t)
 	tricks := []func(t *testing.T, r *Repo, w *Worktree){
 		func(t *testing.T, r *Repo, w *Worktree) { // a second name of a file, outside
 			must(t, os.Link(filepath.Join(w.Path, "file2.txt"), filepath.Join(r.Root, "build-link.log")))
@@ -206,6 +207,7 @@ func TestPoolIsAsNew(t *testing.T) {
 
 // What the user lists passes from task to task, as long as git ignores it.
 func TestPoolKeeps(t *testing.T) {
+	oneAtATime(t)
 	r := pooled(t, "build", "sub/**/cache.log")
 	w := add(t, r, "T")
 	for _, name := range []string{"build/out", "sub/a/cache.log", "sub/a/other.log", "x.log"} {
@@ -230,6 +232,7 @@ func TestPoolKeeps(t *testing.T) {
 
 // Ignored files that are too large to store stay until the pool needs the space.
 func TestPoolPutsAside(t *testing.T) {
+	oneAtATime(t)
 	r := pooled(t)
 	large := strings.Repeat("x", ignoredCap+1)
 	for _, task := range []string{"A", "B"} {
@@ -256,6 +259,7 @@ func TestPoolPutsAside(t *testing.T) {
 
 // A pool of links and files, and one that is off, change nothing but speed.
 func TestPoolInTheWay(t *testing.T) {
+	oneAtATime(t)
 	for name, plant := range map[string]func(r *Repo, elsewhere string){
 		"a link":      func(r *Repo, elsewhere string) { must(t, os.Symlink(elsewhere, r.poolPath())) },
 		"a file":      func(r *Repo, _ string) { write(t, r.poolPath(), "f") },
@@ -349,6 +353,7 @@ func TestPoolSurvivesKill(t *testing.T) {
 
 // Files that somebody changed in the pool do not get into a worktree.
 func TestPoolChangedMeanwhile(t *testing.T) {
+	oneAtATime(t)
 	for name, change := range map[string]func(t *testing.T, dir string){
 		"changed":    func(t *testing.T, dir string) { write(t, filepath.Join(dir, "file1.txt"), "changed in the pool") },
 		"removed":    func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "file1.txt"))) },

@@ -36,6 +36,7 @@ func allOf(t *testing.T, dir string) string {
 // A new worktree has the files of submodules, as git's own would, and what a task does there
 // changes nothing of the main checkout.
 func TestPopulate(t *testing.T) {
+	oneAtATime(t)
 	r, w := populated(t)
 	lib, modules := filepath.Join(w.Path, "lib"), filepath.Join(r.GitDir, "modules")
 	before := allOf(t, modules) + allOf(t, filepath.Join(r.Root, "lib"))
@@ -65,6 +66,7 @@ func TestPopulate(t *testing.T) {
 
 // A submodule in which the task has changed nothing is no work to store; every other one is.
 func TestRemovePopulated(t *testing.T) {
+	oneAtATime(t)
 	for name, c := range map[string]struct {
 		change func(t *testing.T, lib string)
 		stored string // a file of the rescue; empty: there is none
@@ -113,6 +115,7 @@ func lend(t *testing.T, lib string) {
 // The pool works with submodules: the files of the repository are used again, those of
 // submodules are as new.
 func TestPoolWithSubmodules(t *testing.T) {
+	oneAtATime(t)
 	r, upstream := superproject(t)
 	r.Submodules, r.Pool = true, Pool{Bytes: 1 << 30}
 	w := add(t, r, "T")
@@ -133,6 +136,7 @@ func TestPoolWithSubmodules(t *testing.T) {
 
 // Large ignored files do not keep a landed worktree with submodules from going to the pool.
 func TestPoolLargeIgnoredBesideSubmodules(t *testing.T) {
+	oneAtATime(t)
 	r, w := populated(t)
 	r.Pool = Pool{Bytes: 1 << 30}
 	write(t, filepath.Join(w.Path, "a"), "a")
@@ -144,6 +148,7 @@ func TestPoolLargeIgnoredBesideSubmodules(t *testing.T) {
 
 // What the main checkout does not have stays empty, and is named.
 func TestPopulateWithout(t *testing.T) {
+	oneAtATime(t)
 	r, upstream := superproject(t)
 	r.Submodules = true
 	bump(t, r, upstream)
@@ -160,6 +165,7 @@ func TestPopulateWithout(t *testing.T) {
 
 // The submodules are there again when the worktree is, with the files of the snapshot.
 func TestRecreatePopulated(t *testing.T) {
+	oneAtATime(t)
 	r, w := populated(t)
 	write(t, filepath.Join(w.Path, "lib", "lib.c"), "an edit\n")
 	value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))

@@ -54,6 +54,7 @@ func TestRemoveRescuesEverything(t *testing.T) {
 }
 
 func TestRemoveLargeIgnoredFiles(t *testing.T) {
+	oneAtATime(t)
 	cases := map[string]struct {
 		request RemoveRequest
 		stored  bool

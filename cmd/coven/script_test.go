@@ -88,6 +88,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"serve":     cmdServe,
 		"holds":     cmdHolds,
 		"explained": cmdExplained,
+		"collector": cmdCollector,
+		"spans":     cmdSpans,
 	}
 }
 

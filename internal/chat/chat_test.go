@@ -191,7 +191,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 	got := results(t, second)
-	if !slices.Equal(got, []string{"written", "✗ cannot", `✗ there is no tool wirte (did you mean "write"?)`, "✗ wrong arguments: n: got string, want integer", "✗ coven failed while panic ran: no"}) {
+	if !slices.Equal(got, []string{"written", "✗ cannot", `✗ there is no tool wirte (did you mean "write"?)`, `✗ wrong arguments: n: type: a has type "string", want "integer"`, "✗ coven failed while panic ran: no"}) {
 		t.Errorf("%q", got)
 	}
 	if !slices.Equal(b.gate.asked, []string{"write", "fail", "panic"}) || b.gate.ended != 3 {

@@ -54,6 +54,7 @@ type Config struct {
 	GC           GC            `yaml:"gc" about:"what coven gc deletes, and when"`
 	Permissions  []Rule        `yaml:"permissions" user:"true" about:"rules for the tool calls of all agents; the user's file only"`
 	Notify       []Notice      `yaml:"notify" user:"true" about:"commands that notify you when a task changes its state; the user's file only"`
+	Telemetry    Telemetry     `yaml:"telemetry" about:"where coven sends traces of sessions; the user's file only"`
 	Sandbox      Sandbox       `yaml:"sandbox" about:"what the programs of a task may do; the user's file only"`
 	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen) also without a sandbox; the user's file only"`
 }
@@ -73,6 +74,13 @@ type Landing struct {
 type Notice struct {
 	Command string   `yaml:"command" need:"true" about:"given to sh -c"`
 	On      []string `yaml:"on,omitempty" about:"states; default: all but interrupted"`
+}
+
+// Telemetry is where coven sends the traces of sessions that are over, see package telemetry. By
+// default it sends none: what a repository's file says could send them anywhere.
+type Telemetry struct {
+	Endpoint string `yaml:"endpoint" user:"true" about:"an OTLP/HTTP receiver: http://localhost:4318"`
+	File     string `yaml:"file" user:"true" about:"a file that gets a line of OTLP JSON for each session: absolute, or below ~"`
 }
 
 // Env selects the user's environment variables that agents and scripts get.
@@ -324,6 +332,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	c.Prices = r.prices(before.Prices)
 	r.rules(c.Permissions)
 	r.notices(c.Notify)
+	r.telemetry(c.Telemetry)
 	r.usersOnly()
 	return r.lines(), doc.Err()
 }

@@ -27,8 +27,10 @@ func (c *Controller) notifyAsked(ctx context.Context, item project.Item, id stri
 	})
 }
 
-// runHooks runs the user's notify commands for a notification.
+// runHooks runs the user's notify commands for a notification, and exports the trace of a session
+// that is over.
 func (c *Controller) runHooks(ctx context.Context, n notify.Notification) {
+	c.exportTrace(context.WithoutCancel(ctx), n)
 	n.Title, n.Detail, n.Next = c.Project.Hidden(n.Title), c.Project.Hidden(n.Detail), c.Project.Hidden(n.Next)
 	for _, problem := range notify.Run(context.WithoutCancel(ctx), c.Project.Config.Notify, c.Project.Env.Environ(), n) {
 		c.notify(Notice{Task: n.Task, Text: "warning: notify: " + problem})

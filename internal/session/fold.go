@@ -77,7 +77,7 @@ func (v *View) take(e event.Event) error {
 	v.Task, v.Updated = e.Task, e.Time
 	switch e.Type {
 	case event.SessionStarted:
-		v.Started, v.Since = e.Time, e.Time
+		v.Started, v.Since, v.TraceID = e.Time, e.Time, e.TraceID
 		err := e.Decode(&v.Info)
 		v.Holder, v.Sandbox = v.Info.Holder, v.Info.Sandbox
 		return err

@@ -13,12 +13,14 @@ func TestCheck(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"path":"a"}`:                   "",
 		`{"path":"a","lines":[1,2]}`:     "",
-		`{"path":5}`:                     "wrong arguments: path: got number, want string",
-		`{"path":"a","lines":[1,0,"x"]}`: "wrong arguments: lines/1: minimum: got 0, want 1; lines/2: got string, want integer",
-		`{}`:                             "wrong arguments: missing property 'path'",
-		`{"path":"a","file":"b"}`:        "wrong arguments: additional properties 'file' not allowed",
-		`[]`:                             "wrong arguments: got array, want object",
+		`{"path":5}`:                     `wrong arguments: path: type: 5 has type "integer", want "string"`,
+		`{"path":"a","lines":[1,0,"x"]}`: `wrong arguments: lines/1: minimum: 0/1 is less than 1.000000; lines/2: type: x has type "string", want "integer"`,
+		`{}`:                             `wrong arguments: required: missing properties: ["path"]`,
+		`{"path":"a","file":"b"}`:        `wrong arguments: unexpected additional properties ["file"]`,
+		`[]`:                             `wrong arguments: type: [] has type "array", want "object"`,
 		`{"path":`:                       "the arguments are not JSON",
+		`{"path":5,"file":"b"}`:          `wrong arguments: path: type: 5 has type "integer", want "string"; unexpected additional properties ["file"]`,
+		`{"path":"a"} {}`:                "the arguments are not JSON",
 		``:                               "the arguments are not JSON",
 	} {
 		err := read.Check(json.RawMessage(arguments))

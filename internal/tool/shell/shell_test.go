@@ -48,9 +48,9 @@ func TestBash(t *testing.T) {
 		{`{"command":"kill -9 $$"}`, "", "signal killed"},
 		{`{"command":"printf 'a\\377b'"}`, "a\uFFFDb", ""},
 		{`{"command":"echo before; sleep 600","timeout":1}`, "", "it was stopped after 1s\nbefore"},
-		{`{"command":""}`, "", "wrong arguments: command: minLength: got 0, want 1"},
-		{`{"command":"true","timeout":601}`, "", "wrong arguments: timeout: maximum: got 601, want 600"},
-		{`{"command":["rm"]}`, "", "wrong arguments: command: got array, want string"},
+		{`{"command":""}`, "", `wrong arguments: command: minLength: "" contains 0 Unicode code points, fewer than 1`},
+		{`{"command":"true","timeout":601}`, "", "wrong arguments: timeout: maximum: 601/1 is greater than 600.000000"},
+		{`{"command":["rm"]}`, "", `wrong arguments: command: type: [rm] has type "array", want "string"`},
 	} {
 		got, err := run(t, t.Context(), c.arguments)
 		wrong := ""

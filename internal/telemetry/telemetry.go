@@ -1,0 +1,229 @@
+// Package telemetry exports the execution traces of sessions as OpenTelemetry has them: a span for each session
+// and, below it, one for each run of an agent, below the agent that started it. It speaks OTLP in its JSON
+// encoding, to a receiver over HTTP and to a file with a request a line.
+// docs/decisions/telemetry.md says why it does so without OpenTelemetry's SDK.
+package telemetry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/trace"
+)
+
+// Session is what a trace says of a session.
+type Session struct {
+	ID       string
+	TraceID  string // a UUID; empty: it has none
+	Task     string
+	Status   string // completed, failed or cancelled
+	Detail   string // why it did not complete
+	Started  time.Time
+	Ended    time.Time
+	CostUSD  float64
+	Entries  []trace.Entry
+	Resource Resource
+}
+
+// Resource says which coven made a trace.
+type Resource struct {
+	Version string
+	Project string // the name of the repository's directory
+}
+
+// To is where traces go. Empty: nowhere.
+type To struct {
+	Endpoint string // the base address of an OTLP/HTTP receiver, to which /v1/traces is added
+	File     string
+	Headers  map[string]string // of requests to the receiver
+}
+
+// maxTime bounds how long a receiver may take.
+const maxTime = 10 * time.Second
+
+// Export sends the trace of a session that is over to all places, and returns what went wrong.
+func Export(ctx context.Context, to To, s Session) error {
+	if to.Endpoint == "" && to.File == "" {
+		return nil
+	}
+	id, err := uuid.Parse(s.TraceID)
+	if err != nil { // an older version began it
+		id = uuid.NewSHA1(uuid.NameSpaceURL, []byte("coven:session:"+s.ID+s.Started.String()))
+	}
+	data, err := json.Marshal(s.request(traceID(id)))
+	if err != nil {
+		return fmt.Errorf("encode the trace: %w", err)
+	}
+	var errs []error
+	if to.File != "" {
+		errs = append(errs, appendLine(to.File, data))
+	}
+	if to.Endpoint != "" {
+		errs = append(errs, post(ctx, to, data))
+	}
+	return errors.Join(errs...)
+}
+
+// request returns the spans of a session.
+func (s Session) request(id traceID) request {
+	var of attributes
+	of.text("service.name", "coven")
+	of.text("service.version", s.Resource.Version)
+	of.text("coven.project", s.Resource.Project)
+	root := s.span(id)
+	spans := []span{root}
+	for _, n := range trace.Tree(s.Entries) {
+		spans = below(spans, root, s, n)
+	}
+	return request{[]resourceSpans{{
+		resource{of},
+		[]scopeSpans{{scope{"github.com/coven-run/coven", s.Resource.Version}, spans}},
+	}}}
+}
+
+// span returns the span of the session itself.
+func (s Session) span(id traceID) span {
+	var a attributes
+	a.text("coven.session", s.ID)
+	a.text("coven.task", s.Task)
+	a.text("coven.status", s.Status)
+	a.double("coven.cost_usd", s.CostUSD)
+	return span{
+		TraceID: id, SpanID: spanOf(id[:]), Name: "session " + s.ID, Kind: kindInternal,
+		Start: nanoseconds(s.Started), End: nanoseconds(later(s.Started, s.Ended)), Attributes: a, Status: statusOf(s.Status, s.Detail),
+	}
+}
+
+// below adds the span of an agent, and those of the agents that it started.
+func below(spans []span, parent span, s Session, n *trace.Node) []span {
+	e := n.Entry
+	started, err := e.SpawnedAt.MarshalText()
+	if err != nil { // a year beyond 9999
+		started = nil
+	}
+	id := spanOf(parent.TraceID[:], []byte(strings.Join([]string{e.TraceID, e.Path, e.Reviewer, e.ID}, "\x00")), started)
+	var a attributes
+	a.text("gen_ai.operation.name", "invoke_agent")
+	a.text("gen_ai.agent.name", e.AgentName)
+	a.text("gen_ai.request.model", e.Model)
+	a.text("coven.trace_id", e.TraceID)
+	a.text("coven.parent_trace_id", e.ParentTraceID)
+	a.text("coven.step", e.Path)
+	a.text("coven.reviewer", e.Reviewer)
+	a.text("coven.subagent", e.ID)
+	a.text("coven.status", e.Status)
+	a.int("coven.tokens", e.Tokens)
+	a.int("coven.duration_ms", e.DurationMS)
+	a.texts("coven.parent_chain", e.ParentChain)
+	one := span{
+		TraceID: parent.TraceID, SpanID: id, Parent: &parent.SpanID, Name: "invoke_agent " + e.AgentName, Kind: kindInternal,
+		Start: nanoseconds(e.SpawnedAt), End: nanoseconds(later(e.SpawnedAt, cmp.Or(e.CompletedAt, s.Ended))), Attributes: a, Status: statusOf(e.Status, e.Error),
+	}
+	spans = append(spans, one)
+	for _, child := range n.Children {
+		spans = below(spans, one, s, child)
+	}
+	return spans
+}
+
+// later returns when something ended, which is not before it started.
+func later(started, ended time.Time) time.Time {
+	if ended.Before(started) {
+		return started
+	}
+	return ended
+}
+
+func statusOf(state, why string) status {
+	if state == "completed" {
+		return status{Code: statusOK}
+	}
+	return status{Code: statusError, Message: oneline.Of(cmp.Or(why, state))}
+}
+
+// spanOf returns the ID of a span: the same each time that a trace is exported.
+func spanOf(parts ...[]byte) (id spanID) {
+	sum := sha256.Sum256(bytes.Join(parts, []byte{0}))
+	copy(id[:], sum[:])
+	return id
+}
+
+// appendLine adds a line to a file in one write, so that those of several covens do not mix.
+func appendLine(path string, data []byte) error {
+	f, err := regularfile.OpenFileIn(filepath.Dir(path), filepath.Base(path), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the trace to %s: %w", path, err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the trace to %s: %w", path, err)
+	}
+	return nil
+}
+
+// post sends a request to the receiver.
+func post(ctx context.Context, to To, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	at, err := url.JoinPath(to.Endpoint, "v1", "traces")
+	if err != nil {
+		return fmt.Errorf("the endpoint %s: %w", to.Endpoint, err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("the endpoint %s: %w", to.Endpoint, err)
+	}
+	for name, text := range to.Headers {
+		req.Header.Set(name, text)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // headers may have a key
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("send the trace: %w", err)
+	}
+	defer resp.Body.Close()                               //nolint:errcheck // read only
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // what could not be read is not in the message
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("send the trace: %s answers %s: %s", at, resp.Status, oneline.Of(string(said)))
+	}
+	return nil
+}
+
+// HeadersVariable has headers for receivers, as OpenTelemetry defines it: name=value,name=value, with values
+// that are encoded as in addresses.
+const HeadersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
+
+// Headers parses the text of HeadersVariable.
+func Headers(text string) (map[string]string, error) {
+	all := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, encoded, ok := strings.Cut(pair, "=")
+		decoded, err := url.PathUnescape(strings.TrimSpace(encoded))
+		if name = strings.TrimSpace(name); !ok || err != nil || name == "" {
+			return nil, fmt.Errorf("%s is not name=value,name=value", HeadersVariable) // without its value, which may be a key
+		}
+		all[name] = decoded
+	}
+	return all, nil
+}
