@@ -14,7 +14,7 @@ export GORACE ?= atexit_sleep_ms=0
 # The agent CLIs that .ci/claude and .ci/qwen install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
+.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -85,6 +85,9 @@ soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200), r
 	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(GO) test -count=1 -timeout 180m $(TESTFLAGS) -run '^(TestNothingLost|TestPlainTreeIsExact|TestPoolIsAsNew)$$' ./worktree
 	LOST_COMMANDS=$(or $(LOST_COMMANDS),500) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run TestNothingLostByCommands ./cmd/coven
 	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) SOAK_SECONDS=$(or $(SOAK_SECONDS),600) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
+
+accept: modules ## run the acceptance tests of the design document for agents, with a line for each criterion
+	@$(CLIS) .ci/accept
 
 builds: ## build real projects in the sandbox as an ordinary user; make stories does it as yourself
 	COVEN_BUILDS=1 $(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestBuildsOfUser$$' ./cmd/coven
