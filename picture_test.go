@@ -32,7 +32,7 @@ var boxes = []box{
 	{"commands", []string{"internal/cli/*"}},
 	{"cli", []string{"internal/cli", "internal/cli/reviewpage"}},
 	{"scheduler", []string{"internal/scheduler"}},
-	{"doctor", []string{"internal/archive", "internal/doctor", "internal/metrics", "internal/storage", "internal/approval", "internal/proposal", "internal/prune", "internal/rescue"}},
+	{"doctor", []string{"internal/archive", "internal/doctor", "internal/metrics", "internal/storage", "internal/approval", "internal/proposal", "internal/prune", "internal/rescue", "internal/outside"}},
 	{"control", []string{"internal/control"}},
 	{"adapters", []string{"internal/control/*"}},
 	{"project", []string{"internal/project"}},

@@ -89,6 +89,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"holds":     cmdHolds,
 		"explained": cmdExplained,
 		"collector": cmdCollector,
+		"outsider":  cmdOutsider,
 		"spans":     cmdSpans,
 	}
 }

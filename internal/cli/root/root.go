@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/cli/grimoire"
 	"github.com/coven-run/coven/internal/cli/ground"
 	"github.com/coven-run/coven/internal/cli/logs"
+	"github.com/coven-run/coven/internal/cli/mcp"
 	"github.com/coven-run/coven/internal/cli/metrics"
 	"github.com/coven-run/coven/internal/cli/permissions"
 	"github.com/coven-run/coven/internal/cli/plugin"
@@ -56,7 +57,7 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of coven")
 	root.SetFlagErrorFunc(flagError)
-	group(root, "Run:", run.NewRun(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a), spawn.NewSpawn(a), chat.NewChat(a))
+	group(root, "Run:", run.NewRun(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a), spawn.NewSpawn(a), chat.NewChat(a), mcp.NewMCP(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a), approvals.NewApprovals(a))
 	group(root, "Inspect:", status.NewStatus(a), status.NewWhy(a), attach.NewAttach(a), logs.NewLogs(a), logs.NewEvents(a), review.NewDiff(a), snapshots.NewSnapshots(a), ground.NewGround(a))
 	group(root, "Manage:", task.NewTask(a), worktree.NewWorktree(a), snapshots.NewRevert(a), rescue.NewRescue(a), disk.NewDu(a), disk.NewGC(a), grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), sessions.NewSessions(a), metrics.NewMetrics(a), permissions.NewPermissions(a), plugin.NewPlugins(a))

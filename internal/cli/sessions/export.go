@@ -62,8 +62,8 @@ people said. Secrets are masked.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "the `DIR` to copy them into")
-	f.StringVar(&o.format, "format", formatMarkdown, "md or jsonl")
-	f.StringVar(&o.status, "status", "", "only sessions in this `STATE`: completed, failed, ...")
+	f.StringVar(&o.format, "format", formatMarkdown, "the `FORMAT`: md or jsonl")
+	f.StringVar(&o.status, "status", "", "only sessions in this `STATE`, such as completed or failed")
 	return cmd
 }
 

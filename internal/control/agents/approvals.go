@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/runner"
 )
@@ -134,17 +135,9 @@ func (a asking) tool() tool.Tool {
 	return tool.Tool{
 		Name:        "request_approval",
 		Description: "Ask a person before you do something that they should decide about, and wait for the answer. It fails if they deny it, or do not answer in time.",
-		Schema: json.RawMessage(`{"type":"object","properties":{
-"action":{"type":"string","minLength":1,"description":"what you want to do, in a line"},
-"reason":{"type":"string","description":"why"},
-"reversible":{"type":"boolean","description":"whether it can be undone completely"}},
-"required":["action","reason"],"additionalProperties":false}`),
+		Schema:      json.RawMessage(spawn.ApprovalSchema),
 		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			var in struct {
-				Action     string `json:"action"`
-				Reason     string `json:"reason"`
-				Reversible bool   `json:"reversible"`
-			}
+			var in spawn.ApprovalRequest
 			if err := json.Unmarshal(arguments, &in); err != nil {
 				return "", fmt.Errorf("the arguments cannot be read: %w", err)
 			}

@@ -129,19 +129,10 @@ func find(plan *grimoires.Plan, name string) (spawn.Definition, error) {
 	return spawn.Definition{Model: d.Model, Mode: d.Mode, Permissions: d.Permissions, Asks: d.Asks}, nil
 }
 
-// spawnSchema describes the arguments of spawn_agent.
-const spawnSchema = `{"type":"object","properties":{
-"agent":{"type":"string","description":"name of the agent"},
-"task":{"type":"string","description":"everything that the agent must know: it sees nothing of this conversation"},
-"permissions":{"type":"array","items":{"type":"string"},"description":"restrict it to these permissions; default: those of its definition and yours"},
-"model":{"type":"string","description":"sonnet, haiku, opus or a full model id; default: that of its definition"},
-"task_id":{"type":"string","description":"a short name for the record"}},
-"required":["agent","task"],"additionalProperties":false}`
-
 // tool returns spawn_agent for the agent.
 func (s *spawner) tool() tool.Tool {
 	return tool.Tool{
-		Name: "spawn_agent", Description: s.describe(), Schema: json.RawMessage(spawnSchema),
+		Name: "spawn_agent", Description: s.describe(), Schema: json.RawMessage(spawn.Schema),
 		ReadOnly: true, // several calls of one turn may wait in the queue at once
 		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
 			var r spawn.Request

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// outsider [-accept|-decline] list | TOOL [ARGUMENTS] starts coven mcp serve as a program of others does, and
+// prints the names of its tools or the answer of one. It asks its user only with -accept or -decline, which is
+// then what the user says; what the user is asked is printed, too. ! means that the tool fails.
+func cmdOutsider(ts *testscript.TestScript, neg bool, args []string) {
+	var answer string
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		answer, args = args[0][1:], args[1:]
+	}
+	if len(args) != 1 && len(args) != 2 {
+		ts.Fatalf("usage: outsider [-accept|-decline] list | TOOL [ARGUMENTS]")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var mu sync.Mutex
+	var asked []string
+	options := &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, "progress: "+r.Params.Message)
+	}}
+	if answer != "" {
+		options.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, r.Params.Message)
+			return &mcp.ElicitResult{Action: answer, Content: map[string]any{"reason": "because"}}, nil
+		}
+	}
+	program, err := lookPath("coven", ts.Getenv("PATH"))
+	ts.Check(err)
+	cmd := exec.CommandContext(ctx, program, "mcp", "serve")
+	cmd.Dir, cmd.Env = ts.MkAbs("."), append(environment(ts), "COVEN_SCRIPT="+ts.Getenv("COVEN_SCRIPT"))
+	var said strings.Builder
+	cmd.Stderr = &said
+	client := mcp.NewClient(&mcp.Implementation{Name: "outsider", Version: "1"}, options)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		cmd.Wait()                             //nolint:errcheck // it did not serve
+		fmt.Fprint(ts.Stderr(), said.String()) //nolint:errcheck // a buffer
+		if neg {
+			return
+		}
+		ts.Fatalf("connect: %v: %s", err, said.String())
+	}
+	defer session.Close() //nolint:errcheck // the answer is there
+	if args[0] == "list" {
+		tools, err := session.ListTools(ctx, nil)
+		ts.Check(err)
+		for _, t := range tools.Tools {
+			fmt.Fprintln(ts.Stdout(), t.Name) //nolint:errcheck // a buffer
+		}
+		return
+	}
+	arguments := json.RawMessage("{}")
+	if len(args) == 2 {
+		arguments = json.RawMessage(args[1])
+	}
+	params := &mcp.CallToolParams{Name: args[0], Arguments: arguments}
+	params.SetProgressToken("p")
+	result, err := session.CallTool(ctx, params)
+	ts.Check(err)
+	mu.Lock()
+	defer mu.Unlock()
+	texts := asked
+	for _, c := range result.Content {
+		texts = append(texts, c.(*mcp.TextContent).Text)
+	}
+	io.WriteString(ts.Stdout(), strings.Join(texts, "\n")+"\n") //nolint:errcheck // a buffer
+	if result.IsError != neg {
+		ts.Fatalf("the tool failed: %v\n%s", result.IsError, strings.Join(texts, "\n"))
+	}
+}
