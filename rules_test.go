@@ -107,7 +107,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/snapshots":  {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
 	"internal/cli/sessions":   {"grimoires", "internal/event", "internal/secret", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
-	"internal/cli/mcp":       {"internal/cli", "internal/mcp", "internal/outside"},
+	"internal/cli/mcp":        {"internal/cli", "internal/mcp", "internal/outside"},
 	"internal/cli/metrics":    {"internal/cli", "internal/control", "internal/exit", "internal/metrics", "internal/project", "internal/session", "internal/terminal"},
 	"internal/cli/chat":       {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/regularfile", "internal/session", "internal/task", "internal/terminal"},
 	"internal/cli/spawn":      {"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/mcp", "internal/session", "internal/spawn", "internal/terminal"},
