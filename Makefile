@@ -14,7 +14,7 @@ export GORACE ?= atexit_sleep_ms=0
 # The agent CLIs that .ci/claude and .ci/qwen install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
 
-.PHONY: build help demo picture quiet-build quiet-claude test examples modules stories e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
+.PHONY: build help demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/coven ./cmd/coven
@@ -53,17 +53,29 @@ modules: ## download the modules and packages of coven, its tests and its exampl
 	@for m in examples/plugins/*/go.mod; do $(GO) -C $$(dirname $$m) mod download || exit 1; done
 	@examples/plugins/reviewer-node/build $(TOOLS)/examples || echo "modules: no Node.js, no npm, or no registry: the tests of reviewer-node are skipped"
 
-test: modules ## run the tests; make stories runs the long ones
+test: modules ## run the tests; make stories and make long run what takes longer
 	@echo "test: a package a line; cmd/coven, with the stories, takes minutes"
 	@# The longest packages go first, so that the others run beside them. make lint vets.
 	$(GO) test -timeout 60m -vet=off -parallel 4 $(TESTFLAGS) ./worktree ./cmd/coven ./plugins ./...
 
-stories: modules ## run what make test omits: the stories with the real CLIs, the original's scenarios, the long ones
+# Packages in which nothing, or next to nothing, happens at once, and which take long.
+ALONE := /(cmd/coven|worktree/internal/git|worktree/checkout|examples/.*)$$
+
+race: modules ## run the tests with the race detector, as far as something happens at once
+	$(GO) test -race -timeout 60m -vet=off -parallel 4 ./worktree $$($(GO) list ./... | grep -Ev '$(ALONE)')
+
+race-stories: modules ## play some of the stories with the race detector
+	$(GO) test -race -timeout 60m -vet=off -parallel 4 -run '^TestScript$$' ./cmd/coven
+
+stories: modules ## run the stories with the real CLIs, and what holds the fakes to them
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
-	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen|TestOriginal|TestLong|TestTorture)' ./cmd/coven
+	$(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen)' ./cmd/coven
 	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/driver ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
-	COVEN_LONG=1 $(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run '^(TestRevertProperty|TestCrowd)$$' ./worktree
+
+long: modules ## run the long stories, the original's scenarios, and long tests of worktrees
+	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run '^(TestOriginal|TestLong|TestTorture)' ./cmd/coven
+	COVEN_LONG=1 $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestRevertProperty|TestCrowd|TestPlainTreeIsExact|TestPoolIsAsNew)$$' ./worktree
 
 e2e-codex: ## run the stories of agents that do not pass the gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)
@@ -78,18 +90,18 @@ e2e-latest: ## run the stories and the contract of the real Claude Code CLI with
 	COVEN_LONG=1 COVEN_REAL_CLAUDE=$(LATEST)/claude/node_modules/.bin/claude COVEN_REQUIRE_REAL_CLAUDE=1 \
 		$(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fakeclaude ./internal/forwarder
 
-crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer
-	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run TestCrash ./cmd/coven
+crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
+	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run '^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven
 
 soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200), run 32 tasks at once for SOAK_SECONDS (600), and destroy LOST_CASES (5000) worktrees while git fails
-	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(GO) test -count=1 -timeout 180m $(TESTFLAGS) -run '^(TestNothingLost|TestPlainTreeIsExact|TestPoolIsAsNew)$$' ./worktree
+	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(GO) test -count=1 -timeout 180m $(TESTFLAGS) -run TestNothingLost ./worktree
 	LOST_COMMANDS=$(or $(LOST_COMMANDS),500) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run TestNothingLostByCommands ./cmd/coven
 	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) SOAK_SECONDS=$(or $(SOAK_SECONDS),600) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
 
 accept: modules ## run the acceptance tests of the design document for agents, with a line for each criterion
 	@$(CLIS) .ci/accept
 
-builds: ## build real projects in the sandbox as an ordinary user; make stories does it as yourself
+builds: ## build real projects in the sandbox as an ordinary user; make long does it as yourself
 	COVEN_BUILDS=1 $(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestBuildsOfUser$$' ./cmd/coven
 
 torture: ## land while coven and git are killed (200 times) and while the disk is full (50 times)

@@ -9,7 +9,7 @@ import (
 )
 
 // C-136 C-137: make accept has the eight criteria and the five gates of the design document, and each test that
-// it names exists. CI runs it.
+// it names exists.
 func TestAcceptance(t *testing.T) {
 	text, err := os.ReadFile(".ci/acceptance.tsv")
 	if err != nil {
@@ -37,10 +37,6 @@ func TestAcceptance(t *testing.T) {
 	}
 	if count["criterion"] != 8 || count["gate"] != 5 || len(count) != 2 {
 		t.Errorf("%v", count)
-	}
-	script, err := os.ReadFile(".ci/run")
-	if err != nil || !strings.Contains(string(script), "\nmake -s accept\n") {
-		t.Errorf("CI does not run it: %v", err)
 	}
 }
 

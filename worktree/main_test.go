@@ -36,12 +36,12 @@ func oneAtATime(t *testing.T) {
 	}
 }
 
-// isLong reports whether tests run at full length, which takes minutes: make stories
+// isLong reports whether tests run at full length, which takes minutes: make long
 // does that.
 func isLong() bool { return os.Getenv("COVEN_LONG") != "" }
 
 // seeds yields the seeds of the cases of a long test: the first least, then more, up to most,
-// until the test has taken some time. make soak runs all of them.
+// until the test has taken some time. make long runs all of them.
 func seeds(least, most uint64) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		began := time.Now()

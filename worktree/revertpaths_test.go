@@ -75,7 +75,7 @@ func TestRevertIsExact(t *testing.T) {
 	}
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if n++; n > 20 && os.Getenv("COVEN_LONG") == "" { // make stories runs all of it
+		if n++; n > 20 && os.Getenv("COVEN_LONG") == "" { // make long runs all of it
 			return
 		}
 		session := fmt.Sprint("s", n)

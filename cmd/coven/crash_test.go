@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestCrash(t *testing.T) {
 	} {
 		t.Run(g.story, func(t *testing.T) { g.play(t, reached) })
 	}
-	if !t.Failed() {
+	if all := !strings.Contains(flag.Lookup("test.run").Value.String(), "/"); all && !t.Failed() {
 		unreached(t, reached)
 	}
 }

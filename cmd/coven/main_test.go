@@ -79,12 +79,12 @@ func TestQwen(t *testing.T) { play(t, "qwen", "ungated") }
 // TestCodex tells the same with the real Codex CLI: make e2e-codex brings it.
 func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
 
-// longRun leaves out a test that takes minutes, unless COVEN_LONG is set: make stories,
+// longRun leaves out a test that takes minutes, unless COVEN_LONG is set: make long,
 // crash, soak and torture set it; CI runs the first three.
 func longRun(t *testing.T) {
 	t.Helper()
 	if os.Getenv("COVEN_LONG") == "" {
-		t.Skip("make stories, crash, soak or torture runs it (COVEN_LONG=1)")
+		t.Skip("make long, crash, soak or torture runs it (COVEN_LONG=1)")
 	}
 }
 
