@@ -70,7 +70,7 @@ race-stories: modules ## play some of the stories with the race detector
 stories: modules ## run the stories with the real CLIs, and what holds the fakes to them
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
-	$(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen)' ./cmd/coven
+	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen)' ./cmd/coven
 	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/driver ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
 
 long: modules ## run the long stories, the original's scenarios, and long tests of worktrees

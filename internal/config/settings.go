@@ -111,7 +111,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 // if it is empty.
 func (v Value) String() string {
 	node := yamldoc.Encode(v.value)
-	if node.Kind != yaml.ScalarNode && len(node.Content) == 0 {
+	if node.Kind != yaml.ScalarNode && len(node.Content) == 0 || v.value == "" {
 		return "none"
 	}
 	inOneLine(node)
