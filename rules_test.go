@@ -142,7 +142,7 @@ var imports = map[string][]string{
 		"grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/file", "internal/tool/shell", "plugins/model", "plugins/pluginerr",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
-		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/search", "worktree", "internal/reflection",
+		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/search", "internal/shellword", "worktree", "internal/reflection",
 	},
 	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
 	"internal/control/reviewers": {

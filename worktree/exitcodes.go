@@ -30,3 +30,9 @@ func (e *BareError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns a command that creates a checkout.
 func (e *BareError) NextCommand() string { return "git clone . ../checkout" }
+
+// NextCommand returns the command that lists what is left over.
+func (e *LeftoverError) NextCommand() string { return "coven worktree list" }
+
+// NextCommand returns the command that shows why, if it still fails.
+func (e *FetchError) NextCommand() string { return "git fetch" }

@@ -16,7 +16,7 @@ import (
 // TestMain makes the test binary coven, the fake agent CLI and the fake bd.
 func TestMain(m *testing.M) {
 	testscript.Main(zooKeeper{m}, map[string]func(){
-		"coven":  main,
+		"coven":  watched,
 		"claude": func() { os.Exit(fakeclaude.Main(os.Args[1:])) },
 		"bd":     func() { os.Exit(fakebd.Main(os.Args[1:])) },
 
@@ -46,6 +46,7 @@ func TestLong(t *testing.T) {
 
 func playFake(t *testing.T, dirs ...string) {
 	t.Helper()
+	watchAdvice(t)
 	files := stories(t, dirs...)
 	if racing && os.Getenv("COVEN_LONG") == "" {
 		files = someOf(files)
@@ -69,12 +70,12 @@ func someOf(files []string) (some []string) {
 // TestReal tells the stories that only the real Claude Code CLI can prove, on
 // the same fake model API. The fake CLI plays them too: it is held to them.
 func TestReal(t *testing.T) {
-	play(t, "claude", "real")
+	play(t, "claude", "real", "claude")
 }
 
 // TestQwen tells the stories of agents whose calls do not pass the gate, with the
 // real Qwen Code CLI.
-func TestQwen(t *testing.T) { play(t, "qwen", "ungated") }
+func TestQwen(t *testing.T) { play(t, "qwen", "ungated", "qwen") }
 
 // TestCodex tells the same with the real Codex CLI: make e2e-codex brings it.
 func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
@@ -167,6 +168,7 @@ func seal(env *testscript.Env) error {
 	}
 	env.Setenv("XDG_RUNTIME_DIR", run)
 	env.Defer(func() { _ = os.RemoveAll(run) })
+	env.Setenv(unadvised, os.Getenv(unadvised))
 	env.Values[apisKey{}] = &apis{}
 	env.Defer(func() { env.Values[apisKey{}].(*apis).close() })
 	return nil

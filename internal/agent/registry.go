@@ -221,6 +221,9 @@ func (e *NotFoundError) Error() string {
 	return text
 }
 
+// NextCommand returns the command that lists the agents.
+func (e *NotFoundError) NextCommand() string { return "coven agents list" }
+
 // Get returns the agent with exactly this name. The error is a *NotFoundError.
 func (r *Registry) Get(name string) (Definition, error) {
 	if f, ok := r.byName(name); ok && f.Enabled {

@@ -82,13 +82,17 @@ func InterruptedBy(err error) error {
 	return err
 }
 
-// PrintError prints an error and the next command.
+// PrintError prints an error and the next command: coven's diagnosis, if the error has none of its own.
 func (a *App) PrintError(err error) {
 	if err == nil || exit.IsSilent(err) {
 		return
 	}
 	fmt.Fprintln(a.Err, "coven:", terminal.PrintableLines(a.hidden(err.Error()))) //nolint:errcheck // nothing else can report it
-	if next := exit.Next(err); next != "" {
+	next := exit.Next(err)
+	if next == "" && exit.Code(err) != exit.Interrupted {
+		next = "coven doctor"
+	}
+	if next != "" {
 		fmt.Fprintln(a.Err, "  next:", terminal.Printable(next)) //nolint:errcheck // nothing else can report it
 	}
 }

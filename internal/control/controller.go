@@ -16,7 +16,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,15 +27,11 @@ import (
 	"github.com/coven-run/coven/internal/control/reviewers"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/holder"
-	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -197,15 +192,10 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	outcome := outcomeOf(item.Task.ID, s.ID, ended)
 	// The session is closed before anyone is notifying: they may act on it at once.
 	if err := errors.Join(err, s.Close()); err != nil {
-		err = fmt.Errorf("task %s: %w", item.Task.ID, err)
 		if login := (*runner.LoginError)(nil); errors.As(err, &login) {
 			c.Runtime.refused.Store(login.Provider, login)
-			err = &exit.Error{Exit: exit.Usage, Err: err, Next: login.Then("coven resume " + shellword.Word(item.Task.ID))}
 		}
-		if errors.Is(err, process.ErrNotFound) {
-			err = &exit.Error{Exit: exit.Failed, Err: err, Next: builtin.Installer(err) + ", then coven resume " + shellword.Word(item.Task.ID)}
-		}
-		return outcome, err
+		return outcome, agents.Advised(item.Task.ID, err)
 	}
 	if c.Observer.Ended != nil {
 		c.Observer.Ended(outcome)

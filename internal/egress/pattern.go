@@ -28,6 +28,9 @@ func (e *PatternError) Error() string {
 	return fmt.Sprintf("invalid host %q: %s; write example.com, *.example.com or example.com:8443", e.Pattern, e.Reason)
 }
 
+// NextCommand returns the command that explains the setting.
+func (e *PatternError) NextCommand() string { return "coven config explain sandbox.network" }
+
 // ParsePattern reads an entry of sandbox.network: a name (example.com), all names below it
 // (*.example.com, which does not include example.com), or an address (10.0.0.5, [fd00::5]).
 // Without a port (:8443), the ports 80 and 443 are allowed. The error is a *PatternError.

@@ -28,6 +28,9 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s:%d: damaged event: %v (a program other than coven changed the file)", e.File, e.Line, e.Err)
 }
 
+// NextCommand returns the command that repairs what can be repaired.
+func (e *DamageError) NextCommand() string { return "coven doctor --fix" }
+
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // ErrVersion reports an event of a version that this coven cannot read.

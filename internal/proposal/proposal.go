@@ -111,14 +111,19 @@ func proposals(v session.View) ([]Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
+	again := "coven run --grimoire spec-to-tasks " + shellword.Word(v.Task)
 	for _, e := range slices.Backward(events) {
 		var r event.Result
 		if e.Type != event.StepCompleted || e.Decode(&r) != nil || r.Outputs["tasks"] == nil {
 			continue
 		}
-		return readProposals(r.Outputs["tasks"])
+		all, err := readProposals(r.Outputs["tasks"])
+		if err != nil {
+			return nil, exit.Failedf(again, "%w", err)
+		}
+		return all, nil
 	}
-	return nil, exit.Failedf("coven run --grimoire spec-to-tasks "+shellword.Word(v.Task), "no agent proposed tasks for %s: no result has outputs.tasks", v.Task)
+	return nil, exit.Failedf(again, "no agent proposed tasks for %s: no result has outputs.tasks", v.Task)
 }
 
 func readProposals(value any) ([]Proposal, error) {

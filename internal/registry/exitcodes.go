@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"cmp"
+
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/shellword"
 )
@@ -27,8 +29,10 @@ func (e *MismatchError) NextCommand() string {
 // CommandExit returns exit.Usage.
 func (e *BrokenError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that shows the file.
-func (e *BrokenError) NextCommand() string { return e.Plugin.NextCommand() }
+// NextCommand returns the command that shows the file, or what coven knows of the plugin.
+func (e *BrokenError) NextCommand() string {
+	return cmp.Or(e.Plugin.NextCommand(), "coven plugins info "+shellword.Word(e.Plugin.ID()))
+}
 
 // CommandExit returns exit.Usage.
 func (e *CacheError) CommandExit() int { return exit.Usage }
@@ -50,3 +54,6 @@ func (p Plugin) NextCommand() string {
 	}
 	return ""
 }
+
+// NextCommand returns the command that lists the plugins.
+func (e *UnknownError) NextCommand() string { return "coven plugins list" }

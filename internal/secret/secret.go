@@ -47,6 +47,9 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("secret not found: %s (%s)", e.Name, e.Hint)
 }
 
+// NextCommand returns the command that explains secrets.
+func (e *UnknownError) NextCommand() string { return "coven help secrets" }
+
 // Store holds the secrets of a project. It is safe for concurrent use.
 type Store struct {
 	file   map[string]string

@@ -207,6 +207,9 @@ func (e *DepthError) Error() string {
 	return fmt.Sprintf("Maximum agent depth (%d) exceeded. Subagents cannot spawn their own subagents.", e.Max)
 }
 
+// NextCommand returns the command that shows who may start whom.
+func (e *DepthError) NextCommand() string { return "coven agents list" }
+
 // EscalationError means that a request asks for a permission that the caller lacks.
 type EscalationError struct {
 	Word   string // as in the request
@@ -216,3 +219,6 @@ type EscalationError struct {
 func (e *EscalationError) Error() string {
 	return fmt.Sprintf("Subagent requested %s but parent doesn't have it (parent has: %s)", e.Word, permission.Join(e.Parent))
 }
+
+// NextCommand returns the command that shows what agents may do.
+func (e *EscalationError) NextCommand() string { return "coven agents list" }

@@ -19,8 +19,22 @@ func (e *BlockedError) CommandExit() int { return exit.Person }
 // NextCommand returns the command that explains what blocks the task.
 func (e *BlockedError) NextCommand() string { return "coven why " + shellword.Word(e.ID) }
 
+// NextCommand returns the command that shows who has the task.
+func (e *ClaimedError) NextCommand() string { return "coven task show " + shellword.Word(e.ID) }
+
+// NextCommand returns the command that opens the task's file, or shows the task.
+func (e *TooLargeError) NextCommand() string {
+	if e.File == "" {
+		return "coven task show " + shellword.Word(e.ID)
+	}
+	return shellword.Edit(e.File, e.Line)
+}
+
 // CommandExit returns exit.Usage.
 func (e *CycleError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the command that shows one of the tasks and what it waits for.
+func (e *CycleError) NextCommand() string { return "coven task show " + shellword.Word(e.IDs[0]) }
 
 // CommandExit returns exit.Usage.
 func (e *BackendError) CommandExit() int { return exit.Usage }

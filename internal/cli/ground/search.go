@@ -103,7 +103,7 @@ func (o *searchOptions) search(ctx context.Context, p *project.Project, expressi
 		}
 	}
 	if more {
-		fmt.Fprintln(o.app.Err, "coven: more lines match; --limit shows them") //nolint:errcheck // standard error
+		fmt.Fprintln(o.app.Err, "more lines match; --limit shows them") //nolint:errcheck // standard error
 	}
 	if o.asJSON {
 		return o.app.PrintJSON(out)

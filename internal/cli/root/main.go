@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/coven-run/coven/internal/cli"
@@ -32,8 +33,21 @@ func Run(a *cli.App, args []string) int {
 	if err != nil && errors.Is(context.Cause(ctx), control.ErrInterrupted) {
 		err = cli.InterruptedBy(err)
 	}
-	a.PrintError(err)
+	a.PrintError(advised(root, args, err))
 	return exit.Code(err)
+}
+
+// advised returns an error with the help of the command as its next command, if it is a mistake in the
+// arguments and has no other.
+func advised(root *cobra.Command, args []string, err error) error {
+	if exit.Code(err) != exit.Usage || exit.IsSilent(err) || exit.Next(err) != "" {
+		return err
+	}
+	cmd, _, found := root.Find(args)
+	if found != nil {
+		return err
+	}
+	return &exit.Error{Exit: exit.Usage, Err: err, Next: cmd.CommandPath() + " --help"}
 }
 
 // NewApp returns the app of this process. version is coven's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,9 @@ type PipeError struct{ Dir string } // where git ran
 func (e *PipeError) Error() string {
 	return fmt.Sprintf("a pipe is in the place of a file that git reads; to find it: find %s -type p", e.Dir)
 }
+
+// NextCommand returns the command that finds the pipe.
+func (e *PipeError) NextCommand() string { return "find '" + strings.ReplaceAll(e.Dir, "'", `'\''`) + "' -type p" }
 
 // pipePatience is how long git runs before coven looks whether it waits for a pipe.
 const pipePatience = time.Second

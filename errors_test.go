@@ -1,0 +1,119 @@
+package coven_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// takers names, for each exported type of errors without a next command of its own, the file in which
+// coven turns it into one that has it, or into what an agent or a step is told.
+var takers = map[string]string{
+	"agent.Problem":              "internal/cli/agents/validate.go",
+	"agents.AgentError":          "internal/cli/spawn/spawn.go", // it is told to an agent, which can do nothing
+	"checkout.Error":             "internal/control/workspace/landing.go",
+	"git.Error":                  "internal/cli/app.go", // whatever git says: coven doctor
+	"tmpl.Error":                 "grimoires/validate.go",
+	"engine.OverTimeError":       "runner/executor_agent.go",
+	"regularfile.SizeError":      "internal/session/damage.go",
+	"runner.ConflictError":       "runner/executor_merge.go",
+	"runner.RefusedError":        "runner/executor_merge.go",
+	"runner.Wait":                "internal/control/dismiss.go",
+	"scaffold.DifferError":       "internal/cli/plugin/proto.go",
+	"spawn.PanicError":           "internal/control/agents/subagent.go",
+	"worktree.CommitsError":      "internal/control/workspace/workspace.go",
+	"worktree.ConflictError":     "internal/control/workspace/landing.go",
+	"worktree.DirtyError":        "internal/control/workspace/landing.go",
+	"worktree.GitlinkError":      "internal/control/workspace/landing.go",
+	"worktree.HookError":         "internal/control/workspace/landing.go",
+	"worktree.IgnoredError":      "internal/control/removeworktree.go",
+	"worktree.NoPathError":       "internal/control/snapshots.go",
+	"worktree.SignError":         "internal/control/workspace/landing.go",
+	"worktree.SuspectError":      "internal/control/workspace/workspace.go",
+	"worktree.UnrelatedError":    "internal/control/workspace/landing.go",
+	"worktree.UnresolvedError":   "internal/control/workspace/workspace.go",
+	"worktree.UnrestorableError": "internal/rescue/rescue.go",
+}
+
+// C-138: each exported type of errors says what to do next, with a method NextCommand, or is turned into
+// something that does.
+func TestErrorsAdvise(t *testing.T) {
+	types := errorTypes(t)
+	for name, advises := range types {
+		file, taken := takers[name]
+		switch {
+		case advises && taken:
+			t.Errorf("%s has a next command of its own: remove it from the table", name)
+		case !advises && !taken:
+			t.Errorf("%s has no method NextCommand, and is not in the table", name)
+		case taken:
+			_, short, _ := strings.Cut(name, ".")
+			text, err := os.ReadFile(file)
+			if err != nil || !regexp.MustCompile(`\b`+short+`\b`).Match(text) {
+				t.Errorf("%s is not mentioned in %s: %v", name, file, err)
+			}
+		}
+	}
+	for name := range takers {
+		if _, ok := types[name]; !ok {
+			t.Errorf("there is no type %s", name)
+		}
+	}
+}
+
+// errorTypes returns the exported types of errors of coven, package.Type, and whether they have a method NextCommand.
+func errorTypes(t *testing.T) map[string]bool {
+	t.Helper()
+	methods := map[string][]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || slices.Contains([]string{"examples", "testdata"}, d.Name())) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			if m, ok := decl.(*ast.FuncDecl); ok && m.Recv != nil {
+				of := f.Name.Name + "." + receiver(m.Recv.List[0].Type)
+				methods[of] = append(methods[of], m.Name.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]bool{}
+	for name, all := range methods {
+		_, short, _ := strings.Cut(name, ".")
+		if ast.IsExported(short) && slices.Contains(all, "Error") {
+			types[name] = slices.Contains(all, "NextCommand")
+		}
+	}
+	return types
+}
+
+// receiver returns the name of the type of a method.
+func receiver(e ast.Expr) string {
+	if star, ok := e.(*ast.StarExpr); ok {
+		e = star.X
+	}
+	if name, ok := e.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
+}
