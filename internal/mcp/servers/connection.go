@@ -1,0 +1,323 @@
+package servers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coven-run/coven/internal/tool"
+)
+
+// connection is coven's connection to one server.
+type connection struct {
+	server Server
+	set    *Set
+
+	starting sync.Mutex // held while it connects
+
+	mu       sync.Mutex
+	session  *sdk.ClientSession // nil: there is none
+	end      func()             // ends the program
+	tools    []*sdk.Tool
+	restarts int
+	closed   bool
+	reports  map[string]func(string) // of running calls, by progress token
+	token    int
+}
+
+// known returns the tools that the server has now.
+func (c *connection) known() []*sdk.Tool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.tools)
+}
+
+// connect connects to the server and reads its tools.
+func (c *connection) connect(ctx context.Context) error {
+	s, err := c.server.Expand(c.set.options.Getenv)
+	if err != nil {
+		return err
+	}
+	limit := c.set.options.ConnectTime
+	timed, cancel := context.WithTimeoutCause(ctx, limit, late(limit))
+	defer cancel()
+	reach, err := c.reach(ctx, s)
+	if err != nil {
+		return err
+	}
+	session, tools, err := c.greet(timed, reach.transport)
+	if err != nil {
+		reach.end()
+		return cmp.Or(context.Cause(timed), reach.explain(err))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		go reach.end()
+		return errClosed
+	}
+	c.session, c.end, c.tools = session, reach.end, tools
+	return nil
+}
+
+// greet opens a session, and reads the tools.
+func (c *connection) greet(ctx context.Context, transport sdk.Transport) (*sdk.ClientSession, []*sdk.Tool, error) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "coven", Version: c.set.options.Version}, &sdk.ClientOptions{
+		Capabilities:                &sdk.ClientCapabilities{},
+		ToolListChangedHandler:      func(_ context.Context, r *sdk.ToolListChangedRequest) { go c.reread(r.Session) },
+		ProgressNotificationHandler: c.progress,
+	})
+	type opened struct {
+		session *sdk.ClientSession
+		tools   []*sdk.Tool
+		err     error
+	}
+	done := make(chan opened, 1) // a server may never answer, whatever the context says
+	go func() {
+		session, err := client.Connect(ctx, transport, nil)
+		if err != nil {
+			done <- opened{err: fmt.Errorf("connect: %w", err)}
+			return
+		}
+		tools, err := list(ctx, session)
+		done <- opened{session, tools, err}
+	}()
+	select {
+	case o := <-done:
+		return o.session, o.tools, o.err
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
+// list returns the tools of a server, of all pages.
+func list(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) {
+	var all []*sdk.Tool
+	for t, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return nil, fmt.Errorf("list its tools: %w", err)
+		}
+		if schema, err := json.Marshal(t.InputSchema); err != nil || len(schema) > maxSchema {
+			return nil, fmt.Errorf("its tool %.60q has a schema of more than %d bytes", t.Name, maxSchema)
+		}
+		if all = append(all, t); len(all) > maxTools {
+			return nil, fmt.Errorf("it has more than %d tools", maxTools)
+		}
+	}
+	return all, nil
+}
+
+// reread reads the tools again: the server has changed them.
+func (c *connection) reread(session *sdk.ClientSession) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.set.options.ConnectTime)
+	defer cancel()
+	tools, err := list(ctx, session)
+	if err != nil {
+		return // the next call says what is wrong
+	}
+	c.mu.Lock()
+	current := c.session == session
+	if current {
+		c.tools = tools
+	}
+	c.mu.Unlock()
+	if changed := c.set.options.Changed; current && changed != nil {
+		changed()
+	}
+}
+
+// way is how a server is reached.
+type way struct {
+	transport sdk.Transport
+	end       func()            // ends it for good
+	explain   func(error) error // adds what the server said
+}
+
+func (c *connection) reach(ctx context.Context, s Server) (way, error) {
+	if s.URL == "" {
+		return c.program(ctx, s)
+	}
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		return way{}, err
+	}
+	client := &http.Client{Transport: &withHeaders{to: c.set.options.HTTP, host: at.Host, headers: s.Headers}}
+	w := way{end: func() {}, explain: func(err error) error { return err }}
+	w.transport = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: maxMessage}
+	if s.Events {
+		w.transport = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: client}
+	}
+	return w, nil
+}
+
+// maxMessage limits the bytes of a message of a server.
+const maxMessage = 16 << 20
+
+// withHeaders adds the headers of a server to its requests, and to those of no other host.
+type withHeaders struct {
+	to      http.RoundTripper
+	host    string
+	headers map[string]string
+}
+
+func (h *withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	to := h.to
+	if to == nil {
+		to = http.DefaultTransport
+	}
+	if r.URL.Host != h.host {
+		return nil, fmt.Errorf("it sends coven to another host, %s", r.URL.Host)
+	}
+	r = r.Clone(r.Context())
+	for name, value := range h.headers {
+		r.Header.Set(name, value)
+	}
+	return to.RoundTrip(r)
+}
+
+// tool returns a tool of the server under a name.
+func (c *connection) tool(name string, t *sdk.Tool) Tool {
+	schema, _ := json.Marshal(t.InputSchema) // list has done it
+	text := strings.ToValidUTF8(t.Description[:min(len(t.Description), maxText)], "")
+	readOnly := t.Annotations != nil && t.Annotations.ReadOnlyHint
+	return Tool{Server: c.server.Name, Original: t.Name, Tool: tool.Tool{
+		Name: name, Description: text, Schema: schema, ReadOnly: readOnly,
+		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
+			return c.call(ctx, t.Name, arguments)
+		},
+	}}
+}
+
+// call calls a tool of the server.
+func (c *connection) call(ctx context.Context, name string, arguments json.RawMessage) (string, error) {
+	session, err := c.open(ctx)
+	if err != nil {
+		return "", fmt.Errorf("the MCP server %s cannot be used: %w", c.server.Name, err)
+	}
+	limit := c.set.options.CallTime
+	timed, cancel := context.WithTimeoutCause(ctx, limit, late(limit))
+	defer cancel()
+	params := &sdk.CallToolParams{Name: name, Arguments: arguments}
+	token, done := c.reporting(ctx)
+	defer done()
+	params.SetProgressToken(token)
+	result, err := session.CallTool(timed, params)
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case timed.Err() != nil:
+		return "", fmt.Errorf("the MCP server %s: %w", c.server.Name, context.Cause(timed))
+	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, io.EOF):
+		c.lost(session)
+		return "", fmt.Errorf("the MCP server %s: %w", c.server.Name, errEnded)
+	case err != nil:
+		return "", fmt.Errorf("the MCP server %s: %w", c.server.Name, err)
+	}
+	return text(result)
+}
+
+// open returns the session, and begins a new one if the server has ended.
+func (c *connection) open(ctx context.Context) (*sdk.ClientSession, error) {
+	c.starting.Lock()
+	defer c.starting.Unlock()
+	c.mu.Lock()
+	session, restarts, closed := c.session, c.restarts, c.closed
+	c.mu.Unlock()
+	switch {
+	case closed:
+		return nil, errClosed
+	case session != nil:
+		return session, nil
+	case restarts >= maxRestarts:
+		return nil, fmt.Errorf("it ended %d times", restarts+1)
+	}
+	c.mu.Lock()
+	c.restarts++
+	c.mu.Unlock()
+	if err := c.connect(ctx); err != nil {
+		return nil, fmt.Errorf("start it again: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session, nil
+}
+
+// lost notes that the server of a session has ended.
+func (c *connection) lost(session *sdk.ClientSession) {
+	c.mu.Lock()
+	end := c.end
+	if c.session != session {
+		end = nil
+	} else {
+		c.session, c.end = nil, nil
+	}
+	c.mu.Unlock()
+	if end != nil {
+		end()
+	}
+}
+
+func (c *connection) close() {
+	c.mu.Lock()
+	session, end := c.session, c.end
+	c.session, c.end, c.closed = nil, nil, true
+	c.mu.Unlock()
+	if session == nil {
+		return
+	}
+	over := make(chan struct{})
+	go func() { _ = session.Close(); close(over) }()
+	timer := time.NewTimer(endTime)
+	defer timer.Stop()
+	if c.server.URL != "" { // it is told that the session has ended
+		select {
+		case <-over:
+		case <-timer.C:
+		}
+	}
+	end()
+}
+
+// reporting returns the token of a call, with which the server reports its progress.
+func (c *connection) reporting(ctx context.Context) (token string, done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.token++
+	token = strconv.Itoa(c.token)
+	if c.reports == nil {
+		c.reports = map[string]func(string){}
+	}
+	c.reports[token] = func(text string) { tool.Progress(ctx, text) }
+	return token, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.reports, token)
+	}
+}
+
+func (c *connection) progress(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+	token, _ := r.Params.ProgressToken.(string)
+	c.mu.Lock()
+	report := c.reports[token]
+	c.mu.Unlock()
+	if report == nil {
+		return
+	}
+	text := r.Params.Message
+	if text == "" && r.Params.Total > 0 {
+		text = fmt.Sprintf("%s: %.0f of %.0f", c.server.Name, r.Params.Progress, r.Params.Total)
+	}
+	report(text[:min(len(text), maxText)])
+}

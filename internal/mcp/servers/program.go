@@ -1,0 +1,98 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// endTime is how long a server has to end after its input has ended.
+const endTime = time.Second
+
+// program starts the program of a server, which talks on its standard input and output.
+func (c *connection) program(ctx context.Context, s Server) (way, error) {
+	cmd, release, err := c.set.options.Start(ctx, s)
+	if err != nil {
+		return way{}, err
+	}
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		release()
+		return way{}, fmt.Errorf("start it: %w", err)
+	}
+	said := &tail{to: c.log()}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = theirs, said, endTime
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	_ = theirs.Close()
+	if err != nil {
+		_ = out.Close()
+		release()
+		return way{}, fmt.Errorf("start it: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended does not matter
+		close(ended)
+	}()
+	end := sync.OnceFunc(func() {
+		_ = in.Close()
+		timer := time.NewTimer(endTime)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-timer.C:
+			_ = cmd.Process.Kill()
+		}
+		<-ended
+		release()
+		_ = out.Close()
+	})
+	return way{&sdk.IOTransport{Reader: out, Writer: in, MaxLineLength: maxMessage}, end, said.explain}, nil
+}
+
+func (c *connection) log() io.Writer {
+	if c.set.options.Log == nil {
+		return io.Discard
+	}
+	return c.set.options.Log(c.server.Name)
+}
+
+// tail passes on what a program says, and keeps the last of it.
+type tail struct {
+	to   io.Writer
+	mu   sync.Mutex
+	last []byte
+}
+
+// maxSaid limits what is kept, in bytes.
+const maxSaid = 1 << 10
+
+// Write implements io.Writer. It does not fail: a server does not end because its log cannot be written.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = append(t.last, p...)
+	t.last = t.last[max(0, len(t.last)-maxSaid):]
+	_, _ = t.to.Write(p)
+	return len(p), nil
+}
+
+// explain adds what the program said last to an error.
+func (t *tail) explain(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	said := strings.Join(strings.Fields(strings.ToValidUTF8(string(t.last), "")), " ")
+	if said == "" {
+		return err
+	}
+	return fmt.Errorf("%w (it said: %s)", err, said)
+}
