@@ -1,167 +1,337 @@
-// Package servers lets agents of coven use the MCP servers of a repository and of its user: programs that coven
-// starts, and addresses. It is coven's side of the connections; package mcp has the other one, coven as a server.
-//
-// Rules:
-//   - Servers connect at once, and have a limit of time to do so. One that fails stops none of the others, and
-//     what was wrong with it is kept.
-//   - All pages of a server's tools count, and those that it announces later. A tool keeps its name, unless
-//     another has the same: then both have their server's name in front, as in files_search.
-//   - A call ends with its context, and the server is told. A server that ended is started again for the next call,
-//     a few times; the call during which it ended is not repeated, because it may have had an effect.
-//   - What a server sends is data: it has limits of size, and no part of it is more than text for a model.
+// Package servers reads which MCP servers a repository and its user have for agents. Package client connects to them.
 package servers
 
 import (
+	"bytes"
 	"cmp"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"os/exec"
+	"maps"
+	"net/url"
 	"regexp"
 	"slices"
-	"sync"
-	"time"
+	"strings"
 
-	"github.com/coven-run/coven/internal/tool"
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/coven-run/coven/internal/didyoumean"
 )
 
-// The limits, unless Options say otherwise.
-const (
-	connectTime = 10 * time.Second
-	callTime    = 10 * time.Minute
-	maxRestarts = 3
-	maxTools    = 512      // of a server
-	maxSchema   = 64 << 10 // bytes of the schema of a tool's arguments
-	maxText     = 4 << 10  // bytes of the description of a tool
-	maxResult   = 256 << 10
+// File is the name of the file that names servers, in .coven and in the directory of the user's settings.
+const File = "mcp.json"
+
+// maxServers limits the servers of a file.
+const maxServers = 64
+
+// Server is an MCP server: a program, or an address. Its texts may contain ${NAME}, or ${NAME:-default}, for
+// variables of the user's environment, until Expand.
+type Server struct {
+	Name    string            `json:"name"`
+	Line    string            `json:"command,omitempty"` // a program and its arguments, as a shell reads them
+	Argv    []string          `json:"argv,omitempty"`    // a program and its arguments, or more arguments for Line
+	Env     map[string]string `json:"env,omitempty"`     // of the program
+	URL     string            `json:"url,omitempty"`     // of a server that speaks streamable HTTP
+	Events  bool              `json:"sse,omitempty"`     // it speaks the older HTTP with server-sent events
+	Headers map[string]string `json:"headers,omitempty"` // of the requests
+}
+
+// SHA256 returns the hash of what a server is, in hex: who trusts it trusts no other.
+func (s Server) SHA256() string {
+	text, err := json.Marshal(s)
+	if err != nil { // it has only texts
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// What describes the server in a line: its command or its address.
+func (s Server) What() string {
+	if s.URL != "" {
+		return s.URL
+	}
+	return strings.TrimSpace(s.Line + " " + strings.Join(s.Argv, " "))
+}
+
+// FileError is an error in a file of servers.
+type FileError struct {
+	File string
+	Line int // from 1; 0: unknown
+	Msg  string
+}
+
+// Error returns "file:line: msg".
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Msg
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+}
+
+// entry is a server in either form of the file.
+type entry struct {
+	Name     *string           `json:"name"`
+	Type     string            `json:"type"` // stdio, http or sse; empty: from what else is there
+	Command  string            `json:"command"`
+	Args     []string          `json:"args"`
+	Env      map[string]string `json:"env"`
+	URL      string            `json:"url"`
+	Headers  map[string]string `json:"headers"`
+	Disabled bool              `json:"disabled"`
+}
+
+// entryKeys are the keys of an entry.
+func entryKeys() []string {
+	return []string{"name", "type", "command", "args", "env", "url", "headers", "disabled"}
+}
+
+// Parse reads a file of servers. It has one of two forms: a list, in which command is a line for a shell,
+//
+//	{"servers": [{"name": "playwright", "command": "npx @playwright/mcp"}]}
+//
+// or the one that other programs have, too, in which command is a program:
+//
+//	{"mcpServers": {"playwright": {"command": "npx", "args": ["@playwright/mcp"]}}}
+//
+// The servers are sorted by name. The error is a *FileError.
+func Parse(file string, data []byte) ([]Server, error) {
+	p := parser{file: file, data: data}
+	var top map[string]json.RawMessage
+	if err := p.decode(data, &top); err != nil {
+		return nil, err
+	}
+	for key := range top {
+		if key != "servers" && key != "mcpServers" {
+			return nil, p.wrong(key, "unknown key %q%s", key, didyoumean.Aside(key, []string{"servers", "mcpServers"}))
+		}
+	}
+	if top["servers"] != nil && top["mcpServers"] != nil {
+		return nil, p.wrong("servers", "it has both servers and mcpServers: move all to one of them")
+	}
+	all, err := p.list(top["servers"])
+	if top["mcpServers"] != nil {
+		all, err = p.named(top["mcpServers"])
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(all); i++ {
+		if all[i].Name == all[i-1].Name {
+			return nil, p.wrong(all[i].Name, "two servers are named %s", all[i].Name)
+		}
+	}
+	if len(all) > maxServers {
+		return nil, p.wrong("", "it has %d servers, the maximum is %d", len(all), maxServers)
+	}
+	return all, nil
+}
+
+type parser struct {
+	file string
+	data []byte
+}
+
+// wrong returns the error at the first place of a key or name in the file.
+func (p parser) wrong(at, format string, args ...any) error {
+	e := &FileError{File: p.file, Msg: fmt.Sprintf(format, args...)}
+	if i := bytes.Index(p.data, []byte(`"`+at+`"`)); at != "" && i >= 0 {
+		e.Line = 1 + bytes.Count(p.data[:i], []byte("\n"))
+	}
+	return e
+}
+
+// decode decodes a part of the file.
+func (p parser) decode(part []byte, to any) error {
+	decoder := json.NewDecoder(bytes.NewReader(part))
+	err := decoder.Decode(to)
+	if err == nil && len(part) == len(p.data) {
+		if _, rest := decoder.Token(); rest != io.EOF {
+			err = errors.New("something follows the object")
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	e := &FileError{File: p.file, Msg: strings.TrimPrefix(err.Error(), "json: ")}
+	offset := int64(0)
+	if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
+		offset = bad.Offset
+	}
+	if at := bytes.Index(p.data, part); at >= 0 {
+		e.Line = 1 + bytes.Count(p.data[:min(at+int(offset), len(p.data))], []byte("\n"))
+	}
+	return e
+}
+
+func (p parser) list(part []byte) ([]Server, error) {
+	var raw []json.RawMessage
+	if part == nil {
+		return nil, nil
+	}
+	if err := p.decode(part, &raw); err != nil {
+		return nil, err
+	}
+	all := []Server{}
+	for _, part := range raw {
+		e, err := p.entry(part)
+		if err != nil {
+			return nil, err
+		}
+		if e.Name == nil {
+			return nil, p.wrong("servers", "a server has no name")
+		}
+		s := Server{Name: *e.Name, Line: e.Command, Argv: e.Args}
+		if all, err = p.add(all, s, e); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (p parser) named(part []byte) ([]Server, error) {
+	var raw map[string]json.RawMessage
+	if err := p.decode(part, &raw); err != nil {
+		return nil, err
+	}
+	all := []Server{}
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		e, err := p.entry(raw[name])
+		if err != nil {
+			return nil, err
+		}
+		if e.Name != nil {
+			return nil, p.wrong(name, "server %s has a key name, too", name)
+		}
+		s := Server{Name: name}
+		if e.Command != "" {
+			s.Argv = append([]string{e.Command}, e.Args...)
+		} else if e.Args != nil {
+			return nil, p.wrong(name, "server %s has args and no command", name)
+		}
+		if all, err = p.add(all, s, e); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (p parser) entry(part []byte) (entry, error) {
+	var e entry
+	var keys map[string]json.RawMessage
+	if err := p.decode(part, &keys); err != nil {
+		return e, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !slices.Contains(entryKeys(), key) {
+			return e, p.wrong(key, "unknown key %q%s", key, didyoumean.Aside(key, entryKeys()))
+		}
+	}
+	return e, p.decode(part, &e)
+}
+
+var (
+	names     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
+	variables = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 )
 
-// Options configures Connect.
-type Options struct {
-	Version string
-	Getenv  func(string) string // of the user
-	// Start returns the command of a server whose texts are expanded, ready to start, with everything set but its
-	// standard streams. release is called after its end.
-	Start func(ctx context.Context, s Server) (cmd *exec.Cmd, release func(), err error)
-	// Log takes what a server prints for people; nil: nobody does.
-	Log func(server string) io.Writer
-	// Taken are names that tools of servers must not have.
-	Taken []string
-	// Changed is called when a server has other tools than before; nil: nobody is told.
-	Changed func()
-	// HTTP connects to addresses; nil: http.DefaultTransport.
-	HTTP http.RoundTripper
-	// ConnectTime and CallTime limit the time that a server has; 0: 10 seconds, 10 minutes.
-	ConnectTime, CallTime time.Duration
+// add adds a server to all, unless it is disabled.
+func (p parser) add(all []Server, s Server, e entry) ([]Server, error) {
+	s.Env, s.URL, s.Headers, s.Events = e.Env, e.URL, e.Headers, e.Type == "sse"
+	program := s.Line != "" || len(s.Argv) > 0
+	switch {
+	case !names.MatchString(s.Name):
+		return nil, p.wrong(s.Name, "invalid name %q of a server: use letters, digits, - and _, at most 32", s.Name)
+	case !slices.Contains([]string{"", "stdio", "http", "sse"}, e.Type):
+		return nil, p.wrong(e.Type, "server %s: unknown type %q%s", s.Name, e.Type, didyoumean.Aside(e.Type, []string{"stdio", "http", "sse"}))
+	case program && s.URL != "":
+		return nil, p.wrong(s.Name, "server %s has both a command and a url", s.Name)
+	case !program && s.URL == "":
+		return nil, p.wrong(s.Name, "server %s has neither a command nor a url", s.Name)
+	case e.Type == "stdio" && !program, (e.Type == "http" || e.Type == "sse") && program:
+		return nil, p.wrong(s.Name, "server %s: type %s does not fit the rest", s.Name, e.Type)
+	case s.URL != "" && len(s.Env) > 0, program && len(s.Headers) > 0:
+		return nil, p.wrong(s.Name, "server %s: env is for a command, headers are for a url", s.Name)
+	case e.Disabled:
+		return all, nil
+	}
+	return append(all, s), nil
 }
 
-// Tool is a tool of a server.
-type Tool struct {
-	tool.Tool
-	Server   string
-	Original string // its name at the server
-}
-
-// Set is the servers that an agent uses. It is safe for concurrent use.
-type Set struct {
-	options Options
-	all     []*connection
-
-	mu       sync.Mutex
-	failures []Failure
-}
-
-// Failure is why a server cannot be used.
-type Failure struct {
-	Server string
-	Err    error
-}
-
-// Connect connects to servers. It returns when each is ready, has failed, or is late.
-func Connect(ctx context.Context, all []Server, o Options) *Set {
-	o.ConnectTime, o.CallTime = cmp.Or(o.ConnectTime, connectTime), cmp.Or(o.CallTime, callTime)
-	s := &Set{options: o}
-	var wg sync.WaitGroup
-	for _, server := range all {
-		c := &connection{server: server, set: s}
-		s.all = append(s.all, c)
-		wg.Go(func() {
-			if err := c.connect(ctx); err != nil {
-				s.fail(server.Name, err)
+// Expand returns the server with the variables of an environment in place of their names. Line is then in Argv.
+func (s Server) Expand(getenv func(string) string) (Server, error) {
+	var missing string
+	fill := func(text string) string {
+		return variables.ReplaceAllStringFunc(text, func(found string) string {
+			part := variables.FindStringSubmatch(found)
+			value := getenv(part[1])
+			if value == "" && part[2] == "" {
+				missing = part[1]
 			}
+			return cmp.Or(value, part[3])
 		})
 	}
-	wg.Wait()
-	return s
-}
-
-func (s *Set) fail(server string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, Failure{server, err})
-	slices.SortFunc(s.failures, func(a, b Failure) int { return cmp.Compare(a.Server, b.Server) })
-}
-
-// Failures returns what is wrong with servers that cannot be used, sorted by server.
-func (s *Set) Failures() []Failure {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.failures)
-}
-
-// Tools returns the tools that the servers have now, sorted by server and name.
-func (s *Set) Tools() []Tool {
-	count := map[string]int{}
-	for _, name := range s.options.Taken {
-		count[name]++
+	argv, err := words(s.Line, getenv)
+	if err != nil {
+		return s, fmt.Errorf("server %s: command: %w", s.Name, err)
 	}
-	for _, c := range s.all {
-		for _, t := range c.known() {
-			count[plain(t.Name)]++
+	for _, arg := range s.Argv {
+		argv = append(argv, fill(arg))
+	}
+	s.Line, s.Argv, s.URL = "", argv, fill(s.URL)
+	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
+	for _, texts := range []map[string]string{s.Env, s.Headers} {
+		for name, text := range texts {
+			texts[name] = fill(text)
 		}
 	}
-	var all []Tool
-	used := map[string]bool{}
-	for _, c := range s.all {
-		for _, t := range c.known() {
-			name := plain(t.Name)
-			if count[name] > 1 {
-				name = plain(c.server.Name + "_" + t.Name)
+	if missing != "" {
+		return s, fmt.Errorf("server %s needs the variable %s, which is not set", s.Name, missing)
+	}
+	if u, err := url.Parse(s.URL); s.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return s, fmt.Errorf("server %s: %q is no address of a web server", s.Name, s.URL)
+	}
+	if len(s.Argv) > 0 && s.Argv[0] == "" || len(s.Argv) == 0 && s.URL == "" {
+		return s, fmt.Errorf("server %s: its command is empty", s.Name)
+	}
+	return s, nil
+}
+
+// words splits a line as a shell does, without running anything.
+func words(line string, getenv func(string) string) ([]string, error) {
+	var all []*syntax.Word
+	if err := syntax.NewParser().Words(strings.NewReader(line), func(w *syntax.Word) bool { all = append(all, w); return true }); err != nil {
+		return nil, err
+	}
+	argv, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(getenv), NoUnset: true}, all...)
+	if err != nil {
+		return nil, err
+	}
+	return argv, nil
+}
+
+// Variables returns the names of the variables that the server gets from the user's environment, sorted.
+func (s Server) Variables() []string {
+	found := map[string]bool{}
+	_ = syntax.NewParser().Words(strings.NewReader(s.Line), func(w *syntax.Word) bool { // what does not parse is said when it starts
+		syntax.Walk(w, func(n syntax.Node) bool {
+			if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
+				found[p.Param.Value] = true
 			}
-			for used[name] || name == "" { // names that differ only in what a name cannot have
-				name += "_"
-			}
-			used[name] = true
-			all = append(all, c.tool(name, t))
+			return true
+		})
+		return true
+	})
+	texts := append(append([]string{s.URL}, s.Argv...), slices.Concat(slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))...)
+	for _, text := range texts {
+		for _, part := range variables.FindAllStringSubmatch(text, -1) {
+			found[part[1]] = true
 		}
 	}
-	return all
+	return slices.Sorted(maps.Keys(found))
 }
-
-var noName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
-
-// plain returns a name as APIs of models accept it.
-func plain(name string) string {
-	name = noName.ReplaceAllString(name, "_")
-	return name[:min(len(name), 60)]
-}
-
-// Close ends the connections, and the programs with everything that they have started.
-func (s *Set) Close() {
-	var wg sync.WaitGroup
-	for _, c := range s.all {
-		wg.Go(c.close)
-	}
-	wg.Wait()
-}
-
-// The reasons for which a call fails although the server may be well.
-var (
-	errLate   = errors.New("it does not answer")
-	errClosed = errors.New("the agent that it was for has ended")
-	errEnded  = errors.New("the server ended, maybe during the call: check what it did before you repeat it")
-)
-
-func late(limit time.Duration) error { return fmt.Errorf("%w within %s", errLate, limit) }

@@ -1,345 +1,118 @@
 package servers_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"slices"
+	"reflect"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coven-run/coven/internal/mcp/servers"
-	"github.com/coven-run/coven/internal/tool"
 )
 
-// role is the variable that makes the test binary a server, which behaves as its value says.
-const role = "COVEN_TEST_SERVER"
-
-func TestMain(m *testing.M) {
-	if as := os.Getenv(role); as != "" {
-		os.Exit(serve(as))
+// T-23: both forms of the file.
+func TestParse(t *testing.T) {
+	list := `{ "servers": [{ "name": "playwright", "command": "npx @playwright/mcp", "args": ["--headless"] }, {"name": "docs", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}] }`
+	got, err := servers.Parse("mcp.json", []byte(list))
+	want := []servers.Server{
+		{Name: "docs", URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer ${TOKEN}"}},
+		{Name: "playwright", Line: "npx @playwright/mcp", Argv: []string{"--headless"}},
 	}
-	os.Exit(m.Run())
-}
-
-// serve is a server on standard input and output.
-func serve(as string) int {
-	switch as {
-	case "silent":
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return 0
-	case "broken":
-		fmt.Fprintln(os.Stderr, "no licence")
-		return 3
-	case "garbage":
-		fmt.Println("hello there")
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return 0
-	case "flood":
-		for line := strings.Repeat("x", 1<<20); ; {
-			if _, err := fmt.Print(line); err != nil {
-				return 0
-			}
-		}
-	case "stubborn": // it ignores the end of its input
-		defer func() { select {} }()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v %v", got, err)
 	}
-	err := newServer(as).Run(context.Background(), &sdk.StdioTransport{})
-	if err != nil {
-		return 1
+	common := `{"mcpServers": {
+		"files": {"type": "stdio", "command": "/opt/my files/serve", "args": ["${ROOT:-/tmp}"], "env": {"A": "${B}"}},
+		"old": {"type": "sse", "url": "http://localhost:1/sse"},
+		"off": {"command": "x", "disabled": true}}}`
+	got, err = servers.Parse("mcp.json", []byte(common))
+	want = []servers.Server{
+		{Name: "files", Argv: []string{"/opt/my files/serve", "${ROOT:-/tmp}"}, Env: map[string]string{"A": "${B}"}},
+		{Name: "old", URL: "http://localhost:1/sse", Events: true},
 	}
-	return 0
-}
-
-type path struct {
-	Path string `json:"path"`
-}
-
-// newServer returns a server with three tools on two pages.
-func newServer(as string) *sdk.Server {
-	s := sdk.NewServer(&sdk.Implementation{Name: "fake", Version: "1"}, &sdk.ServerOptions{PageSize: 2})
-	text := func(text string) *sdk.CallToolResult {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v %v", got, err)
 	}
-	sdk.AddTool(s, &sdk.Tool{Name: "look", Description: "Looks", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}},
-		func(ctx context.Context, r *sdk.CallToolRequest, in path) (*sdk.CallToolResult, any, error) {
-			if t := r.Params.GetProgressToken(); t != nil {
-				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: t, Message: "looking at " + in.Path})
-			}
-			return text("saw " + in.Path + " with " + os.Getenv("SECRET_KEY")), nil, nil
-		})
-	sdk.AddTool(s, &sdk.Tool{Name: "fail"}, func(context.Context, *sdk.CallToolRequest, path) (*sdk.CallToolResult, any, error) {
-		return nil, nil, errors.New("it is broken")
-	})
-	sdk.AddTool(s, &sdk.Tool{Name: "act"}, func(ctx context.Context, _ *sdk.CallToolRequest, in path) (*sdk.CallToolResult, any, error) {
-		switch in.Path {
-		case "die":
-			os.Exit(1)
-		case "wait":
-			<-ctx.Done()
-			if f := os.Getenv("TOLD"); f != "" {
-				_ = os.WriteFile(f, []byte("cancelled"), 0o600)
-			}
-			return nil, nil, ctx.Err()
-		case "more":
-			sdk.AddTool(s, &sdk.Tool{Name: "new"}, func(context.Context, *sdk.CallToolRequest, path) (*sdk.CallToolResult, any, error) {
-				return text("new"), nil, nil
-			})
-		case "big":
-			return text(strings.Repeat("ä", 1<<20)), nil, nil
-		case "picture":
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: []byte("12345"), MIMEType: "image/png"}}}, nil, nil
-		}
-		return text("done"), nil, nil
-	})
-	return s
-}
-
-// options starts the test binary as each server, in the role of its first argument.
-func options(t *testing.T) servers.Options {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	if v := got[0].Variables(); !reflect.DeepEqual(v, []string{"B", "ROOT"}) {
+		t.Errorf("variables: %v", v)
 	}
-	return servers.Options{
-		Version: "1", Getenv: func(name string) string { return map[string]string{"KEY": "k-1"}[name] },
-		Start: func(ctx context.Context, s servers.Server) (*exec.Cmd, func(), error) {
-			cmd := exec.CommandContext(ctx, self)
-			cmd.Env = append(os.Environ(), role+"="+s.Argv[0])
-			for name, value := range s.Env {
-				cmd.Env = append(cmd.Env, name+"="+value)
-			}
-			return cmd, func() {}, nil
-		},
-		ConnectTime: time.Minute,
+	if got, err := servers.Parse("mcp.json", []byte(`{}`)); err != nil || len(got) != 0 {
+		t.Errorf("%v %v", got, err)
 	}
 }
 
-func connect(t *testing.T, o servers.Options, all ...servers.Server) *servers.Set {
-	t.Helper()
-	set := servers.Connect(t.Context(), all, o)
-	t.Cleanup(set.Close)
-	return set
-}
-
-func named(set *servers.Set) (all []string) {
-	for _, t := range set.Tools() {
-		all = append(all, t.Name)
-	}
-	return all
-}
-
-func call(t *testing.T, set *servers.Set, name, arguments string) (string, error) {
-	t.Helper()
-	all := set.Tools()
-	i := slices.IndexFunc(all, func(t servers.Tool) bool { return t.Name == name })
-	if i < 0 {
-		t.Fatalf("no tool %s among %v", name, named(set))
-	}
-	return all[i].Call(t.Context(), json.RawMessage(arguments))
-}
-
-// T-08 T-23: all pages of the tools of all servers are there, names that are not unique have the server's name in
-// front, and one bad server does not stop the rest.
-func TestConnect(t *testing.T) {
-	o := options(t)
-	o.Taken = []string{"fail"}
-	set := connect(t, o,
-		servers.Server{Name: "one", Argv: []string{"good"}, Env: map[string]string{"SECRET_KEY": "${KEY}"}},
-		servers.Server{Name: "two", Line: "good"},
-		servers.Server{Name: "broken", Argv: []string{"broken"}},
-		servers.Server{Name: "unset", Argv: []string{"good", "${NOT_SET}"}},
-	)
-	if got := strings.Join(named(set), " "); got != "one_act one_fail one_look two_act two_fail two_look" {
-		t.Errorf("tools: %s", got)
-	}
-	failures := set.Failures()
-	if len(failures) != 2 || failures[0].Server != "broken" || !strings.Contains(failures[0].Err.Error(), "no licence") ||
-		failures[1].Err.Error() != "server unset needs the variable NOT_SET, which is not set" {
-		t.Errorf("failures: %v", failures)
-	}
-	if text, err := call(t, set, "one_look", `{"path":"a"}`); text != "saw a with k-1" || err != nil {
-		t.Errorf("%q %v", text, err)
-	}
-	if text, err := call(t, set, "two_look", `{"path":"a"}`); text != "saw a with " || err != nil {
-		t.Errorf("%q %v", text, err)
-	}
-	if text, err := call(t, set, "one_fail", `{"path":"a"}`); text != "" || err == nil || err.Error() != "it is broken" {
-		t.Errorf("%q %v", text, err)
-	}
-}
-
-// A unique name stays as it is, and what a server reports while it works arrives.
-func TestCall(t *testing.T) {
-	set := connect(t, options(t), servers.Server{Name: "one", Argv: []string{"good"}})
-	if got := strings.Join(named(set), " "); got != "act fail look" {
-		t.Errorf("tools: %s", got)
-	}
-	all := set.Tools()
-	if !all[2].ReadOnly || all[0].ReadOnly || all[2].Description != "Looks" || all[2].Server != "one" {
-		t.Errorf("%+v", all)
-	}
-	reported := make(chan string, 1)
-	ctx := tool.WithProgress(t.Context(), func(text string) { reported <- text })
-	if _, err := all[2].Call(ctx, json.RawMessage(`{"path":"b"}`)); err != nil {
-		t.Error(err)
-	}
-	if got := <-reported; got != "looking at b" {
-		t.Errorf("progress: %s", got)
-	}
-	if text, err := call(t, set, "act", `{"path":"big"}`); err != nil || len(text) > 300<<10 || !strings.HasSuffix(text, "bytes more are left out)") {
-		t.Errorf("%d bytes, %v", len(text), err)
-	}
-	if text, err := call(t, set, "act", `{"path":"picture"}`); err != nil || text != "(an image of type image/png, 5 bytes)" {
-		t.Errorf("%q %v", text, err)
-	}
-	if _, err := call(t, set, "act", `{"path":5}`); err == nil {
-		t.Error("arguments that do not fit were accepted")
-	}
-}
-
-// A server may change its tools.
-func TestListChanged(t *testing.T) {
-	o := options(t)
-	changed := make(chan struct{}, 9)
-	o.Changed = func() { changed <- struct{}{} }
-	set := connect(t, o, servers.Server{Name: "one", Argv: []string{"good"}})
-	if _, err := call(t, set, "act", `{"path":"more"}`); err != nil {
-		t.Fatal(err)
-	}
-	<-changed
-	if text, err := call(t, set, "new", `{"path":""}`); text != "new" || err != nil {
-		t.Errorf("%q %v", text, err)
-	}
-}
-
-// A server that ends is started again for the next call, three times; the call is not repeated.
-func TestRestart(t *testing.T) {
-	set := connect(t, options(t), servers.Server{Name: "one", Argv: []string{"good"}})
-	for n := range 4 {
-		if text, err := call(t, set, "look", `{"path":"a"}`); err != nil || text != "saw a with " {
-			t.Fatalf("%d: %q %v", n, text, err)
-		}
-		if _, err := call(t, set, "act", `{"path":"die"}`); err == nil || !strings.Contains(err.Error(), "the server ended, maybe during the call") {
-			t.Fatalf("%d: %v", n, err)
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n\"servers\": [\n{\"name\": \"a\", \"comand\": \"b\"}]}": `mcp.json:3: unknown key "comand" (did you mean "command"?)`,
+		"{\n\"server\": []}":                                                                             `mcp.json:2: unknown key "server" (did you mean "servers"?)`,
+		`{"servers": [], "mcpServers": {}}`:                                                              `mcp.json:1: it has both servers and mcpServers: move all to one of them`,
+		`{"servers": [{"command": "b"}]}`:                                                                `mcp.json:1: a server has no name`,
+		`{"servers": [{"name": "a/b", "command": "b"}]}`:                                                 `mcp.json:1: invalid name "a/b" of a server: use letters, digits, - and _, at most 32`,
+		`{"servers": [{"name": "a"}]}`:                                                                   `mcp.json:1: server a has neither a command nor a url`,
+		`{"servers": [{"name": "a", "command": "b", "url": "c"}]}`:                                       `mcp.json:1: server a has both a command and a url`,
+		`{"servers": [{"name": "a", "command": "b", "type": "htp"}]}`:                                    `mcp.json:1: server a: unknown type "htp" (did you mean "http"?)`,
+		`{"servers": [{"name": "a", "command": "b", "type": "http"}]}`:                                   `mcp.json:1: server a: type http does not fit the rest`,
+		"{\"servers\": [{\"name\": \"a\", \"command\": \"b\"},\n{\"name\": \"a\", \"command\": \"c\"}]}": `mcp.json:1: two servers are named a`,
+		`{"servers": [{"name": "a", "command": 5}]}`:                                                     `mcp.json:1: cannot unmarshal number into Go struct field entry.command of type string`,
+		"{\n\n\"servers\": [}":                                                                           `mcp.json:3: invalid character '}' looking for beginning of value`,
+		`{} {}`:                                                                                          `mcp.json:1: something follows the object`,
+		``:                                                                                               `mcp.json:1: EOF`,
+		`{"mcpServers": {"a": {"args": ["x"]}}}`:                                                         `mcp.json:1: server a has args and no command`,
+	} {
+		_, err := servers.Parse("mcp.json", []byte(text))
+		if err == nil || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", text, err, want)
 		}
 	}
-	if _, err := call(t, set, "look", `{"path":"a"}`); err == nil || !strings.Contains(err.Error(), "it ended 4 times") {
-		t.Fatal(err)
+}
+
+func TestExpand(t *testing.T) {
+	env := func(name string) string { return map[string]string{"A": "a b", "H": "example.com"}[name] }
+	s, err := servers.Server{Name: "x", Line: `run "$A" ${B:-c} '$A'`, Argv: []string{"${A}", "$A"}, Env: map[string]string{"V": "${A}!"}}.Expand(env)
+	if err != nil || strings.Join(s.Argv, "|") != "run|a b|c|$A|a b|$A" || s.Env["V"] != "a b!" || s.Line != "" {
+		t.Errorf("%+v %v", s, err)
+	}
+	for _, c := range []struct {
+		s    servers.Server
+		want string
+	}{
+		{servers.Server{Name: "x", Line: "run $(touch y)"}, "server x: command: "},
+		{servers.Server{Name: "x", Line: "run $MISSING"}, "server x: command: MISSING: unbound variable"},
+		{servers.Server{Name: "x", URL: "${H}/mcp"}, `server x: "example.com/mcp" is no address of a web server`},
+		{servers.Server{Name: "x", URL: "file:///etc/passwd"}, `is no address of a web server`},
+		{servers.Server{Name: "x", Argv: []string{"${B}"}}, "server x needs the variable B, which is not set"},
+		{servers.Server{Name: "x", Line: `""`}, "server x: its command is empty"},
+	} {
+		if _, err := c.s.Expand(env); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %s", c.s, err, c.want)
+		}
 	}
 }
 
-// Servers that never answer, talk nonsense or too much do not hold up an agent.
-func TestHostile(t *testing.T) {
-	o := options(t)
-	o.ConnectTime = 2 * time.Second
-	set := connect(t, o, servers.Server{Name: "silent", Argv: []string{"silent"}}, servers.Server{Name: "garbage", Argv: []string{"garbage"}},
-		servers.Server{Name: "flood", Argv: []string{"flood"}})
-	if len(set.Failures()) != 3 || len(set.Tools()) != 0 {
-		t.Errorf("%v", set.Failures())
+// A server is another one as soon as anything of it changes.
+func TestSHA256(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range []servers.Server{
+		{Name: "a", Line: "x"}, {Name: "b", Line: "x"}, {Name: "a", Argv: []string{"x"}}, {Name: "a", URL: "x"}, {Name: "a", Line: "x", Env: map[string]string{"A": "b"}},
+		{Name: "a", URL: "x", Headers: map[string]string{"A": "b"}}, {Name: "a", URL: "x", Events: true},
+	} {
+		seen[s.SHA256()] = true
 	}
-	if err := set.Failures()[2].Err; err.Error() != "it does not answer within 2s" {
-		t.Error(err)
+	if len(seen) != 7 {
+		t.Errorf("%d hashes", len(seen))
 	}
 }
 
-// A call ends with its context and the server is told; one that takes too long ends, too.
-func TestCancel(t *testing.T) {
-	told := t.TempDir() + "/told"
-	o := options(t)
-	set := connect(t, o, servers.Server{Name: "one", Argv: []string{"good"}, Env: map[string]string{"TOLD": told}})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	i := slices.IndexFunc(set.Tools(), func(t servers.Tool) bool { return t.Name == "act" })
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if _, err := set.Tools()[i].Call(ctx, json.RawMessage(`{"path":"wait"}`)); err == nil || err.Error() != "enough" {
-			t.Error(err)
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"servers": [{"name": "a", "command": "b ${C}", "args": ["d"]}]}`))
+	f.Add([]byte(`{"mcpServers": {"a": {"command": "b"}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, err := servers.Parse("f", data)
+		if err != nil && all != nil {
+			t.Error("both servers and an error")
+		}
+		for _, s := range all {
+			if e, err := s.Expand(func(string) string { return "v" }); err == nil && len(e.Argv) == 0 && e.URL == "" {
+				t.Errorf("%+v expands to nothing", s)
+			}
 		}
 	})
-	for { // the call has begun when another is answered
-		if _, err := call(t, set, "look", `{"path":"a"}`); err == nil {
-			break
-		}
-	}
-	cancel(errors.New("enough"))
-	wg.Wait()
-	for t.Context().Err() == nil {
-		if text, _ := os.ReadFile(told); string(text) == "cancelled" {
-			break
-		}
-		if _, err := call(t, set, "look", `{"path":"a"}`); err != nil { // it gives the server time
-			t.Fatal(err)
-		}
-	}
-	o.CallTime = time.Millisecond
-	slow := connect(t, o, servers.Server{Name: "one", Argv: []string{"good"}})
-	if _, err := call(t, slow, "act", `{"path":"wait"}`); err == nil || err.Error() != "the MCP server one: it does not answer within 1ms" {
-		t.Error(err)
-	}
-}
-
-// A server that does not end with its input is killed.
-func TestStubborn(t *testing.T) {
-	o := options(t)
-	var cmd *exec.Cmd
-	start := o.Start
-	o.Start = func(ctx context.Context, s servers.Server) (c *exec.Cmd, release func(), err error) {
-		c, release, err = start(ctx, s)
-		cmd = c
-		return c, release, err
-	}
-	set := servers.Connect(t.Context(), []servers.Server{{Name: "one", Argv: []string{"stubborn"}}}, o)
-	set.Close()
-	if cmd.ProcessState == nil {
-		t.Error("it still runs")
-	}
-	if _, err := set.Tools()[0].Call(t.Context(), json.RawMessage(`{"path":"a"}`)); err == nil {
-		t.Error("a closed server was called")
-	}
-}
-
-// A server at an address gets its headers, and nobody else does.
-func TestHTTP(t *testing.T) {
-	var mu sync.Mutex
-	got := map[string]int{}
-	s := newServer("good")
-	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
-	note := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			got[r.Host+" "+r.Header.Get("X-Key")]++
-			mu.Unlock()
-			next.ServeHTTP(w, r)
-		})
-	}
-	web := httptest.NewServer(note(handler))
-	t.Cleanup(web.Close) // after the servers
-	elsewhere := httptest.NewServer(note(http.RedirectHandler(web.URL, http.StatusTemporaryRedirect)))
-	t.Cleanup(elsewhere.Close)
-	set := connect(t, options(t), servers.Server{Name: "web", URL: web.URL, Headers: map[string]string{"X-Key": "${KEY}"}},
-		servers.Server{Name: "sly", URL: elsewhere.URL, Headers: map[string]string{"X-Key": "sly-${KEY}"}})
-	if text, err := call(t, set, "look", `{"path":"a"}`); text != "saw a with " || err != nil {
-		t.Errorf("%q %v", text, err)
-	}
-	if f := set.Failures(); len(f) != 1 || !strings.Contains(f[0].Err.Error(), "it sends coven to another host") {
-		t.Errorf("%v", f)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for seen := range got {
-		if !strings.HasSuffix(seen, strings.TrimPrefix(web.URL, "http://")+" k-1") && !strings.HasSuffix(seen, "sly-k-1") {
-			t.Errorf("a request with %q", seen)
-		}
-	}
 }

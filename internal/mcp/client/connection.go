@@ -1,4 +1,4 @@
-package servers
+package client
 
 import (
 	"cmp"
@@ -17,12 +17,13 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/tool"
 )
 
 // connection is coven's connection to one server.
 type connection struct {
-	server Server
+	server servers.Server
 	set    *Set
 
 	starting sync.Mutex // held while it connects
@@ -145,7 +146,7 @@ type way struct {
 	explain   func(error) error // adds what the server said
 }
 
-func (c *connection) reach(ctx context.Context, s Server) (way, error) {
+func (c *connection) reach(ctx context.Context, s servers.Server) (way, error) {
 	if s.URL == "" {
 		return c.program(ctx, s)
 	}

@@ -1,4 +1,4 @@
-package servers
+package client
 
 import (
 	"encoding/json"

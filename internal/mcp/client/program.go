@@ -1,4 +1,4 @@
-package servers
+package client
 
 import (
 	"context"
@@ -10,13 +10,15 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coven-run/coven/internal/mcp/servers"
 )
 
 // endTime is how long a server has to end after its input has ended.
 const endTime = time.Second
 
 // program starts the program of a server, which talks on its standard input and output.
-func (c *connection) program(ctx context.Context, s Server) (way, error) {
+func (c *connection) program(ctx context.Context, s servers.Server) (way, error) {
 	cmd, release, err := c.set.options.Start(ctx, s)
 	if err != nil {
 		return way{}, err
