@@ -47,6 +47,7 @@ var boxes = []box{
 	{"chat", []string{"internal/chat"}},
 	{"driver", []string{"internal/driver"}},
 	{"gate", []string{"internal/mcp", "internal/gate"}},
+	{"mcp", []string{"internal/mcp/client"}},
 	{"tools", []string{"internal/tool/file", "internal/tool/shell"}},
 	{"sandbox", []string{"internal/sandbox"}},
 	{"process", []string{"internal/process", "internal/process/early"}},
@@ -69,7 +70,7 @@ var boxes = []box{
 	{"plugins", []string{"plugins", "plugins/model", "plugins/internal/wire", "plugins/internal/proto/coven/plugin/v1"}},
 	{"contracts", []string{"plugins/provider", "plugins/reviewer", "plugins/arbiter", "plugins/hostservice", "plugins/pluginerr"}},
 	{"permission", []string{"internal/spawn", "internal/permission", "internal/reflection"}},
-	{"text", []string{"internal/budget", "internal/tmpl", "internal/yamldoc"}},
+	{"text", []string{"internal/budget", "internal/mcp/servers", "internal/tmpl", "internal/yamldoc"}},
 	{"leaves", []string{
 		"docs",
 		"internal/clock", "internal/didyoumean", "internal/diskusage", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile",

@@ -35,7 +35,7 @@ var imports = map[string][]string{
 	"worktree/internal/git": {},
 	"grimoires": {
 		"internal/permission", "internal/budget", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/regularfile", "internal/schema",
-		"internal/tmpl", "internal/yamldoc",
+		"internal/mcp/servers", "internal/tmpl", "internal/yamldoc",
 	},
 
 	"plugins":           {"plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer", "internal/exit"},
@@ -76,7 +76,7 @@ var imports = map[string][]string{
 	"internal/budget": {"internal/oneline", "internal/yamldoc"},
 	"internal/cli": {
 		"internal/approval", "internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
-		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins",
+		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "internal/trust", "plugins",
 	},
 	"internal/cli/approvals": {"internal/approval", "internal/cli", "internal/event", "internal/exit", "internal/project", "internal/shellword", "internal/terminal"},
 	"internal/cli/agents": {
@@ -105,9 +105,12 @@ var imports = map[string][]string{
 		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/project", "internal/scheduler",
 		"internal/shellword", "internal/terminal",
 	},
-	"internal/cli/snapshots":  {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
-	"internal/cli/sessions":   {"grimoires", "internal/event", "internal/secret", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
-	"internal/cli/mcp":        {"internal/cli", "internal/mcp", "internal/outside"},
+	"internal/cli/snapshots": {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
+	"internal/cli/sessions":  {"grimoires", "internal/event", "internal/secret", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
+	"internal/cli/mcp": {
+		"internal/agent", "internal/cli", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/mcp/client", "internal/mcp/servers", "internal/oneline", "internal/outside",
+		"internal/project", "internal/terminal",
+	},
 	"internal/cli/metrics":    {"internal/cli", "internal/control", "internal/exit", "internal/metrics", "internal/project", "internal/session", "internal/terminal"},
 	"internal/cli/chat":       {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/regularfile", "internal/session", "internal/task", "internal/terminal"},
 	"internal/cli/spawn":      {"grimoires", "internal/cli", "internal/control", "internal/exit", "internal/mcp", "internal/session", "internal/spawn", "internal/terminal"},
@@ -134,7 +137,7 @@ var imports = map[string][]string{
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
 		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
-		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder",
+		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
 	},
@@ -142,7 +145,7 @@ var imports = map[string][]string{
 		"grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/file", "internal/tool/shell", "plugins/model", "plugins/pluginerr",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
-		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/search", "internal/shellword", "worktree", "internal/reflection",
+		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
 	},
 	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
 	"internal/control/reviewers": {
@@ -160,7 +163,7 @@ var imports = map[string][]string{
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/registry",
+		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/mcp/servers", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins", "internal/search",
 		"plugins/builtin", "worktree",
 	},
@@ -184,11 +187,14 @@ var imports = map[string][]string{
 	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
 	"internal/fakeclaude":  {"internal/shellword"},
+	"internal/fakemcp":     {},
 	"internal/fakescreen":  {},
 	"internal/findings":    {"internal/oneline", "internal/event", "plugins/arbiter", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
 	"internal/usage":       {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate", "internal/tool"},
+	"internal/mcp/client":  {"internal/mcp/servers", "internal/tool"},
+	"internal/mcp/servers": {"internal/didyoumean", "internal/exit", "internal/shellword"},
 	"internal/outside":     {"grimoires", "internal/agent", "internal/baseline", "internal/control", "internal/event", "internal/exit", "internal/mcp", "internal/permission", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "internal/spawn", "internal/tool"},
 	"internal/telemetry":   {"internal/oneline", "internal/regularfile", "internal/trace"},
 	"internal/notify":      {"internal/config", "internal/event", "internal/oneline", "internal/terminal"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/internal/yamldoc"
@@ -21,6 +22,7 @@ type Plan struct {
 	Spawn    *SpawnRequest              // what a person starts directly; nil: nothing
 	Chat     *Chat                      // the session is a chat; nil: it is not
 	Rules    []permission.Rule          // of the user, for all agents
+	MCP      []servers.Server           // for its agents
 	Checks   []string                   // commands that must pass before the change lands, in order
 	Worktree Worktree                   // its life cycle
 	Raw      []string                   // places where a command takes a value unquoted
@@ -42,6 +44,7 @@ type AgentDefinition struct {
 	Timeout     time.Duration     `yaml:"timeout,omitempty"`   // the same; 0: none
 	MaxTurns    int               `yaml:"max_turns,omitempty"` // 0: no limit
 	Tools       []string          `yaml:"tools,omitempty"`     // empty: all that the permissions allow
+	MCP         []string          `yaml:"mcp,omitempty"`       // servers; empty: all of the plan
 	Prompt      string            `yaml:"prompt"`
 	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty: those that coven grants
 	Asks        []permission.Name `yaml:"requires_approval,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/fakebd"
 	"github.com/coven-run/coven/internal/fakeclaude"
+	"github.com/coven-run/coven/internal/fakemcp"
 )
 
 // TestMain makes the test binary coven, the fake agent CLI and the fake bd.
@@ -20,6 +21,7 @@ func TestMain(m *testing.M) {
 		"claude": func() { os.Exit(fakeclaude.Main(os.Args[1:])) },
 		"bd":     func() { os.Exit(fakebd.Main(os.Args[1:])) },
 
+		"fakemcp": func() { os.Exit(fakemcp.Main(os.Args[1:])) },
 		"without": without,
 		"dial":    dial,
 		"listen":  listen,

@@ -429,12 +429,6 @@ func (ps *problems) ignored(d *Definition, at func(field string) (int, bool)) {
 	if line, given := at("skills"); given && len(d.Skills) > 0 {
 		ps.warn(line, "skills", "Agent '%s' has skills, which this version does not use", ps.agent)
 	}
-	if len(d.MCP) > 0 {
-		if given, ok := at("mcp"); ok {
-			line = given
-		}
-		ps.warn(max(line, 1), "mcp", "Agent '%s' has MCP servers, which this version does not use", ps.agent)
-	}
 }
 
 func unique(items []string) []string {

@@ -70,7 +70,6 @@ func TestParseWarnings(t *testing.T) {
 		"temperature: 0.5":                     "Agent 'foo' has temperature, ignored by provider 'claude'",
 		"maxTokens: 100":                       "Agent 'foo' has maxTokens, ignored by provider 'claude'",
 		"skills: [pdf]":                        "Agent 'foo' has skills, which this version does not use",
-		"mcp: [github]":                        "Agent 'foo' has MCP servers, which this version does not use",
 		"tools: [read, gh_x, Grep, browse]":    "Agent 'foo' names tools that this version does not have: gh_x, browse",
 		"requires_approval: [FilesystemWrite]": "Agent 'foo' requires approval of FilesystemWrite, which it is not granted",
 	} {
@@ -93,7 +92,6 @@ func TestClaudeWarnings(t *testing.T) {
 		".claude/agents/a.md:5: warning: Agent 'a' has temperature, ignored by provider 'claude'",
 		".claude/agents/a.md:4: warning: Agent 'a' names tools that this version does not have: fetch",
 		".claude/agents/a.md:6: warning: Agent 'a' has skills, which this version does not use",
-		".claude/agents/a.md:4: warning: Agent 'a' has MCP servers, which this version does not use",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ func toolIDs() map[string]string {
 		"read_note": "", "list_notes": "", "semantic_search": "", "spawn_agent": "",
 	}
 }
+
+// ToolNames returns the names of the tools that coven knows, which no other tool may have.
+func ToolNames() []string { return slices.Sorted(maps.Keys(toolIDs())) }
 
 // ToolIDs returns the tools that a list names: by an ID, a name, or a glob such as fs_*. unknown are
 // the entries that name none.

@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -98,8 +99,8 @@ func abilityLine(b *strings.Builder, name, text string) {
 
 // AskTrust shows what the user could trust and asks. Without a terminal the answer is no,
 // unless yes is set.
-func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.Plugin, wanted []project.VariableRequest, yes bool) (bool, error) {
-	if err := a.Printf("%s", trustPage(p, open)+variablesPage(wanted)); err != nil {
+func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.Plugin, wanted []project.Request, yes bool) (bool, error) {
+	if err := a.Printf("%s", trustPage(p, open)+requestsPage(wanted)); err != nil {
 		return false, err
 	}
 	switch {
@@ -115,17 +116,17 @@ func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.
 			return false, a.Printf("nothing was trusted\n")
 		}
 	}
-	if err := a.trustVariables(p, wanted); err != nil || len(open) == 0 {
+	if err := a.trustRequests(p, wanted); err != nil || len(open) == 0 {
 		return err == nil, err
 	}
 	return true, a.trustPlugins(p, open)
 }
 
-func (a *App) trustVariables(p *project.Project, shown []project.VariableRequest) error {
+func (a *App) trustRequests(p *project.Project, shown []project.Request) error {
 	if len(shown) == 0 {
 		return nil
 	}
-	if err := p.TrustVariables(shown); err != nil {
+	if err := p.TrustRequests(shown); err != nil {
 		return err
 	}
 	var names []string
@@ -170,20 +171,28 @@ func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plug
 	return p.CheckPlugins(needs)
 }
 
-// variablesPage describes requests for variables.
-func variablesPage(wanted []project.VariableRequest) string {
-	if len(wanted) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("This repository uses variables from your environment. Programs that get them can send\n" +
-		"them anywhere. You trust exactly these uses, in this repository only.\n\n")
+// requestsPage describes what a repository asks for: variables, and MCP servers.
+func requestsPage(wanted []project.Request) string {
+	var variables, servers strings.Builder
 	for _, r := range wanted {
-		fmt.Fprintf(&b, "%s  %s\n  for     %s\n", r.Kind, terminal.Printable(r.Variable), terminal.Printable(r.Why))
+		b, name := &variables, r.Variable
+		if r.Kind == trust.KindServer {
+			b, name = &servers, r.Name
+		}
+		fmt.Fprintf(b, "%s  %s\n  for     %s\n", r.Kind, terminal.Printable(name), terminal.Printable(r.Why))
 		for _, use := range r.Uses {
-			fmt.Fprintf(&b, "          %s\n", terminal.Clip(terminal.Printable(oneline.Of(use)), 160))
+			fmt.Fprintf(b, "          %s\n", terminal.Clip(terminal.Printable(oneline.Of(use)), 160))
 		}
 		b.WriteString("\n")
 	}
-	return b.String()
+	text := ""
+	if variables.Len() > 0 {
+		text = "This repository uses variables from your environment. Programs that get them can send\n" +
+			"them anywhere. You trust exactly these uses, in this repository only.\n\n" + variables.String()
+	}
+	if servers.Len() > 0 {
+		text += "This repository has MCP servers for agents. A program runs in the sandbox of each task, an address\n" +
+			"gets what agents send. You trust exactly these servers, in this repository only.\n\n" + servers.String()
+	}
+	return text
 }

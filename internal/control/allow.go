@@ -91,13 +91,13 @@ func (c *Controller) allowsUngated() bool {
 	return c.Project.Config.AllowUngated || c.Runtime.Sandbox.Level() != sandbox.None
 }
 
-// mayUse returns an error if a secret of a grimoire is missing, or if its variable is not
+// mayUse returns an error if a secret of a plan is missing, or if its variable or an MCP server is not
 // trusted.
-func (c *Controller) mayUse(g *grimoires.Grimoire) error {
-	if err := c.Runtime.has(g.Secrets()); err != nil {
+func (c *Controller) mayUse(plan *grimoires.Plan) error {
+	if err := c.Runtime.has(plan.Grimoire.Secrets()); err != nil {
 		return err
 	}
-	return c.Project.CheckVariables(c.Project.SecretRequests(g, c.Runtime.secrets))
+	return c.Project.CheckPlan(plan, c.Runtime.secrets)
 }
 
 // has returns an error if one of the secrets is missing. Records do not show them from

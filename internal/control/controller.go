@@ -151,7 +151,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s, approvals)
 	workers := &agents.Agents{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Plan: plan, Idle: idle,
-		Getenv: c.Project.Env.Getenv, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices,
+		Getenv: c.Project.Env.Getenv, Version: c.Project.Env.Version, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices,
 		Search:    agents.Search{Files: c.Project.SearchIn, Sessions: c.Project.SearchSessions},
 		Approvals: approvals, Spawns: &agents.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
 	}

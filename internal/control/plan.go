@@ -44,7 +44,10 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}
-	if err := c.mayUse(plan.Grimoire); err != nil {
+	if plan.MCP, err = c.Project.PlannedServers(); err != nil {
+		return nil, err
+	}
+	if err := c.mayUse(plan); err != nil {
 		return nil, err
 	}
 	plan.Provider = cmp.Or(o.Provider, cfg.Provider)

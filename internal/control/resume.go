@@ -136,7 +136,7 @@ func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.R
 	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
 		return Outcome{}, err
 	}
-	if err := c.mayUse(plan.Grimoire); err != nil {
+	if err := c.mayUse(plan); err != nil {
 		return Outcome{}, err
 	}
 	if err := c.admits(ctx, plan); err != nil {

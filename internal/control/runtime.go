@@ -1,16 +1,17 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/sandbox"
@@ -38,6 +39,9 @@ type Runtime struct {
 	network   *workspace.Network
 	consent   consent
 	Warning   string // about secrets that cannot be hidden
+	// StartServer returns the command of an MCP server that a person looks at: it belongs to no task, and can
+	// change nothing but its own files.
+	StartServer func(context.Context, servers.Server) (*exec.Cmd, func(), error)
 }
 
 // providerVariables returns the variables that the built-in providers read: they choose the
@@ -84,7 +88,7 @@ func hideSecrets(p *project.Project) (*secret.Store, string, error) {
 }
 
 func start(p *project.Project) (*Runtime, error) {
-	if err := p.CheckVariables(p.RequestedVariables()); err != nil {
+	if err := p.CheckRequests(p.RequestedVariables()); err != nil {
 		return nil, err
 	}
 	secrets, warning, err := hideSecrets(p)
@@ -117,16 +121,21 @@ func start(p *project.Project) (*Runtime, error) {
 		dirs.close()
 		return nil, err
 	}
+	command := func(argv ...string) (*exec.Cmd, func(), error) { return launcher.CommandWithin(boundary, argv...) }
+	env := func(pass ...string) []string {
+		user := driver.Environment(p.Env.Environ(), append(pass, p.Config.Env.Pass...))
+		return sandbox.Merge(user, room.Env(user))
+	}
 	host := plugins.NewHost(plugins.HostOptions{
-		Start: func(argv ...string) (*exec.Cmd, func(), error) { return launcher.CommandWithin(boundary, argv...) },
-		Dir:   dirs.plugins.Path(), Sockets: dirs.plugins.Path(), Resolve: known.Resolve,
-		Env: func() []string {
-			user := driver.Environment(p.Env.Environ(), append(slices.Clone(p.Config.Env.Pass), providerVariables()...))
-			return sandbox.Merge(user, room.Env(user))
-		},
+		Start: command, Dir: dirs.plugins.Path(), Sockets: dirs.plugins.Path(), Resolve: known.Resolve,
+		Env: func() []string { return env(providerVariables()...) },
 	})
 	return &Runtime{
 		Sandbox: box, network: networkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
+		StartServer: func(_ context.Context, s servers.Server) (*exec.Cmd, func(), error) {
+			cmd, release, err := command(s.Argv...)
+			return s.With(cmd, p.Repo.Checkout, env()), release, err
+		},
 		scratch: dirs, launcher: launcher, host: host, secrets: secrets, Warning: warning,
 		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ},
 		agents: &driver.Runner{

@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
@@ -56,6 +57,7 @@ type Gate struct {
 	descend   func() error // why the agent may start no other; nil: it may, if it is permitted
 	asker     asker        // nil: what needs a person's answer is denied
 	check     func(Call) error
+	servers   map[string]string // server/tool, by the name of a tool of an MCP server
 
 	deciding sync.Mutex // held while a call is decided
 
@@ -71,6 +73,17 @@ func New(policy *permission.Policy, w workspace, emit func(event.Type, any) erro
 
 // Descend sets the func that returns why the agent is too deep to start another, or nil.
 func (g *Gate) Descend(check func() error) { g.descend = check }
+
+// Serves names the tools of MCP servers that the agent has: server/tool, by the name with which it calls one.
+func (g *Gate) Serves(tools map[string]string) { g.servers = tools }
+
+// describe returns what a call is about.
+func (g *Gate) describe(call Call) subject {
+	if of, ok := g.servers[strings.TrimPrefix(call.Tool, serverPrefix)]; ok {
+		return subject{permission: permission.MCPCall, other: of}
+	}
+	return describe(call)
+}
 
 // Decide decides about a call. It denies the call if the gate itself fails.
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
@@ -131,7 +144,7 @@ func (g *Gate) Close() {
 // judge decides about a call, and saves the worktree if the call may change files. It returns the
 // call as it may run.
 func (g *Gate) judge(ctx context.Context, call Call) (Call, permission.Decision, event.Decision) {
-	s := describe(call)
+	s := g.describe(call)
 	place, d := g.permit(s)
 	if d.Action == permission.Ask {
 		call, s, place, d = g.ask(ctx, call, s, place, d)

@@ -123,7 +123,7 @@ func named(call Call) subject {
 
 // changes reports whether the action can change files.
 func (s subject) changes() bool {
-	return s.permission == permission.FileWrite || s.permission == permission.BashExecute
+	return s.permission == permission.FileWrite || s.permission == permission.BashExecute || s.permission == permission.MCPCall
 }
 
 // text returns one short line for events and screens.

@@ -281,14 +281,14 @@ func TestSecretRequests(t *testing.T) {
 	f.env[secret.Variable("API_KEY")] = "s3cret-value"
 	f.write(t, ".coven/grimoires/deploy.yaml", secretGrimoire("push"))
 	p := f.open(t)
-	all, err := p.VariableRequests()
+	all, err := p.Requests()
 	if err != nil || len(all) != 1 || all[0].Kind != trust.KindSecret || all[0].Variable != secret.Variable("API_KEY") || !strings.HasPrefix(all[0].Name, "deploy:API_KEY:") {
 		t.Fatalf("got %+v, %v", all, err)
 	}
-	if err := p.CheckVariables(all); exit.Code(err) != exit.Usage || !strings.Contains(err.Error(), "$"+all[0].Variable) {
+	if err := p.CheckRequests(all); exit.Code(err) != exit.Usage || !strings.Contains(err.Error(), "$"+all[0].Variable) {
 		t.Errorf("before the user trusts it: got %v", err)
 	}
-	wanted, rest, err := p.UntrustedVariables([]string{"deploy:API_KEY", "nope"})
+	wanted, rest, err := p.UntrustedRequests([]string{"deploy:API_KEY", "nope"})
 	if err != nil || len(wanted) != 1 || !slices.Equal(rest, []string{"nope"}) {
 		t.Errorf("by name: got %+v, %v, %v", wanted, rest, err)
 	}
@@ -299,16 +299,16 @@ func TestSecretRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.CheckVariables(all); err != nil {
+	if err := p.CheckRequests(all); err != nil {
 		t.Errorf("once the user trusts it: %v", err)
 	}
 	// The same secret for another command is another request.
 	f.write(t, ".coven/grimoires/deploy.yaml", secretGrimoire("leak"))
-	changed, err := p.VariableRequests()
+	changed, err := p.Requests()
 	if err != nil || len(changed) != 1 || changed[0].hash() == all[0].hash() {
 		t.Fatalf("after the edit: got %+v, %v", changed, err)
 	}
-	if err := p.CheckVariables(changed); exit.Code(err) != exit.Usage {
+	if err := p.CheckRequests(changed); exit.Code(err) != exit.Usage {
 		t.Errorf("after the edit: got %v", err)
 	}
 }
@@ -319,7 +319,7 @@ func TestOwnGrimoireNeedsNoTrust(t *testing.T) {
 	f.env[secret.Variable("API_KEY")] = "s3cret-value"
 	f.write(t, "~/.config/coven/grimoires/deploy.yaml", secretGrimoire("push"))
 	p := f.open(t)
-	if all, err := p.VariableRequests(); err != nil || len(all) != 0 {
+	if all, err := p.Requests(); err != nil || len(all) != 0 {
 		t.Errorf("got %+v, %v", all, err)
 	}
 	store, err := p.Secrets()
@@ -401,16 +401,16 @@ func TestUserDirectoryInRepository(t *testing.T) {
 
 func TestTrustEverything(t *testing.T) {
 	f := newFixture(t)
-	asked := []VariableRequest{{Kind: trust.KindVariable, Name: "TOKEN", Variable: "TOKEN", Why: "test"}}
+	asked := []Request{{Kind: trust.KindVariable, Name: "TOKEN", Variable: "TOKEN", Why: "test"}}
 	p := f.open(t)
-	if err := p.CheckVariables(asked); exit.Code(err) != exit.Usage {
+	if err := p.CheckRequests(asked); exit.Code(err) != exit.Usage {
 		t.Errorf("without a word of the user: got %v", err)
 	}
-	if err := p.CheckVariables(nil); err != nil {
+	if err := p.CheckRequests(nil); err != nil {
 		t.Errorf("nothing is asked: got %v", err)
 	}
 	f.env[trust.Variable] = "1"
-	if err := p.CheckVariables(asked); err != nil {
+	if err := p.CheckRequests(asked); err != nil {
 		t.Errorf("with %s=1: got %v", trust.Variable, err)
 	}
 }

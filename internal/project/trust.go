@@ -16,8 +16,8 @@ import (
 
 // TrustOffer is what the user could trust in a repository.
 type TrustOffer struct {
-	Plugins   []registry.Plugin
-	Variables []VariableRequest
+	Plugins  []registry.Plugin
+	Requests []Request
 	// Mismatched are plugins that do not match the lock and cannot be trusted like this:
 	// they are not the project's, or the user does not see them first.
 	Mismatched []registry.Plugin
@@ -25,13 +25,13 @@ type TrustOffer struct {
 
 // IsEmpty reports whether there is nothing to trust and nothing wrong.
 func (o TrustOffer) IsEmpty() bool {
-	return len(o.Plugins) == 0 && len(o.Variables) == 0 && len(o.Mismatched) == 0
+	return len(o.Plugins) == 0 && len(o.Requests) == 0 && len(o.Mismatched) == 0
 }
 
 // TrustOffer returns what the user could trust: everything that the repository asks for, or
 // what is named. unseen means that the user trusts it without looking.
 func (p *Project) TrustOffer(names []string, unseen bool) (TrustOffer, error) {
-	variables, rest, err := p.UntrustedVariables(names)
+	variables, rest, err := p.UntrustedRequests(names)
 	if err != nil {
 		return TrustOffer{}, err
 	}
@@ -39,7 +39,7 @@ func (p *Project) TrustOffer(names []string, unseen bool) (TrustOffer, error) {
 	if err != nil {
 		return TrustOffer{}, err
 	}
-	offer := TrustOffer{Variables: variables}
+	offer := TrustOffer{Requests: variables}
 	for _, plugin := range all {
 		switch {
 		case plugin.State == registry.Mismatch && (!plugin.Project || unseen && len(names) == 0):
@@ -109,8 +109,8 @@ func MismatchError(plugin registry.Plugin) error {
 	return &exit.Error{Exit: exit.Usage, Err: &registry.MismatchError{Plugin: plugin}, Next: next}
 }
 
-// TrustVariables grants requests for variables, as they were shown.
-func (p *Project) TrustVariables(shown []VariableRequest) error {
+// TrustRequests grants requests for variables, as they were shown.
+func (p *Project) TrustRequests(shown []Request) error {
 	if len(shown) == 0 {
 		return nil
 	}

@@ -16,48 +16,56 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// VariableRequest is a request of the repository for a variable of the user's environment.
-type VariableRequest struct {
-	Kind     string // trust.KindVariable or trust.KindSecret
-	Name     string // in the trust store
-	Variable string
+// Request is a request of the repository: for a variable of the user's environment, or to start an MCP server.
+type Request struct {
+	Kind     string   // trust.KindVariable, trust.KindSecret or trust.KindServer
+	Name     string   // in the trust store
+	Variable string   // empty: it is about a server
 	Why      string   // where the repository asks for it
-	Uses     []string // what the steps run that get it
+	Uses     []string // what the steps run that get it, or what the server is
 }
 
 // Item returns what the user trusts by granting the request.
-func (r VariableRequest) Item(now time.Time) trust.Item {
-	return trust.Item{Kind: r.Kind, Name: r.Name, What: "$" + r.Variable + ": " + r.Why, SHA256: r.hash(), Since: now}
+func (r Request) Item(now time.Time) trust.Item {
+	return trust.Item{Kind: r.Kind, Name: r.Name, What: r.what() + ": " + r.Why, SHA256: r.hash(), Since: now}
+}
+
+// what names what the repository asks for.
+func (r Request) what() string {
+	if r.Variable == "" {
+		return r.Kind + " " + r.Name
+	}
+	return "$" + r.Variable
 }
 
 // hash returns the hash of what the variable is used for.
-func (r VariableRequest) hash() string {
+func (r Request) hash() string {
 	sum := sha256.Sum256([]byte(r.Kind + "\n" + r.Variable + "\n" + strings.Join(r.Uses, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
 // called reports whether name names the request.
-func (r VariableRequest) called(name string) bool {
-	return name == r.Name || name == r.Variable || strings.HasPrefix(r.Name, name+":")
+func (r Request) called(name string) bool {
+	return name == r.Name || r.Variable != "" && name == r.Variable || strings.HasPrefix(r.Name, name+":")
 }
 
 // RequestedVariables returns the variables that the repository's configuration asks for.
-func (p *Project) RequestedVariables() []VariableRequest {
-	var all []VariableRequest
+func (p *Project) RequestedVariables() []Request {
+	var all []Request
 	for _, name := range p.Config.Env.Asked {
-		all = append(all, VariableRequest{Kind: trust.KindVariable, Name: name, Variable: name, Why: "env.pass of .coven/config.yaml, for agents, scripts and plugins"})
+		all = append(all, Request{Kind: trust.KindVariable, Name: name, Variable: name, Why: "env.pass of .coven/config.yaml, for agents, scripts and plugins"})
 	}
 	return all
 }
 
 // secretsOf returns the variables that a grimoire takes secrets from.
-func secretsOf(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
-	var all []VariableRequest
+func secretsOf(g *grimoires.Grimoire, store *secret.Store) []Request {
+	var all []Request
 	for _, name := range g.Secrets() {
 		if !store.FromEnvironment(name) {
 			continue
 		}
-		r := VariableRequest{Kind: trust.KindSecret, Variable: secret.Variable(name), Why: "secret " + name + " of grimoire " + g.Name, Uses: usesOf(g, name)}
+		r := Request{Kind: trust.KindSecret, Variable: secret.Variable(name), Why: "secret " + name + " of grimoire " + g.Name, Uses: usesOf(g, name)}
 		r.Name = fmt.Sprintf("%s:%s:%.8s", g.Name, name, r.hash())
 		all = append(all, r)
 	}
@@ -93,7 +101,7 @@ func (p *Project) isProject(name string) bool {
 
 // SecretRequests returns the variables that a grimoire asks for, without those that the
 // user's own or the built-in grimoire of that name asks for in the same way.
-func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []VariableRequest {
+func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []Request {
 	asked := secretsOf(g, store)
 	if len(asked) == 0 || p.isProject(g.Name) {
 		return asked
@@ -103,13 +111,13 @@ func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []V
 		return asked
 	}
 	known := secretsOf(own, store)
-	return slices.DeleteFunc(asked, func(r VariableRequest) bool {
-		return slices.ContainsFunc(known, func(k VariableRequest) bool { return k.Name == r.Name && k.hash() == r.hash() })
+	return slices.DeleteFunc(asked, func(r Request) bool {
+		return slices.ContainsFunc(known, func(k Request) bool { return k.Name == r.Name && k.hash() == r.hash() })
 	})
 }
 
 // refused returns the requests that the user has not granted.
-func (p *Project) refused(requests []VariableRequest) ([]VariableRequest, error) {
+func (p *Project) refused(requests []Request) ([]Request, error) {
 	if len(requests) == 0 {
 		return nil, nil
 	}
@@ -121,30 +129,51 @@ func (p *Project) refused(requests []VariableRequest) ([]VariableRequest, error)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(requests), func(r VariableRequest) bool {
+	return slices.DeleteFunc(slices.Clone(requests), func(r Request) bool {
 		return slices.ContainsFunc(items, func(it trust.Item) bool {
 			return it.Kind == r.Kind && it.Name == r.Name && it.SHA256 == r.hash()
 		})
 	}), nil
 }
 
-// CheckVariables returns an error if the user has not granted all requests.
-func (p *Project) CheckVariables(requests []VariableRequest) error {
+// CheckRequests returns an error if the user has not granted all requests.
+func (p *Project) CheckRequests(requests []Request) error {
 	refused, err := p.refused(requests)
 	if err != nil || len(refused) == 0 {
 		return err
 	}
 	var names []string
 	for _, r := range refused {
-		names = append(names, fmt.Sprintf("$%s (%s)", r.Variable, r.Why))
+		why := r.Why
+		if r.Variable == "" {
+			why = r.Uses[0]
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", r.what(), why))
 	}
-	return exit.Usagef("coven trust", "this repository asks for environment variables that you have not granted: %s", strings.Join(names, ", "))
+	return exit.Usagef("coven trust", "this repository asks for what you have not granted: %s", strings.Join(names, ", "))
 }
 
-// VariableRequests returns all variables that the repository asks for: in its configuration,
-// its grimoires, and the plans of sessions that can be resumed.
-func (p *Project) VariableRequests() ([]VariableRequest, error) {
-	all := p.RequestedVariables()
+// CheckPlan returns an error if the user has not granted what a plan takes: secrets of the environment, and MCP
+// servers. Records do not show the variables that the servers get from then on.
+func (p *Project) CheckPlan(plan *grimoires.Plan, store *secret.Store) error {
+	for _, s := range plan.MCP {
+		store.HideEnv(p.Env.Environ(), func(name string) bool { return slices.Contains(s.Variables(), name) })
+	}
+	wanted, err := p.ServerRequests(plan.MCP)
+	if err != nil {
+		return err
+	}
+	return p.CheckRequests(append(wanted, p.SecretRequests(plan.Grimoire, store)...))
+}
+
+// Requests returns all that the repository asks for: in its configuration, its grimoires, its mcp.json, and the
+// plans of sessions that can be resumed.
+func (p *Project) Requests() ([]Request, error) {
+	all, err := p.requestedServers(nil)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, p.RequestedVariables()...)
 	store, err := p.Secrets()
 	if err != nil {
 		return nil, err
@@ -165,29 +194,34 @@ func (p *Project) VariableRequests() ([]VariableRequest, error) {
 		}
 		if plan, err := PlanOf(s.Dir()); err == nil {
 			all = append(all, p.SecretRequests(plan.Grimoire, store)...)
+			servers, err := p.requestedServers(plan.MCP)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, servers...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b VariableRequest) int {
+	slices.SortStableFunc(all, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	return slices.CompactFunc(all, func(a, b VariableRequest) bool { return a.Kind == b.Kind && a.Name == b.Name }), nil
+	return slices.CompactFunc(all, func(a, b Request) bool { return a.Kind == b.Kind && a.Name == b.Name && a.hash() == b.hash() }), nil
 }
 
-// UntrustedVariables returns the requests that the user could grant, and the names that name
+// UntrustedRequests returns the requests that the user could grant, and the names that name
 // no request.
-func (p *Project) UntrustedVariables(names []string) (wanted []VariableRequest, rest []string, err error) {
-	all, err := p.VariableRequests()
+func (p *Project) UntrustedRequests(names []string) (wanted []Request, rest []string, err error) {
+	all, err := p.Requests()
 	if err != nil {
 		return nil, nil, err
 	}
-	means := func(r VariableRequest) bool { return slices.ContainsFunc(names, r.called) }
+	means := func(r Request) bool { return slices.ContainsFunc(names, r.called) }
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(r VariableRequest) bool { return r.called(name) }) {
+		if !slices.ContainsFunc(all, func(r Request) bool { return r.called(name) }) {
 			rest = append(rest, name)
 		}
 	}
 	if wanted, err = p.refused(all); err != nil || len(names) == 0 {
 		return wanted, rest, err
 	}
-	return slices.DeleteFunc(wanted, func(r VariableRequest) bool { return !means(r) }), rest, nil
+	return slices.DeleteFunc(wanted, func(r Request) bool { return !means(r) }), rest, nil
 }

@@ -43,6 +43,7 @@ const Variable = "COVEN_TRUST"
 const (
 	KindPlugin   = "plugin"   // named as its file
 	KindVariable = "variable" // of the user's environment, which the repository's env.pass names
+	KindServer   = "server"   // an MCP server, for agents
 	KindSecret   = "secret"   // GRIMOIRE:NAME:HASH: taken from the user's environment by a grimoire of the repository
 )
 

@@ -1,4 +1,4 @@
-// Package mcp holds the command with which other programs use coven's tools.
+// Package mcp holds coven mcp: which MCP servers agents have, and coven as a server for other programs.
 package mcp
 
 import (
@@ -12,10 +12,10 @@ import (
 // NewMCP returns the command coven mcp.
 func NewMCP(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "Offer coven's tools to agents that you start yourself",
+		Use: "mcp", Short: "List MCP servers of agents, and offer coven's tools to others",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newServe(a))
+	cmd.AddCommand(newServe(a), newList(a), newTools(a))
 	return cmd
 }
 

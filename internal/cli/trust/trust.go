@@ -88,10 +88,10 @@ func offerTrust(ctx context.Context, a *cli.App, p *project.Project, names []str
 	for _, plugin := range offer.Mismatched {
 		a.PrintError(project.MismatchError(plugin))
 	}
-	if len(offer.Plugins) == 0 && len(offer.Variables) == 0 {
+	if len(offer.Plugins) == 0 && len(offer.Requests) == 0 {
 		return exit.Status(exit.Usage)
 	}
-	trusted, err := a.AskTrust(ctx, p, offer.Plugins, offer.Variables, yes)
+	trusted, err := a.AskTrust(ctx, p, offer.Plugins, offer.Requests, yes)
 	if err == nil && (!trusted || len(offer.Mismatched) > 0) {
 		err = exit.Status(exit.Usage)
 	}
@@ -157,7 +157,7 @@ func revokeTrust(a *cli.App, p *project.Project, names []string) error {
 // trustNames returns what coven trust can name.
 func trustNames(_ context.Context, proj *project.Project, _ []string) []string {
 	var names []string
-	if all, err := proj.VariableRequests(); err == nil {
+	if all, err := proj.Requests(); err == nil {
 		for _, request := range all {
 			names = append(names, request.Name)
 		}

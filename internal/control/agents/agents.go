@@ -75,6 +75,7 @@ type Agents struct {
 	Idle      time.Duration
 	Limits    config.Limits
 	Getenv    func(string) string // of the user
+	Version   string              // coven's
 	Ungated   bool                // the user allows agents whose calls do not pass the gate
 	LimitWait *LimitWait
 	Logins    *Logins
@@ -189,6 +190,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		}
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
+		defer c.serves(ctx, own, policy, gatekeeper, run.Path, &launch)()
 	}
 	if err := c.asks(at, run); err != nil {
 		return driver.Report{}, err

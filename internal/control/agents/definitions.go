@@ -82,7 +82,7 @@ func frozen(d agent.Definition) grimoires.AgentDefinition {
 	}
 	return grimoires.AgentDefinition{
 		Reflection: reflects, ApprovalTimeout: limit, ApproveOnTimeout: d.ApprovalOnTimeout == agent.TimeoutApproves,
-		MaxTurns: turns, Tools: d.Tools,
+		MaxTurns: turns, Tools: d.Tools, MCP: d.MCP,
 		Source: d.Path, Description: d.Description, Mode: d.Mode, Model: d.Model, Provider: d.Provider, Timeout: d.Timeout,
 		Prompt: d.Prompt, Permissions: d.Permissions, Asks: d.RequiresApproval,
 	}

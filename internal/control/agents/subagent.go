@@ -253,7 +253,11 @@ func (r *subagent) launch(ctx context.Context, s setting, as part, start event.A
 		},
 		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
 	}
-	return keeper, launch, func() error { keeper.Close(); inner.work.Wait(); return tracker.broken }, nil
+	end := func() {}
+	if as.works {
+		end = r.serves(ctx, r.Plan.Agents[r.child.Agent], as.policy, keeper, as.path, &launch)
+	}
+	return keeper, launch, func() error { end(); keeper.Close(); inner.work.Wait(); return tracker.broken }, nil
 }
 
 // end records how the subagent ended. err is why it could not run, or was stopped.

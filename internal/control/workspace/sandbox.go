@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 
 	"github.com/coven-run/coven/internal/driver"
@@ -60,6 +61,25 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 		s.warned.Do(s.warnOfRefusal)
 	}
 	return exit, output, nil
+}
+
+// Command returns the command of a program of the task that runs beside others, such as an MCP server: see
+// process.Launcher.Command; all is the environment that every program has, and env.
+func (s *Workspace) Command(ctx context.Context, access sandbox.Access, env []string, argv ...string) (cmd *exec.Cmd, release func(), all []string, err error) {
+	room, err := s.Room()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	user := driver.Environment(s.Environ(), s.Pass)
+	network, err := s.NetworkEnv(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cmd, release, err = s.Launcher.CommandWithin(room.Boundary(access), argv...)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("in the sandbox: %w", err)
+	}
+	return cmd, release, sandbox.Merge(user, room.Env(user), s.TraceEnv(), env, network), nil
 }
 
 // TraceVariable names the variable with the trace id of what a program works for.

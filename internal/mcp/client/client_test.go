@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coven-run/coven/internal/fakemcp"
 	"github.com/coven-run/coven/internal/mcp/client"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/tool"
@@ -28,83 +27,9 @@ const role = "COVEN_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if as := os.Getenv(role); as != "" {
-		os.Exit(serve(as))
+		os.Exit(fakemcp.Main([]string{as}))
 	}
 	os.Exit(m.Run())
-}
-
-// serve is a server on standard input and output.
-func serve(as string) int {
-	switch as {
-	case "silent":
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return 0
-	case "broken":
-		fmt.Fprintln(os.Stderr, "no licence")
-		return 3
-	case "garbage":
-		fmt.Println("hello there")
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return 0
-	case "flood":
-		for line := strings.Repeat("x", 1<<20); ; {
-			if _, err := fmt.Print(line); err != nil {
-				return 0
-			}
-		}
-	case "stubborn": // it ignores the end of its input
-		defer func() { select {} }()
-	}
-	err := newServer(as).Run(context.Background(), &sdk.StdioTransport{})
-	if err != nil {
-		return 1
-	}
-	return 0
-}
-
-type path struct {
-	Path string `json:"path"`
-}
-
-// newServer returns a server with three tools on two pages.
-func newServer(as string) *sdk.Server {
-	s := sdk.NewServer(&sdk.Implementation{Name: "fake", Version: "1"}, &sdk.ServerOptions{PageSize: 2})
-	text := func(text string) *sdk.CallToolResult {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
-	}
-	sdk.AddTool(s, &sdk.Tool{Name: "look", Description: "Looks", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}},
-		func(_ context.Context, _ *sdk.CallToolRequest, in path) (*sdk.CallToolResult, any, error) {
-			return text("saw " + in.Path + " with " + os.Getenv("SECRET_KEY")), nil, nil
-		})
-	sdk.AddTool(s, &sdk.Tool{Name: "fail"}, func(context.Context, *sdk.CallToolRequest, path) (*sdk.CallToolResult, any, error) {
-		return nil, nil, errors.New("it is broken")
-	})
-	sdk.AddTool(s, &sdk.Tool{Name: "act"}, func(ctx context.Context, r *sdk.CallToolRequest, in path) (*sdk.CallToolResult, any, error) {
-		switch in.Path {
-		case "report":
-			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: "half of it"})
-			<-ctx.Done()
-			return nil, nil, ctx.Err()
-		case "die":
-			os.Exit(1)
-		case "wait":
-			<-ctx.Done()
-			if f := os.Getenv("TOLD"); f != "" {
-				_ = os.WriteFile(f, []byte("cancelled"), 0o600)
-			}
-			return nil, nil, ctx.Err()
-		case "more":
-			sdk.AddTool(s, &sdk.Tool{Name: "new"}, func(context.Context, *sdk.CallToolRequest, path) (*sdk.CallToolResult, any, error) {
-				return text("new"), nil, nil
-			})
-		case "big":
-			return text(strings.Repeat("ä", 1<<20)), nil, nil
-		case "picture":
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: []byte("12345"), MIMEType: "image/png"}}}, nil, nil
-		}
-		return text("done"), nil, nil
-	})
-	return s
 }
 
 // options starts the test binary as each server, in the role of its first argument.
@@ -313,7 +238,7 @@ func TestStubborn(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]int{}
-	s := newServer("good")
+	s := fakemcp.New()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
 	note := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,10 +21,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/shellword"
 )
 
 // File is the name of the file that names servers, in .coven and in the directory of the user's settings.
 const File = "mcp.json"
+
+// MaxFile limits its size, in bytes.
+const MaxFile = 1 << 20
 
 // maxServers limits the servers of a file.
 const maxServers = 64
@@ -32,12 +38,12 @@ const maxServers = 64
 // variables of the user's environment, until Expand.
 type Server struct {
 	Name    string            `json:"name"`
-	Line    string            `json:"command,omitempty"` // a program and its arguments, as a shell reads them
-	Argv    []string          `json:"argv,omitempty"`    // a program and its arguments, or more arguments for Line
-	Env     map[string]string `json:"env,omitempty"`     // of the program
-	URL     string            `json:"url,omitempty"`     // of a server that speaks streamable HTTP
-	Events  bool              `json:"sse,omitempty"`     // it speaks the older HTTP with server-sent events
-	Headers map[string]string `json:"headers,omitempty"` // of the requests
+	Line    string            `json:"command,omitempty" yaml:"command,omitempty"` // a program and its arguments, as a shell reads them
+	Argv    []string          `json:"argv,omitempty" yaml:"argv,omitempty"`       // a program and its arguments, or more arguments for Line
+	Env     map[string]string `json:"env,omitempty" yaml:"env,omitempty"`         // of the program
+	URL     string            `json:"url,omitempty" yaml:"url,omitempty"`         // of a server that speaks streamable HTTP
+	Events  bool              `json:"sse,omitempty" yaml:"sse,omitempty"`         // it speaks the older HTTP with server-sent events
+	Headers map[string]string `json:"headers,omitempty" yaml:"headers,omitempty"` // of the requests
 }
 
 // SHA256 returns the hash of what a server is, in hex: who trusts it trusts no other.
@@ -50,6 +56,18 @@ func (s Server) SHA256() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// With returns the command of the server in a directory, with its variables after those of env; cmd may be nil.
+func (s Server) With(cmd *exec.Cmd, dir string, env []string) *exec.Cmd {
+	if cmd == nil {
+		return nil
+	}
+	cmd.Dir, cmd.Env = dir, slices.Clone(env)
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		cmd.Env = append(cmd.Env, name+"="+s.Env[name])
+	}
+	return cmd
+}
+
 // What describes the server in a line: its command or its address.
 func (s Server) What() string {
 	if s.URL != "" {
@@ -57,6 +75,9 @@ func (s Server) What() string {
 	}
 	return strings.TrimSpace(s.Line + " " + strings.Join(s.Argv, " "))
 }
+
+// Compare compares servers by name.
+func Compare(a, b Server) int { return cmp.Compare(a.Name, b.Name) }
 
 // FileError is an error in a file of servers.
 type FileError struct {
@@ -73,10 +94,16 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
 }
 
+// CommandExit returns exit.Usage.
+func (e *FileError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the command that opens the file.
+func (e *FileError) NextCommand() string { return shellword.Edit(e.File, e.Line) }
+
 // entry is a server in either form of the file.
 type entry struct {
 	Name     *string           `json:"name"`
-	Type     string            `json:"type"` // stdio, http or sse; empty: from what else is there
+	Type     string            `json:"type" yaml:"type"` // stdio, http or sse; empty: from what else is there
 	Command  string            `json:"command"`
 	Args     []string          `json:"args"`
 	Env      map[string]string `json:"env"`
@@ -120,7 +147,7 @@ func Parse(file string, data []byte) ([]Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, Compare)
 	for i := 1; i < len(all); i++ {
 		if all[i].Name == all[i-1].Name {
 			return nil, p.wrong(all[i].Name, "two servers are named %s", all[i].Name)

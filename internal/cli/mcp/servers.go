@@ -1,0 +1,187 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/mcp/client"
+	"github.com/coven-run/coven/internal/mcp/servers"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// listedServer is a server as mcp list --json prints it.
+type listedServer struct {
+	Name    string `json:"name"`
+	What    string `json:"what"`
+	File    string `json:"file"`
+	Trusted bool   `json:"trusted"`
+}
+
+func newList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the MCP servers that agents can use",
+		Long: `List the MCP servers that agents can use: those of .coven/mcp.json and of your own mcp.json. It
+starts none of them. Those of the repository need trust: see coven trust.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			all, err := listServers(p)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(all)
+			}
+			return printServers(a, all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func listServers(p *project.Project) ([]listedServer, error) {
+	found, err := p.MCPServers()
+	if err != nil {
+		return nil, err
+	}
+	all := []listedServer{}
+	for _, s := range found {
+		wanted, err := p.ServerRequests([]servers.Server{s.Server})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, listedServer{s.Name, s.What(), s.File, p.CheckRequests(wanted) == nil})
+	}
+	return all, nil
+}
+
+func printServers(a *cli.App, all []listedServer) error {
+	if len(all) == 0 {
+		return a.Printf("no MCP servers: see coven help mcp\n")
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	for _, s := range all {
+		state := "trusted"
+		if !s.Trusted {
+			state = "not trusted"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, state, terminal.Printable(s.File), terminal.Printable(oneline.Of(s.What))) //nolint:errcheck // Flush reports it
+	}
+	return cli.WriteError(w.Flush())
+}
+
+// listedTool is a tool as mcp tools --json prints it.
+type listedTool struct {
+	Name        string          `json:"name"`
+	Server      string          `json:"server"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+}
+
+func newTools(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "tools [NAME...]", Short: "Start MCP servers, and list their tools",
+		Long: `Start MCP servers, or those that are named, and list their tools with the names that agents use. A
+server is started in the sandbox and can change nothing but files of its own; one that
+fails does not stop the others.`,
+		ValidArgsFunction: a.CompleteWords(serverNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return listTools(cmd.Context(), a, args, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func serverNames(_ context.Context, p *project.Project, _ []string) (names []string) {
+	found, _ := p.MCPServers() // without them, nothing is completed
+	for _, s := range found {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func listTools(ctx context.Context, a *cli.App, names []string, asJSON bool) error {
+	p, err := a.Open(ctx)
+	if err != nil {
+		return err
+	}
+	use, err := chosen(p, names)
+	if err != nil {
+		return err
+	}
+	wanted, err := p.ServerRequests(use)
+	if err != nil {
+		return err
+	}
+	if err := p.CheckRequests(wanted); err != nil {
+		return err
+	}
+	c, err := control.New(p)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	set := client.Connect(ctx, use, client.Options{Version: a.Version, Getenv: a.Getenv, Start: c.Runtime.StartServer, Taken: agent.ToolNames()})
+	defer set.Close()
+	return printTools(a, set, asJSON)
+}
+
+// chosen returns the servers of some names, or all.
+func chosen(p *project.Project, names []string) ([]servers.Server, error) {
+	all, err := p.PlannedServers()
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	known := serverNames(context.Background(), p, nil)
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, exit.Failedf("coven mcp list", "there is no MCP server %q%s", name, didyoumean.Aside(name, known))
+		}
+	}
+	return slices.DeleteFunc(all, func(s servers.Server) bool { return !slices.Contains(names, s.Name) }), nil
+}
+
+func printTools(a *cli.App, set *client.Set, asJSON bool) error {
+	all := []listedTool{}
+	for _, t := range set.Tools() {
+		all = append(all, listedTool{t.Name, t.Server, t.Description, t.Schema})
+	}
+	if asJSON {
+		if err := a.PrintJSON(all); err != nil {
+			return err
+		}
+	} else {
+		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+		for _, t := range all {
+			fmt.Fprintf(w, "%s\tmcp:%s\t%s\n", t.Name, t.Server, terminal.Printable(oneline.Clip(oneline.Of(t.Description), 80))) //nolint:errcheck // Flush reports it
+		}
+		if err := cli.WriteError(w.Flush()); err != nil {
+			return err
+		}
+	}
+	for _, f := range set.Failures() {
+		a.PrintError(exit.Failedf("coven mcp list", "MCP server %s: %w", f.Server, f.Err))
+	}
+	if len(set.Failures()) > 0 {
+		return exit.Status(exit.Failed)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/mcp/client"
+	"github.com/coven-run/coven/internal/mcp/servers"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/tool"
+)
+
+// serves connects an agent to its MCP servers and gives it their tools; end ends them. The servers are programs of
+// the task: they are held to what its steps are held to, and each has a directory of its own for what it keeps.
+func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, policy *permission.Policy, keeper *gate.Gate, path string, launch *driver.Job) (end func()) {
+	warn := func(format string, args ...any) {
+		_ = launch.Emit(event.Warning, event.Text{Text: oneline.Of(c.Workspace.Secrets.Text(fmt.Sprintf(format, args...)))}) // a journal that fails stops the agent elsewhere
+	}
+	use := serversOf(own, c.Plan.MCP)
+	for _, name := range own.MCP {
+		if !slices.ContainsFunc(use, func(s servers.Server) bool { return s.Name == name }) {
+			warn("the agent works without the MCP server %s: there is none in mcp.json (coven mcp list)", name)
+		}
+	}
+	if len(use) == 0 || !mayCall(policy) {
+		return func() {}
+	}
+	taken := agent.ToolNames()
+	for _, t := range launch.Own {
+		taken = append(taken, t.Name)
+	}
+	set := client.Connect(ctx, use, client.Options{
+		Version: c.Version, Getenv: c.Getenv, Taken: taken,
+		Start: func(ctx context.Context, s servers.Server) (*exec.Cmd, func(), error) { return c.startServer(ctx, s, *launch) },
+		Log:   func(server string) io.Writer { return c.serverLog(path, server) },
+	})
+	for _, f := range set.Failures() {
+		warn("the agent works without the MCP server %s: %v", f.Server, f.Err)
+	}
+	subjects := map[string]string{}
+	for _, t := range set.Tools() {
+		subject := t.Server + "/" + t.Original
+		if !wants(own, t) || policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
+			continue
+		}
+		subjects[t.Name] = subject
+		launch.Own = append(launch.Own, c.masked(t.Tool))
+	}
+	keeper.Serves(subjects)
+	return set.Close
+}
+
+// serversOf returns the servers that an agent uses.
+func serversOf(own grimoires.AgentDefinition, all []servers.Server) []servers.Server {
+	if len(own.MCP) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s servers.Server) bool { return !slices.Contains(own.MCP, s.Name) })
+}
+
+// mayCall reports whether an agent may call a tool of a server at all, if only after a person has approved it.
+func mayCall(policy *permission.Policy) bool {
+	return slices.Contains(policy.Grants(), permission.MCPCall) || policy.Decide(permission.Request{Permission: permission.MCPCall}).Action != permission.Deny
+}
+
+// wants reports whether an agent with a list of tools has one of a server: it names the tool, or the server.
+func wants(own grimoires.AgentDefinition, t client.Tool) bool {
+	return len(own.Tools) == 0 || slices.Contains(own.MCP, t.Server) || slices.ContainsFunc(own.Tools, func(entry string) bool {
+		for _, name := range []string{t.Name, t.Original, t.Server + "_" + t.Original} {
+			if ok, err := path.Match(entry, name); err == nil && ok {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// startServer returns the command of a server.
+func (c *Agents) startServer(ctx context.Context, s servers.Server, launch driver.Job) (*exec.Cmd, func(), error) {
+	state := filepath.Join(c.Workspace.Worktree.StateDir(), "mcp", s.Name)
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("make its directory: %w", err)
+	}
+	access := sandbox.Access{ReadOnly: launch.ReadOnly, Write: []string{state}}
+	env := slices.Concat(launch.Env, []string{"XDG_STATE_HOME=" + state, "XDG_DATA_HOME=" + state})
+	cmd, release, all, err := c.Workspace.Command(ctx, access, env, s.Argv...)
+	return s.With(cmd, launch.Dir, all), release, err
+}
+
+// serverLog returns the log of what a server prints for people.
+func (c *Agents) serverLog(path, server string) io.Writer {
+	log, _, err := c.Session.OpenLog(path + "/mcp/" + server)
+	if err != nil {
+		return io.Discard // it is for people only
+	}
+	return log
+}
+
+// masked returns a tool whose results have no secrets.
+func (c *Agents) masked(t tool.Tool) tool.Tool {
+	call := t.Call
+	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
+		text, err := call(ctx, arguments)
+		if err != nil {
+			return "", errors.New(c.Workspace.Secrets.Text(err.Error()))
+		}
+		return c.Workspace.Secrets.Text(text), nil
+	}
+	return t
+}

@@ -1,0 +1,114 @@
+package project
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/mcp/servers"
+	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/trust"
+)
+
+// MCPServer is an MCP server for agents, and the file that names it.
+type MCPServer struct {
+	servers.Server
+	File    string
+	Project bool // it is the repository's, and needs trust
+}
+
+// MCPServers returns the MCP servers for agents, sorted by name: those of the repository, and those of the user
+// whose names the repository does not use.
+func (p *Project) MCPServers() ([]MCPServer, error) {
+	all, err := p.mcpFile(p.Repo.Root, filepath.Join(".coven", servers.File), true)
+	if err != nil {
+		return nil, err
+	}
+	own, err := p.mcpFile(p.Env.UserDir(), servers.File, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range own {
+		if !slices.ContainsFunc(all, func(theirs MCPServer) bool { return theirs.Name == s.Name }) {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b MCPServer) int { return servers.Compare(a.Server, b.Server) })
+	return all, nil
+}
+
+// PlannedServers returns the MCP servers for the agents of a new session.
+func (p *Project) PlannedServers() (all []servers.Server, err error) {
+	found, err := p.MCPServers()
+	for _, s := range found {
+		all = append(all, s.Server)
+	}
+	return all, err
+}
+
+// mcpFile reads a file of servers. There may be none.
+func (p *Project) mcpFile(dir, name string, project bool) ([]MCPServer, error) {
+	data, err := regularfile.ReadIn(dir, name, servers.MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	file := p.Near(filepath.Join(dir, name))
+	if err != nil {
+		return nil, exit.Usagef("ls -l "+shellword.Word(file), "read %s: %w", file, err)
+	}
+	found, err := servers.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var all []MCPServer
+	for _, s := range found {
+		all = append(all, MCPServer{s, file, project})
+	}
+	return all, nil
+}
+
+// ServerRequests returns the requests to start the servers of a plan that are not the user's own.
+func (p *Project) ServerRequests(planned []servers.Server) ([]Request, error) {
+	if len(planned) == 0 {
+		return nil, nil
+	}
+	own, err := p.mcpFile(p.Env.UserDir(), servers.File, false)
+	if err != nil {
+		return nil, err
+	}
+	var all []Request
+	for _, s := range planned {
+		if !slices.ContainsFunc(own, func(mine MCPServer) bool { return mine.Name == s.Name && mine.SHA256() == s.SHA256() }) {
+			all = append(all, requestOf(s))
+		}
+	}
+	return all, nil
+}
+
+// requestedServers returns the requests of the repository's file, and of a plan.
+func (p *Project) requestedServers(planned []servers.Server) ([]Request, error) {
+	if planned != nil {
+		return p.ServerRequests(planned)
+	}
+	theirs, err := p.mcpFile(p.Repo.Root, filepath.Join(".coven", servers.File), true)
+	if err != nil {
+		return nil, err
+	}
+	var all []Request
+	for _, s := range theirs {
+		all = append(all, requestOf(s.Server))
+	}
+	return all, nil
+}
+
+func requestOf(s servers.Server) Request {
+	r := Request{Kind: trust.KindServer, Name: s.Name, Why: "an MCP server for agents", Uses: []string{s.What()}}
+	for _, name := range s.Variables() {
+		r.Uses = append(r.Uses, "it gets $"+name)
+	}
+	r.Uses = append(r.Uses, "sha256 "+s.SHA256())
+	return r
+}
