@@ -11,8 +11,8 @@ export PATH := $(TOOLS)/bin:$(PATH)
 # The race detector sleeps a second at each exit of a process, and the tests start many.
 export GORACE ?= atexit_sleep_ms=0
 
-# The agent CLIs that .ci/claude and .ci/qwen install, for the tests.
-CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen
+# The agent CLIs and MCP servers that .ci/claude, .ci/qwen and .ci/mcp install, for the tests.
+CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen COVEN_REAL_MCP=$(TOOLS)/mcp/node_modules/.bin
 
 .PHONY: build help demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
 
@@ -70,7 +70,8 @@ race-stories: modules ## play some of the stories with the race detector
 stories: modules ## run the stories with the real CLIs, and what holds the fakes to them
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
-	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen)' ./cmd/coven
+	@.ci/mcp $(TOOLS) || echo "stories: no npm, or no registry: those with real MCP servers are skipped"
+	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen|TestMCP)' ./cmd/coven
 	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/driver ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
 
 long: modules ## run the long stories, the original's scenarios, and long tests of worktrees

@@ -79,6 +79,32 @@ func TestReal(t *testing.T) {
 // real Qwen Code CLI.
 func TestQwen(t *testing.T) { play(t, "qwen", "ungated", "qwen") }
 
+// TestMCP tells the stories of agents that use real MCP servers.
+func TestMCP(t *testing.T) {
+	longRun(t)
+	bin := os.Getenv("COVEN_REAL_MCP")
+	if _, err := os.Stat(bin); err != nil {
+		if os.Getenv("COVEN_REQUIRE_REAL_MCP") != "" {
+			t.Fatal("the real MCP servers are required")
+		}
+		t.Skip("the real MCP servers are not here: run .ci/mcp .tools, and set COVEN_REAL_MCP")
+	}
+	bin, err := filepath.Abs(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Files: stories(t, "mcp"), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error {
+			if err := seal(env); err != nil {
+				return err
+			}
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			return nil
+		},
+	})
+}
+
 // TestCodex tells the same with the real Codex CLI: make e2e-codex brings it.
 func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
 

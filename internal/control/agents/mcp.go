@@ -97,7 +97,7 @@ func (c *Agents) startServer(ctx context.Context, s servers.Server, launch drive
 		return nil, nil, fmt.Errorf("make its directory: %w", err)
 	}
 	access := sandbox.Access{ReadOnly: launch.ReadOnly, Write: []string{state}}
-	env := slices.Concat(launch.Env, []string{"XDG_STATE_HOME=" + state, "XDG_DATA_HOME=" + state})
+	env := slices.Concat(launch.Env, []string{"XDG_STATE_HOME=" + state, "XDG_DATA_HOME=" + state, "XDG_CONFIG_HOME=" + state})
 	cmd, release, all, err := c.Workspace.Command(ctx, access, env, s.Argv...)
 	return s.With(cmd, launch.Dir, all), release, err
 }
