@@ -91,7 +91,6 @@ func TestClaudeWarnings(t *testing.T) {
 	}
 	want := []string{
 		".claude/agents/a.md:5: warning: Agent 'a' has temperature, ignored by provider 'claude'",
-		".claude/agents/a.md:4: warning: Agent 'a' names tools that this version does not have: fetch",
 		".claude/agents/a.md:6: warning: Agent 'a' has skills, which this version does not use",
 		".claude/agents/a.md:4: warning: Agent 'a' has MCP servers, which this version does not use",
 	}

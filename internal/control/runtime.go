@@ -126,7 +126,7 @@ func start(p *project.Project) (*Runtime, error) {
 		},
 	})
 	return &Runtime{
-		Sandbox: box, network: networkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
+		Sandbox: box, network: workspace.NetworkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
 		scratch: dirs, launcher: launcher, host: host, secrets: secrets, Warning: warning,
 		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ},
 		agents: &driver.Runner{

@@ -95,7 +95,7 @@ func (g *Gate) modified(before, after Call) (s subject, place string, err error)
 	if err := check(after); err != nil {
 		return s, "", err
 	}
-	s = describe(after)
+	s = g.describe(after)
 	place, d := g.permit(s)
 	if d.Action == permission.Deny {
 		return s, "", errors.New(d.Reason)

@@ -56,21 +56,27 @@ type Gate struct {
 	descend   func() error // why the agent may start no other; nil: it may, if it is permitted
 	asker     asker        // nil: what needs a person's answer is denied
 	check     func(Call) error
+	commands  func(Call) (string, error)
 
 	deciding sync.Mutex // held while a call is decided
 
 	mu      sync.Mutex
 	decided map[string]bool // by id: whether the call was allowed
 	running map[string]bool // by id: whether the call outlasts its result
+	granted map[string]int  // calls of command tools that were allowed and have not begun
 }
 
 // New returns the gate of an agent. emit makes an event durable.
 func New(policy *permission.Policy, w workspace, emit func(event.Type, any) error) *Gate {
-	return &Gate{policy: policy, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}}
+	return &Gate{policy: policy, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}, granted: map[string]int{}}
 }
 
 // Descend sets the func that returns why the agent is too deep to start another, or nil.
 func (g *Gate) Descend(check func() error) { g.descend = check }
+
+// Commands sets the func that returns the shell command that a call of a command tool is judged as;
+// empty: the call is of another tool.
+func (g *Gate) Commands(of func(Call) (string, error)) { g.commands = of }
 
 // Decide decides about a call. It denies the call if the gate itself fails.
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
@@ -83,13 +89,52 @@ func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.decided[call.ID] = d.Allowed()
-	switch {
-	case !d.Allowed():
+	if !d.Allowed() {
 		return Verdict{Message: "coven refused " + call.Tool + ": " + d.Reason}
-	case !bytes.Equal(now.Input, call.Input):
+	}
+	g.grant(now)
+	if !bytes.Equal(now.Input, call.Input) {
 		return Verdict{Allow: true, Input: now.Input}
 	}
 	return Verdict{Allow: true}
+}
+
+// grant notes that a call of a command tool was allowed.
+func (g *Gate) grant(call Call) {
+	if g.commands == nil {
+		return
+	}
+	if command, err := g.commands(call); command != "" && err == nil {
+		g.granted[key(call)]++
+	}
+}
+
+// Redeem reports whether the gate allowed a call of a command tool that has not begun yet, and begins it:
+// a program of the agent could call the tool without asking.
+func (g *Gate) Redeem(call Call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.granted[key(call)] == 0 {
+		return false
+	}
+	g.granted[key(call)]--
+	return true
+}
+
+// key returns what identifies a call of a command tool for the agent CLI and for the tool.
+func key(call Call) string {
+	name := ToolName(call)
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(call.Input))
+	decoder.UseNumber()
+	if decoder.Decode(&value) != nil {
+		return name
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return name
+	}
+	return name + " " + string(text)
 }
 
 // Decided reports whether the gate was asked about the call.
@@ -131,7 +176,7 @@ func (g *Gate) Close() {
 // judge decides about a call, and saves the worktree if the call may change files. It returns the
 // call as it may run.
 func (g *Gate) judge(ctx context.Context, call Call) (Call, permission.Decision, event.Decision) {
-	s := describe(call)
+	s := g.describe(call)
 	place, d := g.permit(s)
 	if d.Action == permission.Ask {
 		call, s, place, d = g.ask(ctx, call, s, place, d)
@@ -166,8 +211,8 @@ func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
 		return "", refused(s.err.Error())
 	}
-	if s.permission == free {
-		return "", permission.Decision{Action: permission.Allow, Reason: "everybody may ask"}
+	if why := free(s.permission); why != "" {
+		return "", permission.Decision{Action: permission.Allow, Reason: why}
 	}
 	if s.permission == permission.AgentSpawn && g.descend != nil {
 		if err := g.descend(); err != nil {

@@ -37,11 +37,11 @@ func TestDefine(t *testing.T) {
 	}
 	for want, change := range map[string]func(*tool.Tool){
 		`unknown category "fil" (did you mean "file"?)`: func(t *tool.Tool) { t.Category = "fil" },
-		`unknown category ""`:                          func(t *tool.Tool) { t.Category = "" },
-		"it has no description":                        func(t *tool.Tool) { t.Description = " \n" },
-		"it does nothing":                              func(t *tool.Tool) { t.Call = nil },
-		"the schema of":                                func(t *tool.Tool) { t.Schema = json.RawMessage(`{"type":7}`) },
-		`the schema needs "type": "object"`:            func(t *tool.Tool) { t.Schema = json.RawMessage(`{"type":"string"}`) },
+		`unknown category ""`:                           func(t *tool.Tool) { t.Category = "" },
+		"it has no description":                         func(t *tool.Tool) { t.Description = " \n" },
+		"it does nothing":                               func(t *tool.Tool) { t.Call = nil },
+		"the schema of":                                 func(t *tool.Tool) { t.Schema = json.RawMessage(`{"type":7}`) },
+		`the schema needs "type": "object"`:             func(t *tool.Tool) { t.Schema = json.RawMessage(`{"type":"string"}`) },
 	} {
 		err := r.Define("new", sample(func(t *tool.Tool) { t.ID = ""; change(t) }))
 		if err == nil || !strings.Contains(err.Error(), want) {
