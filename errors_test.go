@@ -27,6 +27,7 @@ var takers = map[string]string{
 	"runner.RefusedError":        "runner/executor_merge.go",
 	"runner.Wait":                "internal/control/dismiss.go",
 	"scaffold.DifferError":       "internal/cli/plugin/proto.go",
+	"tool.DuplicateError":        "internal/tool/registry.go", // of coven's own making
 	"spawn.PanicError":           "internal/control/agents/subagent.go",
 	"worktree.CommitsError":      "internal/control/workspace/workspace.go",
 	"worktree.ConflictError":     "internal/control/workspace/landing.go",

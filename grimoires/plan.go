@@ -19,6 +19,7 @@ type Plan struct {
 	Grimoire *Grimoire
 	Prompts  map[string]Prompt          // all that the steps use, included ones too
 	Agents   map[string]AgentDefinition // that its steps and agents can start
+	Tools    map[string]CommandTool     // of the project, that some of its agents name
 	Spawn    *SpawnRequest              // what a person starts directly; nil: nothing
 	Chat     *Chat                      // the session is a chat; nil: it is not
 	Rules    []permission.Rule          // of the user, for all agents

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/google/renameio/v2"
@@ -60,6 +61,25 @@ func (r *Repo) Find(_ context.Context, taskID string) (*Worktree, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// Here returns the worktree of a task that a directory is in, or ErrNoWorktree. It asks no git: an agent
+// can change what git would answer.
+func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the worktree: %w", err)
+	}
+	inside, err := filepath.Rel(filepath.Join(r.Root, worktreesDir), resolved)
+	if err != nil || inside == "." || !filepath.IsLocal(inside) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorktree)
+	}
+	name, _, _ := strings.Cut(inside, string(filepath.Separator))
+	rec, err := r.readRecord(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorktree)
+	}
+	return r.Find(ctx, rec.Task)
 }
 
 func (r *Repo) worktree(taskID string, rec record) *Worktree {

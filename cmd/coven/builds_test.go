@@ -92,13 +92,18 @@ func zipModule(file, dir, prefix string) error {
 }
 
 // serve DIR VARIABLE serves the files of DIR on loopback, FILE.json also as FILE, and puts the
-// address into the variable.
+// address into the variable. FILE leads to the URL in FILE.location.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "serve DIR VARIABLE")
 	dir := ts.MkAbs(args[0])
 	files := http.FileServer(http.Dir(dir))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		file := filepath.Join(dir, filepath.Clean("/"+r.URL.Path)+".json")
+		name := filepath.Join(dir, filepath.Clean("/"+r.URL.Path))
+		if to, err := os.ReadFile(name + ".location"); err == nil {
+			http.Redirect(w, r, strings.TrimSpace(string(to)), http.StatusFound)
+			return
+		}
+		file := name + ".json"
 		if _, err := os.Stat(file); err == nil {
 			http.ServeFile(w, r, file)
 			return

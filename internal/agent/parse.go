@@ -424,11 +424,15 @@ func (ps *problems) ignored(d *Definition, at func(field string) (int, bool)) {
 	}
 	line, _ := at("tools")
 	if _, unknown := ToolIDs(d.Tools); len(unknown) > 0 {
-		ps.warn(max(line, 1), "tools", "Agent '%s' names tools that this version does not have: %s", ps.agent, strings.Join(unknown, ", "))
+		ps.warn(max(line, 1), "tools", "%s", unknownTools(ps.agent, unknown))
 	}
 	if line, given := at("skills"); given && len(d.Skills) > 0 {
 		ps.warn(line, "skills", "Agent '%s' has skills, which this version does not use", ps.agent)
 	}
+}
+
+func unknownTools(agent string, names []string) string {
+	return fmt.Sprintf("Agent '%s' names tools that this version does not have: %s", agent, strings.Join(names, ", "))
 }
 
 func unique(items []string) []string {

@@ -90,7 +90,6 @@ func TestClaudeWarnings(t *testing.T) {
 	}
 	want := []string{
 		".claude/agents/a.md:5: warning: Agent 'a' has temperature, ignored by provider 'claude'",
-		".claude/agents/a.md:4: warning: Agent 'a' names tools that this version does not have: fetch",
 		".claude/agents/a.md:6: warning: Agent 'a' has skills, which this version does not use",
 	}
 	if !slices.Equal(got, want) {

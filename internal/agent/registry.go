@@ -148,6 +148,27 @@ func (r *Registry) read(p Place, file string) ([]byte, bool) {
 	return nil, false
 }
 
+// Knows tells the registry the names of tools that definitions may name beside those of coven.
+func (r *Registry) Knows(tools []string) {
+	if len(tools) == 0 {
+		return
+	}
+	r.problems = nil
+	for i, f := range r.found {
+		_, unknown := ToolIDs(f.Tools)
+		unknown = slices.DeleteFunc(unknown, func(name string) bool {
+			return slices.ContainsFunc(tools, func(t string) bool { return strings.EqualFold(t, name) })
+		})
+		r.found[i].Problems = slices.DeleteFunc(slices.Clone(f.Problems), func(p Problem) bool { return p.Warning && p.Field == "tools" && len(unknown) == 0 })
+		for j, p := range r.found[i].Problems {
+			if p.Warning && p.Field == "tools" {
+				r.found[i].Problems[j].Message = unknownTools(f.Name, unknown)
+			}
+		}
+		r.problems = append(r.problems, r.found[i].Problems...)
+	}
+}
+
 // noteReplaced warns where the agent of an earlier place is used because a later definition is
 // not valid.
 func (r *Registry) noteReplaced() {

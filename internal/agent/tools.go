@@ -18,18 +18,32 @@ const (
 	ToolBash  = "exec_bash"
 )
 
+// The other tools of coven's own loop.
+const (
+	ToolFetch   = "browser_fetch"
+	ToolTodo    = "memory_todo"
+	ToolSubtask = "subtask"
+)
+
 // toolIDs returns the tools by their names: short ones, and those of Claude Code in lower case. The
 // ID is empty for those that every agent has, whatever its definition says.
 func toolIDs() map[string]string {
 	return map[string]string{
 		"read": ToolRead, "notebookread": ToolRead, "ls": ToolLs, "glob": ToolGlob, "grep": ToolGrep,
 		"write": ToolWrite, "edit": ToolEdit, "multiedit": ToolEdit, "notebookedit": ToolEdit, "bash": ToolBash,
-		"read_note": "", "list_notes": "", "semantic_search": "", "spawn_agent": "",
+		"fetch": ToolFetch, "todo": ToolTodo, "subtask": ToolSubtask,
+		"read_note": "", "list_notes": "", "semantic_search": "", "spawn_agent": "", "request_approval": "",
 	}
 }
 
 // ToolNames returns the names of the tools that coven knows, which no other tool may have.
 func ToolNames() []string { return slices.Sorted(maps.Keys(toolIDs())) }
+
+// IsEverybodys reports whether every agent has a tool, whatever its definition says.
+func IsEverybodys(name string) bool {
+	id, known := toolIDs()[name]
+	return known && id == ""
+}
 
 // ToolIDs returns the tools that a list names: by an ID, a name, or a glob such as fs_*. unknown are
 // the entries that name none.

@@ -14,8 +14,10 @@ func TestToolIDs(t *testing.T) {
 		"search_grep":          "search_grep|",
 		"edit MultiEdit":       "fs_edit|",
 		"Bash write":           "exec_bash fs_write|",
-		"*":                    "exec_bash fs_edit fs_ls fs_read fs_write search_glob search_grep|",
+		"*":                    "browser_fetch exec_bash fs_edit fs_ls fs_read fs_write memory_todo search_glob search_grep subtask|",
 		"semantic_search":      "|",
+		"fetch todo subtask":   "browser_fetch memory_todo subtask|",
+		"browser_* memory_*":   "browser_fetch memory_todo|",
 		"read WebFetch gh_[":   "fs_read|WebFetch gh_[",
 		"playwright_* reading": "|playwright_* reading",
 	} {

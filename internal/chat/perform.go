@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 
 	"github.com/coven-run/coven/internal/didyoumean"
@@ -63,18 +62,10 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 	return nil
 }
 
-func (c *conversation) find(name string) (tool.Tool, bool) {
-	i := slices.IndexFunc(c.job.Own, func(t tool.Tool) bool { return t.Name == name })
-	if i < 0 {
-		return tool.Tool{}, false
-	}
-	return c.job.Own[i], true
-}
-
 // together returns how many of the first calls may run at the same time.
 func (c *conversation) together(calls []provider.ToolCall) (n int) {
 	for _, call := range calls {
-		if t, ok := c.find(call.Name); !ok || !t.ReadOnly {
+		if t, ok := tool.Find(c.job.Own, call.Name); !ok || !t.ReadOnly {
 			break
 		}
 		n++
@@ -101,10 +92,11 @@ func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provid
 
 // run runs a call if it may run. The text, also that of an error, is for the model.
 func (c *conversation) run(ctx context.Context, call gate.Call) (text string, err error) {
-	t, ok := c.find(call.Tool)
+	t, ok := tool.Find(c.job.Own, call.Tool)
 	if !ok {
 		return "", fmt.Errorf("there is no tool %s%s", call.Tool, didyoumean.Aside(call.Tool, c.tools()))
 	}
+	call.Tool = t.Name // the model may have called it by its ID
 	if err := t.Check(call.Input); err != nil {
 		return "", err
 	}

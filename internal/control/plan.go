@@ -34,13 +34,17 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
+	tools, err := c.Project.ToolsOf(definitions)
+	if err != nil {
+		return nil, err
+	}
 	checks, _ := c.Project.Checks()
 	plan, err := c.Project.Library.Freeze(g, checks)
 	if err != nil {
 		return nil, err
 	}
 	plan.Agents, plan.Rules, plan.Spawn = definitions, cfg.Rules(), o.spawn
-	plan.Chat = o.chat
+	plan.Chat, plan.Tools = o.chat, tools
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}

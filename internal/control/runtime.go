@@ -131,7 +131,7 @@ func start(p *project.Project) (*Runtime, error) {
 		Env: func() []string { return env(providerVariables()...) },
 	})
 	return &Runtime{
-		Sandbox: box, network: networkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
+		Sandbox: box, network: workspace.NetworkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
 		StartServer: func(_ context.Context, s servers.Server) (*exec.Cmd, func(), error) {
 			cmd, release, err := command(s.Argv...)
 			return s.With(cmd, p.Repo.Checkout, env()), release, err

@@ -1,6 +1,10 @@
 package egress
 
-import "net/url"
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+)
 
 // noProxy lists what programs connect directly: this machine. Some programs expect brackets
 // around an IPv6 address, others do not.
@@ -9,6 +13,19 @@ const noProxy = "localhost,127.0.0.1,::1,[::1]"
 // URL returns the proxy's URL, which contains the token.
 func (p *Proxy) URL() string {
 	return (&url.URL{Scheme: "http", User: url.UserPassword(user, p.token), Host: p.address.String()}).String()
+}
+
+// Transport returns a transport all of whose connections go through the proxy, also those to this
+// machine. It keeps none open.
+func (p *Proxy) Transport() (*http.Transport, error) {
+	proxy, err := url.Parse(p.URL())
+	if err != nil {
+		return nil, fmt.Errorf("use the network proxy: %w", err)
+	}
+	return &http.Transport{
+		Proxy: http.ProxyURL(proxy), DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: p.limits.ConnectTimeout, MaxResponseHeaderBytes: int64(p.limits.HeaderBytes),
+	}, nil
 }
 
 // Env returns the variables with which programs use the proxy. They replace those of the

@@ -289,3 +289,22 @@ type Claim struct {
 	Oid    string `json:"oid"` // what landing verifies
 	Holder string `json:"holder"`
 }
+
+// The statuses of a Todo.
+const (
+	TodoPending    = "pending"
+	TodoInProgress = "in_progress"
+	TodoDone       = "done"
+)
+
+// Todo is something that an agent has to do.
+type Todo struct {
+	Text   string `json:"text"`
+	Status string `json:"status"` // pending, in_progress or done
+}
+
+// Todos is the whole list of an agent, after a change.
+type Todos struct {
+	Spawn string `json:"spawn,omitempty"` // path of the subagent whose list it is; empty: that of the session
+	Items []Todo `json:"items"`
+}

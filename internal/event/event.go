@@ -51,6 +51,7 @@ const (
 	AgentUsage   Type = "agent.usage"   // Usage
 	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
 	GateDecided  Type = "gate.decided"  // Decision
+	TodoChanged  Type = "todo.changed"  // Todos: of an agent
 
 	MessageCreated Type = "message.created" // ChatMessage: of a chat
 

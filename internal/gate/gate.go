@@ -14,7 +14,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
@@ -58,17 +57,19 @@ type Gate struct {
 	asker     asker        // nil: what needs a person's answer is denied
 	check     func(Call) error
 	servers   map[string]string // server/tool, by the name of a tool of an MCP server
+	commands  func(Call) (string, error)
 
 	deciding sync.Mutex // held while a call is decided
 
 	mu      sync.Mutex
 	decided map[string]bool // by id: whether the call was allowed
 	running map[string]bool // by id: whether the call outlasts its result
+	granted map[string]int  // calls of command tools and MCP servers that were allowed and have not begun
 }
 
 // New returns the gate of an agent. emit makes an event durable.
 func New(policy *permission.Policy, w workspace, emit func(event.Type, any) error) *Gate {
-	return &Gate{policy: policy, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}}
+	return &Gate{policy: policy, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}, granted: map[string]int{}}
 }
 
 // Descend sets the func that returns why the agent is too deep to start another, or nil.
@@ -77,13 +78,9 @@ func (g *Gate) Descend(check func() error) { g.descend = check }
 // Serves names the tools of MCP servers that the agent has: server/tool, by the name with which it calls one.
 func (g *Gate) Serves(tools map[string]string) { g.servers = tools }
 
-// describe returns what a call is about.
-func (g *Gate) describe(call Call) subject {
-	if of, ok := g.servers[strings.TrimPrefix(call.Tool, serverPrefix)]; ok {
-		return subject{permission: permission.MCPCall, other: of}
-	}
-	return describe(call)
-}
+// Commands sets the func that returns the shell command that a call of a command tool is judged as;
+// empty: the call is of another tool.
+func (g *Gate) Commands(of func(Call) (string, error)) { g.commands = of }
 
 // Decide decides about a call. It denies the call if the gate itself fails.
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
@@ -96,13 +93,54 @@ func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.decided[call.ID] = d.Allowed()
-	switch {
-	case !d.Allowed():
+	if !d.Allowed() {
 		return Verdict{Message: "coven refused " + call.Tool + ": " + d.Reason}
-	case !bytes.Equal(now.Input, call.Input):
+	}
+	g.grant(now)
+	if !bytes.Equal(now.Input, call.Input) {
 		return Verdict{Allow: true, Input: now.Input}
 	}
 	return Verdict{Allow: true}
+}
+
+// grant notes that a call of a command tool, or of a tool of an MCP server, was allowed.
+func (g *Gate) grant(call Call) {
+	if g.commands != nil {
+		if command, err := g.commands(call); command != "" && err == nil {
+			g.granted[key(call)]++
+		}
+	}
+	if g.servers[ToolName(call)] != "" {
+		g.granted[key(call)]++
+	}
+}
+
+// Redeem reports whether the gate allowed a call of a command tool or of an MCP server that has not begun yet, and begins it:
+// a program of the agent could call the tool without asking.
+func (g *Gate) Redeem(call Call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.granted[key(call)] == 0 {
+		return false
+	}
+	g.granted[key(call)]--
+	return true
+}
+
+// key returns what identifies a call of a command tool for the agent CLI and for the tool.
+func key(call Call) string {
+	name := ToolName(call)
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(call.Input))
+	decoder.UseNumber()
+	if decoder.Decode(&value) != nil {
+		return name
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return name
+	}
+	return name + " " + string(text)
 }
 
 // Decided reports whether the gate was asked about the call.
@@ -179,8 +217,8 @@ func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
 		return "", refused(s.err.Error())
 	}
-	if s.permission == free {
-		return "", permission.Decision{Action: permission.Allow, Reason: "everybody may ask"}
+	if why := free(s.permission); why != "" {
+		return "", permission.Decision{Action: permission.Allow, Reason: why}
 	}
 	if s.permission == permission.AgentSpawn && g.descend != nil {
 		if err := g.descend(); err != nil {

@@ -1,8 +1,11 @@
 package gate
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/coven-run/coven/internal/permission"
@@ -20,6 +23,7 @@ type subject struct {
 	path       string
 	command    string
 	other      string // of another permission
+	shown      string // what is displayed instead
 	lingers    bool   // what the command starts may outlast the call
 	err        error  // the call cannot be parsed
 }
@@ -29,47 +33,85 @@ type subject struct {
 type tool struct {
 	permission permission.Name
 	argument   string
+	fallback   string // what the argument is if it is left out; empty: it is required
 }
 
-// requestApproval is the tool with which an agent asks a person. Everybody may ask.
+// requestApproval is the tool with which an agent asks a person.
+const requestApproval = "request_approval"
+
+// The names of what needs no permission, in records.
 const (
-	requestApproval                 = "request_approval"
-	free            permission.Name = "approval"
+	approval permission.Name = "approval" // everybody may ask
+	notes    permission.Name = "notes"    // an agent's own
 )
+
+// free returns why every agent may do something; empty: it needs a permission.
+func free(name permission.Name) string {
+	return map[permission.Name]string{approval: "everybody may ask", notes: "every agent may keep notes of its own"}[name]
+}
+
+// Subtask is the agent that the tool subtask starts, unless a call names another.
+const Subtask = "build"
 
 // serverPrefix begins the names of the tools of coven's own MCP server, as agent CLIs name them.
 const serverPrefix = "mcp__coven__"
 
-// tools returns a known tool, of an agent CLI or of coven. Calls of other tools are denied.
+// ToolName returns the name of the tool of a call, without what an agent CLI adds to those of coven.
+func ToolName(call Call) string { return strings.TrimPrefix(call.Tool, serverPrefix) }
+
+// known has the tools that the gate knows: those of agent CLIs, and of coven.
+var known = map[string]tool{
+	"Read":         {permission: permission.FileRead, argument: "file_path"},
+	"Write":        {permission: permission.FileWrite, argument: "file_path"},
+	"Edit":         {permission: permission.FileWrite, argument: "file_path"},
+	"NotebookEdit": {permission: permission.FileWrite, argument: "notebook_path"},
+	"Bash":         {permission: permission.BashExecute, argument: "command"},
+
+	"read":  {permission: permission.FileRead, argument: "path"},
+	"write": {permission: permission.FileWrite, argument: "path"},
+	"edit":  {permission: permission.FileWrite, argument: "path"},
+	"ls":    {permission: permission.FileRead, argument: "path", fallback: "."},
+	"glob":  {permission: permission.CodeSearch, argument: "pattern"},
+	"grep":  {permission: permission.CodeSearch, argument: "pattern"},
+	"bash":  {permission: permission.BashExecute, argument: "command"},
+	"fetch": {permission: permission.NetFetch, argument: "url"},
+	"todo":  {permission: notes},
+
+	"read_note":       {permission: permission.FileRead, argument: "path"},
+	"list_notes":      {permission: permission.CodeSearch},
+	"semantic_search": {permission: permission.CodeSearch, argument: "query"},
+	"spawn_agent":     {permission: permission.AgentSpawn, argument: "agent"},
+	"subtask":         {permission: permission.AgentSpawn, argument: "agent", fallback: Subtask},
+	requestApproval:   {permission: approval, argument: "action"},
+}
+
+// tools returns a known tool. Calls of other tools are denied.
 func tools(name string) (tool, bool) {
-	name = strings.TrimPrefix(name, serverPrefix)
-	switch name {
-	case "read":
-		return tool{permission.FileRead, "path"}, true
-	case "write", "edit":
-		return tool{permission.FileWrite, "path"}, true
-	case "bash":
-		return tool{permission.BashExecute, "command"}, true
-	case "Read":
-		return tool{permission.FileRead, "file_path"}, true
-	case "Write", "Edit":
-		return tool{permission.FileWrite, "file_path"}, true
-	case "NotebookEdit":
-		return tool{permission.FileWrite, "notebook_path"}, true
-	case "Bash":
-		return tool{permission.BashExecute, "command"}, true
-	case requestApproval:
-		return tool{free, "action"}, true
-	case "spawn_agent":
-		return tool{permission.AgentSpawn, "agent"}, true
-	case "read_note":
-		return tool{permission.FileRead, "path"}, true
-	case "list_notes":
-		return tool{permission.CodeSearch, ""}, true
-	case "semantic_search":
-		return tool{permission.CodeSearch, "query"}, true
+	t, ok := known[ToolName(Call{Tool: name})]
+	return t, ok
+}
+
+// Permission returns the permission that a call of a tool needs; empty: none. ok is false for a tool
+// that the gate does not know.
+func Permission(name string) (needed permission.Name, ok bool) {
+	t, ok := tools(name)
+	if free(t.permission) != "" {
+		return "", ok
 	}
-	return tool{}, false
+	return t.permission, ok
+}
+
+// describe returns what a call is about. A command tool runs a command.
+func (g *Gate) describe(call Call) subject {
+	if of := g.servers[ToolName(call)]; of != "" {
+		return subject{permission: permission.MCPCall, other: of}
+	}
+	if g.commands != nil {
+		if command, err := g.commands(call); command != "" || err != nil {
+			return subject{permission: permission.BashExecute, command: command, lingers: lingers(command), err: err}
+		}
+	}
+	return describe(call)
 }
 
 func describe(call Call) subject {
@@ -82,6 +124,9 @@ func describe(call Call) subject {
 		return subject{permission: t.permission, err: fmt.Errorf("its input is not a JSON object")}
 	}
 	value, ok := arguments[t.argument].(string)
+	if _, given := arguments[t.argument]; t.fallback != "" && (!given || value == "" && ok) {
+		value, ok = t.fallback, true
+	}
 	if (!ok || value == "") && t.argument != "" {
 		return subject{permission: t.permission, err: fmt.Errorf("its input has no %s", t.argument)}
 	}
@@ -92,9 +137,24 @@ func describe(call Call) subject {
 	case permission.FileRead, permission.FileWrite:
 		return subject{permission: t.permission, path: value}
 	case permission.CodeSearch: // each file that is found is checked as well
-		return subject{permission: t.permission, path: ".", other: value}
+		path, _ := arguments["path"].(string)
+		return subject{permission: t.permission, path: cmp.Or(path, "."), other: value}
+	case permission.NetFetch:
+		return fetched(value)
 	}
 	return subject{permission: t.permission, other: value}
+}
+
+// fetched describes a call that fetches a URL: rules are about its host.
+func fetched(address string) subject {
+	s := subject{permission: permission.NetFetch, shown: address}
+	u, err := url.Parse(address)
+	if err != nil {
+		s.err = errors.New("its url is not a URL")
+		return s
+	}
+	s.other, s.err = permission.Host(u)
+	return s
 }
 
 // lingers reports whether a shell command may leave processes behind. A detached one of which it
@@ -128,11 +188,7 @@ func (s subject) changes() bool {
 
 // text returns one short line for events and screens.
 func (s subject) text() string {
-	text := s.path + s.command
-	if s.other != "" {
-		text = s.other
-	}
-	return clip(text, maxSubject)
+	return clip(cmp.Or(s.shown, s.other, s.path+s.command), maxSubject)
 }
 
 // clip returns at most the first runes of a text, in one line. Whatever an agent says goes into the
@@ -155,5 +211,5 @@ func Summary(call Call, root string) string {
 	if s.path != "" {
 		text = strings.TrimPrefix(text, root+"/")
 	}
-	return strings.TrimSpace(strings.TrimPrefix(call.Tool, serverPrefix) + " " + text)
+	return strings.TrimSpace(ToolName(call) + " " + text)
 }

@@ -17,7 +17,9 @@ func (p *Project) Agents() *agent.Registry {
 			places = append(places, agent.Place{Dir: filepath.Join(p.Repo.Root, dir.path), Show: dir.path, Source: dir.source})
 		}
 	}
-	return agent.Load(p.Scripts(), places...)
+	known := agent.Load(p.Scripts(), places...)
+	known.Knows(p.toolNames())
+	return known
 }
 
 // Scripts evaluates the definitions that are TypeScript.

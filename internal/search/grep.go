@@ -31,7 +31,7 @@ func (x *Index) Search(ctx context.Context, expression string, w Wanted) (lines 
 	if w.Limit <= 0 {
 		w.Limit = DefaultLines
 	}
-	paths, err := x.Files(ctx, "")
+	paths, err := x.Files(ctx, w.Glob)
 	if err != nil || len(paths) == 0 {
 		return nil, false, err
 	}
@@ -60,14 +60,17 @@ func (x *Index) Search(ctx context.Context, expression string, w Wanted) (lines 
 
 // grepAll searches files on all cores.
 func grepAll(root *os.Root, paths []string, re *regexp.Regexp, w Wanted) [][]Line {
-	found := make([][]Line, len(paths))
+	found, limit := make([][]Line, len(paths)), w.Limit+1
+	if w.First {
+		limit = 1
+	}
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(paths)) {
 		workers.Go(func() {
 			for i := range next {
 				if w.Keep == nil || w.Keep(paths[i]) {
-					found[i] = grep(root, paths[i], re, w.Limit+1)
+					found[i] = grep(root, paths[i], re, limit)
 				}
 			}
 		})
@@ -94,4 +97,46 @@ func grep(root *os.Root, path string, re *regexp.Regexp, limit int) (found []Lin
 		text = rest
 	}
 	return found
+}
+
+// Around returns lines that Search found, with those up to n lines before and after them: sorted by
+// path and line, each once. A file that changed since may have others.
+func (x *Index) Around(lines []Line, n int) ([]Line, error) {
+	if n <= 0 || len(lines) == 0 {
+		return lines, nil
+	}
+	root, err := os.OpenRoot(x.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // read only
+	var all []Line
+	for len(lines) > 0 {
+		path, of := lines[0].Path, 1
+		for of < len(lines) && lines[of].Path == path {
+			of++
+		}
+		all = append(all, around(root, path, lines[:of], n)...)
+		lines = lines[of:]
+	}
+	return all, nil
+}
+
+// around returns the lines of one file.
+func around(root *os.Root, path string, found []Line, n int) (all []Line) {
+	text, ok := readText(root, path)
+	if !ok {
+		return found
+	}
+	for number := 1; len(text) > 0 && len(found) > 0; number++ {
+		line, rest, _ := bytes.Cut(text, []byte("\n"))
+		if number >= found[0].Line-n {
+			all = append(all, Line{path, number, clip(string(line))})
+		}
+		for len(found) > 0 && number >= found[0].Line+n { // it is complete
+			found = found[1:]
+		}
+		text = rest
+	}
+	return all
 }

@@ -23,6 +23,8 @@ const DefaultLimit = 10
 
 // Wanted limits the hits of a query.
 type Wanted struct {
+	Glob  string                 // of Search: only in files that match; empty: in all
+	First bool                   // of Search: only the first line of each file
 	Limit int                    // 0: DefaultLimit
 	Keep  func(path string) bool // reports whether a file may be shown; nil: all may
 }

@@ -22,3 +22,9 @@ type ApprovalRequest struct {
 	Reason     string `json:"reason"`
 	Reversible bool   `json:"reversible"` // it can be undone completely
 }
+
+// SubtaskSchema describes the arguments of subtask, a Request whose agent may be left out.
+const SubtaskSchema = `{"type":"object","properties":{
+"task":{"type":"string","minLength":1,"description":"everything that the agent must know: it sees nothing of this conversation"},
+"agent":{"type":"string","minLength":1,"description":"name of the agent; default: build"}},
+"required":["task"],"additionalProperties":false}`

@@ -32,11 +32,11 @@ func (t Tool) Check(arguments json.RawMessage) error {
 
 // Check returns an error for a person unless there is a tool of a name whose schema the arguments fit.
 func Check(tools []Tool, name string, arguments json.RawMessage) error {
-	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
-	if i < 0 {
+	t, ok := Find(tools, name)
+	if !ok {
 		return fmt.Errorf("there is no tool %s", name)
 	}
-	return tools[i].Check(arguments)
+	return t.Check(arguments)
 }
 
 func (t Tool) compiled() (*jsonschema.Resolved, error) {

@@ -1,5 +1,6 @@
 // Package tool says what a tool of coven is that agents can call: through coven's MCP server, or
-// in coven's own loop.
+// in coven's own loop. A Registry holds the tools of one agent; ToProvider describes them in the
+// form that a model API expects.
 package tool
 
 import (
@@ -10,6 +11,10 @@ import (
 // Tool is one tool.
 type Tool struct {
 	Name        string // without a prefix: spawn_agent
+	ID          string // in the lists of definitions: fs_read; empty: the same as Name
+	Category    string // one of Categories
+	Permission  string // that a call needs: file.read; empty: none
+	Source      string // where it comes from: Builtin, or the path of its file
 	Description string // for the model
 	Schema      json.RawMessage
 	// ReadOnly means that calls change nothing, so that an agent CLI may run several at once.

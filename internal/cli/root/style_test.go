@@ -16,7 +16,7 @@ var frequent = []string{
 }
 
 // placeholders are the names of arguments in usage lines: one word for one thing.
-var placeholders = []string{"TASK", "NAME", "FILE", "KEY", "VALUE", "TITLE", "SESSION", "KIND", "COMMAND", "TOPIC", "DIR", "RESCUE", "N", "PERMISSION", "SUBJECT", "AGENT", "TEXT", "PROMPT", "GLOB"}
+var placeholders = []string{"TASK", "NAME", "FILE", "KEY", "VALUE", "TITLE", "SESSION", "KIND", "COMMAND", "TOPIC", "DIR", "RESCUE", "N", "PERMISSION", "SUBJECT", "AGENT", "TEXT", "PROMPT", "GLOB", "JSON"}
 
 // The help of all commands reads alike.
 func TestHelpStyle(t *testing.T) {

@@ -195,7 +195,11 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	if err := c.asks(at, run); err != nil {
 		return driver.Report{}, err
 	}
-	report, err := c.start(ctx, at, gatekeeper, launch)
+	as := role{own: own, policy: policy}
+	if !run.ReadOnly {
+		as.spawns = spawns
+	}
+	report, err := c.start(ctx, at, as, gatekeeper, launch)
 	report = c.hide(report)
 	if err == nil && report.Kind == driver.Login {
 		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
@@ -238,7 +242,7 @@ You talk with a person in a terminal. What you say last in a turn is your answer
 
 // Reader implements the agents of package runner.
 func (c *Agents) Reader(name string) (provider, model string, err error) {
-	if _, err := find(c.Plan, name); err != nil {
+	if _, err := definitionOf(c.Plan, name); err != nil {
 		return "", "", fmt.Errorf("%w: %w", err, pluginerr.ErrInvalid)
 	}
 	own := c.Plan.Agents[name]
@@ -254,12 +258,12 @@ func (c *Agents) forwarder(emit func(event.Type, any) error) func(context.Contex
 
 // start runs an agent. What one that may change the worktree commits there is taken into the
 // repository.
-func (c *Agents) start(ctx context.Context, at setting, keeper *gate.Gate, launch driver.Job) (report driver.Report, err error) {
+func (c *Agents) start(ctx context.Context, at setting, as role, keeper *gate.Gate, launch driver.Job) (report driver.Report, err error) {
 	if launch.ReadOnly {
-		return c.run(ctx, at, keeper, launch)
+		return c.run(ctx, at, as, keeper, launch)
 	}
 	err = c.Workspace.Isolated(ctx, func() error {
-		report, err = c.run(ctx, at, keeper, launch)
+		report, err = c.run(ctx, at, as, keeper, launch)
 		return err
 	})
 	return report, err

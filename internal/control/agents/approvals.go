@@ -133,7 +133,7 @@ func (a asking) Ask(ctx context.Context, q gate.Question) (gate.Answer, error) {
 // tool returns request_approval.
 func (a asking) tool() tool.Tool {
 	return tool.Tool{
-		Name:        "request_approval",
+		Name: "request_approval", Category: "communication",
 		Description: "Ask a person before you do something that they should decide about, and wait for the answer. It fails if they deny it, or do not answer in time.",
 		Schema:      json.RawMessage(spawn.ApprovalSchema),
 		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {

@@ -16,7 +16,7 @@ import (
 func Definitions(known *agent.Registry, from *grimoires.Library, g *grimoires.Grimoire, model string) (map[string]grimoires.AgentDefinition, error) {
 	all := map[string]grimoires.AgentDefinition{}
 	for _, d := range known.Agents() { // an agent may start them
-		all[d.Name] = frozen(d)
+		all[d.Name] = Frozen(d)
 	}
 	for _, step := range append(g.AgentSteps(), &grimoires.Agent{}) {
 		if step.Agent == spawn.User {
@@ -66,8 +66,8 @@ func missing(from *grimoires.Library, g *grimoires.Grimoire, name string, err er
 	return exit.Usagef(next, "grimoire %s: %w", g.Name, err)
 }
 
-// frozen returns what a plan has of a definition.
-func frozen(d agent.Definition) grimoires.AgentDefinition {
+// Frozen returns what a plan has of a definition.
+func Frozen(d agent.Definition) grimoires.AgentDefinition {
 	turns := 0
 	if d.LimitsTurns {
 		turns = d.MaxTurns

@@ -3,19 +3,19 @@ package agents
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/gate"
-	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/tool"
-	"github.com/coven-run/coven/internal/tool/file"
-	"github.com/coven-run/coven/internal/tool/shell"
+	"github.com/coven-run/coven/internal/tool/web"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
@@ -34,9 +34,18 @@ func (c *Agents) loop(ctx context.Context, name, path string) (*chat.Loop, error
 	return &chat.Loop{Model: m, Store: conversations{c.Session, path}}, nil
 }
 
+// role is who an agent is, as far as its tools depend on it.
+type role struct {
+	own      grimoires.AgentDefinition
+	policy   *permission.Policy
+	spawns   *spawner // nil: it starts no others
+	subagent string   // its path; empty: it is the agent of a step
+}
+
 // run runs an agent where its provider does.
-func (c *Agents) run(ctx context.Context, at setting, keeper *gate.Gate, launch driver.Job) (driver.Report, error) {
-	if at.loop == nil {
+func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate, launch driver.Job) (driver.Report, error) {
+	commands := c.commandsOf(as)
+	if at.loop == nil && len(commands) == 0 {
 		return c.Runner.Run(ctx, launch)
 	}
 	d, err := c.Runner.Open(ctx, launch)
@@ -44,25 +53,44 @@ func (c *Agents) run(ctx context.Context, at setting, keeper *gate.Gate, launch 
 		return driver.Report{}, err
 	}
 	defer d.Close()
-	launch.Own = slices.Concat(c.loopTools(at, launch, d), launch.Own)
+	p := &programs{agents: c, launch: launch, door: d}
+	launch.Own = append(slices.Clone(launch.Own), p.tools(commands, keeper)...)
+	keeper.Commands(commandText(commands))
+	if at.loop == nil {
+		return c.Runner.Run(ctx, launch)
+	}
+	tools, err := c.loopTools(at, as, launch, p)
+	if err != nil {
+		return driver.Report{}, err
+	}
+	launch.Own = append(tools, launch.Own...)
 	keeper.Checks(func(call gate.Call) error { return tool.Check(launch.Own, call.Tool, call.Input) })
 	return at.loop.Run(ctx, launch)
 }
 
 // loopTools returns the tools that agent CLIs bring along.
-func (c *Agents) loopTools(at setting, launch driver.Job, d *driver.Door) []tool.Tool {
-	var granted []string
-	for _, id := range launch.Tools {
-		name := map[string]string{provider.ToolRead: file.Read, provider.ToolWrite: file.Write, provider.ToolEdit: file.Edit, provider.ToolBash: shell.Bash}[id]
-		granted = append(granted, name)
+func (c *Agents) loopTools(at setting, as role, launch driver.Job, p *programs) ([]tool.Tool, error) {
+	box := Toolbox{
+		Root: at.root, Files: c.Search.Files(c.Workspace.Worktree), Policy: as.policy, Shell: p.shell,
+		Todos: todos{c.Session, launch.Emit, as.subagent},
+		Web: web.Options{Transport: c.Workspace.Transport, Allowed: func(host string) error {
+			if d := as.policy.Decide(permission.Request{Permission: permission.NetFetch, Subject: host}); !d.Allowed() {
+				return errors.New(d.Reason)
+			}
+			return nil
+		}},
 	}
-	all := append(file.Tools(at.root), shell.Tool(func(ctx context.Context, command string, timeout time.Duration) (process.Exit, []byte, error) {
-		spec, over := d.Pass(process.Spec{Argv: []string{"bash", "-c", command}, Dir: launch.Dir, Env: launch.Env, Timeout: timeout})
-		defer over()
-		exit, output, err := c.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: launch.ReadOnly, Connect: []string{d.Dir()}}, spec)
-		return exit, []byte(c.Workspace.Secrets.Text(string(output))), err
-	}))
-	return slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(granted, t.Name) })
+	if as.spawns != nil {
+		box.Subtask = as.spawns.subtask
+	}
+	r, err := box.Tools()
+	if err != nil {
+		return nil, err
+	}
+	maySpawn := as.spawns != nil && c.admission().Descend(launch.Depth) == nil
+	return slices.DeleteFunc(r.Tools(), func(t tool.Tool) bool {
+		return !Has(as.own, as.policy, t) || t.ID == agent.ToolSubtask && !maySpawn
+	}), nil
 }
 
 // conversations keeps the conversations of a step in the session.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -40,14 +41,16 @@ func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, poli
 	if len(use) == 0 || !mayCall(policy) {
 		return func() {}
 	}
-	taken := agent.ToolNames()
+	taken := slices.AppendSeq(agent.ToolNames(), maps.Keys(c.Plan.Tools))
 	for _, t := range launch.Own {
 		taken = append(taken, t.Name)
 	}
 	set := client.Connect(ctx, use, client.Options{
 		Version: c.Version, Getenv: c.Getenv, Taken: taken,
-		Start: func(ctx context.Context, s servers.Server) (*exec.Cmd, func(), error) { return c.startServer(ctx, s, *launch) },
-		Log:   func(server string) io.Writer { return c.serverLog(path, server) },
+		Start: func(ctx context.Context, s servers.Server) (*exec.Cmd, func(), error) {
+			return c.startServer(ctx, s, *launch)
+		},
+		Log: func(server string) io.Writer { return c.serverLog(path, server) },
 	})
 	for _, f := range set.Failures() {
 		warn("the agent works without the MCP server %s: %v", f.Server, f.Err)
@@ -59,7 +62,7 @@ func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, poli
 			continue
 		}
 		subjects[t.Name] = subject
-		launch.Own = append(launch.Own, c.masked(t.Tool))
+		launch.Own = append(launch.Own, c.guarded(t, keeper))
 	}
 	keeper.Serves(subjects)
 	return set.Close
@@ -111,11 +114,16 @@ func (c *Agents) serverLog(path, server string) io.Writer {
 	return log
 }
 
-// masked returns a tool whose results have no secrets.
-func (c *Agents) masked(t tool.Tool) tool.Tool {
-	call := t.Call
+// guarded returns a tool whose calls run only if the gate allowed them, which a program of the agent could try to
+// get around, and whose results have no secrets.
+func (c *Agents) guarded(of client.Tool, keeper *gate.Gate) tool.Tool {
+	t := of.Tool
+	t.Source, t.Category, t.Permission = "mcp:"+of.Server, "api", string(permission.MCPCall)
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-		text, err := call(ctx, arguments)
+		if !keeper.Redeem(gate.Call{Tool: t.Name, Input: arguments}) {
+			return "", errors.New("coven refused " + t.Name + ": the call did not pass the gate")
+		}
+		text, err := of.Call(ctx, arguments)
 		if err != nil {
 			return "", errors.New(c.Workspace.Secrets.Text(err.Error()))
 		}

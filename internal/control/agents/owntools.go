@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/baseline"
+	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/tool"
 )
@@ -26,7 +27,10 @@ func (c *Agents) ownTools(s *spawner, ask asking) ([]tool.Tool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode the schema of %s: %w", t.Name, err)
 		}
-		all = append(all, tool.Tool{Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: true, Call: at(t.Call)})
+		needed, _ := gate.Permission(t.Name)
+		all = append(all, tool.Tool{
+			Name: t.Name, Category: "search", Permission: string(needed), Description: t.Description, Schema: schema, ReadOnly: true, Call: at(t.Call),
+		})
 	}
 	return all, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/session"
@@ -71,7 +72,7 @@ type spawner struct {
 func admission(plan *grimoires.Plan) spawn.Admission {
 	return spawn.Admission{
 		MaxDepth: spawn.MaxDepth, DefaultModel: plan.Model, Rules: plan.Rules, KnowsModel: knownModel,
-		Find: func(name string) (spawn.Definition, error) { return find(plan, name) },
+		Find: func(name string) (spawn.Definition, error) { return definitionOf(plan, name) },
 	}
 }
 
@@ -119,8 +120,8 @@ func suggestion(word string, known []string) string {
 	return ""
 }
 
-// find returns a definition of the plan.
-func find(plan *grimoires.Plan, name string) (spawn.Definition, error) {
+// definitionOf returns a definition of the plan.
+func definitionOf(plan *grimoires.Plan, name string) (spawn.Definition, error) {
 	d, ok := plan.Agents[name]
 	if !ok {
 		names := slices.Sorted(maps.Keys(plan.Agents))
@@ -132,22 +133,27 @@ func find(plan *grimoires.Plan, name string) (spawn.Definition, error) {
 // tool returns spawn_agent for the agent.
 func (s *spawner) tool() tool.Tool {
 	return tool.Tool{
-		Name: "spawn_agent", Description: s.describe(), Schema: json.RawMessage(spawn.Schema),
+		Name: "spawn_agent", Category: "utility", Permission: string(permission.AgentSpawn), Description: s.describe(), Schema: json.RawMessage(spawn.Schema),
 		ReadOnly: true, // several calls of one turn may wait in the queue at once
-		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			var r spawn.Request
-			if err := json.Unmarshal(arguments, &r); err != nil {
-				return "", fmt.Errorf("the arguments cannot be read: %w", err)
-			}
-			s.work.Add(1)
-			defer s.work.Done()
-			record, err := s.spawn(ctx, r)
-			if err != nil {
-				return "", err
-			}
-			return record.Document(s.Session.ID)
-		},
+		Call:     tool.Decoded(s.report),
 	}
+}
+
+// report runs a subagent and returns its record, for the agent that asked.
+func (s *spawner) report(ctx context.Context, r spawn.Request) (string, error) {
+	s.work.Add(1)
+	defer s.work.Done()
+	record, err := s.spawn(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return record.Document(s.Session.ID)
+}
+
+// subtask is report with the default agent.
+func (s *spawner) subtask(ctx context.Context, r spawn.Request) (string, error) {
+	r.Agent = cmp.Or(r.Agent, gate.Subtask)
+	return s.report(ctx, r)
 }
 
 // describe lists the agents that can be started, for the model.

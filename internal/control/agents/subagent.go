@@ -40,6 +40,7 @@ type subagent struct {
 	report   driver.Report
 	used     spent
 	abort    context.CancelCauseFunc
+	inner    *spawner    // starts its own subagents
 	alone    func() bool // no other subagent has changed the worktree since it started
 
 	attempt int    // that report is of; 0: its work is not evaluated
@@ -202,10 +203,19 @@ func (r *subagent) run(ctx context.Context, as part, start event.AgentStart, tur
 	if most := r.Plan.Agents[r.child.Agent].MaxTurns; most > 0 {
 		launch.MaxTurns = max(most-turns, 1)
 	}
-	report, err = r.Agents.run(ctx, where, keeper, launch)
+	report, err = r.Agents.run(ctx, where, r.role(as), keeper, launch)
 	charge.Ended(report)
 	r.spend(report.Used)
 	return r.hide(report), errors.Join(err, done())
+}
+
+// role returns who the subagent is in one of its parts.
+func (r *subagent) role(as part) role {
+	who := role{own: r.Plan.Agents[r.child.Agent], policy: as.policy, subagent: r.path()}
+	if as.works {
+		who.spawns = r.inner
+	}
+	return who
 }
 
 // spend adds what a run used.
@@ -226,6 +236,7 @@ func (r *subagent) launch(ctx context.Context, s setting, as part, start event.A
 	inner := &spawner{Agents: r.Agents, ctx: ctx, charge: r.charge, caller: spawn.Caller{
 		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: as.policy, Path: r.path(), Model: r.child.Model, Trace: r.trace,
 	}}
+	r.inner = inner
 	keeper = gate.New(as.policy, recorded{r.Agents, as.path}, emit)
 	var own []tool.Tool
 	if as.works {

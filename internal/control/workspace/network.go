@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 
@@ -36,6 +37,29 @@ type proxied struct {
 // NetworkEnv returns the variables with which programs reach the network, KEY=VALUE: those of the
 // proxy, which it starts if it does not run yet, and the port on which they may listen.
 func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
+	proxy, err := s.proxy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	port, err := s.Worktree.Port(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(proxy.Env(), "COVEN_PORT="+strconv.Itoa(port)), nil
+}
+
+// Transport returns what makes the connections of coven itself for an agent. They go through the same
+// proxy as those of the task's programs, also to this machine.
+func (s *Workspace) Transport(ctx context.Context) (http.RoundTripper, error) {
+	proxy, err := s.proxy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return proxy.Transport()
+}
+
+// proxy returns the proxy, which it starts if it does not run yet.
+func (s *Workspace) proxy(ctx context.Context) (*egress.Proxy, error) {
 	p := &s.proxied
 	p.once.Do(func() {
 		var list []egress.Pattern
@@ -49,11 +73,7 @@ func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	if p.err != nil {
 		return nil, fmt.Errorf("limit the network: %w", p.err)
 	}
-	port, err := s.Worktree.Port(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return append(p.proxy.Env(), "COVEN_PORT="+strconv.Itoa(port)), nil
+	return p.proxy, nil
 }
 
 // refused records a host that a program wanted to reach.

@@ -28,6 +28,11 @@ const (
 	Edit  = "edit"
 )
 
+const (
+	category  = "file"
+	fileWrite = "file.write"
+)
+
 // The limits of a call.
 const (
 	maxFile  = 10 << 20  // bytes of a file
@@ -40,7 +45,7 @@ func Tools(root string) []tool.Tool {
 	d := dir(root)
 	return []tool.Tool{
 		{
-			Name: Read, ReadOnly: true, Call: call(d.read),
+			Name: Read, ID: "fs_read", Category: category, Permission: "file.read", ReadOnly: true, Call: call(d.read),
 			Description: fmt.Sprintf("Read a text file of the worktree. Each line has its number and a tab in front. At most %d lines are returned.", maxLines),
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string","description":"the file, relative to the top of the worktree"},
@@ -49,7 +54,7 @@ func Tools(root string) []tool.Tool {
 "required":["path"],"additionalProperties":false}`),
 		},
 		{
-			Name: Write, Call: call(d.write),
+			Name: Write, ID: "fs_write", Category: category, Permission: fileWrite, Call: call(d.write),
 			Description: "Write a file of the worktree. It replaces the whole file, and creates the file and its directories if necessary.",
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string","description":"the file, relative to the top of the worktree"},
@@ -57,7 +62,7 @@ func Tools(root string) []tool.Tool {
 "required":["path","content"],"additionalProperties":false}`),
 		},
 		{
-			Name: Edit, Call: call(d.edit),
+			Name: Edit, ID: "fs_edit", Category: category, Permission: fileWrite, Call: call(d.edit),
 			Description: "Replace a text in a file of the worktree. The text must occur exactly once, so give enough of what is around it; or set replaceAll.",
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string","description":"the file, relative to the top of the worktree"},
@@ -71,14 +76,10 @@ func Tools(root string) []tool.Tool {
 
 // call returns a func that decodes its arguments, which fit the schema.
 func call[T any](do func(T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
-	return func(ctx context.Context, arguments json.RawMessage) (string, error) {
+	return tool.Decoded(func(ctx context.Context, in T) (string, error) {
 		tool.Begun(ctx)
-		var in T
-		if err := json.Unmarshal(arguments, &in); err != nil {
-			return "", fmt.Errorf("the arguments cannot be read: %w", err)
-		}
 		return do(in)
-	}
+	})
 }
 
 // dir is the directory below which the files are.

@@ -28,7 +28,7 @@ type Run func(ctx context.Context, command string, timeout time.Duration) (proce
 // Tool returns the tool.
 func Tool(run Run) tool.Tool {
 	return tool.Tool{
-		Name: Bash,
+		Name: Bash, ID: "exec_bash", Category: "shell", Permission: "bash.execute",
 		Description: fmt.Sprintf("Run a shell command at the top of the worktree. It has no input, and ends after %s unless timeout says otherwise. "+
 			"Processes that it leaves behind are stopped. Of long output, the middle is left out.", defaultTimeout),
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{
@@ -48,13 +48,14 @@ func Tool(run Run) tool.Tool {
 			if err != nil {
 				return "", err
 			}
-			return report(exit, output, limit)
+			return Report(exit, output, limit)
 		},
 	}
 }
 
-// report returns what the model is told about a command that ended.
-func report(exit process.Exit, output []byte, limit time.Duration) (string, error) {
+// Report returns what the model is told about a command that ended, with its output and the time that
+// it had.
+func Report(exit process.Exit, output []byte, limit time.Duration) (string, error) {
 	text := shorten(strings.ToValidUTF8(string(output), "\uFFFD"))
 	var why string
 	switch {

@@ -1,11 +1,10 @@
-package control
+package workspace
 
 import (
 	"context"
 	"path/filepath"
 	"slices"
 
-	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/project"
 )
@@ -21,10 +20,10 @@ func endpoints(getenv func(string) string) []string {
 	return urls
 }
 
-// networkOf returns what the programs of a project's tasks may reach.
-func networkOf(p *project.Project) *workspace.Network {
+// NetworkOf returns what the programs of a project's tasks may reach.
+func NetworkOf(p *project.Project) *Network {
 	environ := p.Env.Environ()
-	return &workspace.Network{
+	return &Network{
 		Environ: environ, ConfigFile: filepath.Join(p.Env.UserDir(), "config.yaml"),
 		Allow: func(ctx context.Context) ([]egress.Pattern, error) {
 			remotes, err := p.Repo.RemoteURLs(ctx)

@@ -1,0 +1,33 @@
+package control
+
+import (
+	"context"
+
+	"github.com/coven-run/coven/internal/control/workspace"
+)
+
+// Borrow returns the workspace of a task for a person, until giveUp is called. Nobody may work in its
+// worktree.
+func (c *Controller) Borrow(ctx context.Context, task string) (_ *workspace.Workspace, giveUp func(), err error) {
+	v, err := c.Project.SessionOf(ctx, task)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, err := c.Project.Repo.Find(ctx, task)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
+		return nil, nil, err
+	}
+	s, err := c.take(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	ws := c.workspace(s, v.Task, v.Info)
+	ws.Worktree, ws.Warn = tree, func(text string) { c.notify(Notice{Task: v.Task, Text: text}) }
+	return ws, func() {
+		ws.Close()
+		s.Close() //nolint:errcheck // nothing was written
+	}, nil
+}

@@ -1,0 +1,175 @@
+package command
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/internal/yamldoc"
+)
+
+// Dir is where the files are, below the top of a project.
+const Dir = ".coven/tools"
+
+const (
+	maxFile        = 64 << 10 // bytes
+	defaultTimeout = 2 * time.Minute
+	maxTimeout     = time.Hour
+)
+
+// file is the format of a file.
+type file struct {
+	Name        string        `yaml:"name"`
+	Description string        `yaml:"description"`
+	Category    string        `yaml:"category"`
+	Permission  string        `yaml:"permission"`
+	Parameters  any           `yaml:"parameters" later:"true"`
+	Argv        []string      `yaml:"argv"`
+	Timeout     time.Duration `yaml:"timeout"`
+}
+
+// Load reads the tools of a project, by their names. problems says what is wrong with the others.
+// taken reports whether a name belongs to a tool of coven.
+func Load(root string, taken func(name string) bool) (all map[string]grimoires.CommandTool, problems map[string]error) {
+	all, problems = map[string]grimoires.CommandTool{}, map[string]error{}
+	if err := regularfile.Directory(root, Dir); err != nil {
+		problems[Dir] = err
+		return all, problems
+	}
+	entries, err := os.ReadDir(filepath.Join(root, Dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		problems[Dir] = fmt.Errorf("read %s: %w", Dir, err)
+	}
+	for _, e := range entries {
+		ext := filepath.Ext(e.Name())
+		if ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		name, show := strings.TrimSuffix(e.Name(), ext), Dir+"/"+e.Name()
+		data, err := regularfile.ReadIn(filepath.Join(root, Dir), e.Name(), maxFile)
+		if err != nil {
+			problems[name] = fmt.Errorf("%s: %w", show, err)
+			continue
+		}
+		d, err := parse(show, name, data)
+		switch _, twice := all[name]; {
+		case err != nil:
+			problems[name] = err
+		case twice:
+			problems[name] = fmt.Errorf("%s: there is %s, too", show, all[name].Source)
+		case taken(name):
+			problems[name] = fmt.Errorf("%s: coven has a tool of this name: rename the file", show)
+		default:
+			all[name] = d
+		}
+	}
+	for name := range problems {
+		delete(all, name)
+	}
+	return all, problems
+}
+
+// parse reads one file. show is its path for people.
+func parse(show, name string, data []byte) (grimoires.CommandTool, error) {
+	d := grimoires.CommandTool{Source: show}
+	doc, err := yamldoc.Parse(show, data)
+	if err != nil {
+		return d, err
+	}
+	var f file
+	doc.Decode(&f)
+	at := func(key string) yamldoc.Place {
+		if n := doc.Key(doc.Root(), key); n.Set() {
+			return n
+		}
+		return doc.Root()
+	}
+	var parameters map[string]any
+	doc.Any(doc.Key(doc.Root(), "parameters"), &parameters)
+	if parameters == nil {
+		parameters = map[string]any{"type": "object", "additionalProperties": false}
+	}
+	schema, err := json.Marshal(parameters)
+	if err != nil {
+		doc.Fail(at("parameters"), "it is not a JSON Schema", "")
+	}
+	d.Description, d.Argv, d.Parameters, d.Category, d.Timeout = f.Description, f.Argv, string(schema), f.Category, f.Timeout
+	if d.Category == "" {
+		d.Category = "shell"
+	}
+	if d.Timeout == 0 {
+		d.Timeout = defaultTimeout
+	}
+	switch {
+	case f.Name != "" && f.Name != name:
+		doc.Fail(at("name"), fmt.Sprintf("the name is %q and the file is called %s", f.Name, name), "")
+	case f.Permission != "" && f.Permission != bashExecute:
+		doc.Fail(at("permission"), "a command tool needs the permission "+bashExecute, didyoumean.Hint(f.Permission, []string{bashExecute}))
+	case d.Timeout < time.Second || d.Timeout > maxTimeout:
+		doc.Fail(at("timeout"), fmt.Sprintf("it is from 1s to %s", maxTimeout), "")
+	case len(f.Argv) == 0:
+		doc.Fail(at("argv"), "it has no command", "argv: [make, lint]")
+	}
+	for _, reason := range argvProblems(d, parameters) {
+		doc.Fail(at("argv"), reason, "")
+	}
+	if err := doc.Err(); err != nil {
+		return d, err
+	}
+	if err := new(tool.Registry).Define(name, func() tool.Tool { return Tool(name, d, nil) }); err != nil {
+		return d, fmt.Errorf("%s: %w", show, err)
+	}
+	return d, nil
+}
+
+// argvProblems returns what is wrong with the templates: what they name must be a parameter, and one
+// that a call may leave out must be alone in its element, or tested.
+func argvProblems(d grimoires.CommandTool, parameters map[string]any) (all []string) {
+	properties, _ := parameters["properties"].(map[string]any)
+	required, _ := parameters["required"].([]any)
+	for i, text := range d.Argv {
+		place := fmt.Sprintf("argv[%d]", i)
+		_, err := tmpl.CheckText(place, text) // an element includes nothing
+		uses, errTested := tmpl.CheckPrompt(place, text)
+		if err := cmp.Or(err, errTested); err != nil {
+			all = append(all, err.Error())
+			continue
+		}
+		if i == 0 && (len(uses.Data) > 0 || text == "") {
+			all = append(all, "the program cannot be a parameter")
+		}
+		for _, use := range uses.Data {
+			if len(use.Path) == 0 {
+				continue
+			}
+			name := use.Path[0]
+			switch _, known := properties[name]; {
+			case !known:
+				all = append(all, fmt.Sprintf("argv[%d]: there is no parameter %s%s", i, name, didyoumean.Aside(name, keys(properties))))
+			case !use.Tested && uses.Sole == nil && !slices.Contains(required, any(name)):
+				all = append(all, fmt.Sprintf("argv[%d]: a call may leave out %s: add it to required, or test it with {{if .%s}}", i, name, name))
+			}
+		}
+	}
+	return all
+}
+
+func keys(m map[string]any) (all []string) {
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,101 @@
+package find
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// maxRead limits the entries of a directory that are read at all.
+const maxRead = 20_000
+
+type listing struct {
+	Path string `json:"path"`
+}
+
+func (o Options) ls(_ context.Context, in listing) (string, error) {
+	at, err := o.place(in.Path)
+	if err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(o.Root)
+	if err != nil {
+		return "", fmt.Errorf("open the worktree: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // read only
+	entries, more, err := readDir(root, at)
+	if err != nil {
+		return "", fmt.Errorf("path: %s cannot be listed: %w", printable(in.Path), err)
+	}
+	shown := o.shown(fileRead)
+	var lines []string
+	for _, e := range entries {
+		name := filepath.ToSlash(filepath.Join(at, e.Name()))
+		if shown(name) {
+			lines = append(lines, describe(root, name, e))
+		}
+	}
+	text := list(lines, "(the directory is empty)", "list a directory below")
+	if more {
+		text += fmt.Sprintf("\n(only %d entries were read)", maxRead)
+	}
+	return text, nil
+}
+
+// readDir returns the entries of a directory, sorted by name. more reports whether it has others.
+func readDir(root *os.Root, name string) (entries []fs.DirEntry, more bool, err error) {
+	dir, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, false, errNotDirectory
+	}
+	if err != nil {
+		return nil, false, reason(err)
+	}
+	defer dir.Close() //nolint:errcheck // read only
+	entries, err = dir.ReadDir(maxRead + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, reason(err)
+	}
+	if more = len(entries) > maxRead; more {
+		entries = entries[:maxRead]
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, more, nil
+}
+
+// describe returns an entry in a line. Nothing is opened.
+func describe(root *os.Root, name string, e fs.DirEntry) string {
+	shown := printable(e.Name())
+	switch {
+	case e.IsDir():
+		return shown + "/"
+	case e.Type()&fs.ModeSymlink != 0:
+		to, err := root.Readlink(name)
+		if err != nil {
+			return shown + " -> ?"
+		}
+		return shown + " -> " + printable(to)
+	case !e.Type().IsRegular():
+		return shown + " (not a file)"
+	}
+	info, err := root.Lstat(name)
+	if err != nil {
+		return shown
+	}
+	return fmt.Sprintf("%s\t%d", shown, info.Size())
+}
+
+// reason returns an error without the operation and the path.
+func reason(err error) error {
+	if in := (*fs.PathError)(nil); errors.As(err, &in) {
+		return in.Err
+	}
+	return err
+}

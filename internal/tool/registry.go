@@ -1,0 +1,90 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/didyoumean"
+)
+
+// Builtin is the source of the tools that coven ships.
+const Builtin = "builtin"
+
+// Categories returns the categories of tools.
+func Categories() []string {
+	return []string{"file", "code", "document", "search", "api", "data", "shell", "communication", "utility"}
+}
+
+// nameRE is a name that all model APIs accept.
+var nameRE = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// DuplicateError means that a name or an ID belongs to a tool already.
+type DuplicateError struct {
+	Name   string
+	Source string // of the tool that has it
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("duplicate tool %s: %s has one", e.Name, e.Source)
+}
+
+// Registry holds tools by their names and IDs. The zero value is empty.
+type Registry struct{ tools []Tool }
+
+// Define adds the tool that factory makes under a name. The error is a *DuplicateError, or says
+// what is wrong with the tool.
+func (r *Registry) Define(name string, factory func() Tool) error {
+	t := factory()
+	t.Name = name
+	if t.ID == "" {
+		t.ID = name
+	}
+	if t.Source == "" {
+		t.Source = Builtin
+	}
+	for _, other := range r.tools {
+		for _, taken := range []string{other.Name, other.ID} {
+			if taken == t.Name || taken == t.ID {
+				return &DuplicateError{taken, other.Source}
+			}
+		}
+	}
+	if err := t.valid(); err != nil {
+		return fmt.Errorf("tool %s: %w", name, err)
+	}
+	r.tools = append(r.tools, t)
+	return nil
+}
+
+func (t Tool) valid() error {
+	switch {
+	case !nameRE.MatchString(t.Name):
+		return errors.New("a name has 1 to 64 letters, digits, _ and -")
+	case !slices.Contains(Categories(), t.Category):
+		return fmt.Errorf("unknown category %q%s", t.Category, didyoumean.Aside(t.Category, Categories()))
+	case strings.TrimSpace(t.Description) == "":
+		return errors.New("it has no description")
+	case t.Call == nil:
+		return errors.New("it does nothing")
+	}
+	schema, err := t.compiled()
+	if err == nil && schema.Schema().Type != "object" {
+		err = errors.New("its parameters are not an object: the schema needs \"type\": \"object\"")
+	}
+	return err
+}
+
+// Tools returns the tools in the order of their definition.
+func (r *Registry) Tools() []Tool { return slices.Clone(r.tools) }
+
+// Find returns the tool of a name or an ID.
+func Find(tools []Tool, name string) (Tool, bool) {
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name || t.ID == name && name != "" })
+	if i < 0 {
+		return Tool{}, false
+	}
+	return tools[i], true
+}
