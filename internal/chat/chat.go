@@ -38,6 +38,11 @@ const DefaultMaxTurns = 50
 type Loop struct {
 	Model model.Model
 	Store Store
+	// Cost returns what an answer of a model costs, in US dollars, if the plugin does not report
+	// it; 0: unknown. It may be nil.
+	Cost func(id string, used provider.Usage) float64
+	// Pause waits before a failed request is sent again; nil: for so long.
+	Pause func(ctx context.Context, d time.Duration) error
 }
 
 // Store keeps conversations.
@@ -191,6 +196,9 @@ func (c *conversation) take(a *answer) error {
 func (c *conversation) count(u provider.Usage) {
 	c.used.Input, c.used.Output = c.used.Input+u.InputTokens, c.used.Output+u.OutputTokens
 	c.used.CacheRead, c.used.CacheWrite = c.used.CacheRead+u.CacheReadTokens, c.used.CacheWrite+u.CacheWriteTokens
+	if u.CostUSD == 0 && c.Cost != nil {
+		u.CostUSD = c.Cost(c.job.Model, u)
+	}
 	c.used.Cost += u.CostUSD
 	c.used.Turns++
 }

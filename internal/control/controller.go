@@ -37,6 +37,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -199,7 +200,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	if err := errors.Join(err, s.Close()); err != nil {
 		err = fmt.Errorf("task %s: %w", item.Task.ID, err)
 		if login := (*runner.LoginError)(nil); errors.As(err, &login) {
-			c.Runtime.refused.Store(login.Provider, login)
+			c.Runtime.logins.Refuse(login)
 			err = &exit.Error{Exit: exit.Usage, Err: err, Next: login.Then("coven resume " + shellword.Word(item.Task.ID))}
 		}
 		if errors.Is(err, process.ErrNotFound) {
@@ -229,6 +230,11 @@ func (c *Controller) observe(s *session.Session, task string) (stop func()) {
 			stop()
 		}
 	}
+}
+
+// Models returns the models of a model plugin.
+func (c *Controller) Models(ctx context.Context, plugin string) ([]model.Info, error) {
+	return c.Runtime.providers.List(ctx, plugin)
 }
 
 // warm starts a provider while the worktree is created. Its errors are reported when an

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/builtin/scripted"
 	"github.com/coven-run/coven/runner"
 )
@@ -33,7 +34,6 @@ type Runtime struct {
 	logins    *agents.Logins
 	secrets   *secret.Store
 	started   sync.Map // providers whose CLI was found: true by name
-	refused   sync.Map // providers whose login the API refused: *runner.LoginError by name
 	batches   runner.Batches
 	network   *workspace.Network
 	consent   consent
@@ -124,6 +124,7 @@ func start(p *project.Project) (*Runtime, error) {
 			user := driver.Environment(p.Env.Environ(), append(slices.Clone(p.Config.Env.Pass), providerVariables()...))
 			return sandbox.Merge(user, room.Env(user))
 		},
+		Credentials: func(need plugins.Need) []string { return builtin.Credentials(need, p.Env.Environ()) },
 	})
 	return &Runtime{
 		Sandbox: box, network: networkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},

@@ -23,10 +23,10 @@ import (
 // NewPlugins returns the command coven plugins.
 func NewPlugins(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "plugins", Short: "List, verify, test and write plugins; only test starts them",
+		Use: "plugins", Short: "List, verify, test and write plugins; only test and models start them",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a), newPluginsTest(a), newPluginsNew(a), newPluginsProto(a))
+	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsModels(a), newPluginsVerify(a), newPluginsTest(a), newPluginsNew(a), newPluginsProto(a))
 	return cmd
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
@@ -50,6 +53,8 @@ type Providers struct {
 	Accounts *Accounts
 	Secrets  *secret.Store
 	Environ  func() []string
+
+	infos infos
 }
 
 // model returns a model.
@@ -219,11 +224,59 @@ func (c *Agents) account(ctx context.Context, provider string) (string, error) {
 	return drives.account, err
 }
 
+// accountOf returns the account of a model plugin: that of its API, or one with its own name.
+func (p *Providers) accountOf(model string) string {
+	if api, ok := endpoint.Of(model); ok {
+		return api.Account(p.getenv)
+	}
+	return model
+}
+
+// getenv returns a variable of the user.
+func (p *Providers) getenv(name string) (value string) {
+	for _, kv := range p.Environ() {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// Info returns what a model plugin knows about a model. It asks the plugin once for all models.
+func (p *Providers) Info(ctx context.Context, plugin string, m model.Model, id string) model.Info {
+	p.infos.mu.Lock()
+	defer p.infos.mu.Unlock()
+	known, ok := p.infos.of[plugin]
+	if lister, can := m.(model.Lister); can && !ok {
+		ctx, cancel := context.WithTimeout(ctx, maxListing)
+		defer cancel()
+		known, _ = lister.Models(ctx) // otherwise nothing is known
+		if p.infos.of == nil {
+			p.infos.of = map[string][]model.Info{}
+		}
+		p.infos.of[plugin] = known
+	}
+	i := slices.IndexFunc(known, func(i model.Info) bool { return i.ID == id })
+	if i < 0 {
+		return model.Info{ID: id}
+	}
+	return known[i]
+}
+
+// maxListing limits how long an API may take to list its models.
+const maxListing = 10 * time.Second
+
+// infos are the models of model plugins.
+type infos struct {
+	mu sync.Mutex
+	of map[string][]model.Info // by plugin
+}
+
 // Traits returns the traits of a provider's agents. It starts no plugin for a built-in
 // provider.
 func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	if on, ok := plugins.LoopModel(name); ok {
-		return Traits{account: on, Gated: true, Harmless: true}, nil
+		return Traits{account: p.accountOf(on), Gated: true, Harmless: true}, nil
 	}
 	plugin, ok := builtin.Providers()[name]
 	if !ok {
