@@ -139,7 +139,9 @@ func newBench(tools map[string]func(context.Context) (string, error), all ...fun
 func (b *bench) run(ctx context.Context) (driver.Report, error) {
 	return chat.Loop{
 		Model: &b.model, Store: &b.store, Pause: func(_ context.Context, d time.Duration) error { b.waits = append(b.waits, d); return nil },
-		Cost: func(id string, used provider.Usage) float64 { return map[string]float64{"priced": float64(used.InputTokens)}[id] },
+		Cost: func(id string, used provider.Usage) float64 {
+			return map[string]float64{"priced": float64(used.InputTokens)}[id]
+		},
 	}.Run(ctx, b.job)
 }
 

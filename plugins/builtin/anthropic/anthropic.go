@@ -11,7 +11,6 @@ package anthropic
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -100,5 +99,5 @@ func failure(err error) error {
 	if !errors.As(err, &event) {
 		return err
 	}
-	return fmt.Errorf("%w", endpoint.ParseFailure(event.StatusCode, []byte(event.RawJSON())))
+	return endpoint.ParseFailure(event.StatusCode, []byte(event.RawJSON()))
 }

@@ -13,9 +13,14 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// maxTokens limits an answer that the request does not limit, in tokens: the API needs a limit.
-// It is less if the model allows less, and leaves room in its context.
-const maxTokens = 32_000
+// The API needs a limit for each answer, in tokens. If the request has none, it is as much as the
+// model allows, up to maxTokens, which leaves room in its context. The limit of an unknown model is
+// newTokens if Anthropic serves it, and otherwise otherTokens: a server refuses what exceeds its context.
+const (
+	maxTokens   = 64_000
+	newTokens   = 32_000
+	otherTokens = model.DefaultWindow / 4
+)
 
 // redacted begins the signature of thinking that the API encrypted.
 const redacted = "redacted:"
@@ -25,10 +30,7 @@ func params(c endpoint.Connection, r model.Request) sdk.MessageNewParams {
 	id := c.ModelID(r.Model)
 	p := sdk.MessageNewParams{Model: id, MaxTokens: int64(r.MaxTokens), Messages: messages(r.Messages), Tools: tools(r.Tools)}
 	if r.MaxTokens <= 0 {
-		p.MaxTokens = maxTokens
-		if most := c.Info(id).MaxOutput; most > 0 {
-			p.MaxTokens = int64(min(most, maxTokens))
-		}
+		p.MaxTokens = limitOf(c, id)
 	}
 	if strings.TrimSpace(r.System) != "" {
 		p.System = []sdk.TextBlockParam{{Text: r.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
@@ -38,6 +40,16 @@ func params(c endpoint.Connection, r model.Request) sdk.MessageNewParams {
 	}
 	cache(p)
 	return p
+}
+
+func limitOf(c endpoint.Connection, id string) int64 {
+	switch most := c.MaxOutput(id); {
+	case most > 0:
+		return int64(min(most, maxTokens))
+	case c.IsStandard(c.Getenv):
+		return newTokens
+	}
+	return otherTokens
 }
 
 // cache marks where the next request will begin to differ: behind the tools, and behind the last

@@ -208,13 +208,9 @@ func Object(arguments json.RawMessage) json.RawMessage {
 	if len(arguments) == 0 {
 		return json.RawMessage(`{}`)
 	}
-	return wrap("arguments", arguments)
-}
-
-func wrap(key string, value json.RawMessage) json.RawMessage {
-	object, err := json.Marshal(map[string]json.RawMessage{key: value})
+	object, err := json.Marshal(map[string]json.RawMessage{"arguments": arguments})
 	if err != nil { // not JSON
-		object, _ = json.Marshal(map[string]string{key: string(value)}) // cannot fail
+		object, _ = json.Marshal(map[string]string{"arguments": string(arguments)}) // cannot fail
 	}
 	return object
 }

@@ -17,15 +17,14 @@ type known struct {
 func (a API) known() []known {
 	if a.Name == "anthropic" {
 		return []known{
-			{"claude-*-5", 1_000_000, 128_000, true},
-			{"claude-*-5-[1-9]", 1_000_000, 128_000, true},
-			{"claude-opus-4-[78]", 1_000_000, 128_000, true},
+			{"claude-3*", 200_000, 8_192, false},
+			{"claude-opus-4-[78]*", 1_000_000, 128_000, true},
 			{"claude-opus-4-6*", 1_000_000, 128_000, false},
 			{"claude-sonnet-4-6*", 1_000_000, 64_000, false},
 			{"claude-opus-4-5*", 200_000, 64_000, false},
-			{"claude-sonnet-4*", 200_000, 64_000, false},
-			{"claude-haiku-4*", 200_000, 64_000, false},
 			{"claude-opus-4*", 200_000, 32_000, false},
+			{"claude-*-4*", 200_000, 64_000, false},
+			{"claude-*-5*", 1_000_000, 128_000, true},
 		}
 	}
 	return []known{
@@ -49,8 +48,8 @@ func (a API) find(id string) known {
 	return known{}
 }
 
-// Info returns what is known about a model. Servers other than the maker's own may serve
-// anything under a name: nothing is known about theirs.
+// Info returns what is known about a model. A server on this machine may serve anything under a
+// name: nothing is known about its models.
 func (c Connection) Info(id string) model.Info {
 	info := model.Info{ID: id}
 	if c.Account(c.Getenv) == Local {
@@ -63,6 +62,9 @@ func (c Connection) Info(id string) model.Info {
 	}
 	return info
 }
+
+// MaxOutput returns the limit for one answer of a model, in tokens, or 0 if it is unknown.
+func (a API) MaxOutput(id string) int { return a.find(id).maxOutput }
 
 // Adaptive reports whether a model takes the parameter for adaptive thinking.
 func (a API) Adaptive(id string) bool { return a.find(id).adaptive }

@@ -119,7 +119,7 @@ func TestLengths(t *testing.T) {
 		if err := keyless.Turn(t.Context(), r, func(model.Event) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if want := map[string]any{"anthropic": 32000.0, "openai": nil}[p.api.Name]; body["max_tokens"] != want {
+		if want := map[string]any{"anthropic": 8192.0, "openai": nil}[p.api.Name]; body["max_tokens"] != want {
 			t.Errorf("%s: %v", p.api.Name, body)
 		}
 	}
@@ -185,6 +185,21 @@ func TestEndpoints(t *testing.T) {
 	official := endpoint.Connection{API: claude, Getenv: env()}
 	if info := official.Info(claude.ModelID("sonnet")); info.ID != "claude-sonnet-5-5" || info.Window != 1_000_000 || info.Prices == nil || info.Prices.Output != 10 {
 		t.Errorf("%+v", info)
+	}
+	for id, want := range map[string]model.Info{
+		"claude-haiku-5-5":           {Window: 1_000_000, MaxOutput: 128_000},
+		"claude-fable-5":             {Window: 1_000_000, MaxOutput: 128_000},
+		"claude-sonnet-5-5-20260901": {Window: 1_000_000, MaxOutput: 128_000},
+		"claude-opus-4-8":            {Window: 1_000_000, MaxOutput: 128_000},
+		"claude-haiku-4-5":           {Window: 200_000, MaxOutput: 64_000},
+		"claude-sonnet-4-5-20250929": {Window: 200_000, MaxOutput: 64_000},
+		"claude-3-5-haiku-20241022":  {Window: 200_000, MaxOutput: 8_192},
+		"claude-opus-9":              {},
+	} {
+		thinks := strings.Contains(id, "-5-5") || id == "claude-fable-5" || id == "claude-opus-4-8"
+		if got := official.Info(id); got.Window != want.Window || got.MaxOutput != want.MaxOutput || claude.Adaptive(id) != thinks {
+			t.Errorf("%s: %+v, adaptive %v", id, got, claude.Adaptive(id))
+		}
 	}
 	local := endpoint.Connection{API: openAI, Getenv: env("OPENAI_BASE_URL=http://localhost:1")}
 	if info := local.Info("gpt-4o"); info != (model.Info{ID: "gpt-4o"}) {

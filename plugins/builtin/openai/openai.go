@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -94,14 +95,11 @@ func options(c endpoint.Connection) []option.RequestOption {
 	return all
 }
 
-// statusOK is the status of an answer in which an error arrives.
-const statusOK = 200
-
 // failure returns an error of the SDK, with an error in the stream as a failure.
 func failure(err error) error {
 	event := (*ssestream.StreamError)(nil)
 	if !errors.As(err, &event) {
 		return err
 	}
-	return fmt.Errorf("%w", endpoint.ParseFailure(statusOK, event.Event.Data))
+	return endpoint.ParseFailure(http.StatusOK, event.Event.Data)
 }
