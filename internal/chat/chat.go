@@ -7,6 +7,8 @@
 //   - A call runs only if its arguments fit the schema of its tool and the gate allows it.
 //   - Calls begin in the order of the model's turn, and the model gets their results in this order. Calls
 //     next to each other that change nothing run at the same time.
+//   - A request whose failure may pass is sent again a few times. Nothing of an answer counts before its
+//     end: no call of a broken answer runs.
 //   - What a tool answers, also its failure, goes to the model. Only coven's own failures, limits,
 //     and the end of the context end the conversation early.
 package chat

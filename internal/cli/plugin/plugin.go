@@ -184,6 +184,9 @@ func pluginInfo(proj *project.Project, p registry.Plugin) string {
 		line("can", can)
 		line("cannot", cannot)
 	}
+	if p.Kind == plugins.KindModel && p.Runs() {
+		line("models", "coven plugins models "+p.Name)
+	}
 	if p.Locked {
 		line("lock", registry.LockFile+" names it")
 	}
