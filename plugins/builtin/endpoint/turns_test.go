@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -185,20 +187,53 @@ func FuzzStream(f *testing.F) {
 		data = bytes.Clone(data)
 		body.Store(&data)
 		for _, p := range both {
-			events, err := p.ask(t.Context(), url)
-			for i, e := range events {
-				if _, ended := e.(model.End); ended != (err == nil && i == len(events)-1) && !errors.Is(err, pluginerr.ErrLogin) {
-					t.Errorf("%s: %v after %#v", p.api.Name, err, events)
-				}
-				if call, ok := e.(provider.ToolCall); ok && !json.Valid(call.Input) {
-					t.Errorf("%s: %#v", p.api.Name, call)
-				}
-			}
-			if err == nil && len(events) == 0 {
-				t.Errorf("%s: no end", p.api.Name)
-			}
+			sane(t, p, url)
 		}
 	})
+}
+
+// sane asks a server that answers anything: the turn fails, or has exactly one end, and no call is
+// half of one.
+func sane(t *testing.T, p plugin, url string) {
+	t.Helper()
+	events, err := p.ask(t.Context(), url)
+	for i, e := range events {
+		if _, ended := e.(model.End); ended != (err == nil && i == len(events)-1) {
+			t.Errorf("%s: %v after %#v", p.api.Name, err, events)
+		}
+		if call, ok := e.(provider.ToolCall); ok && !json.Valid(call.Input) {
+			t.Errorf("%s: %#v", p.api.Name, call)
+		}
+	}
+	if err == nil && len(events) == 0 {
+		t.Errorf("%s: no end", p.api.Name)
+	}
+}
+
+// What FuzzStream looks for, in a second: parts of streams are missing, repeated, or wrong.
+func TestMutations(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	var body atomic.Pointer[[]byte]
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { sse(string(*body.Load()))(w, r) })
+	for _, p := range pluginsOf(t) {
+		for range 500 {
+			data := []byte(p.stream)
+			for range 1 + random.IntN(4) {
+				from := random.IntN(len(data))
+				to := min(from+1+random.IntN(60), len(data))
+				switch random.IntN(3) {
+				case 0:
+					data = slices.Delete(data, from, to)
+				case 1:
+					data = slices.Insert(data, to, bytes.Clone(data[from:to])...)
+				default:
+					data[from] = byte(random.IntN(256))
+				}
+			}
+			body.Store(&data)
+			sane(t, p, url)
+		}
+	}
 }
 
 // A turn that is cancelled in the middle of the stream ends its request.
