@@ -242,25 +242,25 @@ func (p *Providers) getenv(name string) (value string) {
 	return value
 }
 
-// Info returns what a model plugin knows about a model. It asks the plugin once for all models.
+// Info returns what a model plugin knows about a model; nothing if its API does not answer. It asks
+// the plugin once for all models.
 func (p *Providers) Info(ctx context.Context, plugin string, m model.Model, id string) model.Info {
 	p.infos.mu.Lock()
 	defer p.infos.mu.Unlock()
-	known, ok := p.infos.of[plugin]
-	if lister, can := m.(model.Lister); can && !ok {
-		ctx, cancel := context.WithTimeout(ctx, maxListing)
+	all, asked := p.infos.of[plugin]
+	if lister, ok := m.(model.Lister); ok && !asked {
+		limited, cancel := context.WithTimeout(ctx, maxListing)
 		defer cancel()
-		known, _ = lister.Models(ctx) // otherwise nothing is known
-		if p.infos.of == nil {
-			p.infos.of = map[string][]model.Info{}
+		all, _ = lister.Models(limited)
+		if ctx.Err() == nil {
+			p.infos.keep(plugin, all)
 		}
-		p.infos.of[plugin] = known
 	}
-	i := slices.IndexFunc(known, func(i model.Info) bool { return i.ID == id })
+	i := slices.IndexFunc(all, func(i model.Info) bool { return i.ID == id })
 	if i < 0 {
 		return model.Info{ID: id}
 	}
-	return known[i]
+	return all[i]
 }
 
 // maxListing limits how long an API may take to list its models.
@@ -270,6 +270,14 @@ const maxListing = 10 * time.Second
 type infos struct {
 	mu sync.Mutex
 	of map[string][]model.Info // by plugin
+}
+
+// keep stores the models of a plugin.
+func (i *infos) keep(plugin string, all []model.Info) {
+	if i.of == nil {
+		i.of = map[string][]model.Info{}
+	}
+	i.of[plugin] = all
 }
 
 // Traits returns the traits of a provider's agents. It starts no plugin for a built-in
