@@ -28,13 +28,13 @@ func conversation(id string) model.Request {
 				model.Text{Text: "I look."},
 				provider.ToolCall{ID: "call_1", Name: "read", Input: json.RawMessage(`{"path":"a.txt"}`)},
 				provider.ToolCall{ID: "call_2", Name: "list_notes"},
-				provider.ToolCall{ID: "call_3", Name: "read", Input: json.RawMessage(`"{\"path\""`)},
+				provider.ToolCall{ID: "chatcmpl-tool-0123456789abcdef0123456789abcdef_k3x9", Name: "read", Input: json.RawMessage(`"{\"path\""`)},
 			}},
 			{Role: model.User, Parts: []model.Part{
 				provider.ToolResult{ID: "call_1", Text: "<a> & b"},
 				provider.ToolResult{ID: "call_2"},
 				model.Text{Text: "Hurry."},
-				provider.ToolResult{ID: "call_3", Text: "wrong arguments", IsError: true},
+				provider.ToolResult{ID: "chatcmpl-tool-0123456789abcdef0123456789abcdef_k3x9", Text: "wrong arguments", IsError: true},
 			}},
 			{Role: model.Assistant},
 			{Role: model.User, Parts: []model.Part{model.Text{}, model.Text{Text: "And?"}}},
@@ -42,6 +42,7 @@ func conversation(id string) model.Request {
 		Tools: []model.Tool{
 			{Name: "read", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}`)},
 			{Name: "list_notes"},
+			{Name: "look", Schema: json.RawMessage(`{"type":"object"}`)},
 		},
 	}
 }

@@ -53,7 +53,7 @@ func user(m model.Message) (converted []sdk.ChatCompletionMessageParamUnion) {
 		case model.Text:
 			texts = appendText(texts, p)
 		case provider.ToolResult:
-			converted = append(converted, sdk.ToolMessage(p.Text, p.ID))
+			converted = append(converted, sdk.ToolMessage(p.Text, callID(p.ID)))
 		}
 	}
 	if len(texts) > 0 {
@@ -61,6 +61,12 @@ func user(m model.Message) (converted []sdk.ChatCompletionMessageParamUnion) {
 	}
 	return converted
 }
+
+// maxID is the longest ID of a call that OpenAI takes back. That of another server may be longer.
+const maxID = 40
+
+// callID returns the end of a long ID, where coven makes it unique.
+func callID(id string) string { return id[max(len(id)-maxID, 0):] }
 
 func appendText(texts []string, t model.Text) []string {
 	if t.Text == "" {
@@ -78,7 +84,7 @@ func assistant(m model.Message) []sdk.ChatCompletionMessageParamUnion {
 		case model.Text:
 			texts = appendText(texts, p)
 		case provider.ToolCall:
-			call := sdk.ChatCompletionMessageFunctionToolCallParam{ID: p.ID}
+			call := sdk.ChatCompletionMessageFunctionToolCallParam{ID: callID(p.ID)}
 			call.Function.Name, call.Function.Arguments = p.Name, string(endpoint.Object(p.Input))
 			message.ToolCalls = append(message.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: &call})
 		}
@@ -99,6 +105,9 @@ func tools(all []model.Tool) (converted []sdk.ChatCompletionToolUnionParam) {
 			function.Description = sdk.String(t.Description)
 		}
 		_ = json.Unmarshal(t.Schema, &function.Parameters) // without a schema, the function has no parameters
+		if function.Parameters["type"] == "object" && function.Parameters["properties"] == nil {
+			function.Parameters["properties"] = map[string]any{} // OpenAI wants them
+		}
 		converted = append(converted, sdk.ChatCompletionFunctionTool(function))
 	}
 	return converted
