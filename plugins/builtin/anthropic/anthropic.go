@@ -11,6 +11,7 @@ package anthropic
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -21,7 +22,8 @@ import (
 
 // Model asks the API.
 type Model struct {
-	Getenv func(string) string // of the user
+	Getenv    func(string) string // of the user
+	Transport http.RoundTripper   // nil: the network
 }
 
 // Turn implements model.Model.
@@ -30,7 +32,7 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 	if err := c.Check(m.Getenv); err != nil {
 		return err
 	}
-	messages := sdk.NewMessageService(options(c)...)
+	messages := sdk.NewMessageService(m.options(c)...)
 	stream := messages.NewStreaming(ctx, params(c, request))
 	defer stream.Close() //nolint:errcheck // only read
 	a := answer{emit: emit}
@@ -54,7 +56,7 @@ func (m Model) Models(ctx context.Context) ([]model.Info, error) {
 	if err := c.Check(m.Getenv); err != nil {
 		return nil, err
 	}
-	service := sdk.NewModelService(options(c)...)
+	service := sdk.NewModelService(m.options(c)...)
 	var all []model.Info
 	pages := service.ListAutoPaging(ctx, sdk.ModelListParams{})
 	for pages.Next() {
@@ -80,9 +82,9 @@ func (m Model) connection() endpoint.Connection {
 
 // options configures the SDK, which would otherwise read the environment and files of its own, and
 // repeat requests.
-func options(c endpoint.Connection) []option.RequestOption {
+func (m Model) options(c endpoint.Connection) []option.RequestOption {
 	all := []option.RequestOption{
-		option.WithBaseURL(c.URL(c.Getenv)), option.WithHTTPClient(endpoint.Client()), option.WithMaxRetries(0), option.WithMiddleware(c.Middleware),
+		option.WithBaseURL(c.URL(c.Getenv)), option.WithHTTPClient(endpoint.Client(m.Transport)), option.WithMaxRetries(0), option.WithMiddleware(c.Middleware),
 	}
 	if key := c.Getenv("ANTHROPIC_API_KEY"); key != "" {
 		all = append(all, option.WithAPIKey(key))

@@ -25,9 +25,9 @@ type Connection struct {
 	Getenv func(string) string
 }
 
-// Client returns an HTTP client that follows no redirect.
-func Client() *http.Client {
-	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// Client returns an HTTP client that follows no redirect. Without a transport, it uses the network.
+func Client(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // Failure is an error that the API answered. It implements error.

@@ -25,7 +25,8 @@ import (
 
 // Model asks the API.
 type Model struct {
-	Getenv func(string) string // of the user
+	Getenv    func(string) string // of the user
+	Transport http.RoundTripper   // nil: the network
 }
 
 // Turn implements model.Model.
@@ -37,7 +38,7 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 	if request.Model == "" {
 		return fmt.Errorf("no model is chosen: %w", pluginerr.ErrInvalid)
 	}
-	completions := sdk.NewChatCompletionService(options(c)...)
+	completions := sdk.NewChatCompletionService(m.options(c)...)
 	stream := completions.NewStreaming(ctx, params(c, request))
 	defer stream.Close() //nolint:errcheck // only read
 	a := answer{emit: emit}
@@ -62,7 +63,7 @@ func (m Model) Models(ctx context.Context) ([]model.Info, error) {
 	if err := c.Check(m.Getenv); err != nil {
 		return nil, err
 	}
-	service := sdk.NewModelService(options(c)...)
+	service := sdk.NewModelService(m.options(c)...)
 	var all []model.Info
 	pages := service.ListAutoPaging(ctx)
 	for pages.Next() {
@@ -85,9 +86,9 @@ func (m Model) connection() endpoint.Connection {
 
 // options configures the SDK, which would otherwise repeat requests. A server of the user's own
 // may need no key.
-func options(c endpoint.Connection) []option.RequestOption {
+func (m Model) options(c endpoint.Connection) []option.RequestOption {
 	all := []option.RequestOption{
-		option.WithBaseURL(c.URL(c.Getenv)), option.WithHTTPClient(endpoint.Client()), option.WithMaxRetries(0), option.WithMiddleware(c.Middleware),
+		option.WithBaseURL(c.URL(c.Getenv)), option.WithHTTPClient(endpoint.Client(m.Transport)), option.WithMaxRetries(0), option.WithMiddleware(c.Middleware),
 	}
 	if key := c.Getenv("OPENAI_API_KEY"); key != "" {
 		all = append(all, option.WithAPIKey(key))
