@@ -21,6 +21,7 @@ var takers = map[string]string{
 	"checkout.Error":             "internal/control/workspace/landing.go",
 	"git.Error":                  "internal/cli/app.go", // whatever git says: coven doctor
 	"tmpl.Error":                 "grimoires/validate.go",
+	"endpoint.Failure":           "plugins/builtin/endpoint/failure.go",
 	"engine.OverTimeError":       "runner/executor_agent.go",
 	"regularfile.SizeError":      "internal/session/damage.go",
 	"runner.ConflictError":       "runner/executor_merge.go",

@@ -58,6 +58,9 @@ var imports = map[string][]string{
 	"plugins/builtin/agent":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
 	"plugins/builtin/command":                {"plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
 	"plugins/builtin/scripted":               {"plugins/model", "plugins/provider"},
+	"plugins/builtin/endpoint":               {"internal/budget", "plugins/model", "plugins/pluginerr", "plugins/provider"},
+	"plugins/builtin/anthropic":              {"plugins/builtin/endpoint", "plugins/model", "plugins/provider"},
+	"plugins/builtin/openai":                 {"plugins/builtin/endpoint", "plugins/model", "plugins/pluginerr", "plugins/provider"},
 	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
 	"plugins/builtin/claude":                 {"plugins/provider"},
 	"plugins/builtin/codex":                  {"plugins/pluginerr", "plugins/provider"},
@@ -99,7 +102,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/plugin": {
 		"internal/cli", "internal/exit", "internal/oneline", "internal/process", "internal/project", "internal/registry", "internal/scaffold", "internal/shellword",
-		"internal/terminal", "plugins", "plugins/plugintest", "plugins/provider",
+		"internal/control", "internal/terminal", "plugins", "plugins/builtin", "plugins/model", "plugins/plugintest", "plugins/provider",
 	},
 	"internal/cli/resume": {
 		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/project", "internal/scheduler",
@@ -123,7 +126,7 @@ var imports = map[string][]string{
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/ground", "internal/cli/logs", "internal/cli/plugin",
 		"internal/cli/agents", "internal/cli/approvals", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins", "internal/evaluator",
-		"plugins/builtin", "internal/cli/spawn", "internal/cli/sessions", "internal/cli/metrics", "internal/cli/chat", "internal/cli/mcp", "internal/cli/tools",
+		"plugins/builtin/shipped", "internal/cli/spawn", "internal/cli/sessions", "internal/cli/metrics", "internal/cli/chat", "internal/cli/mcp", "internal/cli/tools",
 	},
 	"internal/cli/run": {
 		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/scheduler", "internal/session", "internal/terminal", "plugins",
@@ -140,13 +143,13 @@ var imports = map[string][]string{
 		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
-		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
+		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/model", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
 	},
 	"internal/control/agents": {
 		"grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/command", "internal/tool/file", "internal/tool/find", "internal/tool/shell", "internal/tool/todo", "internal/tool/web", "plugins/model", "plugins/pluginerr",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
-		"internal/terminal", "plugins", "plugins/builtin", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
+		"internal/terminal", "plugins", "plugins/builtin", "plugins/builtin/endpoint", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
 	},
 	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
 	"internal/control/reviewers": {
@@ -160,7 +163,7 @@ var imports = map[string][]string{
 	"internal/doctor": {
 		"internal/config", "internal/control", "internal/exit", "internal/holder", "internal/oneline", "internal/process", "internal/project",
 		"internal/registry", "internal/session", "internal/shellword", "internal/task", "internal/tempdir", "internal/terminal",
-		"internal/toolversion", "plugins/builtin", "worktree", "internal/sandbox",
+		"internal/toolversion", "plugins", "plugins/builtin", "plugins/builtin/endpoint", "plugins/pluginerr", "worktree", "internal/sandbox",
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
@@ -173,9 +176,10 @@ var imports = map[string][]string{
 	"internal/search":    {"internal/exit", "internal/regularfile"},
 	"internal/baseline":  {"internal/regularfile", "internal/search"},
 	"internal/scheduler": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/task", "worktree"},
-	"plugins/builtin": {
-		"plugins", "plugins/builtin/agent", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/command", "plugins/builtin/qwen",
-		"plugins/builtin/rules", "plugins/builtin/scripted", "plugins/provider",
+	"plugins/builtin":    {"plugins", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/endpoint", "plugins/builtin/qwen", "plugins/provider"},
+	"plugins/builtin/shipped": {
+		"plugins", "plugins/builtin", "plugins/builtin/agent", "plugins/builtin/anthropic", "plugins/builtin/command", "plugins/builtin/openai",
+		"plugins/builtin/rules", "plugins/builtin/scripted",
 	},
 	"internal/clock":       {},
 	"internal/config":      {"internal/permission", "internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},

@@ -52,6 +52,9 @@ type HostOptions struct {
 	// Env returns the environment of a plugin, as KEY=VALUE. Nothing else is inherited;
 	// go-plugin adds its own variables. Nil means an empty environment.
 	Env func() []string
+	// Credentials returns more variables for a plugin that is coven itself: others get no
+	// credential unless Env has it. It may be nil.
+	Credentials func(Need) []string
 	// Resolve finds the program of a plugin. It returns ErrUnknown if there is none,
 	// and another error if the plugin must not run.
 	Resolve func(kind Kind, name string) (Binary, error)

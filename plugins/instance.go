@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -42,7 +43,7 @@ func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 	}
 	cmd.Dir = h.options.Dir
 	i := &instance{process: newProcess(cmd, release, h.speaks, &tail{}), service: serviceOf(p.need.Kind), binary: binary}
-	config := h.config(i.process)
+	config := h.config(i.process, h.environment(p.need, binary))
 	config.AutoMTLS = !binary.BuiltIn
 	i.link = &link{config: config}
 	if p.need.Kind == KindReviewer || p.need.Kind == KindArbiter {
@@ -65,15 +66,23 @@ func (h *Host) start(p *plugin, binary Binary) (*instance, error) {
 	return i, nil
 }
 
-// config returns the go-plugin configuration for a process.
-func (h *Host) config(p *process) *goplugin.ClientConfig {
+// environment returns the environment of a plugin.
+func (h *Host) environment(need Need, binary Binary) (env []string) {
+	if h.options.Env != nil {
+		env = append(env, h.options.Env()...)
+	}
+	if binary.BuiltIn && h.options.Credentials != nil {
+		env = append(env, h.options.Credentials(need)...)
+	}
+	return env
+}
+
+// config returns the go-plugin configuration for a process with an environment.
+func (h *Host) config(p *process, env []string) *goplugin.ClientConfig {
 	return &goplugin.ClientConfig{
 		HandshakeConfig: handshakeConfig,
 		RunnerFunc: func(_ hclog.Logger, given *exec.Cmd, dir string) (runner.Runner, error) {
-			if h.options.Env != nil {
-				p.cmd.Env = append(p.cmd.Env, h.options.Env()...)
-			}
-			p.cmd.Env, p.dir = append(p.cmd.Env, given.Env...), dir
+			p.cmd.Env, p.dir = slices.Concat(p.cmd.Env, env, given.Env), dir
 			return p, nil
 		},
 		SkipHostEnv:      true,

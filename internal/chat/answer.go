@@ -5,11 +5,17 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
+	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -21,8 +27,52 @@ type answer struct {
 	end   model.End
 }
 
+// maxTries is how often a request is sent whose failure may pass. Nothing of an answer that failed
+// is kept.
+const maxTries = 4
+
 // ask asks the model for a turn.
 func (c *conversation) ask(ctx context.Context) (*answer, error) {
+	for try := 1; ; try++ {
+		a, err := c.turn(ctx)
+		if err == nil || !errors.Is(err, pluginerr.ErrTransient) {
+			return a, err
+		}
+		if try == maxTries {
+			return nil, failed(driver.Failed, "%v (tried %d times)", err, maxTries)
+		}
+		if err := c.again(ctx, try, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// again reports that a request failed and waits: 1, 4 and 16 seconds.
+func (c *conversation) again(ctx context.Context, try int, failure error) error {
+	text := fmt.Sprintf("%v; try %d of %d", failure, try+1, maxTries)
+	if err := c.job.Emit(event.AgentRetry, event.Text{Text: oneline.Of(text)}); err != nil {
+		return err
+	}
+	wait := c.Pause
+	if wait == nil {
+		wait = pause
+	}
+	return wait(ctx, time.Second<<(2*(try-1)))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(clock.World(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// turn sends one request. An error that is no *failure is a pluginerr.ErrTransient.
+func (c *conversation) turn(ctx context.Context) (*answer, error) {
 	inner, busy, done := c.idle(ctx)
 	defer done()
 	a := &answer{}
@@ -36,6 +86,10 @@ func (c *conversation) ask(ctx context.Context) (*answer, error) {
 		return nil, context.Cause(ctx)
 	case errors.Is(context.Cause(inner), errIdle):
 		return nil, failed(driver.Timeout, "%v for %s", errIdle, c.job.Idle)
+	case errors.Is(err, pluginerr.ErrLogin):
+		return nil, failed(driver.Login, "%v", err)
+	case errors.Is(err, pluginerr.ErrTransient):
+		return nil, err
 	case err != nil:
 		return nil, failed(driver.Failed, "%v", err)
 	}

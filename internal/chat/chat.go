@@ -7,6 +7,8 @@
 //   - A call runs only if its arguments fit the schema of its tool and the gate allows it.
 //   - Calls begin in the order of the model's turn, and the model gets their results in this order. Calls
 //     next to each other that change nothing run at the same time.
+//   - A request whose failure may pass is sent again a few times. Nothing of an answer counts before its
+//     end: no call of a broken answer runs.
 //   - What a tool answers, also its failure, goes to the model. Only coven's own failures, limits,
 //     and the end of the context end the conversation early.
 package chat
@@ -38,6 +40,11 @@ const DefaultMaxTurns = 50
 type Loop struct {
 	Model model.Model
 	Store Store
+	// Cost returns what an answer of a model costs, in US dollars, if the plugin does not report
+	// it; 0: unknown. It may be nil.
+	Cost func(id string, used provider.Usage) float64
+	// Pause waits before a failed request is sent again; nil: for so long.
+	Pause func(ctx context.Context, d time.Duration) error
 }
 
 // Store keeps conversations.
@@ -191,6 +198,9 @@ func (c *conversation) take(a *answer) error {
 func (c *conversation) count(u provider.Usage) {
 	c.used.Input, c.used.Output = c.used.Input+u.InputTokens, c.used.Output+u.OutputTokens
 	c.used.CacheRead, c.used.CacheWrite = c.used.CacheRead+u.CacheReadTokens, c.used.CacheWrite+u.CacheWriteTokens
+	if u.CostUSD == 0 && c.Cost != nil {
+		u.CostUSD = c.Cost(c.job.Model, u)
+	}
 	c.used.Cost += u.CostUSD
 	c.used.Turns++
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -106,6 +107,7 @@ type bench struct {
 	log   strings.Builder
 	said  []string // types of events
 	job   driver.Job
+	waits []time.Duration
 }
 
 func newBench(tools map[string]func(context.Context) (string, error), all ...func(context.Context, func(model.Event) error) error) *bench {
@@ -135,7 +137,42 @@ func newBench(tools map[string]func(context.Context) (string, error), all ...fun
 }
 
 func (b *bench) run(ctx context.Context) (driver.Report, error) {
-	return chat.Loop{Model: &b.model, Store: &b.store}.Run(ctx, b.job)
+	return chat.Loop{
+		Model: &b.model, Store: &b.store, Pause: func(_ context.Context, d time.Duration) error { b.waits = append(b.waits, d); return nil },
+		Cost: func(id string, used provider.Usage) float64 {
+			return map[string]float64{"priced": float64(used.InputTokens)}[id]
+		},
+	}.Run(ctx, b.job)
+}
+
+// A request whose failure may pass is sent again, and nothing of the answer that failed is kept.
+func TestTransient(t *testing.T) {
+	broken := func(ctx context.Context, emit func(model.Event) error) error {
+		_ = says(model.Text{Text: "half"}, model.End{})(ctx, emit)
+		return fmt.Errorf("no route: %w", pluginerr.ErrTransient)
+	}
+	b := newBench(nil, broken, broken, says(model.Text{Text: "whole"}))
+	b.job.Model = "priced"
+	report, err := b.run(t.Context())
+	if err != nil || report.Text != "whole" || len(b.model.requests) != 3 || len(b.model.requests[2].Messages) != 1 {
+		t.Errorf("%+v %v after %d", report, err, len(b.model.requests))
+	}
+	if want := []time.Duration{time.Second, 4 * time.Second}; !slices.Equal(b.waits, want) || !slices.Contains(b.said, string(event.AgentRetry)) {
+		t.Errorf("%v %v", b.waits, b.said)
+	}
+	if report.Used.Cost != 10 { // the answer that was kept
+		t.Errorf("%+v", report.Used)
+	}
+	b = newBench(nil, broken, broken, broken, broken, says())
+	if report, err = b.run(t.Context()); err != nil || report.Kind != driver.Failed || !strings.HasSuffix(report.Error, "(tried 4 times)") {
+		t.Errorf("%+v %v", report, err)
+	}
+	b = newBench(nil, func(context.Context, func(model.Event) error) error {
+		return fmt.Errorf("wrong key: %w", pluginerr.ErrLogin)
+	})
+	if report, err = b.run(t.Context()); err != nil || report.Kind != driver.Login || len(b.model.requests) != 1 {
+		t.Errorf("%+v %v", report, err)
+	}
 }
 
 func say(text string) func(context.Context) (string, error) {

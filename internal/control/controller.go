@@ -32,6 +32,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 )
@@ -193,7 +194,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	// The session is closed before anyone is notifying: they may act on it at once.
 	if err := errors.Join(err, s.Close()); err != nil {
 		if login := (*runner.LoginError)(nil); errors.As(err, &login) {
-			c.Runtime.refused.Store(login.Provider, login)
+			c.Runtime.logins.Refuse(login)
 		}
 		return outcome, agents.Advised(item.Task.ID, err)
 	}
@@ -219,6 +220,11 @@ func (c *Controller) observe(s *session.Session, task string) (stop func()) {
 			stop()
 		}
 	}
+}
+
+// Models returns the models of a model plugin.
+func (c *Controller) Models(ctx context.Context, plugin string) ([]model.Info, error) {
+	return c.Runtime.providers.List(ctx, plugin)
 }
 
 // warm starts a provider while the worktree is created. Its errors are reported when an

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
+	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -28,7 +26,7 @@ func CheckOptions(ctx context.Context, p *project.Project, o Options) error {
 			return err // consent to run a known plugin is asked for later
 		}
 	}
-	if err := checkModel(cmp.Or(o.Provider, p.Config.Provider), o.Model); err != nil {
+	if err := agents.CheckModelName(cmp.Or(o.Provider, p.Config.Provider), o.Model); err != nil {
 		return err
 	}
 	_, err := baseOf(ctx, p, worktree.Target{}, o.Base)
@@ -45,25 +43,6 @@ func baseOf(ctx context.Context, p *project.Project, target worktree.Target, bas
 		return "", exit.Usagef("git log --oneline", "--base %s: no such commit", base)
 	}
 	return info.Oid, nil
-}
-
-// checkModel returns an error if a provider certainly does not know a model: a single word
-// that is not one of its short names. Anything else may be the full ID of a model, which
-// coven does not know.
-func checkModel(provider, model string) error {
-	known := builtin.ModelNames(provider)
-	name := strings.TrimSuffix(model, "[1m]") // a variant with a larger context
-	if len(known) == 0 || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz") != "" {
-		return nil
-	}
-	if name == "" || slices.Contains(known, name) {
-		return nil
-	}
-	next := known[0]
-	if near, ok := didyoumean.Nearest(name, known); ok {
-		next = near
-	}
-	return exit.Usagef("coven run --model "+next, "%s has no model %q%s: it takes %s, or the full id of a model", provider, model, didyoumean.Aside(name, known), strings.Join(known, ", "))
 }
 
 // unknownBranch adds the most similar branch to the error about a branch that does not

@@ -55,11 +55,14 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 		return nil, err
 	}
 	plan.Provider = cmp.Or(o.Provider, cfg.Provider)
-	if err := checkModel(plan.Provider, o.Model); err != nil {
+	if err := agents.CheckModelName(plan.Provider, o.Model); err != nil {
 		return nil, err
 	}
 	plan.Model = cmp.Or(o.Model, project.ModelOf(plan.Provider, cfg))
 	if err := c.Project.CheckPlugins(project.NeedsOf(g, plan.Provider)); err != nil {
+		return nil, err
+	}
+	if err := agents.CheckModels(plan, c.Project.IsBuiltin); err != nil {
 		return nil, err
 	}
 	if err := c.admits(ctx, plan); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/toolversion"
+	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/runner"
 )
@@ -95,13 +96,21 @@ func (c *Controller) preflightSession(ctx context.Context, v session.View) error
 // A version older than the tested one is reported once.
 func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
 	for _, name := range providers {
-		cli, ok := builtin.CLIOf(name)
-		if !ok || !c.Project.IsBuiltinProvider(name) {
+		if !c.Project.IsBuiltin(plugins.NeedOf(name)) {
 			continue
 		}
-		if login, refused := c.Runtime.refused.Load(name); refused {
-			err := login.(*runner.LoginError)
-			return &CLIError{Program: cli.Program, Err: err, Next: err.Login}
+		cli, ok := builtin.CLIOf(name)
+		login := c.Runtime.logins.Refused(name)
+		switch {
+		case login != nil && ok:
+			return &CLIError{Program: cli.Program, Err: login, Next: login.Login}
+		case login != nil:
+			return login
+		case !ok: // coven's own loop
+			if err := c.Runtime.logins.Check(name); err != nil {
+				return err
+			}
+			continue
 		}
 		if _, checked := c.Runtime.started.Load(name); checked {
 			continue

@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/builtin/scripted"
 	"github.com/coven-run/coven/runner"
 )
@@ -34,7 +35,6 @@ type Runtime struct {
 	logins    *agents.Logins
 	secrets   *secret.Store
 	started   sync.Map // providers whose CLI was found: true by name
-	refused   sync.Map // providers whose login the API refused: *runner.LoginError by name
 	batches   runner.Batches
 	network   *workspace.Network
 	consent   consent
@@ -128,7 +128,8 @@ func start(p *project.Project) (*Runtime, error) {
 	}
 	host := plugins.NewHost(plugins.HostOptions{
 		Start: command, Dir: dirs.plugins.Path(), Sockets: dirs.plugins.Path(), Resolve: known.Resolve,
-		Env: func() []string { return env(providerVariables()...) },
+		Env:         func() []string { return env(providerVariables()...) },
+		Credentials: func(need plugins.Need) []string { return builtin.Credentials(need, p.Env.Environ()) },
 	})
 	return &Runtime{
 		Sandbox: box, network: workspace.NetworkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},

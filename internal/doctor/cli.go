@@ -9,7 +9,10 @@ import (
 
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/toolversion"
+	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/endpoint"
+	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // provider returns the default provider.
@@ -54,6 +57,12 @@ func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Findin
 
 // login looks for a credential of the agent CLI. It does not read it.
 func (v *Examination) login(context.Context) []Finding {
+	if api, ok := builtin.APIOf(v.provider()); ok {
+		return v.api(api)
+	}
+	if plugin, loop := plugins.LoopModel(v.provider()); loop {
+		return ok("model plugin %s needs none, or finds it itself", plugin)
+	}
 	switch v.provider() {
 	case "codex":
 		return v.codexLogin()
@@ -61,6 +70,23 @@ func (v *Examination) login(context.Context) []Finding {
 		return v.key("OPENAI_API_KEY")
 	}
 	return v.claudeLogin()
+}
+
+// api looks for the credential of an API that coven's own loop asks.
+func (v *Examination) api(api endpoint.API) []Finding {
+	if err := api.Check(v.env.Getenv); err != nil {
+		_, next := api.Refused(v.env.Getenv)
+		if !errors.Is(err, pluginerr.ErrLogin) {
+			next = "export " + api.BaseURL + "=..."
+		}
+		return fail(next, "%v", err)
+	}
+	for _, name := range api.Keys {
+		if v.env.Getenv(name) != "" {
+			return ok("%s is set (not tried)", name)
+		}
+	}
+	return ok("%s is set: a server of yours may need no key", api.BaseURL)
 }
 
 // key looks for a credential in the environment.

@@ -17,7 +17,10 @@ type wireChat struct {
 	Model    string        `json:"model"`
 	Stream   bool          `json:"stream"`
 	Messages []chatMessage `json:"messages"`
-	Tools    []struct {
+	Options  struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Tools []struct {
 		Function struct {
 			Name string `json:"name"`
 		} `json:"function"`
@@ -43,7 +46,7 @@ func (r *Request) decodeChat(body []byte) error {
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return fmt.Errorf("decode request: %w", err)
 	}
-	r.Model, r.Stream = wire.Model, wire.Stream
+	r.Model, r.Stream, r.asksUsage = wire.Model, wire.Stream, wire.Options.IncludeUsage
 	for _, message := range wire.Messages {
 		switch message.Role {
 		case "system", "developer":
@@ -119,6 +122,11 @@ func streamChat(ctx context.Context, out *stream, model string, turn Turn) error
 	if err := send(object{"role": "assistant", "content": ""}, nil); err != nil {
 		return err
 	}
+	if turn.Thinking != "" {
+		if err := send(object{"reasoning_content": turn.Thinking}, nil); err != nil {
+			return err
+		}
+	}
 	for _, piece := range turn.pieces() {
 		if err := out.holds.wait(ctx, piece.Hold); err != nil {
 			return err
@@ -126,6 +134,9 @@ func streamChat(ctx context.Context, out *stream, model string, turn Turn) error
 		if err := send(object{"content": piece.Text}, nil); err != nil {
 			return err
 		}
+	}
+	if turn.Break != "" {
+		return out.data(encode(object{"error": object{"type": turn.Break, "message": "scripted error"}}))
 	}
 	for i, tool := range turn.Tools {
 		if err := streamCall(send, i, tool, turn.Cut && i == len(turn.Tools)-1); err != nil {
@@ -138,10 +149,12 @@ func streamChat(ctx context.Context, out *stream, model string, turn Turn) error
 	if err := send(object{}, turn.finishReason()); err != nil {
 		return err
 	}
-	last := chatPiece("chat.completion.chunk", id, model)
-	last["choices"], last["usage"] = []object{}, turn.chatUsage()
-	if err := out.data(encode(last)); err != nil {
-		return err
+	if turn.tellsUsage {
+		last := chatPiece("chat.completion.chunk", id, model)
+		last["choices"], last["usage"] = []object{}, turn.chatUsage()
+		if err := out.data(encode(last)); err != nil {
+			return err
+		}
 	}
 	return out.data("[DONE]")
 }
@@ -182,7 +195,11 @@ func (t Turn) finishReason() string {
 
 func (t Turn) chatUsage() object {
 	used := t.usage()
-	return object{"prompt_tokens": used.Input, "completion_tokens": used.Output, "total_tokens": used.Input + used.Output}
+	prompt := used.Input + used.CacheRead + used.CacheWrite
+	return object{
+		"prompt_tokens": prompt, "completion_tokens": used.Output, "total_tokens": prompt + used.Output,
+		"prompt_tokens_details": object{"cached_tokens": used.CacheRead, "cache_write_tokens": used.CacheWrite},
+	}
 }
 
 // openAIError is the error object of both OpenAI APIs.

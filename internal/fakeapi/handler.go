@@ -14,6 +14,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/chat/completions", s.turns(chat()))
 	mux.HandleFunc("POST /v1/responses", s.turns(responses()))
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, http.StatusOK, s.models()) })
 	mux.HandleFunc("HEAD /{$}", func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, http.StatusOK, nil) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.plain(w, r, http.StatusNotFound, errorBody(http.StatusNotFound, r.URL.Path+" is not part of the fake API"))
@@ -78,6 +79,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, d dialect, request
 // cannot be finished, on purpose or not, drops the connection.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, request Request, turn Turn) {
 	turn.Limits.tell(w.Header())
+	turn.tellsUsage = request.asksUsage
 	if !request.Stream {
 		if turn.Cut {
 			panic(http.ErrAbortHandler)
@@ -103,6 +105,19 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	}
 	s.record(request)(http.StatusOK)
 	reply(w, http.StatusOK, object{"input_tokens": 10})
+}
+
+// models lists the models of the scenario in the form of both APIs at once.
+func (s *Server) models() object {
+	list := []object{}
+	for _, m := range s.scenario.Models {
+		one := object{"id": m.ID, "type": "model", "object": "model", "display_name": m.ID}
+		if m.Window > 0 {
+			one["max_input_tokens"], one["max_model_len"] = m.Window, m.Window
+		}
+		list = append(list, one)
+	}
+	return object{"object": "list", "data": list, "has_more": false}
 }
 
 // plain records any other request and answers with the given status.

@@ -29,6 +29,9 @@ func opening(model string, turn Turn) object {
 func whole(model string, turn Turn) object {
 	message := opening(model, turn)
 	content := []object{}
+	if turn.Thinking != "" {
+		content = append(content, object{"type": "thinking", "thinking": turn.Thinking, "signature": signature(turn.Thinking)})
+	}
 	for _, chunk := range turn.pieces() {
 		if last := len(content) - 1; chunk.Join && last >= 0 {
 			content[last]["text"] = content[last]["text"].(string) + chunk.Text
@@ -43,6 +46,9 @@ func whole(model string, turn Turn) object {
 	message["usage"] = turn.wireUsage(turn.usage().Output)
 	return message
 }
+
+// signature is what the API signs thinking with: the same for the same thinking.
+func signature(thinking string) string { return hex.EncodeToString([]byte("signed " + thinking)) }
 
 func (t Turn) stopReason() string {
 	switch {
@@ -65,7 +71,7 @@ func (t Turn) usage() Usage {
 func (t Turn) wireUsage(output int) object {
 	return object{
 		"input_tokens": t.usage().Input, "output_tokens": output,
-		"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+		"cache_creation_input_tokens": t.usage().CacheWrite, "cache_read_input_tokens": t.usage().CacheRead,
 	}
 }
 

@@ -56,7 +56,7 @@ const (
 
 func TestChatStream(t *testing.T) {
 	server := start(t, openAIScript)
-	response := ask(t, server, "/v1/chat/completions", `{"model":"m-1","stream":true,"messages":[`+chatFirst+`],`+chatTools+`}`)
+	response := ask(t, server, "/v1/chat/completions", `{"model":"m-1","stream":true,"stream_options":{"include_usage":true},"messages":[`+chatFirst+`],`+chatTools+`}`)
 	events := data(t, response.Body)
 	if last := events[len(events)-1]; last != "[DONE]" {
 		t.Errorf("the stream ends with %s", last)

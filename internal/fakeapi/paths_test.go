@@ -19,7 +19,8 @@ func TestOtherPaths(t *testing.T) {
 	}{
 		{"HEAD", "/", 200, fakeapi.KindOther},
 		{"POST", "/v1/messages/count_tokens", 200, fakeapi.KindCount},
-		{"GET", "/v1/models", 404, fakeapi.KindOther},
+		{"GET", "/v1/models", 200, fakeapi.KindOther},
+		{"GET", "/v1/files", 404, fakeapi.KindOther},
 	}
 	for i, test := range tests {
 		request, err := http.NewRequest(test.method, server.URL+test.path, nil)

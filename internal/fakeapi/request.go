@@ -41,6 +41,8 @@ type Request struct {
 	System   string    `json:"system,omitempty"` // all system blocks, joined by newlines
 	Messages []Message `json:"messages,omitempty"`
 	Tools    []string  `json:"tools,omitempty"` // names, in the order sent
+
+	asksUsage bool // in the stream
 }
 
 // Message is one message of a request.
@@ -53,6 +55,8 @@ type Message struct {
 type Block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
+	Thinking  string          `json:"thinking,omitempty"`
+	Signature string          `json:"signature,omitempty"`   // thinking
 	ID        string          `json:"id,omitempty"`          // tool_use
 	Name      string          `json:"name,omitempty"`        // tool_use
 	Input     json.RawMessage `json:"input,omitempty"`       // tool_use

@@ -14,6 +14,14 @@ import (
 // Scenario contains all answers of the fake model.
 type Scenario struct {
 	Conversations []Conversation `yaml:"conversations"`
+	// Models are listed by GET /v1/models.
+	Models []Model `yaml:"models"`
+}
+
+// Model is one model of the API. It answers like any other.
+type Model struct {
+	ID     string `yaml:"id"`
+	Window int    `yaml:"window"` // tokens; 0: not told
 }
 
 // Conversation is one scripted talk. A request belongs to the first
@@ -32,6 +40,10 @@ type Turn struct {
 	Delay time.Duration `yaml:"delay"`
 	// Fail answers the first requests for this turn with errors, in order.
 	Fail []Failure `yaml:"fail"`
+	// Thinking comes first, as a signed block of the Messages API or as reasoning_content.
+	Thinking string `yaml:"thinking"`
+	// Break sends an error of this type in place of the end: overloaded_error.
+	Break string `yaml:"break"`
 	// Text comes before Chunks, both before Tools.
 	Text   string  `yaml:"text"`
 	Chunks []Chunk `yaml:"chunks"`
@@ -44,6 +56,8 @@ type Turn struct {
 	Limits Limits `yaml:"limits"`
 	// Cut drops the connection in the middle of the last block.
 	Cut bool `yaml:"cut"`
+
+	tellsUsage bool // the request asked for it, which Chat Completions needs
 }
 
 // Chunk is a piece of text. It is a content block of its own, which the CLI
@@ -63,8 +77,10 @@ type Tool struct {
 
 // Usage is the reported usage of the turn, in tokens.
 type Usage struct {
-	Input  int `yaml:"input"`
-	Output int `yaml:"output"`
+	Input      int `yaml:"input"` // without those below
+	Output     int `yaml:"output"`
+	CacheRead  int `yaml:"cache_read"`
+	CacheWrite int `yaml:"cache_write"`
 }
 
 // Failure answers Times requests (1 if zero) with an HTTP status of 400 or

@@ -3,6 +3,7 @@ package fakeapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 )
@@ -25,6 +26,9 @@ func (s *stream) play(ctx context.Context, message object, turn Turn) error {
 	if err := s.send("message_start", object{"message": message}); err != nil {
 		return err
 	}
+	if err := s.thinking(turn.Thinking); err != nil {
+		return err
+	}
 	for _, chunk := range turn.pieces() {
 		if err := s.text(ctx, chunk); err != nil {
 			return err
@@ -32,6 +36,9 @@ func (s *stream) play(ctx context.Context, message object, turn Turn) error {
 	}
 	if turn.Cut && len(turn.Tools) == 0 {
 		return errCut
+	}
+	if turn.Break != "" {
+		return s.send("error", object{"error": object{"type": turn.Break, "message": "scripted error"}})
 	}
 	if err := s.closeText(); err != nil {
 		return err
@@ -43,6 +50,18 @@ func (s *stream) play(ctx context.Context, message object, turn Turn) error {
 		}
 	}
 	return s.finish(turn)
+}
+
+func (s *stream) thinking(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.Join(
+		s.start(object{"type": "thinking", "thinking": "", "signature": ""}),
+		s.delta(object{"type": "thinking_delta", "thinking": text}),
+		s.delta(object{"type": "signature_delta", "signature": signature(text)}),
+		s.stop(),
+	)
 }
 
 // pieces is all text of the turn, in order.

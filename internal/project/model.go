@@ -11,11 +11,11 @@ import (
 // BuiltinProviders returns the names of the built-in providers.
 func BuiltinProviders() []string { return slices.Sorted(maps.Keys(builtin.Providers())) }
 
-// ModelOf returns the default model of a provider's agents. coven's own default is a model
-// of claude; other CLIs have defaults of their own.
+// ModelOf returns the default model of a provider's agents. coven's own default is a short name
+// of a Claude model; for providers that do not take it there is none.
 func ModelOf(provider string, cfg config.Config) string {
-	standard := config.Default()
-	if provider != standard.Provider && cfg.DefaultModel == standard.DefaultModel {
+	standard := config.Default().DefaultModel
+	if cfg.DefaultModel == standard && !slices.Contains(builtin.ModelNames(provider), standard) {
 		return ""
 	}
 	return cfg.DefaultModel

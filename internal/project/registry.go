@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -56,8 +55,8 @@ func (p *Project) Registry() (*registry.Registry, error) {
 		}
 		o.Root, o.Store = p.Repo.Root, p.storeFor(o.UntrustedPaths)
 	}
-	for kind, served := range builtin.Builtins() {
-		for _, name := range slices.Sorted(maps.Keys(served)) {
+	for kind, names := range builtin.Names() {
+		for _, name := range names {
 			shipped := registry.Shipped{Kind: kind, Name: name, Argv: []string{self, "plugin", string(kind), name}}
 			if kind == plugins.KindProvider {
 				shipped.Capabilities = builtin.Capabilities(name)
@@ -68,14 +67,14 @@ func (p *Project) Registry() (*registry.Registry, error) {
 	return registry.New(o), nil
 }
 
-// IsBuiltinProvider reports whether coven's own provider of a name is used, not a plugin that
-// has the same name.
-func (p *Project) IsBuiltinProvider(name string) bool {
+// IsBuiltin reports whether coven's own plugin of a name is used, not another one that has the
+// same name.
+func (p *Project) IsBuiltin(need plugins.Need) bool {
 	known, err := p.Registry()
 	if err != nil {
 		return false
 	}
-	found, err := known.Find(plugins.KindProvider, name)
+	found, err := known.Find(need.Kind, need.Name)
 	return err == nil && found.State == registry.BuiltIn
 }
 

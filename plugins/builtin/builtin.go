@@ -4,37 +4,27 @@ package builtin
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/builtin/agent"
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/builtin/codex"
-	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/builtin/qwen"
-	"github.com/coven-run/coven/plugins/builtin/rules"
-	"github.com/coven-run/coven/plugins/builtin/scripted"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Builtins returns the built-in plugins.
-func Builtins() map[plugins.Kind]map[string]plugins.Served {
-	providers := map[string]plugins.Served{}
-	for name, p := range Providers() {
-		providers[name] = plugins.Provider(p)
+// Names returns the names of the built-in plugins. Package shipped has the plugins.
+func Names() map[plugins.Kind][]string {
+	return map[plugins.Kind][]string{
+		plugins.KindProvider: slices.Sorted(maps.Keys(Providers())),
+		plugins.KindModel:    {endpoint.Anthropic().Name, endpoint.OpenAI().Name, "scripted"},
+		plugins.KindReviewer: {"agent", "command"},
+		plugins.KindArbiter:  {"agent", "rules"},
 	}
-	return map[plugins.Kind]map[string]plugins.Served{
-		plugins.KindProvider: providers,
-		plugins.KindModel:    {"scripted": plugins.Model(scripted.Model{Getenv: os.Getenv})},
-		plugins.KindReviewer: {"agent": plugins.Reviewer(agent.Reviewer{}), "command": plugins.Reviewer(command.Reviewer{})},
-		plugins.KindArbiter:  {"agent": plugins.Arbiter(agent.Arbiter{}), "rules": plugins.Arbiter(rules.Arbiter{})},
-	}
-}
-
-// Shipped returns a built-in plugin.
-func Shipped(kind plugins.Kind, name string) (plugins.Served, bool) {
-	served, ok := Builtins()[kind][name]
-	return served, ok
 }
 
 // Providers returns the built-in providers.
@@ -55,13 +45,41 @@ func Capabilities(name string) provider.Capabilities {
 	}[name]
 }
 
-// ModelNames returns the short names of models that the CLI of a built-in provider takes,
-// the usual one first; nil if coven does not know them.
+// ModelNames returns the short names of models that a built-in provider takes, the usual one
+// first; nil if coven does not know them.
 func ModelNames(name string) []string {
-	if name == "claude" {
+	switch name {
+	case "claude":
 		return []string{"sonnet", "opus", "haiku", "opusplan", "best", "default"}
+	case plugins.LoopOf(endpoint.Anthropic().Name):
+		return []string{"sonnet", "opus", "haiku"}
 	}
 	return nil
+}
+
+// APIOf returns the API that a provider asks in coven's own loop, if a built-in model plugin
+// speaks it.
+func APIOf(provider string) (endpoint.API, bool) {
+	plugin, ok := plugins.LoopModel(provider)
+	if !ok {
+		return endpoint.API{}, false
+	}
+	return endpoint.Of(plugin)
+}
+
+// Credentials returns the variables of the user with which a built-in model plugin finds its API
+// and logs in. No other plugin gets them.
+func Credentials(need plugins.Need, user []string) (env []string) {
+	api, ok := endpoint.Of(need.Name)
+	if !ok || need.Kind != plugins.KindModel {
+		return nil
+	}
+	for _, kv := range user {
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains(api.Variables(), name) {
+			env = append(env, kv)
+		}
+	}
+	return env
 }
 
 // AgentCLI is an agent CLI, with the name of its provider.

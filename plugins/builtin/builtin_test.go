@@ -1,6 +1,26 @@
 package builtin
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/coven-run/coven/plugins"
+)
+
+// Only the plugin of an API gets its credential.
+func TestCredentials(t *testing.T) {
+	user := []string{"OPENAI_API_KEY=a=b", "ANTHROPIC_API_KEY=c", "ANTHROPIC_BASE_URL=d", "ANTHROPIC_API_KEYS=e", "PATH=f"}
+	for need, want := range map[plugins.Need][]string{
+		{Kind: plugins.KindModel, Name: "openai"}:       {"OPENAI_API_KEY=a=b"},
+		{Kind: plugins.KindModel, Name: "anthropic"}:    {"ANTHROPIC_API_KEY=c", "ANTHROPIC_BASE_URL=d"},
+		{Kind: plugins.KindModel, Name: "scripted"}:     nil,
+		{Kind: plugins.KindReviewer, Name: "anthropic"}: nil,
+	} {
+		if got := Credentials(need, user); !slices.Equal(got, want) {
+			t.Errorf("%v: %q", need, got)
+		}
+	}
+}
 
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ provider, key, why, next string }{

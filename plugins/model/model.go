@@ -17,10 +17,36 @@ import (
 type Model interface {
 	// Turn sends one request to the model and streams the answer to emit. The last
 	// event is End. If emit returns an error, the turn must end. An error of Turn means
-	// that the API could not be reached. A rate limit is not an error: emit
-	// provider.Limit and then an End with reason Limited.
+	// that there is no complete answer: pluginerr.ErrTransient if the same request may
+	// succeed soon, and pluginerr.ErrLogin if the API refuses the credential. A rate limit
+	// is not an error: emit provider.Limit and then an End with reason Limited.
 	Turn(ctx context.Context, request Request, emit func(Event) error) error
 }
+
+// Lister is a Model that knows the models of its API. It is optional: a plugin without it
+// answers pluginerr.ErrUnsupported.
+type Lister interface {
+	// Models returns the models of the API. Without a connection, a plugin may return those
+	// that it knows itself.
+	Models(ctx context.Context) ([]Info, error)
+}
+
+// Info describes a model. Zero values are unknown.
+type Info struct {
+	ID        string
+	Window    int     // context window: tokens of the request and the answer together
+	MaxOutput int     // limit for one answer, in tokens
+	Prices    *Prices // nil: unknown
+}
+
+// Prices are US dollars per million tokens.
+type Prices struct {
+	Input, Output, CacheRead, CacheWrite float64
+}
+
+// DefaultWindow is the context window that coven assumes if it is unknown, in tokens. Most
+// models that run on one machine are served with at least as much.
+const DefaultWindow = 32_768
 
 // Request is a conversation for the model to continue.
 type Request struct {

@@ -17,6 +17,11 @@ var (
 	ErrInvalid = errors.New("not valid")
 	// ErrTooLarge means that a message exceeds its size limit.
 	ErrTooLarge = errors.New("too large")
+	// ErrTransient means that the same call may succeed soon: a server failed, or a
+	// connection broke.
+	ErrTransient = errors.New("failed for now")
+	// ErrLogin means that a server refuses the user's credential, or that there is none.
+	ErrLogin = errors.New("login refused")
 	// ErrGone means that the other side's process has exited or cannot be reached.
 	ErrGone = errors.New("process is gone")
 )

@@ -36,7 +36,7 @@ func Start(t T, binary string, o Options) *Plugin {
 	if binary, err = runnable(binary); err != nil {
 		t.Fatalf("%v", err)
 	}
-	home, err := newHome()
+	home, err := newHome(o.Env)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

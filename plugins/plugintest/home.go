@@ -13,13 +13,14 @@ type home struct {
 	root    string
 	sockets string
 	tmp     string
+	env     []string // of the plugin, beside what is passed
 }
 
 // longest limits the length of the directory, in bytes: the path of a socket in it may
 // have at most 107.
 const longest = 48
 
-func newHome() (*home, error) {
+func newHome(env []string) (*home, error) {
 	parent := os.TempDir()
 	if len(parent) > longest {
 		parent = "/tmp"
@@ -28,7 +29,7 @@ func newHome() (*home, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the tests: %w", err)
 	}
-	h := &home{root: root, sockets: filepath.Join(root, "s"), tmp: filepath.Join(root, "t")}
+	h := &home{env: env, root: root, sockets: filepath.Join(root, "s"), tmp: filepath.Join(root, "t")}
 	for _, dir := range []string{h.sockets, h.tmp} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make a directory for the tests: %w", err)
@@ -72,7 +73,7 @@ var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ
 
 // environment returns the environment of a plugin.
 func (h *home) environment() []string {
-	env := []string{h.mark(), "TMPDIR=" + h.tmp}
+	env := append([]string{h.mark(), "TMPDIR=" + h.tmp}, h.env...)
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		for _, known := range passed {

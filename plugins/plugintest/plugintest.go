@@ -53,6 +53,7 @@ type Options struct {
 	// Capabilities are what a provider declares; nil: what is declared in the binary.
 	Capabilities provider.Capabilities
 
+	Env    []string        // more variables for the plugin: KEY=VALUE
 	Start  plugins.Starter // starts the plugin; nil: a plain process
 	Ready  time.Duration   // time limit for the start; 0: 30 seconds
 	Answer time.Duration   // time limit for an answer; 0: a minute
@@ -176,7 +177,7 @@ func newSuite(binary string, kind plugins.Kind, o Options) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := newHome()
+	home, err := newHome(o.Env)
 	if err != nil {
 		return nil, err
 	}

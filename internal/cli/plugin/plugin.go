@@ -23,10 +23,10 @@ import (
 // NewPlugins returns the command coven plugins.
 func NewPlugins(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "plugins", Short: "List, verify, test and write plugins; only test starts them",
+		Use: "plugins", Short: "List, verify, test and write plugins; only test and models start them",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsVerify(a), newPluginsTest(a), newPluginsNew(a), newPluginsProto(a))
+	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsModels(a), newPluginsVerify(a), newPluginsTest(a), newPluginsNew(a), newPluginsProto(a))
 	return cmd
 }
 
@@ -183,6 +183,9 @@ func pluginInfo(proj *project.Project, p registry.Plugin) string {
 		can, cannot := p.Abilities()
 		line("can", can)
 		line("cannot", cannot)
+	}
+	if p.Kind == plugins.KindModel && p.Runs() {
+		line("models", "coven plugins models "+p.Name)
 	}
 	if p.Locked {
 		line("lock", registry.LockFile+" names it")

@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/plugintest"
 )
 
@@ -162,6 +163,9 @@ func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o 
 		return "", "", err
 	}
 	o.Args, o.Capabilities = found.Argv[1:], found.Capabilities
+	if found.BuiltIn {
+		o.Env = builtin.Credentials(plugins.Need{Kind: all[0].Kind, Name: all[0].Name}, a.Environ())
+	}
 	return found.Argv[0], all[0].Kind, nil
 }
 

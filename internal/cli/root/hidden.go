@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/shipped"
 )
 
 // The commands below are started by coven itself or by an agent CLI that coven runs. They are
@@ -37,7 +37,7 @@ func newPlugin() *cobra.Command {
 	return &cobra.Command{
 		Use: "plugin KIND NAME", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			served, ok := builtin.Shipped(plugins.Kind(args[0]), args[1])
+			served, ok := shipped.Find(plugins.Kind(args[0]), args[1])
 			if !ok {
 				return fmt.Errorf("no %s plugin %q is built in", args[0], args[1])
 			}

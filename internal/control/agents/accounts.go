@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
@@ -50,6 +53,8 @@ type Providers struct {
 	Accounts *Accounts
 	Secrets  *secret.Store
 	Environ  func() []string
+
+	infos infos
 }
 
 // model returns a model.
@@ -219,11 +224,67 @@ func (c *Agents) account(ctx context.Context, provider string) (string, error) {
 	return drives.account, err
 }
 
+// accountOf returns the account of a model plugin: that of its API, or one with its own name.
+func (p *Providers) accountOf(model string) string {
+	if api, ok := endpoint.Of(model); ok {
+		return api.Account(p.getenv)
+	}
+	return model
+}
+
+// getenv returns a variable of the user.
+func (p *Providers) getenv(name string) (value string) {
+	for _, kv := range p.Environ() {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// Info returns what a model plugin knows about a model; nothing if its API does not answer. It asks
+// the plugin once for all models.
+func (p *Providers) Info(ctx context.Context, plugin string, m model.Model, id string) model.Info {
+	p.infos.mu.Lock()
+	defer p.infos.mu.Unlock()
+	all, asked := p.infos.of[plugin]
+	if lister, ok := m.(model.Lister); ok && !asked {
+		limited, cancel := context.WithTimeout(ctx, maxListing)
+		defer cancel()
+		all, _ = lister.Models(limited)
+		if ctx.Err() == nil {
+			p.infos.keep(plugin, all)
+		}
+	}
+	i := slices.IndexFunc(all, func(i model.Info) bool { return i.ID == id })
+	if i < 0 {
+		return model.Info{ID: id}
+	}
+	return all[i]
+}
+
+// maxListing limits how long an API may take to list its models.
+const maxListing = 10 * time.Second
+
+// infos are the models of model plugins.
+type infos struct {
+	mu sync.Mutex
+	of map[string][]model.Info // by plugin
+}
+
+// keep stores the models of a plugin.
+func (i *infos) keep(plugin string, all []model.Info) {
+	if i.of == nil {
+		i.of = map[string][]model.Info{}
+	}
+	i.of[plugin] = all
+}
+
 // Traits returns the traits of a provider's agents. It starts no plugin for a built-in
 // provider.
 func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	if on, ok := plugins.LoopModel(name); ok {
-		return Traits{account: on, Gated: true, Harmless: true}, nil
+		return Traits{account: p.accountOf(on), Gated: true, Harmless: true}, nil
 	}
 	plugin, ok := builtin.Providers()[name]
 	if !ok {

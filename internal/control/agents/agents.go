@@ -291,6 +291,10 @@ func (c *Agents) cost(used event.Usage) float64 {
 
 // loginError returns the error for an agent whose login the API refused.
 func (c *Agents) loginError(provider, reason string) error {
+	if api, ok := builtin.APIOf(provider); ok {
+		why, login := api.Refused(c.Providers.getenv)
+		return &runner.LoginError{Provider: provider, Reason: why + ": " + reason, Login: login}
+	}
 	cli, ok := builtin.CLIOf(provider)
 	if !ok {
 		return &runner.LoginError{Provider: provider, Reason: "the API refused the login of provider " + provider + ": " + reason}

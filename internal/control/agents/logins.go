@@ -7,8 +7,11 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/forwarder"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/endpoint"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 )
@@ -20,6 +23,19 @@ type Logins struct {
 
 	mu    sync.Mutex
 	found *forwarder.Login
+
+	refused sync.Map // *runner.LoginError by the name of the provider
+}
+
+// Refuse records that an API refused the login of a provider.
+func (l *Logins) Refuse(login *runner.LoginError) { l.refused.Store(login.Provider, login) }
+
+// Refused returns the error of a provider whose login an API has refused; nil: none has.
+func (l *Logins) Refused(name string) *runner.LoginError {
+	if login, ok := l.refused.Load(name); ok {
+		return login.(*runner.LoginError)
+	}
+	return nil
 }
 
 // find returns the login of the user, or nil if it cannot be forwarded. Without one, the error
@@ -51,11 +67,27 @@ func NoLogin(name string) *runner.LoginError {
 
 // Check returns a *runner.LoginError if a provider needs a login that the user does not have.
 func (l *Logins) Check(name string) error {
+	if api, ok := builtin.APIOf(name); ok {
+		return checkAPI(name, api, l.Getenv)
+	}
 	if name != "claude" {
 		return nil
 	}
 	_, err := l.find()
 	return err
+}
+
+// checkAPI returns why agents of the loop cannot ask an API.
+func checkAPI(name string, api endpoint.API, getenv func(string) string) error {
+	err := api.Check(getenv)
+	if errors.Is(err, pluginerr.ErrLogin) {
+		why, login := api.Refused(getenv)
+		return &runner.LoginError{Provider: name, Reason: why, Login: login}
+	}
+	if err != nil {
+		return exit.Usagef("export "+api.BaseURL+"=...", "%w", err)
+	}
+	return nil
 }
 
 // forward starts the forwarder of an API for an agent. It is nil if the agent must get the

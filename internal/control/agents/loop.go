@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/gate"
@@ -31,7 +32,23 @@ func (c *Agents) loop(ctx context.Context, name, path string) (*chat.Loop, error
 	if err != nil {
 		return nil, err
 	}
-	return &chat.Loop{Model: m, Store: conversations{c.Session, path}}, nil
+	return &chat.Loop{Model: m, Store: conversations{c.Session, path}, Cost: func(id string, used provider.Usage) float64 {
+		return c.priceOf(ctx, on, m, id, used)
+	}}, nil
+}
+
+// priceOf returns what an answer costs at the prices of the model plugin, in US dollars, or 0 if
+// coven has a price itself.
+func (c *Agents) priceOf(ctx context.Context, plugin string, m model.Model, id string, used provider.Usage) float64 {
+	if _, known := c.Prices.Of(id); known {
+		return 0
+	}
+	prices := c.Providers.Info(ctx, plugin, m, id).Prices
+	if prices == nil {
+		return 0
+	}
+	price := budget.Price{Input: prices.Input, Output: prices.Output, CacheRead: prices.CacheRead, CacheWrite: prices.CacheWrite}
+	return price.Cost(budget.Tokens{Input: used.InputTokens, Output: used.OutputTokens, CacheRead: used.CacheReadTokens, CacheWrite: used.CacheWriteTokens})
 }
 
 // role is who an agent is, as far as its tools depend on it.

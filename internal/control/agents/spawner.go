@@ -71,8 +71,9 @@ type spawner struct {
 // admission returns what the requests of a session are judged by.
 func admission(plan *grimoires.Plan) spawn.Admission {
 	return spawn.Admission{
-		MaxDepth: spawn.MaxDepth, DefaultModel: plan.Model, Rules: plan.Rules, KnowsModel: knownModel,
-		Find: func(name string) (spawn.Definition, error) { return definitionOf(plan, name) },
+		MaxDepth: spawn.MaxDepth, DefaultModel: plan.Model, Rules: plan.Rules,
+		KnowsModel: func(model string) error { return cmp.Or(knownModel(model), checkModel(plan.Provider, model)) },
+		Find:       func(name string) (spawn.Definition, error) { return definitionOf(plan, name) },
 	}
 }
 

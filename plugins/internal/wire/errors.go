@@ -19,6 +19,8 @@ func sentinels() map[codes.Code]error {
 		codes.Unimplemented:     pluginerr.ErrUnsupported,
 		codes.InvalidArgument:   pluginerr.ErrInvalid,
 		codes.ResourceExhausted: pluginerr.ErrTooLarge,
+		codes.Aborted:           pluginerr.ErrTransient,
+		codes.Unauthenticated:   pluginerr.ErrLogin,
 		codes.Unavailable:       pluginerr.ErrGone,
 		codes.DeadlineExceeded:  context.DeadlineExceeded,
 		codes.Canceled:          context.Canceled,

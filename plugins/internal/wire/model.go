@@ -38,7 +38,25 @@ func (s *modelServer) Turn(in *pluginv1.TurnRequest, stream grpc.ServerStreaming
 	}))
 }
 
-// Model returns a client for a model plugin. A turn without an End is an error.
+// Models implements the optional part of the contract.
+func (s *modelServer) Models(ctx context.Context, _ *pluginv1.ModelsRequest) (*pluginv1.ModelsResponse, error) {
+	lister, ok := s.impl.(model.Lister)
+	if !ok {
+		return nil, toWire(fmt.Errorf("the plugin does not list its models: %w", pluginerr.ErrUnsupported))
+	}
+	models, err := lister.Models(ctx)
+	if err != nil {
+		return nil, toWire(err)
+	}
+	wire := &pluginv1.ModelsResponse{}
+	for _, m := range models {
+		wire.Models = append(wire.Models, encodeInfo(m))
+	}
+	return wire, nil
+}
+
+// Model returns a client for a model plugin. A turn without an End is an error. The client is
+// a model.Lister.
 func Model(conn grpc.ClientConnInterface) model.Model {
 	return &modelClient{rpc: pluginv1.NewModelClient(conn)}
 }
@@ -79,6 +97,36 @@ func (c *modelClient) Turn(ctx context.Context, request model.Request, emit func
 			return err
 		}
 	}
+}
+
+// Models implements model.Lister. Plugins from before the method answer
+// pluginerr.ErrUnsupported, too.
+func (c *modelClient) Models(ctx context.Context) ([]model.Info, error) {
+	wire, err := c.rpc.Models(ctx, &pluginv1.ModelsRequest{})
+	if err != nil {
+		return nil, fromWire(ctx, err)
+	}
+	var models []model.Info
+	for _, m := range wire.GetModels() {
+		models = append(models, decodeInfo(m))
+	}
+	return models, nil
+}
+
+func encodeInfo(m model.Info) *pluginv1.ModelInfo {
+	wire := &pluginv1.ModelInfo{Id: valid(m.ID), Window: int64(m.Window), MaxOutput: int64(m.MaxOutput)}
+	if p := m.Prices; p != nil {
+		wire.Prices = &pluginv1.ModelPrices{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+	}
+	return wire
+}
+
+func decodeInfo(wire *pluginv1.ModelInfo) model.Info {
+	m := model.Info{ID: wire.GetId(), Window: int(wire.GetWindow()), MaxOutput: int(wire.GetMaxOutput())}
+	if p := wire.GetPrices(); p != nil {
+		m.Prices = &model.Prices{Input: p.GetInput(), Output: p.GetOutput(), CacheRead: p.GetCacheRead(), CacheWrite: p.GetCacheWrite()}
+	}
+	return m
 }
 
 func encodeTurn(r model.Request) (*pluginv1.TurnRequest, error) {

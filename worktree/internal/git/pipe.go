@@ -18,7 +18,9 @@ func (e *PipeError) Error() string {
 }
 
 // NextCommand returns the command that finds the pipe.
-func (e *PipeError) NextCommand() string { return "find '" + strings.ReplaceAll(e.Dir, "'", `'\''`) + "' -type p" }
+func (e *PipeError) NextCommand() string {
+	return "find '" + strings.ReplaceAll(e.Dir, "'", `'\''`) + "' -type p"
+}
 
 // pipePatience is how long git runs before coven looks whether it waits for a pipe.
 const pipePatience = time.Second

@@ -562,6 +562,223 @@ func (x *TurnEnd) GetUsage() *Usage {
 	return nil
 }
 
+type ModelsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelsRequest) Reset() {
+	*x = ModelsRequest{}
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelsRequest) ProtoMessage() {}
+
+func (x *ModelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelsRequest.ProtoReflect.Descriptor instead.
+func (*ModelsRequest) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_model_proto_rawDescGZIP(), []int{7}
+}
+
+type ModelsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Models        []*ModelInfo           `protobuf:"bytes,1,rep,name=models,proto3" json:"models,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelsResponse) Reset() {
+	*x = ModelsResponse{}
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelsResponse) ProtoMessage() {}
+
+func (x *ModelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelsResponse.ProtoReflect.Descriptor instead.
+func (*ModelsResponse) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_model_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ModelsResponse) GetModels() []*ModelInfo {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+type ModelInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Window        int64                  `protobuf:"varint,2,opt,name=window,proto3" json:"window,omitempty"`                        // context window, in tokens; 0: unknown
+	MaxOutput     int64                  `protobuf:"varint,3,opt,name=max_output,json=maxOutput,proto3" json:"max_output,omitempty"` // limit for one answer, in tokens; 0: unknown
+	Prices        *ModelPrices           `protobuf:"bytes,4,opt,name=prices,proto3" json:"prices,omitempty"`                         // not set: unknown
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelInfo) Reset() {
+	*x = ModelInfo{}
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelInfo) ProtoMessage() {}
+
+func (x *ModelInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelInfo.ProtoReflect.Descriptor instead.
+func (*ModelInfo) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_model_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ModelInfo) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ModelInfo) GetWindow() int64 {
+	if x != nil {
+		return x.Window
+	}
+	return 0
+}
+
+func (x *ModelInfo) GetMaxOutput() int64 {
+	if x != nil {
+		return x.MaxOutput
+	}
+	return 0
+}
+
+func (x *ModelInfo) GetPrices() *ModelPrices {
+	if x != nil {
+		return x.Prices
+	}
+	return nil
+}
+
+// ModelPrices are US dollars per million tokens.
+type ModelPrices struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Input         float64                `protobuf:"fixed64,1,opt,name=input,proto3" json:"input,omitempty"`
+	Output        float64                `protobuf:"fixed64,2,opt,name=output,proto3" json:"output,omitempty"`
+	CacheRead     float64                `protobuf:"fixed64,3,opt,name=cache_read,json=cacheRead,proto3" json:"cache_read,omitempty"`
+	CacheWrite    float64                `protobuf:"fixed64,4,opt,name=cache_write,json=cacheWrite,proto3" json:"cache_write,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelPrices) Reset() {
+	*x = ModelPrices{}
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelPrices) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelPrices) ProtoMessage() {}
+
+func (x *ModelPrices) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_model_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelPrices.ProtoReflect.Descriptor instead.
+func (*ModelPrices) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_model_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ModelPrices) GetInput() float64 {
+	if x != nil {
+		return x.Input
+	}
+	return 0
+}
+
+func (x *ModelPrices) GetOutput() float64 {
+	if x != nil {
+		return x.Output
+	}
+	return 0
+}
+
+func (x *ModelPrices) GetCacheRead() float64 {
+	if x != nil {
+		return x.CacheRead
+	}
+	return 0
+}
+
+func (x *ModelPrices) GetCacheWrite() float64 {
+	if x != nil {
+		return x.CacheWrite
+	}
+	return 0
+}
+
 var File_coven_plugin_v1_model_proto protoreflect.FileDescriptor
 
 const file_coven_plugin_v1_model_proto_rawDesc = "" +
@@ -600,9 +817,26 @@ const file_coven_plugin_v1_model_proto_rawDesc = "" +
 	"\x04kind\"O\n" +
 	"\aTurnEnd\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12,\n" +
-	"\x05usage\x18\x02 \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage2K\n" +
+	"\x05usage\x18\x02 \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\"\x0f\n" +
+	"\rModelsRequest\"D\n" +
+	"\x0eModelsResponse\x122\n" +
+	"\x06models\x18\x01 \x03(\v2\x1a.coven.plugin.v1.ModelInfoR\x06models\"\x88\x01\n" +
+	"\tModelInfo\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06window\x18\x02 \x01(\x03R\x06window\x12\x1d\n" +
+	"\n" +
+	"max_output\x18\x03 \x01(\x03R\tmaxOutput\x124\n" +
+	"\x06prices\x18\x04 \x01(\v2\x1c.coven.plugin.v1.ModelPricesR\x06prices\"{\n" +
+	"\vModelPrices\x12\x14\n" +
+	"\x05input\x18\x01 \x01(\x01R\x05input\x12\x16\n" +
+	"\x06output\x18\x02 \x01(\x01R\x06output\x12\x1d\n" +
+	"\n" +
+	"cache_read\x18\x03 \x01(\x01R\tcacheRead\x12\x1f\n" +
+	"\vcache_write\x18\x04 \x01(\x01R\n" +
+	"cacheWrite2\x96\x01\n" +
 	"\x05Model\x12B\n" +
-	"\x04Turn\x12\x1c.coven.plugin.v1.TurnRequest\x1a\x1a.coven.plugin.v1.TurnEvent0\x01BLZJgithub.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1;pluginv1b\x06proto3"
+	"\x04Turn\x12\x1c.coven.plugin.v1.TurnRequest\x1a\x1a.coven.plugin.v1.TurnEvent0\x01\x12I\n" +
+	"\x06Models\x12\x1e.coven.plugin.v1.ModelsRequest\x1a\x1f.coven.plugin.v1.ModelsResponseBLZJgithub.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1;pluginv1b\x06proto3"
 
 var (
 	file_coven_plugin_v1_model_proto_rawDescOnce sync.Once
@@ -616,39 +850,47 @@ func file_coven_plugin_v1_model_proto_rawDescGZIP() []byte {
 	return file_coven_plugin_v1_model_proto_rawDescData
 }
 
-var file_coven_plugin_v1_model_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_coven_plugin_v1_model_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_coven_plugin_v1_model_proto_goTypes = []any{
-	(*TurnRequest)(nil),  // 0: coven.plugin.v1.TurnRequest
-	(*ModelMessage)(nil), // 1: coven.plugin.v1.ModelMessage
-	(*Part)(nil),         // 2: coven.plugin.v1.Part
-	(*Thought)(nil),      // 3: coven.plugin.v1.Thought
-	(*Tool)(nil),         // 4: coven.plugin.v1.Tool
-	(*TurnEvent)(nil),    // 5: coven.plugin.v1.TurnEvent
-	(*TurnEnd)(nil),      // 6: coven.plugin.v1.TurnEnd
-	(*ToolCall)(nil),     // 7: coven.plugin.v1.ToolCall
-	(*ToolResult)(nil),   // 8: coven.plugin.v1.ToolResult
-	(*Limit)(nil),        // 9: coven.plugin.v1.Limit
-	(*Usage)(nil),        // 10: coven.plugin.v1.Usage
+	(*TurnRequest)(nil),    // 0: coven.plugin.v1.TurnRequest
+	(*ModelMessage)(nil),   // 1: coven.plugin.v1.ModelMessage
+	(*Part)(nil),           // 2: coven.plugin.v1.Part
+	(*Thought)(nil),        // 3: coven.plugin.v1.Thought
+	(*Tool)(nil),           // 4: coven.plugin.v1.Tool
+	(*TurnEvent)(nil),      // 5: coven.plugin.v1.TurnEvent
+	(*TurnEnd)(nil),        // 6: coven.plugin.v1.TurnEnd
+	(*ModelsRequest)(nil),  // 7: coven.plugin.v1.ModelsRequest
+	(*ModelsResponse)(nil), // 8: coven.plugin.v1.ModelsResponse
+	(*ModelInfo)(nil),      // 9: coven.plugin.v1.ModelInfo
+	(*ModelPrices)(nil),    // 10: coven.plugin.v1.ModelPrices
+	(*ToolCall)(nil),       // 11: coven.plugin.v1.ToolCall
+	(*ToolResult)(nil),     // 12: coven.plugin.v1.ToolResult
+	(*Limit)(nil),          // 13: coven.plugin.v1.Limit
+	(*Usage)(nil),          // 14: coven.plugin.v1.Usage
 }
 var file_coven_plugin_v1_model_proto_depIdxs = []int32{
 	1,  // 0: coven.plugin.v1.TurnRequest.messages:type_name -> coven.plugin.v1.ModelMessage
 	4,  // 1: coven.plugin.v1.TurnRequest.tools:type_name -> coven.plugin.v1.Tool
 	2,  // 2: coven.plugin.v1.ModelMessage.parts:type_name -> coven.plugin.v1.Part
 	3,  // 3: coven.plugin.v1.Part.reasoning:type_name -> coven.plugin.v1.Thought
-	7,  // 4: coven.plugin.v1.Part.tool_call:type_name -> coven.plugin.v1.ToolCall
-	8,  // 5: coven.plugin.v1.Part.tool_result:type_name -> coven.plugin.v1.ToolResult
+	11, // 4: coven.plugin.v1.Part.tool_call:type_name -> coven.plugin.v1.ToolCall
+	12, // 5: coven.plugin.v1.Part.tool_result:type_name -> coven.plugin.v1.ToolResult
 	3,  // 6: coven.plugin.v1.TurnEvent.reasoning:type_name -> coven.plugin.v1.Thought
-	7,  // 7: coven.plugin.v1.TurnEvent.tool_call:type_name -> coven.plugin.v1.ToolCall
-	9,  // 8: coven.plugin.v1.TurnEvent.limit:type_name -> coven.plugin.v1.Limit
+	11, // 7: coven.plugin.v1.TurnEvent.tool_call:type_name -> coven.plugin.v1.ToolCall
+	13, // 8: coven.plugin.v1.TurnEvent.limit:type_name -> coven.plugin.v1.Limit
 	6,  // 9: coven.plugin.v1.TurnEvent.end:type_name -> coven.plugin.v1.TurnEnd
-	10, // 10: coven.plugin.v1.TurnEnd.usage:type_name -> coven.plugin.v1.Usage
-	0,  // 11: coven.plugin.v1.Model.Turn:input_type -> coven.plugin.v1.TurnRequest
-	5,  // 12: coven.plugin.v1.Model.Turn:output_type -> coven.plugin.v1.TurnEvent
-	12, // [12:13] is the sub-list for method output_type
-	11, // [11:12] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	14, // 10: coven.plugin.v1.TurnEnd.usage:type_name -> coven.plugin.v1.Usage
+	9,  // 11: coven.plugin.v1.ModelsResponse.models:type_name -> coven.plugin.v1.ModelInfo
+	10, // 12: coven.plugin.v1.ModelInfo.prices:type_name -> coven.plugin.v1.ModelPrices
+	0,  // 13: coven.plugin.v1.Model.Turn:input_type -> coven.plugin.v1.TurnRequest
+	7,  // 14: coven.plugin.v1.Model.Models:input_type -> coven.plugin.v1.ModelsRequest
+	5,  // 15: coven.plugin.v1.Model.Turn:output_type -> coven.plugin.v1.TurnEvent
+	8,  // 16: coven.plugin.v1.Model.Models:output_type -> coven.plugin.v1.ModelsResponse
+	15, // [15:17] is the sub-list for method output_type
+	13, // [13:15] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_coven_plugin_v1_model_proto_init() }
@@ -676,7 +918,7 @@ func file_coven_plugin_v1_model_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coven_plugin_v1_model_proto_rawDesc), len(file_coven_plugin_v1_model_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,7 +21,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Model_Turn_FullMethodName = "/coven.plugin.v1.Model/Turn"
+	Model_Turn_FullMethodName   = "/coven.plugin.v1.Model/Turn"
+	Model_Models_FullMethodName = "/coven.plugin.v1.Model/Models"
 )
 
 // ModelClient is the client API for Model service.
@@ -33,6 +34,8 @@ type ModelClient interface {
 	// Turn sends one request to the model and streams the answer. The last event is
 	// TurnEnd. For a rate limit, send Limit and then TurnEnd.
 	Turn(ctx context.Context, in *TurnRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TurnEvent], error)
+	// Models lists the models of the API. A plugin may leave it out.
+	Models(ctx context.Context, in *ModelsRequest, opts ...grpc.CallOption) (*ModelsResponse, error)
 }
 
 type modelClient struct {
@@ -62,6 +65,16 @@ func (c *modelClient) Turn(ctx context.Context, in *TurnRequest, opts ...grpc.Ca
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Model_TurnClient = grpc.ServerStreamingClient[TurnEvent]
 
+func (c *modelClient) Models(ctx context.Context, in *ModelsRequest, opts ...grpc.CallOption) (*ModelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ModelsResponse)
+	err := c.cc.Invoke(ctx, Model_Models_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ModelServer is the server API for Model service.
 // All implementations must embed UnimplementedModelServer
 // for forward compatibility.
@@ -71,6 +84,8 @@ type ModelServer interface {
 	// Turn sends one request to the model and streams the answer. The last event is
 	// TurnEnd. For a rate limit, send Limit and then TurnEnd.
 	Turn(*TurnRequest, grpc.ServerStreamingServer[TurnEvent]) error
+	// Models lists the models of the API. A plugin may leave it out.
+	Models(context.Context, *ModelsRequest) (*ModelsResponse, error)
 	mustEmbedUnimplementedModelServer()
 }
 
@@ -83,6 +98,9 @@ type UnimplementedModelServer struct{}
 
 func (UnimplementedModelServer) Turn(*TurnRequest, grpc.ServerStreamingServer[TurnEvent]) error {
 	return status.Error(codes.Unimplemented, "method Turn not implemented")
+}
+func (UnimplementedModelServer) Models(context.Context, *ModelsRequest) (*ModelsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Models not implemented")
 }
 func (UnimplementedModelServer) mustEmbedUnimplementedModelServer() {}
 func (UnimplementedModelServer) testEmbeddedByValue()               {}
@@ -116,13 +134,36 @@ func _Model_Turn_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Model_TurnServer = grpc.ServerStreamingServer[TurnEvent]
 
+func _Model_Models_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ModelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ModelServer).Models(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Model_Models_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ModelServer).Models(ctx, req.(*ModelsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Model_ServiceDesc is the grpc.ServiceDesc for Model service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var Model_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "coven.plugin.v1.Model",
 	HandlerType: (*ModelServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Models",
+			Handler:    _Model_Models_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Turn",

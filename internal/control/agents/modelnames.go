@@ -1,0 +1,93 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
+)
+
+// CheckModelName returns an error if a provider certainly does not know a model: a single word
+// that is not one of its short names. Anything else may be the full ID of a model, which
+// coven does not know.
+func CheckModelName(provider, model string) error {
+	known := builtin.ModelNames(provider)
+	name := strings.TrimSuffix(model, "[1m]") // a variant with a larger context
+	if len(known) == 0 || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz") != "" {
+		return nil
+	}
+	if name == "" || slices.Contains(known, name) {
+		return nil
+	}
+	next := known[0]
+	if near, ok := didyoumean.Nearest(name, known); ok {
+		next = near
+	}
+	return exit.Usagef("coven run --model "+next, "%s has no model %q%s: it takes %s, or the full id of a model", provider, model, didyoumean.Aside(name, known), strings.Join(known, ", "))
+}
+
+// CheckModels returns an error if the agents of a plan in coven's own loop have no model, or one
+// that the API certainly does not know. isBuiltin reports whether coven's own plugin is used.
+func CheckModels(plan *grimoires.Plan, isBuiltin func(plugins.Need) bool) error {
+	for _, step := range plan.Grimoire.AgentSteps() {
+		provider := cmp.Or(step.Provider, plan.Provider)
+		if !isBuiltin(plugins.NeedOf(provider)) {
+			continue
+		}
+		if err := checkModel(provider, cmp.Or(step.Model, plan.Model)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkModel returns an error if agents of a provider in coven's own loop have no model, or one
+// that the API of its built-in plugin does not know: a short name that is none there.
+func checkModel(provider, model string) error {
+	api, ok := builtin.APIOf(provider)
+	const next = "coven config set default_model MODEL"
+	switch {
+	case !ok:
+	case model == "":
+		return exit.Usagef(next, "provider %s has no default model: set default_model, or choose one with --model", provider)
+	case slices.Contains(agent.Models(), model) && !slices.Contains(api.ShortNames(), model):
+		return exit.Usagef(next, "provider %s has no model %q, a short name of a Claude model: set default_model, or choose one with --model", provider, model)
+	}
+	return nil
+}
+
+// List returns the models of a model plugin.
+func (p *Providers) List(ctx context.Context, plugin string) ([]model.Info, error) {
+	m, err := p.Host.Model(ctx, plugin)
+	if err != nil {
+		return nil, err
+	}
+	err = pluginerr.ErrUnsupported
+	var models []model.Info
+	if lister, ok := m.(model.Lister); ok {
+		models, err = lister.Models(ctx)
+	}
+	switch {
+	case errors.Is(err, pluginerr.ErrUnsupported):
+		return nil, exit.Failedf("coven plugins list", "model plugin %s does not list its models", plugin)
+	case errors.Is(err, pluginerr.ErrLogin):
+		if api, ok := builtin.APIOf(plugins.LoopOf(plugin)); ok {
+			_, next := api.Refused(p.getenv)
+			return nil, exit.Usagef(next, "model plugin %s: %w", plugin, err)
+		}
+	}
+	if err != nil {
+		return nil, exit.Failedf("coven doctor", "model plugin %s: %w", plugin, err)
+	}
+	return models, nil
+}

@@ -1,0 +1,229 @@
+package endpoint
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Connection is an API as one user uses it.
+type Connection struct {
+	API
+	Getenv func(string) string
+}
+
+// Client returns an HTTP client that follows no redirect. Without a transport, it uses the network.
+func Client(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Failure is an error that the API answered. It implements error.
+type Failure struct {
+	Status  int    // HTTP; 200: in the middle of an answer
+	Kind    string // the API's word for it, such as overloaded_error; empty: none
+	Message string
+	After   time.Duration // when to try again; 0: not reported
+}
+
+// Error implements error.
+func (f *Failure) Error() string {
+	text := f.Message
+	if text == "" {
+		text = strings.TrimSpace(f.Kind + " " + http.StatusText(f.Status))
+	}
+	if f.Status == http.StatusOK {
+		return "the API stopped in the middle of the answer: " + text
+	}
+	return fmt.Sprintf("the API answered %d: %s", f.Status, text)
+}
+
+// maxBody limits how much of an error is read, in bytes; maxMessage how much of it is shown.
+const (
+	maxBody    = 64 << 10
+	maxMessage = 500
+)
+
+// Middleware turns answers that are no success into a *Failure. It is one for both SDKs, whose own
+// errors depend on the form of the body.
+func (c Connection) Middleware(request *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	response, err := next(request)
+	if err != nil || response.StatusCode < 300 {
+		return response, err
+	}
+	defer response.Body.Close()                                   //nolint:errcheck // only read
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // as much as came
+	f := ParseFailure(response.StatusCode, body)
+	f.Message, f.After = c.hide(c.Getenv, f.Message), retryAfter(response.Header)
+	return nil, f
+}
+
+// ParseFailure reads the body of an error: the forms of Anthropic, OpenAI, and other servers.
+func ParseFailure(status int, body []byte) *Failure {
+	f := &Failure{Status: status}
+	var wire struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  string          `json:"detail"`
+	}
+	_ = json.Unmarshal(body, &wire) // other bodies have no message
+	var object struct {
+		Type    string `json:"type"`
+		Code    any    `json:"code"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(wire.Error, &object) == nil {
+		code, _ := object.Code.(string)
+		f.Kind, f.Message = cmp.Or(code, object.Type), object.Message
+	} else {
+		_ = json.Unmarshal(wire.Error, &f.Message)
+	}
+	f.Message = strings.Join(strings.Fields(cmp.Or(f.Message, wire.Message, wire.Detail)), " ")
+	if len(f.Message) > maxMessage {
+		f.Message = strings.ToValidUTF8(f.Message[:maxMessage], "") + "..."
+	}
+	return f
+}
+
+// retryAfter returns when to try again, or 0.
+func retryAfter(header http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		return time.Duration(max(seconds, 0) * float64(time.Second))
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
+}
+
+// limitKinds are the kinds of errors that mean a limit, whatever their status.
+func limitKinds() []string {
+	return []string{"rate_limit_error", "rate_limit_exceeded", "overloaded_error", "billing_error", "insufficient_quota"}
+}
+
+// statusOverloaded is Anthropic's status for an overload.
+const statusOverloaded = 529
+
+// limit returns the limit that a failure is, if it is one.
+func (f *Failure) limit() (provider.Limit, bool) {
+	known := slices.Contains(limitKinds(), f.Kind)
+	reason := "rate_limit"
+	switch {
+	case f.Status == http.StatusServiceUnavailable, f.Status == statusOverloaded, f.Kind == "overloaded_error":
+		reason = "overloaded"
+	case f.Kind == "billing_error", f.Kind == "insufficient_quota":
+		reason = strings.TrimSuffix(f.Kind, "_error")
+	case f.Status != http.StatusTooManyRequests && !known:
+		return provider.Limit{}, false
+	}
+	status := f.Status
+	if status < 300 {
+		status = 0 // in the middle of the answer
+	}
+	return provider.Limit{Reason: reason, Status: status, After: f.After}, true
+}
+
+// class returns the sentinel of a failure, or nil.
+func (f *Failure) class() error {
+	switch {
+	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden, f.Kind == "authentication_error":
+		return pluginerr.ErrLogin
+	case f.Status >= 500, f.Status == http.StatusOK, f.Status == http.StatusRequestTimeout:
+		return pluginerr.ErrTransient
+	}
+	return nil
+}
+
+// Fail ends a turn because of an error of the SDK: with the events of a limit, or with an error
+// of package pluginerr.
+func (c Connection) Fail(ctx context.Context, err error, emit func(model.Event) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, pluginerr.ErrTransient) {
+		return err
+	}
+	if f := (*Failure)(nil); errors.As(err, &f) {
+		if limit, ok := f.limit(); ok {
+			return errors.Join(emit(limit), emit(model.End{Reason: model.Limited}))
+		}
+		return classified{f, f.class()}
+	}
+	if broken := (*url.Error)(nil); errors.As(err, &broken) {
+		err = broken.Err // without the URL, which may hold a password
+	}
+	return classified{fmt.Errorf("the connection to the API failed: %s", c.hide(c.Getenv, err.Error())), pluginerr.ErrTransient}
+}
+
+// classified is an error that is a sentinel of package pluginerr, too, and does not say so: what
+// people read is the error. A nil sentinel is none.
+type classified struct {
+	error
+	sentinel error
+}
+
+// Is implements the method of package errors.
+func (c classified) Is(target error) bool { return c.sentinel != nil && target == c.sentinel }
+
+// Unwrap returns the error.
+func (c classified) Unwrap() error { return c.error }
+
+// FailList is Fail for a call that has no events. A limit is transient.
+func (c Connection) FailList(ctx context.Context, err error) error {
+	return c.Fail(ctx, err, func(e model.Event) error {
+		if limit, ok := e.(provider.Limit); ok {
+			return classified{fmt.Errorf("the API refuses requests: %s", limit.Reason), pluginerr.ErrTransient}
+		}
+		return nil
+	})
+}
+
+// Cut returns the error for an answer that ended early.
+func (c Connection) Cut() error {
+	return classified{errors.New("the answer of the API was cut off"), pluginerr.ErrTransient}
+}
+
+// Object returns the arguments of a call as a JSON object, which APIs require. What a model
+// wrote instead is in its key "arguments".
+func Object(arguments json.RawMessage) json.RawMessage {
+	if object := map[string]json.RawMessage{}; json.Unmarshal(arguments, &object) == nil && object != nil {
+		return arguments
+	}
+	if len(arguments) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	object, err := json.Marshal(map[string]json.RawMessage{"arguments": arguments})
+	if err != nil { // not JSON
+		object, _ = json.Marshal(map[string]string{"arguments": string(arguments)}) // cannot fail
+	}
+	return object
+}
+
+// Arguments returns what a model wrote as arguments of a call as JSON: itself, an empty object
+// for nothing, or a text.
+func Arguments(text string) json.RawMessage {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return json.RawMessage(`{}`)
+	case json.Valid([]byte(text)):
+		return json.RawMessage(text)
+	}
+	quoted, _ := json.Marshal(text) // a text is always JSON
+	return quoted
+}

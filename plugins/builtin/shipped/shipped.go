@@ -1,0 +1,32 @@
+// Package shipped has the plugins that coven serves itself. Only the command that serves them
+// imports it: the SDKs of model APIs are large.
+package shipped
+
+import (
+	"os"
+
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/agent"
+	"github.com/coven-run/coven/plugins/builtin/anthropic"
+	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/builtin/openai"
+	"github.com/coven-run/coven/plugins/builtin/rules"
+	"github.com/coven-run/coven/plugins/builtin/scripted"
+)
+
+// Find returns a built-in plugin.
+func Find(kind plugins.Kind, name string) (served plugins.Served, ok bool) {
+	if p, ok := builtin.Providers()[name]; ok && kind == plugins.KindProvider {
+		return plugins.Provider(p), true
+	}
+	served, ok = map[plugins.Kind]map[string]plugins.Served{
+		plugins.KindModel: {
+			"anthropic": plugins.Model(anthropic.Model{Getenv: os.Getenv}), "openai": plugins.Model(openai.Model{Getenv: os.Getenv}),
+			"scripted": plugins.Model(scripted.Model{Getenv: os.Getenv}),
+		},
+		plugins.KindReviewer: {"agent": plugins.Reviewer(agent.Reviewer{}), "command": plugins.Reviewer(command.Reviewer{})},
+		plugins.KindArbiter:  {"agent": plugins.Arbiter(agent.Arbiter{}), "rules": plugins.Arbiter(rules.Arbiter{})},
+	}[kind][name]
+	return served, ok
+}

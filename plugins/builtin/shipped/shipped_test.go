@@ -1,0 +1,21 @@
+package shipped
+
+import (
+	"testing"
+
+	"github.com/coven-run/coven/plugins/builtin"
+)
+
+// What coven lists as built in is what it serves.
+func TestFind(t *testing.T) {
+	for kind, names := range builtin.Names() {
+		for _, name := range names {
+			if _, ok := Find(kind, name); !ok {
+				t.Errorf("%s %s is not shipped", kind, name)
+			}
+		}
+		if _, ok := Find(kind, "none"); ok {
+			t.Errorf("a %s is shipped that nobody knows", kind)
+		}
+	}
+}
