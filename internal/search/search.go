@@ -104,6 +104,8 @@ func matcher(glob string) (func(string) bool, error) {
 		return func(string) bool { return true }, nil
 	case !doublestar.ValidatePattern(glob):
 		return nil, exit.Usagef("coven ground files '**/*.go'", "invalid glob %q", glob)
+	case alternatives(glob) > maxAlternatives:
+		return nil, exit.Usagef("coven ground files '*.{go,md}'", "the glob has more than %d combinations of the alternatives in its braces", maxAlternatives)
 	}
 	pattern := anywhere(glob)
 	return func(path string) bool {
