@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -138,18 +137,11 @@ func (w *Worktree) changedFrom(ctx context.Context, ix *index, tree string) ([]s
 	if err != nil || shape.links {
 		return nil, errors.Join(err, errLookAtAll)
 	}
-	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-m", "-o", withoutIgnored)
-	if err != nil {
-		return nil, err
+	l, err := ix.list(ctx, withoutIgnored)
+	if err != nil || len(l.nested) > 0 {
+		return nil, errors.Join(err, errLookAtAll)
 	}
-	changed := make([]string, 0, len(fields))
-	for _, field := range fields {
-		_, name, _ := strings.Cut(field, " ")
-		if strings.HasSuffix(name, "/") { // a repository
-			return nil, errLookAtAll
-		}
-		changed = append(changed, name)
-	}
+	changed := append(l.stale, l.untracked...)
 	committed, err := w.committedSince(ctx, tree)
 	if err != nil {
 		return nil, err
