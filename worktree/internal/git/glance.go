@@ -28,6 +28,8 @@ type Glanced struct {
 	// Suspects are the paths, of files and directories, that may not be as in the index: no file
 	// outside of them has changed, is new, or is gone.
 	Suspects []string
+	// Tree has exactly the entries of the index. It is empty if the index does not say which one it is.
+	Tree string
 }
 
 // errNoGlance means that the index, or an entry, is one that only git can compare.
@@ -57,7 +59,7 @@ func (r Repo) Glance(plain bool) (Glanced, error) {
 	if err := g.read(raw); err != nil {
 		return Glanced{}, err
 	}
-	seen := Glanced{Files: g.files, Suspects: g.walk()}
+	seen := Glanced{Files: g.files, Suspects: g.walk(), Tree: g.tree}
 	if g.odd.Load() {
 		return Glanced{}, errNoGlance
 	}
@@ -70,6 +72,7 @@ type glance struct {
 	written int64 // when the index was, in seconds
 	files   []string
 	dirs    map[string]*glanceDir
+	tree    string
 
 	converts atomic.Bool // git may store other bytes than files have
 	odd      atomic.Bool // there are pipes or the like
@@ -119,9 +122,24 @@ func (g *glance) read(raw []byte) error {
 		if at+8 > end || raw[at] < 'A' || raw[at] > 'Z' {
 			return errNoGlance
 		}
+		body := raw[at+8 : min(end, at+8+int(binary.BigEndian.Uint32(raw[at+4:])))]
+		if string(raw[at:at+4]) == "TREE" {
+			g.tree = topOf(body)
+		}
 		at += 8 + int(binary.BigEndian.Uint32(raw[at+4:]))
 	}
 	return nil
+}
+
+// topOf returns the tree of all entries from an index's own record of trees, which begins with an
+// empty path, the numbers of entries and of trees, and the object id. It is empty if entries have
+// changed since.
+func topOf(body []byte) string {
+	line, rest, found := bytes.Cut(bytes.TrimPrefix(body, []byte{0}), []byte("\n"))
+	if !found || bytes.HasPrefix(line, []byte("-")) || len(rest) < len(emptyBlob)/2 {
+		return ""
+	}
+	return hex.EncodeToString(rest[:len(emptyBlob)/2])
 }
 
 // add adds an entry. It reports false for one that is no file or link.
