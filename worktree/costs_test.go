@@ -115,7 +115,7 @@ func costsAt(b testing.TB, files int) costs {
 	for round := range costRounds {
 		passWorktree(b, r, round+1, found)
 	}
-	measureSnapshots(b, r, found)
+	measureSnapshots(b, r, files, found)
 	return found
 }
 
@@ -170,14 +170,17 @@ func passWorktree(b testing.TB, r *Repo, round int, found costs) {
 }
 
 // measureSnapshots measures snapshots of a worktree, and reverts of one file.
-func measureSnapshots(b testing.TB, r *Repo, found costs) {
+func measureSnapshots(b testing.TB, r *Repo, files int, found costs) {
 	b.Helper()
 	w := add(b, r, "S")
 	must(b, w.Isolate(b.Context()))
 	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
 	gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main")
 	b.Cleanup(func() { _ = os.RemoveAll(beside) })
-	gitIn(b, beside, "update-index", "--force-untracked-cache")
+	for i := range files { // git would read those that are as old as its index each time
+		must(b, os.Chtimes(largeFile(beside, i), time.Time{}, time.Now().Add(-time.Hour)))
+	}
+	gitIn(b, beside, "update-index", "--refresh", "--force-untracked-cache")
 	status := func() { gitIn(b, beside, "-c", "core.untrackedCache=true", "status", "--porcelain") }
 	status()
 	value[Snapshot](b)(w.Snapshot(b.Context(), "s", ""))

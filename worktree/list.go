@@ -93,9 +93,7 @@ func (r *Repo) Uncommitted(ctx context.Context) ([]string, error) {
 		if len(suspects) == 0 {
 			return nil, nil
 		}
-		if len(suspects) <= maxSuspects {
-			args = append(append(args, "--"), suspects...)
-		}
+		args = append(append(args, "--"), suspects...)
 	}
 	fields, err := g.Fields(ctx, args...)
 	if err != nil {

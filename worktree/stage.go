@@ -51,16 +51,13 @@ const (
 
 func (ix *index) list(ctx context.Context, option string) (listing, error) {
 	seen, err := ix.git.Glance(ix.w.repo.unconverting(ctx))
-	if err == nil && len(seen.Suspects) <= maxSuspects {
+	if err == nil {
 		l, err := ix.listPaths(ctx, option, seen.Suspects)
 		l.entries = seen.Files
 		return l, err
 	}
 	return ix.listAll(ctx, option)
 }
-
-// maxSuspects is how many paths git compares alone: it looks for each in the whole index.
-const maxSuspects = 100
 
 // listPaths lists what is at or below some paths.
 func (ix *index) listPaths(ctx context.Context, option string, paths []string) (l listing, err error) {

@@ -37,7 +37,7 @@ var errNoGlance = errors.New("git must compare the index with the files")
 
 // Glance compares the checkout with the index by time stamps. It fails if the index has anything
 // but files and links, such as entries that are not compared, conflicts and other repositories, or if
-// there are pipes among the files.
+// there are pipes among the files, or more than 100 suspects.
 // If files are plain, git stores them as they are unless a .gitattributes says otherwise: then those
 // that were written in the same second as the index are read.
 func (r Repo) Glance(plain bool) (Glanced, error) {
@@ -60,7 +60,7 @@ func (r Repo) Glance(plain bool) (Glanced, error) {
 		return Glanced{}, err
 	}
 	seen := Glanced{Files: g.files, Suspects: g.walk(), Tree: g.tree}
-	if g.odd.Load() {
+	if g.odd.Load() || len(seen.Suspects) > maxSuspects {
 		return Glanced{}, errNoGlance
 	}
 	return seen, nil
@@ -178,7 +178,7 @@ func (g *glance) walk() []string {
 		}
 	}
 	same := make([]bool, len(all.recent))
-	if !g.converts.Load() && len(all.recent) <= maxRecent {
+	if !g.converts.Load() && len(all.suspects) <= maxSuspects {
 		inParallel(len(same), func(i int) { same[i] = g.has(all.recent[i]) })
 	}
 	for i, name := range all.recent {
@@ -260,10 +260,12 @@ func (g *glance) look(name string) (seen seenDir) {
 	return seen
 }
 
-// Limits of what is read because it was written in the same second as the index.
 const (
-	maxRecent     = 2000
-	maxRecentSize = 256 << 10 // bytes of a file
+	// maxSuspects is how many paths git compares alone: it looks for each in the whole index.
+	maxSuspects = 100
+	// maxRecentSize limits the files, in bytes, that are read because they were written in the same
+	// second as the index.
+	maxRecentSize = 256 << 10
 )
 
 // has reports whether a file has the content of its entry.
