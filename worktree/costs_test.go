@@ -31,9 +31,9 @@ func (r costRow) limit(files int) float64 { return 1.5 * max(r.targets[files], r
 func costRows() []costRow {
 	return []costRow{
 		{"add", map[int]float64{10_000: 0.17, 80_000: 0.08}, map[int]float64{200: 1.3, 10_000: 0.61}},
-		{"release", map[int]float64{200: 10, 10_000: 10, 80_000: 10}, map[int]float64{200: 5.3, 10_000: 32}},
-		{"snapshot", map[int]float64{80_000: 1.15}, map[int]float64{200: 7, 10_000: 6}},
-		{"revert", map[int]float64{200: 8, 10_000: 8, 80_000: 8}, map[int]float64{200: 30, 10_000: 92}},
+		{"release", map[int]float64{200: 10, 10_000: 10, 80_000: 10}, map[int]float64{200: 8.2, 10_000: 31}},
+		{"snapshot", map[int]float64{80_000: 1.15}, map[int]float64{200: 9.4, 10_000: 3.3}},
+		{"revert", map[int]float64{200: 8, 10_000: 8, 80_000: 8}, map[int]float64{200: 20}},
 	}
 }
 
