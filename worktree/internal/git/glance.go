@@ -238,7 +238,7 @@ func (g *glance) look(name string) (seen seenDir) {
 		switch {
 		case base == ".git": // git never lists it
 		case isFile && stat.unchanged(fd, base):
-			if int64(stat.word(2)) >= g.written || stat.word(9) == 0 && stat.oid() != emptyBlob {
+			if stat.isRecent(g.written) {
 				seen.recent = append(seen.recent, inside)
 			}
 		case has.dirs[base] && entry.Type() == fs.ModeDir:
@@ -247,17 +247,18 @@ func (g *glance) look(name string) (seen seenDir) {
 			seen.suspects = append(seen.suspects, inside)
 		}
 	}
-	for base := range has.files {
-		if !there[base] {
-			seen.suspects = append(seen.suspects, path.Join(name, base))
-		}
-	}
-	for base := range has.dirs {
-		if !there[base] {
-			seen.suspects = append(seen.suspects, path.Join(name, base))
-		}
-	}
+	seen.suspects = append(append(seen.suspects, missing(name, has.files, there)...), missing(name, has.dirs, there)...)
 	return seen
+}
+
+// missing returns the paths of names that are not in a directory.
+func missing[T any](dir string, names map[string]T, there map[string]bool) (paths []string) {
+	for base := range names {
+		if !there[base] {
+			paths = append(paths, path.Join(dir, base))
+		}
+	}
+	return paths
 }
 
 const (
@@ -297,6 +298,12 @@ func (s statData) unchanged(dir int, name string) bool {
 	return s.word(0) == uint32(st.Ctim.Sec) && s.word(1) == uint32(st.Ctim.Nsec) &&
 		s.word(2) == uint32(st.Mtim.Sec) && s.word(3) == uint32(st.Mtim.Nsec) &&
 		s.word(5) == uint32(st.Ino) && s.word(7) == st.Uid && s.word(8) == st.Gid && s.word(9) == uint32(st.Size)
+}
+
+// isRecent reports whether the file may have been written again after the index was, in the same
+// second.
+func (s statData) isRecent(written int64) bool {
+	return int64(s.word(2)) >= written || s.word(9) == 0 && s.oid() != emptyBlob
 }
 
 // word returns one of: change time in seconds, and nanoseconds, 2 the time of modification, and
