@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Changed names the paths that differ between two commits or trees.
@@ -16,4 +17,28 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 		paths[i] = c.Path
 	}
 	return paths, nil
+}
+
+// Differing returns the paths that differ between two snapshots: of all files, or of those that one
+// of them has Only.
+func (r *Repo) Differing(ctx context.Context, one, two Snapshot) ([]string, error) {
+	differ, err := r.Changed(ctx, one.Tree, two.Tree)
+	return slices.DeleteFunc(differ, func(p string) bool {
+		return one.Only != nil && !slices.Contains(one.Only, p) || two.Only != nil && !slices.Contains(two.Only, p)
+	}), err
+}
+
+// LastDiffering returns the number of the newest snapshot of a session with other files than one of
+// now; 0: there is none.
+func (r *Repo) LastDiffering(ctx context.Context, session string, now Snapshot) (int, error) {
+	all, err := r.Snapshots(ctx, session)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range slices.Backward(all) {
+		if differ, err := r.Differing(ctx, s, now); err != nil || len(differ) > 0 {
+			return s.N, err
+		}
+	}
+	return 0, nil
 }

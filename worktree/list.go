@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 // An Info describes a task's worktree or its remains.
@@ -85,7 +87,15 @@ func (r *Repo) Refs(ctx context.Context) ([]Ref, error) {
 func (r *Repo) Uncommitted(ctx context.Context) ([]string, error) {
 	g := r.git()
 	g.Dir, g.WorkTree = r.checkoutDir, r.Checkout
-	fields, err := g.Fields(ctx, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
+	args := []string{"status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"}
+	if seen, ok := r.glanceCheckout(ctx, g); ok {
+		suspects := slices.DeleteFunc(seen.Suspects, isCovens)
+		if len(suspects) == 0 {
+			return nil, nil
+		}
+		args = append(append(args, "--"), suspects...)
+	}
+	fields, err := g.Fields(ctx, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list uncommitted files: %w", err)
 	}
@@ -94,10 +104,30 @@ func (r *Repo) Uncommitted(ctx context.Context) ([]string, error) {
 		if len(field) < 4 {
 			return nil, fmt.Errorf("list uncommitted files: git printed %q", field)
 		}
-		top, _, _ := strings.Cut(field[3:], "/")
-		if top != ".beads" && top != ".coven" {
+		if !isCovens(field[3:]) {
 			paths = append(paths, field[3:])
 		}
 	}
 	return paths, nil
+}
+
+// glanceCheckout compares Checkout with its index; ok is false unless that has the tree of HEAD.
+func (r *Repo) glanceCheckout(ctx context.Context, g git.Repo) (seen git.Glanced, ok bool) {
+	g.Index = filepath.Join(g.Dir, "index")
+	seen, err := g.Glance(r.unconverting(ctx))
+	if err != nil || seen.Tree == "" {
+		return seen, false
+	}
+	head, err := g.Head(ctx)
+	if err != nil {
+		return seen, false
+	}
+	tree, err := g.Tree(ctx, head)
+	return seen, err == nil && tree == seen.Tree
+}
+
+// isCovens reports whether a path of a checkout belongs to coven or to the tracker.
+func isCovens(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return top == ".beads" || top == ".coven"
 }

@@ -42,7 +42,7 @@ func TestManySnapshots(t *testing.T) {
 	for n := 11; n < 200; n++ {
 		take(n)
 	}
-	if late := take(200); late == 0 || late > early {
+	if late := take(200); early == 0 || late > early {
 		t.Errorf("snapshot 200 took %d git processes, early ones %d", late, early)
 	}
 	if late := revert(2); late == 0 || late > reverted {

@@ -213,6 +213,18 @@ func destructions() []destruction {
 			}),
 		},
 		{
+			name: "revert files", prepare: nothing, reverts: true,
+			run: find(func(ctx context.Context, w *Worktree) error {
+				var err error
+				for _, name := range []string{"file0.txt", "file1.txt", "new", "dir/new"} {
+					if _, failed := w.Revert(ctx, lostSession, 1, name); !errors.As(failed, new(*NoPathError)) {
+						err = errors.Join(err, failed)
+					}
+				}
+				return err
+			}),
+		},
+		{
 			name: "restore a commit", prepare: nothing, reverts: true,
 			run: find(func(ctx context.Context, w *Worktree) error {
 				_, err := w.Restore(ctx, lostSession, "main")

@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -138,17 +137,9 @@ func (w *Worktree) changedFrom(ctx context.Context, ix *index, tree string) ([]s
 	if err != nil || shape.links {
 		return nil, errors.Join(err, errLookAtAll)
 	}
-	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-m", "-o", withoutIgnored)
+	changed, err := ix.mayDiffer(ctx)
 	if err != nil {
 		return nil, err
-	}
-	changed := make([]string, 0, len(fields))
-	for _, field := range fields {
-		_, name, _ := strings.Cut(field, " ")
-		if strings.HasSuffix(name, "/") { // a repository
-			return nil, errLookAtAll
-		}
-		changed = append(changed, name)
 	}
 	committed, err := w.committedSince(ctx, tree)
 	if err != nil {
@@ -162,6 +153,21 @@ func (w *Worktree) changedFrom(ctx context.Context, ix *index, tree string) ([]s
 		return nil, errors.Join(err, errLookAtAll)
 	}
 	return changed, nil
+}
+
+// mayDiffer lists the files of W that may differ from an index. git is asked only about those that the
+// index does not have: they may be ignored.
+func (ix *index) mayDiffer(ctx context.Context) ([]string, error) {
+	seen, err := ix.git.Glance(ix.w.repo.unconverting(ctx))
+	isNew := func(name string) bool { _, has := slices.BinarySearch(seen.Files, name); return !has }
+	if err == nil && !slices.ContainsFunc(seen.Suspects, isNew) {
+		return seen.Suspects, nil
+	}
+	l, err := ix.list(ctx, withoutIgnored)
+	if err != nil || len(l.nested) > 0 {
+		return nil, errors.Join(err, errLookAtAll)
+	}
+	return append(l.stale, l.untracked...), nil
 }
 
 // committedSince lists the files that the branch has but a tree has not: a snapshot has them even

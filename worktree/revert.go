@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -17,11 +18,12 @@ import (
 // saves W as a snapshot of the same session and returns it, so that the revert can be
 // undone.
 //
-// With paths, it restores only these files and directories, which are relative to W. The error
-// is ErrNoSnapshot for a number that the session does not have, and a *NoPathError for a path that
-// neither W nor the snapshot has.
+// With paths, it restores only these files and directories, which are relative to W. If each is a
+// file that is stored as it is, Revert looks at no other, and the snapshot before has Only these: a
+// revert to it restores these. The error is ErrNoSnapshot for a number that the session does not
+// have, and a *NoPathError for a path that neither W nor the snapshot has.
 func (w *Worktree) Revert(ctx context.Context, session string, n int, paths ...string) (before Snapshot, err error) {
-	s, err := w.findSnapshot(ctx, session, n)
+	s, err := w.repo.FindSnapshot(ctx, session, n)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("revert %s: %w", w.TaskID, err)
 	}
@@ -31,10 +33,14 @@ func (w *Worktree) Revert(ctx context.Context, session string, n int, paths ...s
 // A NoPathError means that there is nothing to restore at a path.
 type NoPathError struct {
 	Path string
-	N    int // of the snapshot
+	N    int      // of the snapshot
+	Only []string // see Snapshot
 }
 
 func (e *NoPathError) Error() string {
+	if e.Only != nil {
+		return fmt.Sprintf("snapshot %d has only what a revert replaced, not %s", e.N, e.Path)
+	}
 	return fmt.Sprintf("neither the worktree nor snapshot %d has %s", e.N, e.Path)
 }
 
@@ -65,6 +71,37 @@ func (w *Worktree) restore(ctx context.Context, session, commitish string, paths
 	if !isSnapshot(commit) {
 		return w.restoreCommit(ctx, session, commit)
 	}
+	if paths, err = pathsOf(commit, paths); err != nil {
+		return Snapshot{}, err
+	}
+	if len(paths) > 0 {
+		before, err := w.restoreAlone(ctx, session, commit, paths)
+		if _, busy := errors.AsType[*BusyError](err); err == nil || busy {
+			return before, err
+		}
+	}
+	return w.restoreTree(ctx, session, commit, paths)
+}
+
+// pathsOf returns the paths that a revert to a snapshot restores; none: all.
+func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
+	s, err := parseSnapshot(snapshot)
+	if err != nil || s.Only == nil {
+		return asked, err
+	}
+	for _, p := range asked {
+		if !slices.Contains(s.Only, p) {
+			return nil, &NoPathError{Path: p, N: s.N, Only: s.Only}
+		}
+	}
+	if len(asked) > 0 {
+		return asked, nil
+	}
+	return s.Only, nil
+}
+
+// restoreTree is restore to a snapshot with a look at all files.
+func (w *Worktree) restoreTree(ctx context.Context, session string, commit git.Commit, paths []string) (Snapshot, error) {
 	ix, now, err := w.stagedRaw(ctx, nil)
 	if err != nil {
 		return Snapshot{}, err

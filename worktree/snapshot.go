@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ var ErrNoSnapshot = errors.New("no such snapshot")
 const (
 	snapshotSubject = "coven snapshot "
 	snapshotTip     = "Branch-Tip: " // in the last line of the message
+	snapshotOnly    = "Only: "       // before it, for each path of Only
 	snapshotTries   = 20
 )
 
@@ -32,8 +32,16 @@ type Snapshot struct {
 	Tip    string // the branch's tip at that time; empty: unknown
 	Note   string
 	Time   time.Time
-	Clean  bool   // when it was made, a commit of W was known to have Tree; false after reading it again
-	links  string // see ownLinks
+	Clean  bool // when it was made, a commit of W was known to have Tree; false after reading it again
+	// Only are the files that it has, if a revert of named files saved it before it replaced them. Tree
+	// has the others as the snapshot before. Of a snapshot of all files, it is nil.
+	Only  []string
+	links string // see ownLinks
+}
+
+// same reports whether a new snapshot would be this one again.
+func (s Snapshot) same(next Snapshot) bool {
+	return s.N > 0 && s.Only == nil && next.Only == nil && s.Tree == next.Tree && s.links == next.links && (s.Tip == next.Tip || s.Tip == "")
 }
 
 // Snapshot saves W: tracked files and untracked ones that are not ignored, also those
@@ -99,10 +107,10 @@ func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Sn
 		if err != nil {
 			return last, err
 		}
-		if last.N > 0 && last.Tree == tree && last.links == links && (last.Tip == tip || last.Tip == "") {
+		next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now(), links: links}
+		if last.same(next) {
 			return last, nil
 		}
-		next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now(), links: links}
 		next, refused = w.repo.append(ctx, session, next, last)
 		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
 			return next, refused
@@ -116,7 +124,7 @@ func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) 
 	if last.N > 0 {
 		parents = []string{last.Commit}
 	}
-	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + next.links + snapshotTip + next.Tip
+	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + onlyLines(next.Only) + next.links + snapshotTip + next.Tip
 	var err error
 	if next.Commit, err = r.makeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
 		return next, err
@@ -187,17 +195,36 @@ func (r *Repo) Snapshots(ctx context.Context, session string) ([]Snapshot, error
 	return all, nil
 }
 
-// findSnapshot returns one snapshot by its number.
-func (w *Worktree) findSnapshot(ctx context.Context, session string, n int) (Snapshot, error) {
-	all, err := w.Snapshots(ctx, session)
-	if err != nil {
-		return Snapshot{}, err
+// maxSteps is how many snapshots FindSnapshot reads before it asks git for one further back.
+const maxSteps = 500
+
+// FindSnapshot returns one snapshot of a session by its number. The error is ErrNoSnapshot if there
+// is none.
+func (r *Repo) FindSnapshot(ctx context.Context, session string, n int) (Snapshot, error) {
+	none := fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNoSnapshot)
+	oid, err := r.git().Ref(ctx, snapshotRef(session))
+	if errors.Is(err, git.ErrNoRef) {
+		return Snapshot{}, none
 	}
-	i := slices.IndexFunc(all, func(s Snapshot) bool { return s.N == n })
-	if i < 0 {
-		return Snapshot{}, fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNoSnapshot)
+	for steps := 0; err == nil; steps++ {
+		commits, err := r.git().Commits(ctx, oid)
+		if err != nil {
+			return Snapshot{}, err
+		}
+		s, err := parseSnapshot(commits[0])
+		if err != nil || s.N == n {
+			return s, err
+		}
+		if s.N < n || len(commits[0].Parents) == 0 {
+			return s, none
+		}
+		if oid = commits[0].Parents[0]; steps == 0 && s.N-n > maxSteps {
+			if oid, err = r.git().Line(ctx, "rev-parse", "--verify", commits[0].Oid+"~"+strconv.Itoa(s.N-n)); err != nil {
+				return s, err
+			}
+		}
 	}
-	return all[i], nil
+	return Snapshot{}, err
 }
 
 func parseSnapshot(c git.Commit) (Snapshot, error) {
@@ -210,10 +237,31 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 	note = strings.Trim(note, "\n")
 	if at := strings.LastIndex(note, "\n") + 1; strings.HasPrefix(note[at:], snapshotTip) {
 		note, s.Tip = note[:at], strings.TrimPrefix(note[at:], snapshotTip)
-		note, s.links = cutLinks(note)
+		note, s.links = cutLines(note, snapshotLink)
+		note, s.Only = cutOnly(note)
 	}
 	s.Note = strings.Trim(note, "\n")
 	return s, nil
+}
+
+// onlyLines returns lines for the message of a snapshot.
+func onlyLines(paths []string) string {
+	var lines strings.Builder
+	for _, p := range paths {
+		lines.WriteString(snapshotOnly + strconv.Quote(p) + "\n")
+	}
+	return lines.String()
+}
+
+// cutOnly cuts such lines off the end of a text and reads them.
+func cutOnly(text string) (before string, paths []string) {
+	before, lines := cutLines(text, snapshotOnly)
+	for line := range strings.Lines(lines) {
+		if p, err := strconv.Unquote(strings.TrimPrefix(strings.TrimSpace(line), snapshotOnly)); err == nil {
+			paths = append(paths, p)
+		}
+	}
+	return before, paths
 }
 
 func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, snapshotSubject) }

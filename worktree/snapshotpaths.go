@@ -20,7 +20,7 @@ import (
 // make a difference: then it is Snapshot. Paths are relative to W, with slashes.
 func (w *Worktree) SnapshotPaths(ctx context.Context, session, note string, paths []string) (Snapshot, error) {
 	last, err := w.repo.lastSnapshot(ctx, session)
-	if err == nil && last.N > 0 && w.cone == nil && w.here() == nil {
+	if err == nil && last.N > 0 && last.Only == nil && w.cone == nil && w.here() == nil {
 		if s, err := w.snapshotPaths(ctx, session, note, last, paths); err == nil {
 			return s, nil
 		}
@@ -39,16 +39,22 @@ func (w *Worktree) snapshotPaths(ctx context.Context, session, note string, last
 			return last, err
 		}
 	}
+	return w.appendTo(ctx, session, last, Snapshot{Tree: tree, Note: note})
+}
+
+// appendTo appends a snapshot to the last one, which it returns if nothing has changed. It is
+// refused if there is another one meanwhile.
+func (w *Worktree) appendTo(ctx context.Context, session string, last, next Snapshot) (Snapshot, error) {
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return last, err
 	}
 	links, err := w.ownLinks(ctx, tip)
-	if err != nil || last.Tree == tree && last.links == links && (last.Tip == tip || last.Tip == "") {
+	next.N, next.Tip, next.Time, next.links = last.N+1, tip, time.Now(), links
+	if err != nil || last.same(next) {
 		return last, err
 	}
-	next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now(), links: links}
-	return w.repo.append(ctx, session, next, last) // refused if there is another one meanwhile
+	return w.repo.append(ctx, session, next, last)
 }
 
 // errLookAtAll means that a file cannot be saved alone.
@@ -66,8 +72,7 @@ func (w *Worktree) editsOf(ctx context.Context, last string, paths []string) ([]
 	var edits []git.Entry
 	var created []string
 	for _, p := range paths {
-		special := []string{".gitignore", ".gitattributes", ".gitmodules"} // they change what is saved of other files
-		if slices.Contains(special, path.Base(p)) {
+		if decidesAboutOthers(p) {
 			return nil, errLookAtAll
 		}
 		now, err := w.entryOf(ctx, p)

@@ -9,20 +9,18 @@ import (
 	"testing"
 )
 
-// pathEdits are changes of one file, and whether it can be saved alone in the sample repository.
-func pathEdits(t *testing.T) []struct {
+// A pathEdit is a change of one file.
+type pathEdit struct {
 	name, path string
-	alone      bool
+	alone      bool // it can be saved alone in the sample repository
 	edit       func(w *Worktree, file string)
-} {
+}
+
+func pathEdits(t *testing.T) []pathEdit {
 	put := func(content string) func(*Worktree, string) {
 		return func(_ *Worktree, file string) { write(t, file, content) }
 	}
-	return []struct {
-		name, path string
-		alone      bool
-		edit       func(w *Worktree, file string)
-	}{
+	return []pathEdit{
 		{"a change", "file0.txt", true, put("changed\n")},
 		{"another change", "file0.txt", true, put("changed again\n")},
 		{"a change in a directory", "dir/deep/x.txt", true, put("y\n")},

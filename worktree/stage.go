@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -49,19 +50,45 @@ const (
 )
 
 func (ix *index) list(ctx context.Context, option string) (listing, error) {
-	var l listing
-	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", option)
-	if err != nil {
+	seen, err := ix.git.Glance(ix.w.repo.unconverting(ctx))
+	if err == nil {
+		l, err := ix.listPaths(ctx, option, seen.Suspects)
+		l.entries = seen.Files
 		return l, err
 	}
-	for _, field := range fields {
-		if err := l.add(field); err != nil {
-			return l, err
-		}
+	return ix.listAll(ctx, option)
+}
+
+// listPaths lists what is at or below some paths.
+func (ix *index) listPaths(ctx context.Context, option string, paths []string) (l listing, err error) {
+	if len(paths) == 0 {
+		return l, nil
+	}
+	args := []string{"ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o"}
+	if option != withIgnored {
+		args = append(args, option)
+	}
+	fields, err := ix.git.Fields(ctx, append(append(args, "--"), paths...)...)
+	return l, errors.Join(err, l.addAll(fields))
+}
+
+func (ix *index) listAll(ctx context.Context, option string) (l listing, err error) {
+	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", option)
+	if err := errors.Join(err, l.addAll(fields)); err != nil {
+		return l, err
 	}
 	l.vivid = ix.w.present(l.skipped)
 	l.stale = append(l.stale, l.vivid...)
 	return l, nil
+}
+
+func (l *listing) addAll(fields []string) error {
+	for _, field := range fields {
+		if err := l.add(field); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add reads "? path" or "TAG MODE OID STAGE\tpath".

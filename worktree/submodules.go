@@ -232,12 +232,12 @@ func (w *Worktree) linkIn(ctx context.Context, tree, path string) (string, error
 	return entries[0].Oid, nil
 }
 
-// cutLinks cuts such lines off the end of a text.
-func cutLinks(text string) (before, lines string) {
+// cutLines cuts lines that begin with a prefix off the end of a text.
+func cutLines(text, prefix string) (before, lines string) {
 	before = text
 	for {
 		at := strings.LastIndexByte(strings.TrimSuffix(before, "\n"), '\n') + 1
-		if !strings.HasPrefix(before[at:], snapshotLink) {
+		if !strings.HasPrefix(before[at:], prefix) {
 			return before, text[len(before):]
 		}
 		before = before[:at]

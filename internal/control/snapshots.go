@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"time"
 
 	"github.com/coven-run/coven/internal/exit"
@@ -102,37 +102,39 @@ func (c *Controller) revert(ctx context.Context, v session.View, n int, paths []
 	if err != nil {
 		return Reverted{}, err
 	}
-	now, err := tree.Snapshot(ctx, v.ID, "before coven revert")
-	if err != nil {
-		return Reverted{}, err
-	}
-	all, err := repo.Snapshots(ctx, v.ID)
-	if err != nil {
-		return Reverted{}, err
-	}
-	to := slices.IndexFunc(all, func(s worktree.Snapshot) bool { return s.N == n })
-	if n == 0 {
-		for i, s := range all {
-			if s.Tree != now.Tree {
-				to = i
+	which := strconv.Itoa(n)
+	if len(paths) == 0 || n == 0 {
+		now, err := tree.Snapshot(ctx, v.ID, "before coven revert")
+		if err != nil {
+			return Reverted{}, err
+		}
+		if n == 0 {
+			which = "with other files"
+			if n, err = repo.LastDiffering(ctx, v.ID, now); err != nil {
+				return Reverted{}, err
 			}
 		}
-		if to < 0 {
-			return Reverted{}, exit.Failedf(snapshots, "task %s has no snapshot with other files", v.Task)
-		}
 	}
-	if to < 0 {
-		return Reverted{}, exit.Failedf(snapshots, "task %s has no snapshot %d", v.Task, n)
+	to, err := repo.FindSnapshot(ctx, v.ID, n)
+	if errors.Is(err, worktree.ErrNoSnapshot) {
+		err = exit.Failedf(snapshots, "task %s has no snapshot %s", v.Task, which)
 	}
-	undo, err := tree.Revert(ctx, v.ID, all[to].N, paths...)
+	if err != nil {
+		return Reverted{}, err
+	}
+	undo, err := tree.Revert(ctx, v.ID, to.N, paths...)
 	if missing := (*worktree.NoPathError)(nil); errors.As(err, &missing) {
 		err = exit.Failedf(snapshots, "%w", missing)
 	}
 	if err != nil {
 		return Reverted{}, err
 	}
-	done := Reverted{Task: v.Task, To: newSnapshot(all[to]), Undo: newSnapshot(undo)}
-	after, err := tree.Snapshot(ctx, v.ID, fmt.Sprintf("after coven revert to %d", all[to].N))
+	done := Reverted{Task: v.Task, To: newSnapshot(to), Undo: newSnapshot(undo)}
+	if undo.Only != nil {
+		done.Changed, err = repo.Differing(ctx, undo, to)
+		return done, err
+	}
+	after, err := tree.Snapshot(ctx, v.ID, fmt.Sprintf("after coven revert to %d", to.N))
 	if err != nil {
 		return done, err
 	}

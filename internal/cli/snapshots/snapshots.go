@@ -94,8 +94,8 @@ func NewRevert(a *cli.App) *cobra.Command {
 newest snapshot with other files: a second coven revert undoes the first. Files that were
 created later are removed. The branch, its commits and ignored files stay as they are.
 
-The state before is saved as a snapshot, so nothing is lost. An agent that works on the task
-must end first.`,
+The state before is saved as a snapshot, so nothing is lost; with --path FILE, that of the
+file: restoring it restores this file only. An agent that works on the task must end first.`,
 		Example: "  coven revert bd-12\n  coven revert bd-12 3\n  coven revert bd-12 3 --path src/app.ts",
 		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -140,6 +140,18 @@ func (r Repo) File(ctx context.Context, treeish, path string) ([]byte, error) {
 	return r.Output(ctx, "cat-file", "blob", treeish+":"+path)
 }
 
+// At returns the entry of a commit or tree, given by an object id, at a path: a file or a directory.
+// If a part of the path is a file, it is that file; if there is none, the zero value. It fails
+// unless the repository is read in process.
+func (r Repo) At(ctx context.Context, treeish, path string) (Entry, error) {
+	return objects(ctx, r, []string{treeish}, func(s *storage, ids []plumbing.Hash) (Entry, error) {
+		if !isPlainPath(path) {
+			return Entry{}, errAsk
+		}
+		return s.entryAt(ids[0], path)
+	})
+}
+
 // Head returns the commit that HEAD of this git directory leads to.
 func (r Repo) Head(ctx context.Context) (string, error) {
 	if branch, err := r.Branch(ctx); err == nil {

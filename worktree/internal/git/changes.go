@@ -8,8 +8,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// ModeSubmodule is the mode of a submodule's entry.
-const ModeSubmodule = "160000"
+// Modes of entries that are no files.
+const (
+	ModeSubmodule = "160000"
+	ModeTree      = "040000" // only At returns it
+)
 
 // A Change is a path that differs between two trees. Mode and Oid are those of the
 // second tree, all zeros for a deleted path.

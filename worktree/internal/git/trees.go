@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -10,7 +11,7 @@ import (
 )
 
 const (
-	modeTree = "040000"
+	modeTree = ModeTree
 	modeNone = "000000" // of a path that does not exist
 )
 
@@ -246,6 +247,28 @@ func (n treeNode) nameUnless(other treeNode) string {
 
 // kindOf returns the part of a mode that tells files, links and submodules apart.
 func kindOf(mode string) string { return mode[:3] }
+
+// entryAt returns the entry at a path, or that of the first part of it that is no directory.
+func (s *storage) entryAt(treeish plumbing.Hash, path string) (Entry, error) {
+	at, err := s.peel(treeish)
+	rest, dir := path, ""
+	for err == nil {
+		var nodes []treeNode
+		name, below, deeper := strings.Cut(rest, "/")
+		if nodes, err = s.tree(at); err != nil {
+			break
+		}
+		i := slices.IndexFunc(nodes, func(n treeNode) bool { return n.name == name })
+		if i < 0 {
+			return Entry{}, nil
+		}
+		if !deeper || nodes[i].mode != modeTree {
+			return Entry{Mode: nodes[i].mode, Oid: nodes[i].oid.String(), Path: dir + name}, nil
+		}
+		at, rest, dir = nodes[i].oid, below, dir+name+"/"
+	}
+	return Entry{}, err
+}
 
 // blobAt reads a file of a commit or tree.
 func (s *storage) blobAt(treeish plumbing.Hash, path string) ([]byte, error) {

@@ -1,0 +1,173 @@
+package worktree
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// sorted returns a listing as text.
+func (l listing) sorted() string {
+	text := ""
+	for _, paths := range [][]string{l.stale, l.untracked, l.nested, l.entries, l.links, l.vivid} {
+		paths = slices.Clone(paths)
+		slices.Sort(paths)
+		text += fmt.Sprintf("%q\n", slices.Compact(paths))
+	}
+	return text
+}
+
+// sameListing compares what list finds with what git finds, and reports whether list looked at the
+// files itself.
+func sameListing(t *testing.T, w *Worktree, kept string) bool {
+	t.Helper()
+	ctx := t.Context()
+	g := w.git()
+	if kept == snapshotIndex {
+		g = value[git.Repo](t)(w.rawGit())
+	}
+	ix := value[*index](t)(w.openIndex(g, kept))
+	defer ix.drop()
+	for _, option := range []string{withoutIgnored, withIgnored} {
+		want := value[listing](t)(ix.listAll(ctx, option))
+		got := value[listing](t)(ix.list(ctx, option))
+		if got.sorted() != want.sorted() {
+			t.Fatalf("%s, %s: git has\n%swe have\n%s", kept, option, want.sorted(), got.sorted())
+		}
+	}
+	_, err := ix.git.Glance(w.repo.unconverting(ctx))
+	return err == nil
+}
+
+// A listing is what git lists, whatever agents do.
+func TestListingsAreExact(t *testing.T) {
+	oneAtATime(t)
+	alone := 0
+	for seed := range uint64(16) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			c := &doomedCase{t: t, random: rand.New(rand.NewPCG(seed, 18)), dir: value[string](t)(filepath.EvalSymlinks(t.TempDir())), exported: map[string]map[string]item{}}
+			defer func() {
+				if t.Failed() {
+					t.Log(strings.Join(c.script, "\n"))
+				}
+			}()
+			c.makeRepository()
+			c.makeWork()
+			for range 3 {
+				c.edit(3)
+				for _, kept := range []string{commitIndex, snapshotIndex} {
+					if exists(c.w.ours(kept)) && sameListing(t, c.w, kept) {
+						alone++
+					}
+				}
+				_, _ = c.w.Tree(t.Context()) // it keeps an index
+			}
+		})
+	}
+	if alone < 10 {
+		t.Errorf("git listed all files but %d times", alone)
+	}
+}
+
+// Uncommitted has what git status prints of a checkout, whatever is done to it.
+func TestUncommittedIsExact(t *testing.T) {
+	r := sample(t)
+	file := func(name string) string { return filepath.Join(r.Root, name) }
+	want := func(state string) {
+		t.Helper()
+		var paths []string
+		for line := range strings.Lines(gitIn(t, r.Root, "status", "--porcelain", "--no-renames") + "\n") {
+			if name := strings.TrimSuffix(line[min(3, len(line)):], "\n"); name != "" && !isCovens(name) {
+				paths = append(paths, name)
+			}
+		}
+		got := value[[]string](t)(r.Uncommitted(t.Context()))
+		slices.Sort(got)
+		slices.Sort(paths)
+		equal(t, state, strings.Join(got, " "), strings.Join(paths, " "))
+	}
+	seen := func() bool {
+		g := r.rootGit()
+		_, ok := r.glanceCheckout(t.Context(), g)
+		return ok
+	}
+	want("new")
+	equal(t, "it is compared here", seen(), true)
+	for _, step := range []struct {
+		state string
+		do    func()
+	}{
+		{"changed", func() { write(t, file("file0.txt"), "changed") }},
+		{"new files", func() { write(t, file("new/a"), "a"); write(t, file("new/b"), "b"); write(t, file("dir/c"), "c") }},
+		{"ignored", func() { write(t, file("build/x"), "x"); write(t, file("x.log"), "x") }},
+		{"of coven", func() { write(t, file(".coven/x"), "x"); write(t, file(".beads/issues.jsonl"), "v2") }},
+		{"staged", func() { gitIn(t, r.Root, "add", "file0.txt", "new/a") }},
+		{"staged only", func() { gitIn(t, r.Root, "rm", "-q", "--cached", "file1.txt") }},
+		{"committed", func() { gitIn(t, r.Root, "commit", "-qm", "some") }},
+		{"mode", func() { must(t, os.Chmod(file("file2.txt"), 0o755)) }},
+		{"gone", func() { must(t, os.RemoveAll(file("dir"))) }},
+		{"a repository", func() { gitIn(t, r.Root, "init", "-q", "inner"); write(t, file("inner/x"), "x") }},
+		{"moved", func() { gitIn(t, r.Root, "reset", "-q", "--soft", "HEAD~1") }},
+		{"reset", func() { gitIn(t, r.Root, "reset", "-q", "--hard") }},
+	} {
+		step.do()
+		want(step.state)
+	}
+}
+
+// What time stamps do not show is read, and what only git knows is left to it.
+func TestGlance(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	file := func(name string) string { return filepath.Join(w.Path, name) }
+	glance := func(plain bool) string {
+		t.Helper()
+		ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+		defer ix.drop()
+		seen, err := ix.git.Glance(plain)
+		if err != nil {
+			return err.Error()
+		}
+		return strings.Join(seen.Suspects, " ")
+	}
+	equal(t, "new", glance(true), "")
+	text := read(t, file("file0.txt"))
+	write(t, file("file0.txt"), strings.ToUpper(text)) // as long, in the same second
+	write(t, file("dir/new"), "n")
+	must(t, os.Remove(file("file1.txt")))
+	must(t, os.Chmod(file("file2.txt"), 0o755))
+	must(t, os.Remove(file("file3.txt")))
+	must(t, os.Symlink("file4.txt", file("file3.txt")))
+	must(t, os.RemoveAll(file(".beads")))
+	must(t, os.MkdirAll(file("empty/dir"), 0o755))
+	equal(t, "edited", glance(true), ".beads dir/new empty file0.txt file1.txt file2.txt file3.txt")
+	must(t, os.RemoveAll(file("dir")))
+	must(t, os.Symlink("..", file("dir")))
+	equal(t, "a link for a directory", strings.Contains(glance(true), " dir "), true)
+
+	kept := w.ours(commitIndex)
+	raw := value[[]byte](t)(os.ReadFile(kept))
+	for name, edit := range map[string]func([]byte) []byte{
+		"version":     func(raw []byte) []byte { raw[7] = 4; return raw },
+		"cut off":     func(raw []byte) []byte { return raw[:len(raw)/2] },
+		"a submodule": func(raw []byte) []byte { raw[12+26] = 0xe0; return raw },
+		"empty":       func([]byte) []byte { return []byte("DIRC") },
+	} {
+		must(t, os.WriteFile(kept, edit(slices.Clone(raw)), 0o644))
+		equal(t, name, strings.HasPrefix(glance(true), "git must compare"), true)
+	}
+	must(t, os.WriteFile(kept, append([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x00"), make([]byte, 20)...), 0o644))
+	equal(t, "without entries", strings.HasPrefix(glance(true), ".gitignore "), true)
+	must(t, os.WriteFile(kept, raw, 0o644))
+	ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+	must(t, ix.mark(t.Context(), skipOption, []string{"file4.txt"}))
+	must(t, ix.keep())
+	ix.drop()
+	equal(t, "a skipped entry", strings.HasPrefix(glance(true), "git must compare"), true)
+}

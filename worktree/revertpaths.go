@@ -1,0 +1,210 @@
+package worktree
+
+import (
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"golang.org/x/sys/unix"
+)
+
+// A revert of named paths is mostly that of a few files. What it replaces can be saved without
+// a look at the others: the snapshot before it has these paths only, see Snapshot.Only.
+
+// A loneFile is a file that is restored without a look at others.
+type loneFile struct {
+	now, want git.Entry // of W and of the snapshot, with mode "0" if there is none
+	seen      stamp     // of the file of now
+	staged    string    // the file of want, outside W
+}
+
+// restoreAlone is restore for files that can be saved and written alone. The error is errLookAtAll
+// if that is not known of one of them, or if W changes meanwhile: restore then does what is left.
+func (w *Worktree) restoreAlone(ctx context.Context, session string, to git.Commit, paths []string) (before Snapshot, err error) {
+	last, err := w.repo.lastSnapshot(ctx, session)
+	if err != nil || last.N == 0 {
+		return before, errLookAtAll
+	}
+	files, err := w.loneFiles(ctx, last.Tree, to.Tree, paths)
+	if err != nil {
+		return before, err
+	}
+	ix, err := w.openIndex(w.git(), "none") // for its directory, which coven removes if this one is killed
+	if err != nil {
+		return before, err
+	}
+	defer ix.drop()
+	for i := range files {
+		files[i].staged = filepath.Join(ix.dir, strconv.Itoa(i))
+		if err := w.stageAlone(ctx, files[i], to.Tree); err != nil {
+			return before, err
+		}
+	}
+	if before, err = w.saveAlone(ctx, session, "before going back to "+firstLine(to.Message), last, files); err != nil {
+		return before, err
+	}
+	failpoint.Point("restore.stored")
+	root, err := os.OpenRoot(w.Path)
+	if err != nil {
+		return before, err
+	}
+	defer root.Close() //nolint:errcheck // nothing is written through it
+	for _, f := range files {
+		if err := f.replace(root); err != nil {
+			return before, err
+		}
+		failpoint.Point("restore.file")
+	}
+	return before, w.here()
+}
+
+// loneFiles looks at the files that are restored from a tree.
+func (w *Worktree) loneFiles(ctx context.Context, last, to string, paths []string) ([]loneFile, error) {
+	left, err := w.leftLinks()
+	if err != nil || len(left) > 0 || len(paths) > maxFew || w.cone != nil || w.here() != nil {
+		return nil, errLookAtAll
+	}
+	tip, err := w.tipIfAny(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var files []loneFile
+	var doomed []string
+	for _, p := range paths {
+		f, err := w.loneFile(ctx, p, tip, last, to)
+		if err != nil {
+			return nil, err
+		}
+		if f.want.Mode == "0" {
+			doomed = append(doomed, p)
+		}
+		files = append(files, f)
+	}
+	ignored, err := w.ignored(ctx, doomed)
+	if err != nil || len(ignored) > 0 { // these stay
+		return nil, errLookAtAll
+	}
+	return files, nil
+}
+
+// loneFile looks at a file that is restored from the last of these trees. None of them has anything
+// else at its path.
+func (w *Worktree) loneFile(ctx context.Context, p string, trees ...string) (f loneFile, err error) {
+	if decidesAboutOthers(p) || slices.ContainsFunc(strings.Split(p, "/"), isGitDir) {
+		return f, errLookAtAll
+	}
+	for _, tree := range trees {
+		e, err := w.repo.git().At(ctx, tree, p)
+		if err != nil || e.Path != "" && (e.Path != p || e.Mode == git.ModeSubmodule || e.Mode == git.ModeTree) {
+			return f, errLookAtAll
+		}
+		if f.want = e; e.Path == "" {
+			f.want = git.Entry{Mode: "0", Path: p}
+		}
+	}
+	f.seen = stampOf(unix.AT_FDCWD, filepath.Join(w.Path, p))
+	if f.now, err = w.entryOf(ctx, p); err != nil {
+		return f, err
+	}
+	if f.now.Mode == "0" && f.want.Mode == "0" {
+		return f, errLookAtAll // there may be no such path
+	}
+	if f.want.Mode != "0" {
+		sizes, err := w.repo.git().Sizes(ctx, []string{f.want.Oid})
+		if err != nil || sizes[f.want.Oid] > maxAlone {
+			return f, errLookAtAll
+		}
+	}
+	return f, nil
+}
+
+// stageAlone writes the file of a tree outside W, with the modes that git gives files.
+func (w *Worktree) stageAlone(ctx context.Context, f loneFile, tree string) error {
+	if f.want.Mode == "0" {
+		return nil
+	}
+	content, err := w.repo.git().File(ctx, tree, f.want.Path)
+	if err != nil {
+		return err
+	}
+	switch f.want.Mode {
+	case "120000":
+		return os.Symlink(string(content), f.staged)
+	case "100755":
+		return os.WriteFile(f.staged, content, 0o777)
+	}
+	return os.WriteFile(f.staged, content, 0o666)
+}
+
+// saveAlone saves files of W as a snapshot that has nothing else.
+func (w *Worktree) saveAlone(ctx context.Context, session, note string, last Snapshot, files []loneFile) (Snapshot, error) {
+	edits, only := make([]git.Entry, len(files)), make([]string, len(files))
+	for i, f := range files {
+		edits[i], only[i] = f.now, f.now.Path
+	}
+	tree, err := w.repo.git().EditTree(ctx, last.Tree, edits)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return w.appendTo(ctx, session, last, Snapshot{Tree: tree, Note: note, Only: only})
+}
+
+// replace gives W the new file, or removes the old one, if that is still what was saved. At each
+// instant, W has one of them.
+func (f loneFile) replace(root *os.Root) error {
+	if f.now == f.want {
+		return nil
+	}
+	name, dir := path.Base(f.want.Path), path.Dir(f.want.Path)
+	if dir != "." {
+		if err := root.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	parent, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer parent.Close() //nolint:errcheck // it is only read
+	if stampOf(int(parent.Fd()), name) != f.seen {
+		return errLookAtAll
+	}
+	if f.want.Mode != "0" {
+		return unix.Renameat(unix.AT_FDCWD, f.staged, int(parent.Fd()), name)
+	}
+	if err := unix.Unlinkat(int(parent.Fd()), name, 0); err != nil {
+		return err
+	}
+	for ; dir != "." && root.Remove(dir) == nil; dir = path.Dir(dir) { // like git: no empty directories stay
+	}
+	return nil
+}
+
+// decidesAboutOthers reports whether a file decides what is saved of other files.
+func decidesAboutOthers(p string) bool {
+	return slices.Contains([]string{".gitignore", ".gitattributes", ".gitmodules"}, path.Base(p))
+}
+
+// A stamp changes with a file. That of a file that does not exist is the zero value.
+type stamp struct {
+	ino, mode, size   int64
+	modified, changed [2]int64
+}
+
+// stampOf returns the stamp of a file in an open directory.
+func stampOf(dir int, name string) stamp {
+	var st unix.Stat_t
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return stamp{}
+	}
+	return stamp{
+		ino: int64(st.Ino), mode: int64(st.Mode), size: st.Size,
+		modified: [2]int64{int64(st.Mtim.Sec), int64(st.Mtim.Nsec)}, changed: [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
+	}
+}
