@@ -205,6 +205,6 @@ func stampOf(dir int, name string) stamp {
 	}
 	return stamp{
 		ino: int64(st.Ino), mode: int64(st.Mode), size: st.Size,
-		modified: [2]int64{int64(st.Mtim.Sec), int64(st.Mtim.Nsec)}, changed: [2]int64{int64(st.Ctim.Sec), int64(st.Ctim.Nsec)},
+		modified: [2]int64{st.Mtim.Sec, st.Mtim.Nsec}, changed: [2]int64{st.Ctim.Sec, st.Ctim.Nsec},
 	}
 }

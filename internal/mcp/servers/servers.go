@@ -320,20 +320,31 @@ func (s Server) Expand(getenv func(string) string) (Server, error) {
 	if missing != "" {
 		return s, fmt.Errorf("server %s needs the variable %s, which is not set", s.Name, missing)
 	}
-	if u, err := url.Parse(s.URL); s.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return s, fmt.Errorf("server %s: %q is no address of a web server", s.Name, s.URL)
+	return s, s.reachable()
+}
+
+// reachable returns an error unless an expanded server has a program or the address of a web server.
+func (s Server) reachable() error {
+	if s.URL == "" {
+		if len(s.Argv) == 0 || s.Argv[0] == "" {
+			return fmt.Errorf("server %s: its command is empty", s.Name)
+		}
+		return nil
 	}
-	if len(s.Argv) > 0 && s.Argv[0] == "" || len(s.Argv) == 0 && s.URL == "" {
-		return s, fmt.Errorf("server %s: its command is empty", s.Name)
+	if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("server %s: %q is no address of a web server", s.Name, s.URL)
 	}
-	return s, nil
+	return nil
 }
 
 // words splits a line as a shell does, without running anything.
 func words(line string, getenv func(string) string) ([]string, error) {
 	var all []*syntax.Word
-	if err := syntax.NewParser().Words(strings.NewReader(line), func(w *syntax.Word) bool { all = append(all, w); return true }); err != nil {
-		return nil, err
+	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
 	}
 	argv, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(getenv), NoUnset: true}, all...)
 	if err != nil {
@@ -345,15 +356,17 @@ func words(line string, getenv func(string) string) ([]string, error) {
 // Variables returns the names of the variables that the server gets from the user's environment, sorted.
 func (s Server) Variables() []string {
 	found := map[string]bool{}
-	_ = syntax.NewParser().Words(strings.NewReader(s.Line), func(w *syntax.Word) bool { // what does not parse is said when it starts
+	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(s.Line)) {
+		if err != nil {
+			break // that is said when it starts
+		}
 		syntax.Walk(w, func(n syntax.Node) bool {
 			if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
 				found[p.Param.Value] = true
 			}
 			return true
 		})
-		return true
-	})
+	}
 	texts := append(append([]string{s.URL}, s.Argv...), slices.Concat(slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))...)
 	for _, text := range texts {
 		for _, part := range variables.FindAllStringSubmatch(text, -1) {

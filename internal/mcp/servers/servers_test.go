@@ -91,8 +91,13 @@ func TestExpand(t *testing.T) {
 func TestSHA256(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range []servers.Server{
-		{Name: "a", Line: "x"}, {Name: "b", Line: "x"}, {Name: "a", Argv: []string{"x"}}, {Name: "a", URL: "x"}, {Name: "a", Line: "x", Env: map[string]string{"A": "b"}},
-		{Name: "a", URL: "x", Headers: map[string]string{"A": "b"}}, {Name: "a", URL: "x", Events: true},
+		{Name: "a", Line: "x"},
+		{Name: "b", Line: "x"},
+		{Name: "a", Argv: []string{"x"}},
+		{Name: "a", URL: "x"},
+		{Name: "a", Line: "x", Env: map[string]string{"A": "b"}},
+		{Name: "a", URL: "x", Headers: map[string]string{"A": "b"}},
+		{Name: "a", URL: "x", Events: true},
 	} {
 		seen[s.SHA256()] = true
 	}

@@ -112,16 +112,7 @@ func parse(show, name string, data []byte) (grimoires.CommandTool, error) {
 	if d.Timeout == 0 {
 		d.Timeout = defaultTimeout
 	}
-	switch {
-	case f.Name != "" && f.Name != name:
-		doc.Fail(at("name"), fmt.Sprintf("the name is %q and the file is called %s", f.Name, name), "")
-	case f.Permission != "" && f.Permission != bashExecute:
-		doc.Fail(at("permission"), "a command tool needs the permission "+bashExecute, didyoumean.Hint(f.Permission, []string{bashExecute}))
-	case d.Timeout < time.Second || d.Timeout > maxTimeout:
-		doc.Fail(at("timeout"), fmt.Sprintf("it is from 1s to %s", maxTimeout), "")
-	case len(f.Argv) == 0:
-		doc.Fail(at("argv"), "it has no command", "argv: [make, lint]")
-	}
+	f.check(doc, at, name, d)
 	for _, reason := range argvProblems(d, parameters) {
 		doc.Fail(at("argv"), reason, "")
 	}
@@ -132,6 +123,20 @@ func parse(show, name string, data []byte) (grimoires.CommandTool, error) {
 		return d, fmt.Errorf("%s: %w", show, err)
 	}
 	return d, nil
+}
+
+// check records what is wrong with single keys of a file of a name.
+func (f file) check(doc *yamldoc.Document, at func(string) yamldoc.Place, name string, d grimoires.CommandTool) {
+	switch {
+	case f.Name != "" && f.Name != name:
+		doc.Fail(at("name"), fmt.Sprintf("the name is %q and the file is called %s", f.Name, name), "")
+	case f.Permission != "" && f.Permission != bashExecute:
+		doc.Fail(at("permission"), "a command tool needs the permission "+bashExecute, didyoumean.Hint(f.Permission, []string{bashExecute}))
+	case d.Timeout < time.Second || d.Timeout > maxTimeout:
+		doc.Fail(at("timeout"), fmt.Sprintf("it is from 1s to %s", maxTimeout), "")
+	case len(f.Argv) == 0:
+		doc.Fail(at("argv"), "it has no command", "argv: [make, lint]")
+	}
 }
 
 // argvProblems returns what is wrong with the templates: what they name must be a parameter, and one

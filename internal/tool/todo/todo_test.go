@@ -29,7 +29,7 @@ func TestTodo(t *testing.T) {
 		{`{}`, "[x] look around\n[~] write\n[ ] test"},
 		{`{"items":[]}`, "(the list is empty)"},
 	} {
-		got := ""
+		var got string
 		if err := tool.Check(json.RawMessage(c.arguments)); err != nil {
 			got = "✗ " + err.Error()
 		} else if got, err = tool.Call(t.Context(), json.RawMessage(c.arguments)); err != nil {

@@ -292,7 +292,8 @@ func (s statData) unchanged(dir int, name string) bool {
 		return false
 	}
 	mode := s.mode()
-	if uint32(st.Mode)&modeFileType != mode&modeFileType || mode&modeFileType == unix.S_IFREG && (uint32(st.Mode)^mode)&0o100 != 0 {
+	is := uint32(st.Mode) //nolint:unconvert // of another type on macOS
+	if is&modeFileType != mode&modeFileType || mode&modeFileType == unix.S_IFREG && (is^mode)&0o100 != 0 {
 		return false
 	}
 	return s.word(0) == uint32(st.Ctim.Sec) && s.word(1) == uint32(st.Ctim.Nsec) &&
