@@ -133,7 +133,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/setup": {
 		"docs", "grimoires", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/project", "internal/registry",
-		"internal/schema", "internal/secret", "internal/terminal", "runner/workflowtest", "worktree",
+		"internal/schema", "internal/secret", "internal/terminal", "internal/tool/command", "runner/workflowtest", "worktree",
 	},
 	"internal/cli/status":   {"internal/cli", "internal/control", "internal/project", "internal/terminal"},
 	"internal/cli/task":     {"internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/proposal", "internal/task", "internal/terminal"},
@@ -226,7 +226,7 @@ var imports = map[string][]string{
 	"internal/reflection":   {},
 	"internal/metrics":      {"internal/budget", "internal/event", "internal/session", "internal/spawn", "internal/usage"},
 	"internal/tool":         {"internal/didyoumean"},
-	"internal/tool/command": {"grimoires", "internal/didyoumean", "internal/process", "internal/regularfile", "internal/shellword", "internal/tmpl", "internal/tool", "internal/tool/shell", "internal/yamldoc"},
+	"internal/tool/command": {"grimoires", "internal/didyoumean", "internal/process", "internal/regularfile", "internal/schema", "internal/shellword", "internal/tmpl", "internal/tool", "internal/tool/shell", "internal/yamldoc"},
 	"internal/tool/file":    {"internal/regularfile", "internal/tool"},
 	"internal/tool/find":    {"internal/search", "internal/tool"},
 	"internal/tool/shell":   {"internal/process", "internal/tool"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -28,6 +29,7 @@ type Place struct {
 	Dir    string
 	Show   string // what the paths of its files begin with, for people
 	Source string
+	Made   map[string]string // definitions by file name, instead of those in Dir
 }
 
 // Registry has the definitions of all places.
@@ -102,6 +104,12 @@ func (r *Registry) addParsed(show, source string, d Definition, problems []Probl
 // addDir adds the files of a directory. Others than .md, .yaml, .yml and .ts are not definitions,
 // and subdirectories are not read. Of Claude Code, those are .md, in subdirectories, too.
 func (r *Registry) addDir(p Place) {
+	if p.Made != nil {
+		for _, name := range slices.Sorted(maps.Keys(p.Made)) {
+			r.add(path.Join(p.Show, name), p.Source, []byte(p.Made[name]))
+		}
+		return
+	}
 	entries, err := os.ReadDir(p.Dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {

@@ -51,6 +51,7 @@ type Config struct {
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
 	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
+	MCP          MCP           `yaml:"mcp" about:"how agents use MCP servers"`
 	GC           GC            `yaml:"gc" about:"what coven gc deletes, and when"`
 	Permissions  []Rule        `yaml:"permissions" user:"true" about:"rules for the tool calls of all agents; the user's file only"`
 	Notify       []Notice      `yaml:"notify" user:"true" about:"commands that notify you when a task changes its state; the user's file only"`
@@ -68,6 +69,11 @@ type Run struct {
 // Landing is how changes land.
 type Landing struct {
 	Batch int `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
+}
+
+// MCP is how agents use MCP servers.
+type MCP struct {
+	Agents bool `yaml:"agents" about:"make an agent mcp-NAME for each server, which has only its tools"`
 }
 
 // Notice is a command that coven runs when a task changes its state.

@@ -11,7 +11,7 @@ import (
 // repository, those in .claude/agents and .coven/agents.
 func (p *Project) Agents() *agent.Registry {
 	user := filepath.Join(p.Env.UserDir(), "agents")
-	places := []agent.Place{{Dir: user, Show: user, Source: agent.SourceSystem}}
+	places := []agent.Place{{Show: "coven:", Source: agent.SourceSystem, Made: p.serverAgents()}, {Dir: user, Show: user, Source: agent.SourceSystem}}
 	if p.Repo != nil {
 		for _, dir := range []struct{ path, source string }{{".claude/agents", agent.SourceClaude}, {".coven/agents", agent.SourceProject}} {
 			places = append(places, agent.Place{Dir: filepath.Join(p.Repo.Root, dir.path), Show: dir.path, Source: dir.source})

@@ -2,9 +2,11 @@ package project
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp/servers"
@@ -38,6 +40,32 @@ func (p *Project) MCPServers() ([]MCPServer, error) {
 	}
 	slices.SortFunc(all, func(a, b MCPServer) int { return servers.Compare(a.Server, b.Server) })
 	return all, nil
+}
+
+// serverAgent is the definition of an agent that has the tools of one server.
+const serverAgent = `---
+name: %s
+description: "Uses the MCP server %[2]s: give it a task for which its tools are made"
+mode: subagent
+mcp: [%[2]s]
+permissions: [{permission: mcp.call, pattern: "%[2]s/*", action: allow}]
+---
+You do your task with the tools of the MCP server %[2]s. Say what you found or did, and what the tools could not do.
+`
+
+// serverAgents returns the definition of an agent for each MCP server, by file name, if the configuration asks for
+// them.
+func (p *Project) serverAgents() map[string]string {
+	made := map[string]string{}
+	if p.Repo == nil || !p.Config.MCP.Agents {
+		return made
+	}
+	all, _ := p.MCPServers() // whoever starts a task is told
+	for _, s := range all {
+		name := "mcp-" + strings.ToLower(strings.ReplaceAll(s.Name, "_", "-"))
+		made[name+".md"] = fmt.Sprintf(serverAgent, name, s.Name)
+	}
+	return made
 }
 
 // PlannedServers returns the MCP servers for the agents of a new session.

@@ -92,6 +92,8 @@ func kindOf(page, block string) string {
 		return "grimoire-matchers"
 	case strings.HasPrefix(block, "plugins:"):
 		return "plugins-lock"
+	case strings.Contains(block, "\nargv:"):
+		return "tool"
 	case strings.HasSuffix(page, "secrets.md"):
 		return "secrets"
 	}
@@ -165,6 +167,10 @@ func TestSchemas(t *testing.T) {
 		{"grimoire-test", "tests: [{name: a, steps: {b: {exit_code: 1}, c: [{output: x}, {wait: review}]}, expect: {given: {b: x, c: [y, z]}}}]", true},
 		{"grimoire-test", "tests: [{name: a, steps: {b: {exitcode: 1}}}]", false},
 		{"grimoire-test", "tests: [{name: a, expect: {status: done}}]", false},
+		{"tool", "description: x\nargv: [a, b]\nparameters: {type: object}\ntimeout: 5s", true},
+		{"tool", "description: x\nargv: [a, b]\npermission: file.read", false},
+		{"tool", "description: x", false},
+		{"tool", "description: x\nargv: a", false},
 		{"plugins-lock", "plugins: {}", true},
 		{"plugins-lock", "plugins: {coven-model-x: {any: " + strings.Repeat("a", 64) + "}}", true},
 		{"plugins-lock", "plugins: {coven-model-x: {any: aa}}", false},

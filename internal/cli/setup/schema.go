@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/secret"
+	"github.com/coven-run/coven/internal/tool/command"
 	"github.com/coven-run/coven/runner/workflowtest"
 )
 
@@ -25,6 +26,7 @@ func SchemaKinds() []SchemaKind {
 		{"grimoire-matchers", ".coven/grimoire-matchers.yaml", grimoires.MatchersSchema},
 		{"grimoire-test", ".coven/grimoires/NAME.test.yaml", workflowtest.Schema},
 		{"plugins-lock", registry.LockFile, registry.LockSchema},
+		{"tool", command.Dir + "/NAME.yaml", command.Schema},
 		{"secrets", ".coven/secrets.yaml", secret.Schema},
 	}
 }

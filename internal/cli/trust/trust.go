@@ -31,8 +31,8 @@ the bytes shown, for this repository; when they change, coven asks again. This
 command runs nothing.
 
 It also shows the environment variables that this repository asks for, by env.pass in
-its configuration or as secrets of its grimoires. coven passes them on only after you
-trust these uses.
+its configuration or as secrets of its grimoires, and the MCP servers that it has for
+agents. coven passes the variables on, and starts the servers, only after you trust them.
 
 Trusted hashes are also written to .coven/plugins.lock, for everyone who works on the
 repository; your trust itself is stored outside it. --yes does not trust a plugin

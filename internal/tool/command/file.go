@@ -31,13 +31,13 @@ const (
 
 // file is the format of a file.
 type file struct {
-	Name        string        `yaml:"name"`
-	Description string        `yaml:"description"`
-	Category    string        `yaml:"category"`
-	Permission  string        `yaml:"permission"`
-	Parameters  any           `yaml:"parameters" later:"true"`
-	Argv        []string      `yaml:"argv"`
-	Timeout     time.Duration `yaml:"timeout"`
+	Name        string        `yaml:"name" about:"the name of the file, without .yaml"`
+	Description string        `yaml:"description" need:"true" about:"what it does, for models"`
+	Category    string        `yaml:"category" about:"what it is about"`
+	Permission  string        `yaml:"permission" oneof:"bash.execute" about:"that a call needs"`
+	Parameters  any           `yaml:"parameters" later:"true" about:"the JSON Schema of its arguments"`
+	Argv        []string      `yaml:"argv" need:"true" about:"the command and its arguments, which may be templates"`
+	Timeout     time.Duration `yaml:"timeout" about:"how long it may take, 1s to 1h"`
 }
 
 // Load reads the tools of a project, by their names. problems says what is wrong with the others.

@@ -1,0 +1,10 @@
+package command
+
+import "github.com/coven-run/coven/internal/schema"
+
+// Schema returns the JSON Schema of a file with a tool.
+func Schema() *schema.Schema {
+	s := schema.Of(file{})
+	s.Properties.Set("parameters", &schema.Schema{Type: "object"}) // a JSON Schema itself
+	return s
+}
