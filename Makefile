@@ -61,8 +61,11 @@ test: modules ## run the tests; make stories and make long run what takes longer
 # Packages in which nothing, or next to nothing, happens at once, and which take long.
 ALONE := /(cmd/coven|worktree/internal/git|worktree/checkout|examples/.*)$$
 
-race: modules ## run the tests with the race detector, as far as something happens at once
-	$(GO) test -race -timeout 60m -vet=off -parallel 4 ./worktree $$($(GO) list ./... | grep -Ev '$(ALONE)')
+# The packages in which most happens at once.
+RACE_FEW := ./runner/... ./plugins ./internal/chat ./internal/control/... ./internal/driver ./internal/gate ./internal/mcp/... ./internal/process ./internal/session ./internal/spawn
+
+race: modules ## run the tests with the race detector, as far as something happens at once; RACE=few: the most important ones
+	$(GO) test -race -timeout 60m -vet=off -parallel 4 $(if $(filter few,$(RACE)),$(RACE_FEW),./worktree $$($(GO) list ./... | grep -Ev '$(ALONE)'))
 
 race-stories: modules ## play some of the stories with the race detector
 	$(GO) test -race -timeout 60m -vet=off -parallel 4 -run '^TestScript$$' ./cmd/coven
