@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -176,7 +177,11 @@ func (f loneFile) replace(root *os.Root) error {
 		return errLookAtAll
 	}
 	if f.want.Mode != "0" {
-		return unix.Renameat(unix.AT_FDCWD, f.staged, int(parent.Fd()), name)
+		err := unix.Renameat(unix.AT_FDCWD, f.staged, int(parent.Fd()), name)
+		if errors.Is(err, unix.EXDEV) { // the git directory is on another file system
+			return errLookAtAll
+		}
+		return err
 	}
 	if err := unix.Unlinkat(int(parent.Fd()), name, 0); err != nil {
 		return err

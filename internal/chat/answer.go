@@ -31,10 +31,10 @@ type answer struct {
 // is kept.
 const maxTries = 4
 
-// ask asks the model for a turn.
-func (c *conversation) ask(ctx context.Context) (*answer, error) {
+// ask sends the model a request.
+func (c *conversation) ask(ctx context.Context, r model.Request) (*answer, error) {
 	for try := 1; ; try++ {
-		a, err := c.turn(ctx)
+		a, err := c.turn(ctx, r)
 		if err == nil || !errors.Is(err, pluginerr.ErrTransient) {
 			return a, err
 		}
@@ -72,11 +72,11 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // turn sends one request. An error that is no *failure is a pluginerr.ErrTransient.
-func (c *conversation) turn(ctx context.Context) (*answer, error) {
+func (c *conversation) turn(ctx context.Context, r model.Request) (*answer, error) {
 	inner, busy, done := c.idle(ctx)
 	defer done()
 	a := &answer{}
-	err := c.Model.Turn(inner, c.request(), func(e model.Event) error {
+	err := c.Model.Turn(inner, r, func(e model.Event) error {
 		busy()
 		a.add(e)
 		return nil

@@ -45,6 +45,9 @@ type Loop struct {
 	Cost func(id string, used provider.Usage) float64
 	// Pause waits before a failed request is sent again; nil: for so long.
 	Pause func(ctx context.Context, d time.Duration) error
+	// Window returns the context window of a model in tokens: older messages are summarized before a request
+	// takes more than three quarters of it; 0: they never are. It may be nil.
+	Window func(id string) int
 }
 
 // Store keeps conversations.
@@ -83,6 +86,9 @@ func (l Loop) Run(ctx context.Context, job driver.Job) (driver.Report, error) {
 	c := &conversation{
 		Loop: l, job: job, out: transcript{job.Transcript}, circle: driver.NewLoopDetector(job.SameCall), used: event.Usage{Model: job.Model},
 	}
+	if l.Window != nil {
+		c.window = l.Window(job.Model)
+	}
 	err := c.hold(ctx)
 	c.report.Used = c.used
 	if stop := context.Cause(ctx); err != nil && stop != nil {
@@ -106,7 +112,9 @@ type conversation struct {
 	messages []Message
 	circle   *driver.LoopDetector
 	used     event.Usage
-	spent    error // why no further turn may be taken
+	spent    error   // why no further turn may be taken
+	window   int     // context window of the model in tokens; 0: any
+	scale    float64 // by which tokens are estimated too low; 0: unknown
 	report   driver.Report
 	mu       sync.Mutex // held while a call begins
 }
@@ -144,9 +152,16 @@ func (c *conversation) step(ctx context.Context) (more bool, err error) {
 	if err := cmp.Or(c.hear(), c.spent); err != nil {
 		return false, err
 	}
-	a, err := c.ask(ctx)
+	if err := c.fit(ctx); err != nil {
+		return false, err
+	}
+	r := c.request()
+	a, err := c.ask(ctx, r)
 	if err != nil {
 		return false, err
+	}
+	if a.end.Reason != model.Limited {
+		c.measure(r, a.end.Usage)
 	}
 	if err := c.take(a); err != nil {
 		return false, err
@@ -306,15 +321,21 @@ func (c *conversation) accept(m driver.Message) error {
 	return c.tell(provider.Acknowledged{ID: id})
 }
 
-// request returns the conversation for the model, with one message for what the user said in a row.
+// request returns the conversation for the model, with one message for what the user said in a row. A summary
+// stands for what is before it.
 func (c *conversation) request() model.Request {
 	r := model.Request{Model: c.job.Model, System: c.job.System}
-	for _, m := range c.messages {
+	summary, rest := c.current()
+	if summary != nil {
+		r.Messages = append(r.Messages, c.opening(summary))
+	}
+	for _, m := range rest {
+		now := c.clipped(m.Message)
 		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role == m.Role {
-			r.Messages[last].Parts = slices.Concat(r.Messages[last].Parts, m.Parts)
+			r.Messages[last].Parts = slices.Concat(r.Messages[last].Parts, now.Parts)
 			continue
 		}
-		r.Messages = append(r.Messages, m.Message)
+		r.Messages = append(r.Messages, now)
 	}
 	for _, t := range c.job.Own {
 		r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema})

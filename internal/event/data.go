@@ -143,6 +143,15 @@ type Limit struct {
 	At      time.Time `json:"at"`             // when the task continues automatically
 }
 
+// Compacted is the data of SessionCompacted.
+type Compacted struct {
+	Conversation string `json:"conversation"`
+	Messages     int    `json:"messages"` // that the summary stands for, beside those of summaries before
+	Kept         int    `json:"kept"`     // messages that stay as they are
+	Before       int    `json:"before"`   // tokens of the request, estimated
+	After        int    `json:"after"`
+}
+
 // Loop is the data of AgentStuck: calls that an agent kept repeating.
 type Loop struct {
 	Calls []LoopCall `json:"calls"` // of one round, in order

@@ -43,15 +43,16 @@ const (
 	StepSkipped   Type = "step.skipped"   // none: its condition was false
 	StepParked    Type = "step.parked"    // none: the step was stopped, and the worktree restored to its start
 
-	AgentStarted Type = "agent.started" // AgentStart: before the process exists
-	AgentText    Type = "agent.text"    // Text
-	AgentTool    Type = "agent.tool"    // Tool
-	AgentRetry   Type = "agent.retry"   // Text
-	AgentMessage Type = "agent.message" // Message: before the agent receives it
-	AgentUsage   Type = "agent.usage"   // Usage
-	AgentStuck   Type = "agent.stuck"   // Loop: why coven stops the agent
-	GateDecided  Type = "gate.decided"  // Decision
-	TodoChanged  Type = "todo.changed"  // Todos: of an agent
+	AgentStarted     Type = "agent.started"     // AgentStart: before the process exists
+	AgentText        Type = "agent.text"        // Text
+	AgentTool        Type = "agent.tool"        // Tool
+	AgentRetry       Type = "agent.retry"       // Text
+	AgentMessage     Type = "agent.message"     // Message: before the agent receives it
+	AgentUsage       Type = "agent.usage"       // Usage
+	AgentStuck       Type = "agent.stuck"       // Loop: why coven stops the agent
+	SessionCompacted Type = "session.compacted" // Compacted: older messages of a conversation are summarized
+	GateDecided      Type = "gate.decided"      // Decision
+	TodoChanged      Type = "todo.changed"      // Todos: of an agent
 
 	MessageCreated Type = "message.created" // ChatMessage: of a chat
 

@@ -21,9 +21,9 @@ type Part struct {
 	V     int             `json:"v"`
 	Time  time.Time       `json:"time"`
 	Path  string          `json:"path"` // of the step
-	Type  string          `json:"type"` // text, reasoning, tool_call, tool_result, snapshot
+	Type  string          `json:"type"` // text, reasoning, tool_call, tool_result, snapshot, summary
 	Text  string          `json:"text,omitempty"`
-	ID    string          `json:"id,omitempty"` // of the tool call
+	ID    string          `json:"id,omitempty"` // of the tool call; of the last message that a summary stands for
 	Tool  string          `json:"tool,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
 	Error bool            `json:"error,omitempty"`
@@ -36,7 +36,8 @@ type Part struct {
 	Message      string `json:"message,omitempty"` // its ID
 	Role         string `json:"role,omitempty"`    // user, assistant
 	Signature    string `json:"signature,omitempty"`
-	Last         bool   `json:"last,omitempty"` // the last part of the message
+	Last         bool   `json:"last,omitempty"`     // the last part of the message
+	Messages     int    `json:"messages,omitempty"` // that a summary stands for, up to the one with its id
 }
 
 // FileState is a file as a snapshot has it.

@@ -144,6 +144,8 @@ func agentStory(e event.Event) string {
 		return indent(m.By+": "+m.Text, "  » ")
 	case event.AgentRetry:
 		return "  … " + event.As[event.Text](e).Text
+	case event.SessionCompacted:
+		return fmt.Sprintf("  … summarized %s: the context window is full", oneline.Count(event.As[event.Compacted](e).Messages, "older message"))
 	case event.AgentStuck:
 		return "  ✗ the agent repeats itself: stopped"
 	case event.LimitMet:

@@ -47,6 +47,8 @@ func partText(p session.Part) string {
 			p.Type = p.Role
 		}
 		return head + p.Type + ": " + terminal.PrintableLines(p.Text)
+	case "summary":
+		return head + "summary of older messages: " + terminal.PrintableLines(p.Text)
 	case "tool_call":
 		return head + "→ " + terminal.Printable(p.Tool) + " " + terminal.Printable(string(p.Input))
 	case "tool_result":

@@ -245,6 +245,9 @@ func (p *Providers) getenv(name string) (value string) {
 // Info returns what a model plugin knows about a model; nothing if its API does not answer. It asks
 // the plugin once for all models.
 func (p *Providers) Info(ctx context.Context, plugin string, m model.Model, id string) model.Info {
+	if api, ok := builtin.APIOf(plugins.LoopOf(plugin)); ok {
+		id = api.ModelID(id)
+	}
 	p.infos.mu.Lock()
 	defer p.infos.mu.Unlock()
 	all, asked := p.infos.of[plugin]

@@ -32,9 +32,11 @@ func (c *Agents) loop(ctx context.Context, name, path string) (*chat.Loop, error
 	if err != nil {
 		return nil, err
 	}
-	return &chat.Loop{Model: m, Store: conversations{c.Session, path}, Cost: func(id string, used provider.Usage) float64 {
-		return c.priceOf(ctx, on, m, id, used)
-	}}, nil
+	return &chat.Loop{
+		Model: m, Store: conversations{c.Session, path},
+		Cost:   func(id string, used provider.Usage) float64 { return c.priceOf(ctx, on, m, id, used) },
+		Window: func(id string) int { return cmp.Or(c.Providers.Info(ctx, on, m, id).Window, model.DefaultWindow) },
+	}, nil
 }
 
 // priceOf returns what an answer costs at the prices of the model plugin, in US dollars, or 0 if
@@ -143,6 +145,8 @@ func partOf(p session.Part) model.Part {
 		return model.Reasoning{Text: p.Text, Signature: p.Signature}
 	case "tool_call":
 		return provider.ToolCall{ID: p.ID, Name: p.Tool, Input: p.Input}
+	case "summary":
+		return chat.Summary{Text: p.Text, Up: p.ID, Count: p.Messages}
 	case "tool_result":
 		return provider.ToolResult{ID: p.ID, Text: p.Text, IsError: p.Error}
 	}
@@ -161,6 +165,8 @@ func (c conversations) Append(id string, m chat.Message) error {
 			p.Type, p.Text, p.Signature = "reasoning", e.Text, e.Signature
 		case provider.ToolCall:
 			p.Type, p.ID, p.Tool, p.Input = "tool_call", e.ID, e.Name, e.Input
+		case chat.Summary:
+			p.Type, p.Text, p.ID, p.Messages = "summary", e.Text, e.Up, e.Count
 		case provider.ToolResult:
 			p.Type, p.ID, p.Text, p.Error = "tool_result", e.ID, e.Text, e.IsError
 		default:

@@ -13,6 +13,7 @@ import (
 
 // script is a parsed script.
 type script struct {
+	Window        int            `yaml:"window"` // context window of each model, in tokens; 0: unknown
 	Conversations []conversation `yaml:"conversations"`
 }
 

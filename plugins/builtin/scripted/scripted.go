@@ -1,7 +1,7 @@
 // Package scripted is a model plugin that plays turns from a YAML file instead of asking a
 // model. It is for tests, and for trying agents of coven's own loop without an account.
 //
-// A script has conversations. The first one that matches the beginning of a real one is played, turn
+// A script has conversations, and may have a window: the context window of the model, in tokens. The first one that matches the beginning of a real one is played, turn
 // by turn:
 //
 //	conversations:
@@ -65,6 +65,15 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 		return fmt.Errorf("turn %d: %w", n+1, err)
 	}
 	return nil
+}
+
+// Models implements model.Lister, for the model without a name: the only one whose window a script has.
+func (m Model) Models(context.Context) ([]model.Info, error) {
+	s, err := m.script()
+	if err != nil {
+		return nil, err
+	}
+	return []model.Info{{Window: s.Window}}, nil
 }
 
 func (m Model) script() (script, error) {

@@ -1,0 +1,270 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/plugins/model"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// Summary is a part of a message that stands for all messages up to one. The model is sent it instead of
+// them; the store keeps them.
+type Summary struct {
+	Text  string
+	Up    string // ID of the last message that it stands for
+	Count int    // of the messages that it stands for
+}
+
+// The budget of a request, in parts of the context window: a quarter is left for the answer.
+const (
+	answerShare  = 4 // of the window: 1/4
+	recentShare  = 2 // of the budget: 1/2 for the messages that stay as they are
+	summaryShare = 6 // of the budget: 1/6 for the summary, and as much for the task
+	tokenBytes   = 4 // bytes of a token, about
+	maxCompacts  = 3 // in a row
+)
+
+// tokens estimates what a request takes. The last answer says by how much the estimate was too low.
+func (c *conversation) tokens(r model.Request) int {
+	n := tokensOf(r.System)
+	for _, t := range r.Tools {
+		n += tokensOf(t.Name) + tokensOf(t.Description) + tokensOf(string(t.Schema))
+	}
+	for _, m := range r.Messages {
+		for _, part := range m.Parts {
+			n += 4 + tokensOf(plain(part))
+		}
+	}
+	return int(float64(n) * max(c.scale, 1))
+}
+
+func tokensOf(text string) int { return (len(text) + tokenBytes - 1) / tokenBytes }
+
+// maxScale limits how much the estimate is corrected: what an API says is not always about the request.
+const maxScale = 3
+
+// measure corrects the estimate for a request by what the API says it took.
+func (c *conversation) measure(r model.Request, u provider.Usage) {
+	took := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	c.scale = 1
+	if n := c.tokens(r); n > 0 {
+		c.scale = min(max(float64(took)/float64(n), 1), maxScale)
+	}
+}
+
+// plain returns the text of a part.
+func plain(part model.Part) string {
+	switch p := part.(type) {
+	case model.Text:
+		return p.Text
+	case model.Reasoning:
+		return p.Text + p.Signature
+	case provider.ToolCall:
+		return p.Name + " " + string(p.Input)
+	case provider.ToolResult:
+		return p.Text
+	case Summary:
+		return p.Text
+	}
+	return ""
+}
+
+// budget returns how many tokens a request may take; 0: any number.
+func (c *conversation) budget() int {
+	return c.window - c.window/answerShare
+}
+
+// fit makes the conversation fit into the window: the model summarizes the older messages, and the recent ones stay
+// as they are. Calls stay with their results.
+func (c *conversation) fit(ctx context.Context) error {
+	if c.window <= 0 {
+		return nil
+	}
+	for range maxCompacts {
+		before := c.tokens(c.request())
+		if before <= c.budget() {
+			return nil
+		}
+		old, recent := c.split()
+		if len(old) == 0 {
+			break
+		}
+		text, err := c.summarize(ctx, old)
+		if err != nil {
+			return err
+		}
+		up := old[len(old)-1]
+		if err := c.add(model.User, Summary{Text: text, Up: up.ID, Count: len(old)}); err != nil {
+			return err
+		}
+		failpoint.Point("chat.compacted")
+		done := event.Compacted{Conversation: c.job.Conversation, Messages: len(old), Kept: len(recent), Before: before, After: c.tokens(c.request())}
+		if err := c.job.Emit(event.SessionCompacted, done); err != nil {
+			return err
+		}
+	}
+	if took := c.tokens(c.request()); took > c.budget() {
+		return failed(driver.Failed, "the conversation does not fit into the context window of the model: it takes about %d of %d tokens", took, c.window)
+	}
+	return nil
+}
+
+// current returns the last summary, nil if there is none, and the messages after those that it stands for.
+func (c *conversation) current() (last *Summary, rest []Message) {
+	for _, m := range c.messages {
+		if s, ok := summaryOf(m); ok {
+			last = &s
+		}
+	}
+	after := last == nil
+	for _, m := range c.messages {
+		if _, is := summaryOf(m); is {
+			continue
+		}
+		if after {
+			rest = append(rest, m)
+		}
+		after = after || m.ID == last.Up
+	}
+	return last, rest
+}
+
+func summaryOf(m Message) (Summary, bool) {
+	if len(m.Parts) != 1 {
+		return Summary{}, false
+	}
+	s, ok := m.Parts[0].(Summary)
+	return s, ok
+}
+
+// split divides the messages that the model is sent into old ones, which it summarizes, and recent ones. These begin
+// with a message of the model, so that no result is without its call.
+func (c *conversation) split() (old, recent []Message) {
+	_, rest := c.current()
+	bare := c.request()
+	bare.Messages = nil
+	room := min(c.budget()/recentShare, c.budget()-c.tokens(bare)-2*c.budget()/summaryShare)
+	at, size := len(rest), 0
+	for i := len(rest) - 1; i > 0; i-- {
+		size += c.tokens(model.Request{Messages: []model.Message{c.clipped(rest[i].Message)}})
+		if size > room && at < len(rest) {
+			break
+		}
+		if rest[i].Role == model.Assistant {
+			at = i
+		}
+	}
+	if at == len(rest) { // the last turn alone is too large: it stays, and is clipped
+		return nil, rest
+	}
+	return rest[:at], rest[at:]
+}
+
+// clipped returns a message as the model is sent it: what alone would take most of the budget is cut.
+func (c *conversation) clipped(m model.Message) model.Message {
+	if c.window <= 0 {
+		return m
+	}
+	most := c.budget() * tokenBytes / 3
+	if len(m.Parts) > 1 {
+		most /= len(m.Parts)
+	}
+	most = int(float64(most) / max(c.scale, 1))
+	for i, part := range m.Parts {
+		if r, ok := part.(provider.ToolResult); ok && len(r.Text) > most {
+			m.Parts = append(append(m.Parts[:i:i], model.Part(nil)), m.Parts[i+1:]...)
+			r.Text = cut(r.Text, most)
+			m.Parts[i] = r
+		}
+	}
+	return m
+}
+
+// cut shortens a text to its beginning and its end.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	head, tail := max(most*2/3, 0), max(most/4, 0)
+	note := fmt.Sprintf("\n(… %d bytes are left out: the context window of the model is small)\n", len(text)-head-tail)
+	return strings.ToValidUTF8(text[:head], "") + note + strings.ToValidUTF8(text[len(text)-tail:], "")
+}
+
+// opening returns the message with which the model is sent a summary: the task, and what happened since.
+func (c *conversation) opening(s *Summary) model.Message {
+	task := ""
+	if len(c.messages) > 0 {
+		for _, part := range c.messages[0].Parts {
+			task += plain(part)
+		}
+	}
+	text := fmt.Sprintf("%s\n\n# What happened so far\n\nYou have worked on this. Your older messages are replaced by this summary:\n\n%s", cut(task, c.share()), s.Text)
+	return model.Message{Role: model.User, Parts: []model.Part{model.Text{Text: text}}}
+}
+
+// share returns the bytes that a summary may have, and the task beside it.
+func (c *conversation) share() int {
+	return int(float64(c.budget()*tokenBytes/summaryShare) / max(c.scale, 1))
+}
+
+const summarizer = `You summarize the work of an agent, for the agent itself: it will continue from your summary and cannot see the messages any more.
+Say what it was asked, what it found out and decided, which files it changed and how, what failed and why, and what is left to do.
+Name files, commands and identifiers exactly. Do not continue the work. Answer with the summary only.`
+
+// summarize has the model summarize messages, and what stood for those before them.
+func (c *conversation) summarize(ctx context.Context, old []Message) (string, error) {
+	last, _ := c.current()
+	var text strings.Builder
+	if last != nil {
+		fmt.Fprintf(&text, "# Summary of what came before\n\n%s\n\n", last.Text)
+	}
+	room := int(float64(c.budget()*tokenBytes)/max(c.scale, 1)) - len(summarizer) - text.Len() - 400
+	each := max(room/max(len(old), 1), 80)
+	text.WriteString("# Messages\n")
+	for _, m := range old {
+		text.WriteString(cut(transcribed(m), each))
+	}
+	r := model.Request{
+		Model: c.job.Model, System: summarizer, MaxTokens: max(c.share()/tokenBytes, 64),
+		Messages: []model.Message{{Role: model.User, Parts: []model.Part{model.Text{Text: cut(text.String(), room)}}}},
+	}
+	a, err := c.ask(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if a.end.Reason == model.Limited {
+		return "", c.limited(a)
+	}
+	c.count(a.end.Usage)
+	if err := c.charge(&answer{end: a.end}); err != nil {
+		return "", err
+	}
+	if a.end.Reason == model.Refusal {
+		return "", a.failure()
+	}
+	summary := strings.TrimSpace(a.text())
+	return cut(cmp.Or(summary, "(the model gave no summary)"), c.share()), nil
+}
+
+// transcribed returns a message as a text for the summary.
+func transcribed(m Message) string {
+	var b strings.Builder
+	for _, part := range m.Parts {
+		switch p := part.(type) {
+		case model.Text:
+			fmt.Fprintf(&b, "\n%s: %s\n", m.Role, p.Text)
+		case provider.ToolCall:
+			fmt.Fprintf(&b, "\ncall of %s: %s\n", p.Name, json.RawMessage(p.Input))
+		case provider.ToolResult:
+			fmt.Fprintf(&b, "\nresult: %s\n", p.Text)
+		}
+	}
+	return b.String()
+}
