@@ -74,7 +74,7 @@ var boxes = []box{
 	{"leaves", []string{
 		"docs",
 		"internal/clock", "internal/didyoumean", "internal/diskusage", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile",
-		"internal/schema", "internal/shellword", "internal/tempdir", "internal/tool", "internal/toolversion", "internal/trace",
+		"internal/schema", "internal/shellword", "internal/skill", "internal/tempdir", "internal/tool", "internal/toolversion", "internal/trace",
 	}},
 }
 

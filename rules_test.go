@@ -114,6 +114,7 @@ var imports = map[string][]string{
 		"internal/agent", "internal/cli", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/mcp/client", "internal/mcp/servers", "internal/oneline", "internal/outside",
 		"internal/project", "internal/terminal",
 	},
+	"internal/cli/skills":     {"internal/cli", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/project", "internal/skill", "internal/terminal"},
 	"internal/cli/tools":      {"internal/cli", "internal/control", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/terminal", "internal/tool", "internal/toolcall"},
 	"internal/cli/metrics":    {"internal/cli", "internal/control", "internal/exit", "internal/metrics", "internal/project", "internal/session", "internal/terminal"},
 	"internal/cli/chat":       {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/oneline", "internal/project", "internal/regularfile", "internal/session", "internal/task", "internal/terminal"},
@@ -126,7 +127,7 @@ var imports = map[string][]string{
 		"internal/cli", "internal/cli/attach", "internal/cli/disk", "internal/cli/doctor", "internal/cli/grimoire", "internal/cli/ground", "internal/cli/logs", "internal/cli/plugin",
 		"internal/cli/agents", "internal/cli/approvals", "internal/cli/permissions", "internal/cli/rescue", "internal/cli/resume", "internal/cli/review", "internal/cli/run", "internal/cli/setup", "internal/cli/snapshots", "internal/cli/status", "internal/cli/task",
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins", "internal/evaluator",
-		"plugins/builtin/shipped", "internal/cli/spawn", "internal/cli/sessions", "internal/cli/metrics", "internal/cli/chat", "internal/cli/mcp", "internal/cli/tools",
+		"plugins/builtin/shipped", "internal/cli/spawn", "internal/cli/sessions", "internal/cli/metrics", "internal/cli/chat", "internal/cli/mcp", "internal/cli/skills", "internal/cli/tools",
 	},
 	"internal/cli/run": {
 		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/scheduler", "internal/session", "internal/terminal", "plugins",
@@ -169,7 +170,7 @@ var imports = map[string][]string{
 	"internal/project": {
 		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/mcp/servers", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins", "internal/search",
-		"plugins/builtin", "worktree", "internal/gate", "internal/tool/command",
+		"plugins/builtin", "worktree", "internal/gate", "internal/skill", "internal/tool/command",
 	},
 	"internal/sandbox":   {"internal/config", "internal/process"},
 	"internal/prune":     {"internal/control", "internal/project", "internal/session", "internal/shellword", "worktree"},
@@ -226,6 +227,7 @@ var imports = map[string][]string{
 	"internal/reflection":   {},
 	"internal/metrics":      {"internal/budget", "internal/event", "internal/session", "internal/spawn", "internal/usage"},
 	"internal/tool":         {"internal/didyoumean"},
+	"internal/skill":        {"internal/regularfile"},
 	"internal/tool/command": {"grimoires", "internal/didyoumean", "internal/process", "internal/regularfile", "internal/schema", "internal/shellword", "internal/tmpl", "internal/tool", "internal/tool/shell", "internal/yamldoc"},
 	"internal/tool/file":    {"internal/regularfile", "internal/tool"},
 	"internal/tool/find":    {"internal/search", "internal/tool"},

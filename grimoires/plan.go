@@ -24,6 +24,7 @@ type Plan struct {
 	Chat     *Chat                      // the session is a chat; nil: it is not
 	Rules    []permission.Rule          // of the user, for all agents
 	MCP      []servers.Server           // for its agents
+	Skills   map[string]Skill           // of its agents
 	Checks   []string                   // commands that must pass before the change lands, in order
 	Worktree Worktree                   // its life cycle
 	Raw      []string                   // places where a command takes a value unquoted
@@ -46,6 +47,7 @@ type AgentDefinition struct {
 	MaxTurns    int               `yaml:"max_turns,omitempty"` // 0: no limit
 	Tools       []string          `yaml:"tools,omitempty"`     // empty: all that the permissions allow
 	MCP         []string          `yaml:"mcp,omitempty"`       // servers; empty: all of the plan
+	Skills      []string          `yaml:"skills,omitempty"`
 	Prompt      string            `yaml:"prompt"`
 	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty: those that coven grants
 	Asks        []permission.Name `yaml:"requires_approval,omitempty"`
@@ -55,6 +57,13 @@ type AgentDefinition struct {
 	ApproveOnTimeout bool          `yaml:"approve_on_timeout,omitempty"`
 	// Reflection is how the work of the agent as a subagent is evaluated; nil: it is not.
 	Reflection *Reflection `yaml:"reflection,omitempty"`
+}
+
+// Skill is a skill of agents: see package skill.
+type Skill struct {
+	Description string   `yaml:"description"`
+	MCP         []string `yaml:"mcp,omitempty"` // servers that only agents with the skill use
+	Body        string   `yaml:"body"`
 }
 
 // Reflection is what a definition says about the evaluation of an agent's work.

@@ -34,13 +34,14 @@ type planFile struct {
 	Chat     *Chat                      `yaml:"chat,omitempty"`
 	Rules    []permission.Rule          `yaml:"rules,omitempty"`
 	MCP      []servers.Server           `yaml:"mcp,omitempty"`
+	Skills   map[string]Skill           `yaml:"skills,omitempty"`
 }
 
 // Marshal encodes the plan for plan.yaml. Invalid UTF-8 is replaced.
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := yamldoc.Marshal(planFile{
 		V: p.V, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
-		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts, Agents: p.Agents, Tools: p.Tools, Rules: p.Rules, Spawn: p.Spawn, Chat: p.Chat, MCP: p.MCP,
+		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts, Agents: p.Agents, Tools: p.Tools, Rules: p.Rules, Spawn: p.Spawn, Chat: p.Chat, MCP: p.MCP, Skills: p.Skills,
 	})
 	return append([]byte(planComment), data...), err
 }
@@ -60,7 +61,7 @@ func ReadPlan(data []byte) (*Plan, error) {
 	r := &reader{doc: doc}
 	p := &Plan{
 		V: file.V, Worktree: file.Worktree, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
-		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt, Agents: file.Agents, Tools: file.Tools, Rules: file.Rules, Spawn: file.Spawn, Chat: file.Chat, MCP: file.MCP,
+		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt, Agents: file.Agents, Tools: file.Tools, Rules: file.Rules, Spawn: file.Spawn, Chat: file.Chat, MCP: file.MCP, Skills: file.Skills,
 	}
 	p.Grimoire.Source = file.Source
 	if len(file.Checks) > 0 {

@@ -426,9 +426,6 @@ func (ps *problems) ignored(d *Definition, at func(field string) (int, bool)) {
 	if _, unknown := ToolIDs(d.Tools); len(unknown) > 0 {
 		ps.warn(max(line, 1), "tools", "%s", unknownTools(ps.agent, unknown))
 	}
-	if line, given := at("skills"); given && len(d.Skills) > 0 {
-		ps.warn(line, "skills", "Agent '%s' has skills, which this version does not use", ps.agent)
-	}
 }
 
 func unknownTools(agent string, names []string) string {

@@ -69,7 +69,6 @@ func TestParseWarnings(t *testing.T) {
 		"enable_reflection: true":              "Agent 'foo' has enable_reflection, which applies to it as a subagent only, not as the agent of a step",
 		"temperature: 0.5":                     "Agent 'foo' has temperature, ignored by provider 'claude'",
 		"maxTokens: 100":                       "Agent 'foo' has maxTokens, ignored by provider 'claude'",
-		"skills: [pdf]":                        "Agent 'foo' has skills, which this version does not use",
 		"tools: [read, gh_x, Grep, browse]":    "Agent 'foo' names tools that this version does not have: gh_x, browse",
 		"requires_approval: [FilesystemWrite]": "Agent 'foo' requires approval of FilesystemWrite, which it is not granted",
 	} {
@@ -90,7 +89,6 @@ func TestClaudeWarnings(t *testing.T) {
 	}
 	want := []string{
 		".claude/agents/a.md:5: warning: Agent 'a' has temperature, ignored by provider 'claude'",
-		".claude/agents/a.md:6: warning: Agent 'a' has skills, which this version does not use",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -3,7 +3,6 @@ package chat
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -261,7 +260,7 @@ func transcribed(m Message) string {
 		case model.Text:
 			fmt.Fprintf(&b, "\n%s: %s\n", m.Role, p.Text)
 		case provider.ToolCall:
-			fmt.Fprintf(&b, "\ncall of %s: %s\n", p.Name, json.RawMessage(p.Input))
+			fmt.Fprintf(&b, "\ncall of %s: %s\n", p.Name, p.Input)
 		case provider.ToolResult:
 			fmt.Fprintf(&b, "\nresult: %s\n", p.Text)
 		}

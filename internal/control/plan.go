@@ -44,7 +44,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 		return nil, err
 	}
 	plan.Agents, plan.Rules, plan.Spawn = definitions, cfg.Rules(), o.spawn
-	plan.Chat, plan.Tools = o.chat, tools
+	plan.Chat, plan.Tools, plan.Skills = o.chat, tools, c.Project.PlannedSkills(definitions)
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}

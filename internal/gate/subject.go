@@ -43,11 +43,12 @@ const requestApproval = "request_approval"
 const (
 	approval permission.Name = "approval" // everybody may ask
 	notes    permission.Name = "notes"    // an agent's own
+	skills   permission.Name = "skill"    // which its definition gives it
 )
 
 // free returns why every agent may do something; empty: it needs a permission.
 func free(name permission.Name) string {
-	return map[permission.Name]string{approval: "everybody may ask", notes: "every agent may keep notes of its own"}[name]
+	return map[permission.Name]string{approval: "everybody may ask", notes: "every agent may keep notes of its own", skills: "every agent may read its skills"}[name]
 }
 
 // Subtask is the agent that the tool subtask starts, unless a call names another.
@@ -55,6 +56,9 @@ const Subtask = "build"
 
 // serverPrefix begins the names of the tools of coven's own MCP server, as agent CLIs name them.
 const serverPrefix = "mcp__coven__"
+
+// SkillPrefix begins the names of the tools with which agents read their skills.
+const SkillPrefix = "skill_"
 
 // ToolName returns the name of the tool of a call, without what an agent CLI adds to those of coven.
 func ToolName(call Call) string { return strings.TrimPrefix(call.Tool, serverPrefix) }
@@ -87,6 +91,9 @@ var known = map[string]tool{
 
 // tools returns a known tool. Calls of other tools are denied.
 func tools(name string) (tool, bool) {
+	if strings.HasPrefix(ToolName(Call{Tool: name}), SkillPrefix) {
+		return tool{permission: skills}, true
+	}
 	t, ok := known[ToolName(Call{Tool: name})]
 	return t, ok
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/cli/run"
 	"github.com/coven-run/coven/internal/cli/sessions"
 	"github.com/coven-run/coven/internal/cli/setup"
+	"github.com/coven-run/coven/internal/cli/skills"
 	"github.com/coven-run/coven/internal/cli/snapshots"
 	"github.com/coven-run/coven/internal/cli/spawn"
 	"github.com/coven-run/coven/internal/cli/status"
@@ -61,7 +62,7 @@ coven help also lists the guides and file formats, which coven contains.`,
 	group(root, "Run:", run.NewRun(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a), spawn.NewSpawn(a), chat.NewChat(a), mcp.NewMCP(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a), approvals.NewApprovals(a))
 	group(root, "Inspect:", status.NewStatus(a), status.NewWhy(a), attach.NewAttach(a), logs.NewLogs(a), logs.NewEvents(a), review.NewDiff(a), snapshots.NewSnapshots(a), ground.NewGround(a))
-	group(root, "Manage:", task.NewTask(a), worktree.NewWorktree(a), snapshots.NewRevert(a), rescue.NewRescue(a), disk.NewDu(a), disk.NewGC(a), grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), tools.NewTools(a), sessions.NewSessions(a), metrics.NewMetrics(a), permissions.NewPermissions(a), plugin.NewPlugins(a))
+	group(root, "Manage:", task.NewTask(a), worktree.NewWorktree(a), snapshots.NewRevert(a), rescue.NewRescue(a), disk.NewDu(a), disk.NewGC(a), grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), tools.NewTools(a), skills.NewSkills(a), sessions.NewSessions(a), metrics.NewMetrics(a), permissions.NewPermissions(a), plugin.NewPlugins(a))
 	group(root, "Set up:", setup.NewInit(a), setup.NewConfig(a), doctor.NewDoctor(a), trust.NewTrust(a), setup.NewSchema(a), setup.NewCompletion(a), setup.NewVersion(a))
 	help := setup.NewHelp(a)
 	checkUsage(help) // cobra adds it to root later

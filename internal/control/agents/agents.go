@@ -188,6 +188,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		if launch.Own, err = c.ownTools(spawns, ask); err != nil {
 			return driver.Report{}, err
 		}
+		launch.Own = append(launch.Own, c.skillTools(own)...)
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
 		defer c.serves(ctx, own, policy, gatekeeper, run.Path, &launch)()
@@ -223,7 +224,7 @@ func (c *Agents) roleOf(run runner.AgentRun, name, root string) (grimoires.Agent
 		return own, policy, systemOf{own: own.Prompt, readOnly: true, reviews: true}
 	}
 	own := c.Plan.Agents[name]
-	system := systemOf{own: own.Prompt, contract: "# How your work is taken\n\n" + runner.AgentResultContract}
+	system := systemOf{own: own.Prompt, skills: c.skillText(own), contract: "# How your work is taken\n\n" + runner.AgentResultContract}
 	if run.Chat {
 		system.contract = chatContract
 	}
@@ -345,6 +346,7 @@ func memoryFiles() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
 // systemOf is what the system prompt of an agent depends on.
 type systemOf struct {
 	own      string // the prompt of its definition
+	skills   string // that it has
 	contract string // how it reports
 	readOnly bool
 	reviews  bool // it reviews a change
@@ -371,6 +373,9 @@ func (c *Agents) systemText(ctx context.Context, root string, of systemOf) (stri
 	var parts []string
 	if of.own != "" {
 		parts = append(parts, strings.TrimSpace(of.own)) // first: it is the same for each run of the agent
+	}
+	if of.skills != "" {
+		parts = append(parts, of.skills)
 	}
 	for _, name := range memoryFiles() {
 		if touched[name] {

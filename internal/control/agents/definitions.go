@@ -82,7 +82,7 @@ func Frozen(d agent.Definition) grimoires.AgentDefinition {
 	}
 	return grimoires.AgentDefinition{
 		Reflection: reflects, ApprovalTimeout: limit, ApproveOnTimeout: d.ApprovalOnTimeout == agent.TimeoutApproves,
-		MaxTurns: turns, Tools: d.Tools, MCP: d.MCP,
+		MaxTurns: turns, Tools: d.Tools, MCP: d.MCP, Skills: d.Skills,
 		Source: d.Path, Description: d.Description, Mode: d.Mode, Model: d.Model, Provider: d.Provider, Timeout: d.Timeout,
 		Prompt: d.Prompt, Permissions: d.Permissions, Asks: d.RequiresApproval,
 	}

@@ -32,7 +32,7 @@ func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, poli
 	warn := func(format string, args ...any) {
 		_ = launch.Emit(event.Warning, event.Text{Text: oneline.Of(c.Workspace.Secrets.Text(fmt.Sprintf(format, args...)))}) // a journal that fails stops the agent elsewhere
 	}
-	use := serversOf(own, c.Plan.MCP)
+	use := c.serversOf(own, c.Plan.MCP)
 	for _, name := range own.MCP {
 		if !slices.ContainsFunc(use, func(s servers.Server) bool { return s.Name == name }) {
 			warn("the agent works without the MCP server %s: there is none in mcp.json (coven mcp list)", name)
@@ -58,7 +58,7 @@ func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, poli
 	subjects := map[string]string{}
 	for _, t := range set.Tools() {
 		subject := t.Server + "/" + t.Original
-		if !wants(own, t) || policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
+		if !wants(own, t) && !c.needs(own, t.Server) || policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
 			continue
 		}
 		subjects[t.Name] = subject
@@ -69,11 +69,13 @@ func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, poli
 }
 
 // serversOf returns the servers that an agent uses.
-func serversOf(own grimoires.AgentDefinition, all []servers.Server) []servers.Server {
-	if len(own.MCP) == 0 {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(s servers.Server) bool { return !slices.Contains(own.MCP, s.Name) })
+func (c *Agents) serversOf(own grimoires.AgentDefinition, all []servers.Server) []servers.Server {
+	return slices.DeleteFunc(slices.Clone(all), func(s servers.Server) bool {
+		if len(own.MCP) == 0 {
+			return c.isSkills(s.Name, own)
+		}
+		return !slices.Contains(own.MCP, s.Name) && !c.needs(own, s.Name)
+	})
 }
 
 // mayCall reports whether an agent may call a tool of a server at all, if only after a person has approved it.

@@ -75,7 +75,7 @@ func (r *subagent) readOnly() bool {
 func (r *subagent) worker() part {
 	return part{
 		path: r.path(), policy: r.child.Policy, readOnly: r.readOnly(), works: true, stateDir: r.subagentDir(r.provider, r.id),
-		system: systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, readOnly: r.readOnly(), contract: spawn.Contract},
+		system: systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, skills: r.skillText(r.Plan.Agents[r.child.Agent]), readOnly: r.readOnly(), contract: spawn.Contract},
 	}
 }
 
@@ -244,6 +244,7 @@ func (r *subagent) launch(ctx context.Context, s setting, as part, start event.A
 		if own, err = r.ownTools(inner, ask); err != nil {
 			return nil, driver.Job{}, nil, err
 		}
+		own = append(own, r.skillTools(r.Plan.Agents[r.child.Agent])...)
 		ask.expired = r.abort // its caller goes on
 		keeper.Asks(ask)
 	}

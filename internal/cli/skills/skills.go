@@ -1,0 +1,110 @@
+// Package skills holds the commands about skills.
+package skills
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/skill"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// NewSkills returns the command coven skills.
+func NewSkills(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "skills", Short: "List and show the skills that agents can have",
+		Long: `List and show skills: instructions for a kind of work, which agents read when they have such
+work. An agent has those that its definition lists under skills.`,
+		Args: cli.NoCommand, RunE: cli.ShowHelp,
+	}
+	cmd.AddCommand(newList(a), newShow(a))
+	return cmd
+}
+
+// load reads the skills, and warns of files that are not valid.
+func load(cmd *cobra.Command, a *cli.App) ([]skill.Skill, error) {
+	p, err := a.OpenOrOutside(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	all, problems := p.Skills()
+	for _, problem := range problems {
+		fmt.Fprintf(a.Err, "warning: %s\n", terminal.Printable(oneline.Of(problem.Error()))) //nolint:errcheck // standard error
+	}
+	return all, nil
+}
+
+func newList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the skills", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := load(cmd, a)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return a.PrintJSON(append([]skill.Skill{}, all...))
+			case len(all) == 0:
+				return a.Printf("no skills: see coven help skill\n")
+			}
+			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+			for _, s := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, terminal.Printable(s.Path), terminal.Printable(oneline.Clip(s.Description, 80))) //nolint:errcheck // Flush reports it
+			}
+			return cli.WriteError(w.Flush())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// shown is a skill as skills show --json prints it.
+type shown struct {
+	skill.Skill
+	Body string `json:"body"`
+}
+
+func newShow(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show a skill", Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(names),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := load(cmd, a)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(s skill.Skill) bool { return s.Name == args[0] })
+			if i < 0 {
+				return exit.Failedf("coven skills list", "there is no skill %q%s", args[0], didyoumean.Aside(args[0], named(all)))
+			}
+			if asJSON {
+				return a.PrintJSON(shown{all[i], all[i].Body})
+			}
+			return a.Printf("%s  %s\n%s\n\n%s\n", all[i].Name, terminal.Printable(all[i].Path), terminal.Printable(all[i].Description), terminal.PrintableLines(all[i].Body))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func names(_ context.Context, p *project.Project, _ []string) []string {
+	all, _ := p.Skills()
+	return named(all)
+}
+
+func named(all []skill.Skill) (names []string) {
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return names
+}

@@ -1,0 +1,64 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/tool"
+)
+
+// skillTools returns the tools with which an agent reads its skills.
+func (c *Agents) skillTools(own grimoires.AgentDefinition) (all []tool.Tool) {
+	for _, name := range own.Skills {
+		s, ok := c.Plan.Skills[name]
+		if !ok {
+			continue
+		}
+		all = append(all, tool.Tool{
+			Name: gate.SkillPrefix + name, Category: "document", ReadOnly: true, Description: "Read the skill " + name + ": " + s.Description,
+			Schema: []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
+			Call:   at(func(context.Context, json.RawMessage) (string, error) { return s.Body, nil }),
+		})
+	}
+	return all
+}
+
+// skillText tells an agent of its skills. It is part of the system prompt.
+func (c *Agents) skillText(own grimoires.AgentDefinition) string {
+	var b strings.Builder
+	for _, name := range own.Skills {
+		if s, ok := c.Plan.Skills[name]; ok {
+			fmt.Fprintf(&b, "\n- %s: %s", name, s.Description)
+		} else {
+			fmt.Fprintf(&b, "\n- %s: (this repository has no such skill)", name)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "# Skills\n\nBefore you do work that a skill is about, read the skill with the tool " + gate.SkillPrefix + "NAME.\n" + b.String()
+}
+
+// isSkills reports whether a server is only for agents with a skill that an agent does not have.
+func (c *Agents) isSkills(server string, own grimoires.AgentDefinition) bool {
+	others := false
+	for name, s := range c.Plan.Skills {
+		if slices.Contains(s.MCP, server) {
+			if slices.Contains(own.Skills, name) {
+				return false
+			}
+			others = true
+		}
+	}
+	return others
+}
+
+// needs reports whether a skill of an agent needs a server.
+func (c *Agents) needs(own grimoires.AgentDefinition, server string) bool {
+	return slices.ContainsFunc(own.Skills, func(name string) bool { return slices.Contains(c.Plan.Skills[name].MCP, server) })
+}

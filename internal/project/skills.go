@@ -1,0 +1,35 @@
+package project
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/skill"
+)
+
+// Skills reads the skills of the user and, in a repository, those in .claude/skills, skills and .coven/skills.
+func (p *Project) Skills() ([]skill.Skill, []skill.Problem) {
+	user := filepath.Join(p.Env.UserDir(), "skills")
+	places := []skill.Place{{Dir: user, Show: user}}
+	if p.Repo != nil {
+		for _, dir := range []string{".claude/skills", "skills", ".coven/skills"} {
+			places = append(places, skill.Place{Dir: filepath.Join(p.Repo.Root, dir), Show: dir})
+		}
+	}
+	return skill.Load(places...)
+}
+
+// PlannedSkills returns the skills that agents of a new session have, by name.
+func (p *Project) PlannedSkills(agents map[string]grimoires.AgentDefinition) map[string]grimoires.Skill {
+	all, _ := p.Skills() // an agent whose skill is not valid is told
+	planned := map[string]grimoires.Skill{}
+	for _, s := range all {
+		for _, a := range agents {
+			if slices.Contains(a.Skills, s.Name) {
+				planned[s.Name] = grimoires.Skill{Description: s.Description, MCP: s.MCP, Body: s.Body}
+			}
+		}
+	}
+	return planned
+}
