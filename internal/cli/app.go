@@ -6,6 +6,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,19 +83,17 @@ func InterruptedBy(err error) error {
 	return err
 }
 
-// PrintError prints an error and the next command: coven's diagnosis, if the error has none of its own.
+// PrintError prints an error and the next command. If the error has none of its own, that is coven's diagnosis.
 func (a *App) PrintError(err error) {
 	if err == nil || exit.IsSilent(err) {
 		return
 	}
 	fmt.Fprintln(a.Err, "coven:", terminal.PrintableLines(a.hidden(err.Error()))) //nolint:errcheck // nothing else can report it
-	next := exit.Next(err)
-	if next == "" && exit.Code(err) != exit.Interrupted {
-		next = "coven doctor"
+	general := "coven doctor"
+	if exit.Code(err) == exit.Interrupted {
+		general = "coven status"
 	}
-	if next != "" {
-		fmt.Fprintln(a.Err, "  next:", terminal.Printable(next)) //nolint:errcheck // nothing else can report it
-	}
+	fmt.Fprintln(a.Err, "  next:", terminal.Printable(cmp.Or(exit.Next(err), general))) //nolint:errcheck // nothing else can report it
 }
 
 // PrintDamaged prints what is wrong with sessions whose record cannot be read.
