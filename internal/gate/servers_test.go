@@ -1,0 +1,43 @@
+package gate_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/permission"
+)
+
+// A call of an MCP server's tool is judged as SERVER/TOOL, whatever name the agent has for it, saves the worktree,
+// and runs once for each time that the gate allowed it with these arguments.
+func TestServers(t *testing.T) {
+	root := t.TempDir()
+	f := &fake{}
+	g := gate.New(permission.OfPrimary(root, "a", []permission.Rule{
+		{Permission: permission.MCPCall, Pattern: "files/*", Action: permission.Allow}, {Permission: permission.MCPCall, Pattern: "files/delete", Action: permission.Deny},
+	}, nil, nil), f, f.emit)
+	g.Serves(map[string]string{"search": "files/search", "delete": "files/delete", "web_search": "web/search"})
+	for _, c := range []struct{ tool, want string }{
+		{"search", ""},
+		{"mcp__coven__search", ""},
+		{"delete", "deny mcp.call files/delete"},
+		{"web_search", "no rule"},
+		{"other", "no permission is granted for this tool"},
+	} {
+		before := f.snapshots
+		v := g.Decide(t.Context(), gate.Call{ID: "1", Tool: c.tool, Input: json.RawMessage(`{"a":1}`)})
+		if v.Allow != (c.want == "") || !strings.Contains(v.Message, c.want) || v.Allow != (f.snapshots == before+1) {
+			t.Errorf("%s: %+v, %d snapshots", c.tool, v, f.snapshots-before)
+		}
+	}
+	call := func(tool, input string) bool {
+		return g.Redeem(gate.Call{Tool: tool, Input: json.RawMessage(input)})
+	}
+	if call("search", `{"a":2}`) || call("delete", `{"a":1}`) || call("web_search", `{"a":1}`) {
+		t.Error("a call ran that the gate did not allow")
+	}
+	if !call("search", `{ "a": 1 }`) || !call("search", `{"a":1}`) || call("search", `{"a":1}`) {
+		t.Error("a call that was allowed twice does not run twice")
+	}
+}
