@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -114,24 +113,20 @@ func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *stri
 	return err
 }
 
-// answer records a person's answer to the question that v asked, and resumes the session.
+// answer records a person's answer to the question that v asked, and resumes the session. Nobody else can
+// answer or take the session in between.
 func (c *Controller) answer(ctx context.Context, v session.View, decision event.MergeDecision) (Outcome, error) {
-	if err := c.record(v, decision); err != nil {
-		return Outcome{}, err
-	}
-	v, err := session.Load(v.Dir)
-	if err != nil {
-		return Outcome{}, err
-	}
-	return c.resume(ctx, v, budget.Amount{})
-}
-
-// record records an answer. Nobody else can answer afterwards.
-func (c *Controller) record(v session.View, decision event.MergeDecision) error {
+	defer c.park()()
 	s, err := c.take(v)
 	if err != nil {
-		return err
+		return Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	return s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, decision)
+	if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, decision); err != nil {
+		return Outcome{}, err
+	}
+	if v, err = s.View(); err != nil {
+		return Outcome{}, err
+	}
+	return c.resumeTaken(ctx, s, v, event.Resumed{})
 }

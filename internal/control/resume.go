@@ -119,16 +119,21 @@ func (c *Controller) resume(ctx context.Context, v session.View, more budget.Amo
 
 // resumeAt continues a session. The recorded results that retry names are discarded.
 func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (Outcome, error) {
-	item, err := c.ItemOf(v)
-	if err != nil {
-		return Outcome{}, err
-	}
 	defer c.park()()
 	s, err := c.take(v)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
+	return c.resumeTaken(ctx, s, v, retry)
+}
+
+// resumeTaken continues a session that this process has opened.
+func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v session.View, retry event.Resumed) (Outcome, error) {
+	item, err := c.ItemOf(v)
+	if err != nil {
+		return Outcome{}, err
+	}
 	plan, err := project.PlanOf(s.Dir)
 	if err != nil {
 		return Outcome{}, err
