@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/coven-run/coven/internal/event"
 )
 
 // explained FILE checks that the lines of the file are all states that a session can have,
@@ -69,6 +71,8 @@ func stateOf(spec *ast.ValueSpec) []string {
 	}
 	switch {
 	case err != nil || name == "Status" && text == "waiting":
+		return nil
+	case name == "Status" && text == string(event.StatusPartial): // only subagents have it
 		return nil
 	case name == "Status":
 		return []string{text}
