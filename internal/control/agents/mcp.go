@@ -122,14 +122,11 @@ func (c *Agents) guarded(of client.Tool, keeper *gate.Gate) tool.Tool {
 	t := of.Tool
 	t.Source, t.Category, t.Permission = "mcp:"+of.Server, "api", string(permission.MCPCall)
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-		if !keeper.Redeem(gate.Call{Tool: t.Name, Input: arguments}) {
-			return "", errors.New("coven refused " + t.Name + ": the call did not pass the gate")
-		}
 		text, err := of.Call(ctx, arguments)
 		if err != nil {
 			return "", errors.New(c.Workspace.Secrets.Text(err.Error()))
 		}
 		return c.Workspace.Secrets.Text(text), nil
 	}
-	return t
+	return redeemed(t, keeper)
 }

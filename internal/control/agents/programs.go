@@ -46,16 +46,21 @@ func (p *programs) run(ctx context.Context, argv []string, timeout time.Duration
 func (p *programs) tools(commands map[string]grimoires.CommandTool, keeper *gate.Gate) (all []tool.Tool) {
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		t := command.Tool(name, commands[name], p.run)
-		call := t.Call
-		t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			if !keeper.Redeem(gate.Call{Tool: name, Input: arguments}) {
-				return "", errors.New("coven refused " + name + ": the call did not pass the gate")
-			}
-			return call(ctx, arguments)
-		}
-		all = append(all, t)
+		all = append(all, redeemed(t, keeper))
 	}
 	return all
+}
+
+// redeemed returns a tool whose calls run only if the gate allowed them.
+func redeemed(t tool.Tool, keeper *gate.Gate) tool.Tool {
+	call := t.Call
+	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
+		if !keeper.Redeem(gate.Call{Tool: t.Name, Input: arguments}) {
+			return "", errors.New("coven refused " + t.Name + ": the call did not pass the gate")
+		}
+		return call(ctx, arguments)
+	}
+	return t
 }
 
 // commandsOf returns the command tools that an agent has.
