@@ -36,7 +36,7 @@ var takers = map[string]string{
 	"worktree.GitlinkError":      "internal/control/workspace/landing.go",
 	"worktree.HookError":         "internal/control/workspace/landing.go",
 	"worktree.IgnoredError":      "internal/control/removeworktree.go",
-	"worktree.NoPathError":       "internal/control/snapshots.go",
+	"worktree.NoPathError":       "internal/snapshot/snapshot.go",
 	"worktree.SignError":         "internal/control/workspace/landing.go",
 	"worktree.SuspectError":      "internal/control/workspace/workspace.go",
 	"worktree.UnrelatedError":    "internal/control/workspace/landing.go",

@@ -83,6 +83,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/approvals": {"internal/approval", "internal/cli", "internal/event", "internal/exit", "internal/project", "internal/shellword", "internal/terminal"},
 	"internal/cli/agents": {
+		"internal/agenttree", "internal/toolcall",
 		"internal/agent", "internal/cli", "internal/config", "internal/evaluator", "internal/exit", "internal/oneline", "internal/permission", "internal/project",
 		"internal/shellword", "internal/terminal",
 	},
@@ -108,7 +109,7 @@ var imports = map[string][]string{
 		"internal/budget", "internal/cli", "internal/config", "internal/control", "internal/exit", "internal/project", "internal/scheduler",
 		"internal/shellword", "internal/terminal",
 	},
-	"internal/cli/snapshots": {"internal/cli", "internal/control", "internal/exit", "internal/shellword", "internal/terminal"},
+	"internal/cli/snapshots": {"internal/cli", "internal/snapshot", "internal/exit", "internal/shellword", "internal/terminal"},
 	"internal/cli/sessions":  {"grimoires", "internal/event", "internal/secret", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
 	"internal/cli/mcp": {
 		"internal/agent", "internal/cli", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/mcp/client", "internal/mcp/servers", "internal/oneline", "internal/outside",
@@ -141,13 +142,13 @@ var imports = map[string][]string{
 	"internal/cli/trust":    {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
-		"internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
+		"internal/agenttree", "internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
 		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/model", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
 	},
 	"internal/control/agents": {
-		"grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/command", "internal/tool/file", "internal/tool/find", "internal/tool/shell", "internal/tool/todo", "internal/tool/web", "plugins/model", "plugins/pluginerr",
+		"internal/agenttree", "grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/command", "internal/tool/file", "internal/tool/find", "internal/tool/shell", "internal/tool/todo", "internal/tool/web", "plugins/model", "plugins/pluginerr",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/builtin/endpoint", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
@@ -168,7 +169,7 @@ var imports = map[string][]string{
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/mcp/servers", "internal/registry",
+		"internal/agenttree", "grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/mcp/servers", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins", "internal/search",
 		"plugins/builtin", "worktree", "internal/gate", "internal/skill", "internal/tool/command",
 	},
@@ -220,6 +221,8 @@ var imports = map[string][]string{
 	"internal/terminal":     {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "internal/spawn"},
 	"internal/rescue":       {"internal/exit", "internal/project", "internal/shellword", "internal/task", "worktree"},
 	"internal/proposal":     {"internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/task", "internal/terminal"},
+	"internal/agenttree":    {"grimoires", "internal/agent", "internal/oneline", "internal/tool"},
+	"internal/snapshot":     {"internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "worktree"},
 	"internal/storage":      {"internal/control", "internal/diskusage", "internal/exit", "internal/project", "internal/sandbox", "internal/session", "internal/shellword", "worktree"},
 	"internal/session":      {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "plugins/reviewer", "internal/exit", "internal/spawn", "internal/trace", "internal/reflection"},
 	"internal/trace":        {},
@@ -234,7 +237,7 @@ var imports = map[string][]string{
 	"internal/tool/shell":   {"internal/process", "internal/tool"},
 	"internal/tool/todo":    {"internal/event", "internal/tool"},
 	"internal/toolcall": {
-		"grimoires", "internal/agent", "internal/control", "internal/control/agents", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/gate",
+		"internal/agenttree", "grimoires", "internal/agent", "internal/control", "internal/control/agents", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/gate",
 		"internal/permission", "internal/process", "internal/project", "internal/sandbox", "internal/search", "internal/shellword", "internal/spawn",
 		"internal/tool", "internal/tool/command", "internal/tool/web", "worktree",
 	},

@@ -20,6 +20,7 @@ type Plan struct {
 	Prompts  map[string]Prompt          // all that the steps use, included ones too
 	Agents   map[string]AgentDefinition // that its steps and agents can start
 	Tools    map[string]CommandTool     // of the project, that some of its agents name
+	Tree     *Tree                      // of its agents; nil: each agent works alone
 	Spawn    *SpawnRequest              // what a person starts directly; nil: nothing
 	Chat     *Chat                      // the session is a chat; nil: it is not
 	Rules    []permission.Rule          // of the user, for all agents
@@ -57,6 +58,25 @@ type AgentDefinition struct {
 	ApproveOnTimeout bool          `yaml:"approve_on_timeout,omitempty"`
 	// Reflection is how the work of the agent as a subagent is evaluated; nil: it is not.
 	Reflection *Reflection `yaml:"reflection,omitempty"`
+}
+
+// Tree is how the tools are divided between agents, if one only starts the others: see package agenttree.
+type Tree struct {
+	Root     string   `yaml:"root"`     // the agent that starts the others
+	Rounds   int      `yaml:"rounds"`   // how many it starts in one run
+	Branches []Branch `yaml:"branches"` // in the order in which they are asked for a tool
+}
+
+// Branch is an agent of a tree, with what decides which tools it has.
+type Branch struct {
+	Agent    string   `yaml:"agent"`
+	Prefixes []string `yaml:"tool_prefixes,omitempty"`
+	MCP      []string `yaml:"mcp,omitempty"` // servers
+}
+
+// Has reports whether an agent is one of those that the root starts.
+func (t *Tree) Has(name string) bool {
+	return t != nil && slices.ContainsFunc(t.Branches, func(b Branch) bool { return b.Agent == name })
 }
 
 // Skill is a skill of agents: see package skill.

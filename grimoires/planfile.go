@@ -30,6 +30,7 @@ type planFile struct {
 	Prompts  map[string]Prompt          `yaml:"prompts"`
 	Agents   map[string]AgentDefinition `yaml:"agents,omitempty"`
 	Tools    map[string]CommandTool     `yaml:"tools,omitempty"`
+	Tree     *Tree                      `yaml:"tree,omitempty"`
 	Spawn    *SpawnRequest              `yaml:"spawn,omitempty"`
 	Chat     *Chat                      `yaml:"chat,omitempty"`
 	Rules    []permission.Rule          `yaml:"rules,omitempty"`
@@ -41,7 +42,7 @@ type planFile struct {
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := yamldoc.Marshal(planFile{
 		V: p.V, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
-		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts, Agents: p.Agents, Tools: p.Tools, Rules: p.Rules, Spawn: p.Spawn, Chat: p.Chat, MCP: p.MCP, Skills: p.Skills,
+		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts, Agents: p.Agents, Tools: p.Tools, Tree: p.Tree, Rules: p.Rules, Spawn: p.Spawn, Chat: p.Chat, MCP: p.MCP, Skills: p.Skills,
 	})
 	return append([]byte(planComment), data...), err
 }
@@ -61,7 +62,7 @@ func ReadPlan(data []byte) (*Plan, error) {
 	r := &reader{doc: doc}
 	p := &Plan{
 		V: file.V, Worktree: file.Worktree, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
-		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt, Agents: file.Agents, Tools: file.Tools, Rules: file.Rules, Spawn: file.Spawn, Chat: file.Chat, MCP: file.MCP, Skills: file.Skills,
+		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt, Agents: file.Agents, Tools: file.Tools, Tree: file.Tree, Rules: file.Rules, Spawn: file.Spawn, Chat: file.Chat, MCP: file.MCP, Skills: file.Skills,
 	}
 	p.Grimoire.Source = file.Source
 	if len(file.Checks) > 0 {

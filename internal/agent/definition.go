@@ -90,8 +90,12 @@ func roles() []string {
 // nameRE is a valid name.
 var nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
-// reservedNames are what other records call a person, the first agent, and the session.
-func reservedNames() []string { return []string{"user", "primary", "session"} }
+// Orchestrator is the name of the agent that only starts others: see package agenttree.
+const Orchestrator = "coven-orchestrator"
+
+// reservedNames are what other records call a person, the first agent, and the session, and an agent that no
+// file defines.
+func reservedNames() []string { return []string{"user", "primary", "session", Orchestrator} }
 
 // MaxFile is the size, in bytes, of a file with a definition.
 const MaxFile = 1 << 20

@@ -29,7 +29,7 @@ type Place struct {
 	Dir    string
 	Show   string // what the paths of its files begin with, for people
 	Source string
-	Made   map[string]string // definitions by file name, instead of those in Dir
+	Made   map[string]string // definitions by file name, instead of those in Dir; Show is ShippedPath
 }
 
 // Registry has the definitions of all places.
@@ -106,7 +106,7 @@ func (r *Registry) addParsed(show, source string, d Definition, problems []Probl
 func (r *Registry) addDir(p Place) {
 	if p.Made != nil {
 		for _, name := range slices.Sorted(maps.Keys(p.Made)) {
-			r.add(path.Join(p.Show, name), p.Source, []byte(p.Made[name]))
+			r.add(p.Show+name, p.Source, []byte(p.Made[name]))
 		}
 		return
 	}

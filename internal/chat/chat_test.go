@@ -111,7 +111,7 @@ type bench struct {
 }
 
 func newBench(tools map[string]func(context.Context) (string, error), all ...func(context.Context, func(model.Event) error) error) *bench {
-	b := &bench{model: turns{all: all}, store: memory{messages: map[string][]chat.Message{}}}
+	b := &bench{job: driver.Job{Agent: "build"}, model: turns{all: all}, store: memory{messages: map[string][]chat.Message{}}}
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for n := range tools {
 			if !yield(n) {
@@ -228,7 +228,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 	got := results(t, second)
-	if !slices.Equal(got, []string{"written", "✗ cannot", `✗ there is no tool wirte (did you mean "write"?)`, `✗ wrong arguments: n: type: a has type "string", want "integer"`, "✗ coven failed while panic ran: no"}) {
+	if !slices.Equal(got, []string{"written", "✗ cannot", `✗ agent 'build' has no tool 'wirte' (did you mean "write"?)`, `✗ wrong arguments: n: type: a has type "string", want "integer"`, "✗ coven failed while panic ran: no"}) {
 		t.Errorf("%q", got)
 	}
 	if !slices.Equal(b.gate.asked, []string{"write", "fail", "panic"}) || b.gate.ended != 3 {

@@ -94,7 +94,7 @@ func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provid
 func (c *conversation) run(ctx context.Context, call gate.Call) (text string, err error) {
 	t, ok := tool.Find(c.job.Own, call.Tool)
 	if !ok {
-		return "", fmt.Errorf("there is no tool %s%s", call.Tool, didyoumean.Aside(call.Tool, c.tools()))
+		return "", fmt.Errorf("agent '%s' has no tool '%s'%s", c.job.Agent, call.Tool, didyoumean.Aside(call.Tool, c.tools()))
 	}
 	call.Tool = t.Name // the model may have called it by its ID
 	if err := t.Check(call.Input); err != nil {

@@ -38,6 +38,7 @@ type Config struct {
 	DefaultModel string        `yaml:"default_model" about:"the model that agents use"`
 	Provider     string        `yaml:"provider" about:"the provider that runs agents"`
 	DefaultAgent string        `yaml:"default_agent" about:"the agent of coven run --grimoire none, which coven agents resolve names if no other suits the task"`
+	Agent        Agent         `yaml:"agent" about:"how agents share the work"`
 	Routing      []Route       `yaml:"routing" about:"which agent coven agents resolve names: the first rule that matches"`
 	Grimoire     string        `yaml:"grimoire" about:"the default workflow"`
 	PriorAttempt bool          `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended"`
@@ -69,6 +70,12 @@ type Run struct {
 // Landing is how changes land.
 type Landing struct {
 	Batch int `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
+}
+
+// Agent is how agents share the work: see package agenttree.
+type Agent struct {
+	MultiAgent bool `yaml:"multiAgent" about:"an orchestrator without tools delegates tasks to specialists, which have the tools"`
+	MaxRounds  int  `yaml:"max_rounds" about:"how many times it delegates in one run, 1 to 1000"`
 }
 
 // MCP is how agents use MCP servers.
@@ -125,7 +132,7 @@ type GC struct {
 // Default returns the default settings.
 func Default() Config {
 	return Config{
-		DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
+		DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Agent: Agent{MaxRounds: 10}, Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
@@ -133,8 +140,9 @@ func Default() Config {
 }
 
 const (
-	fileName = "config.yaml"
-	maxFile  = 1 << 20
+	fileName  = "config.yaml"
+	maxFile   = 1 << 20
+	maxRounds = 1000
 )
 
 // Sources tells where the settings files are.
@@ -328,6 +336,9 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	}
 	if at := r.at("landing.batch"); at.Set() && (c.Landing.Batch < 1 || c.Landing.Batch > MaxTasks) {
 		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Landing.Batch, MaxTasks), "")
+	}
+	if at := r.at("agent.max_rounds"); at.Set() && (c.Agent.MaxRounds < 1 || c.Agent.MaxRounds > maxRounds) {
+		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Agent.MaxRounds, maxRounds), "")
 	}
 	r.queue(&c.Queue, before.Queue)
 	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {

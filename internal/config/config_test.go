@@ -51,7 +51,7 @@ func TestLoadDefaults(t *testing.T) {
 		root, getenv := project(t, files)
 		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
-			DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
+			DefaultModel: "sonnet", DefaultAgent: "build", Agent: Agent{MaxRounds: 10}, Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 			Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
@@ -87,7 +87,7 @@ func TestLoadPrecedence(t *testing.T) {
 	})
 	c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 	want := Config{
-		Checks: []string{}, DefaultModel: "haiku", DefaultAgent: "theirs", Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
+		Checks: []string{}, DefaultModel: "haiku", DefaultAgent: "theirs", Agent: Agent{MaxRounds: 10}, Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
 		Tracker:  "jsonl", Landing: Landing{Batch: 6}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 4, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},

@@ -44,7 +44,7 @@ func (c *Controller) Diff(ctx context.Context, task string) (Diff, error) {
 func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Worktree, Diff, error) {
 	tree, err := c.Project.Repo.Find(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return nil, Diff{}, noDiff(v)
+		return nil, Diff{}, NoDiff(v)
 	}
 	if err != nil {
 		return nil, Diff{}, err
@@ -67,8 +67,8 @@ func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Work
 	return tree, diff, nil
 }
 
-// noDiff explains where the change of a task without a worktree is.
-func noDiff(v session.View) error {
+// NoDiff explains where the change of a task without a worktree is.
+func NoDiff(v session.View) error {
 	switch {
 	case v.Commit != "":
 		return exit.Failedf("git show "+v.Commit, "task %s has landed", v.Task)

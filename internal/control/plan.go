@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/agenttree"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
@@ -30,7 +31,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err := starts(g, known, cfg.DefaultAgent, o); err != nil {
 		return nil, err
 	}
-	definitions, err := agents.Definitions(known, c.Project.Library, g, o.Model)
+	definitions, tree, err := c.definitions(g, known, o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
-	plan.Agents, plan.Rules, plan.Spawn = definitions, cfg.Rules(), o.spawn
+	plan.Agents, plan.Tree, plan.Rules, plan.Spawn = definitions, tree, cfg.Rules(), o.spawn
 	plan.Chat, plan.Tools, plan.Skills = o.chat, tools, c.Project.PlannedSkills(definitions)
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
@@ -122,6 +123,24 @@ func starts(g *grimoires.Grimoire, known *agent.Registry, name string, o Options
 		step.Agent = cmp.Or(step.Agent, name)
 	}
 	return nil
+}
+
+// definitions returns the definitions of the agents of a new session, and the tree that the configuration arranges them
+// in; nil: each works alone, as it does if a person names one.
+func (c *Controller) definitions(g *grimoires.Grimoire, known *agent.Registry, o Options) (map[string]grimoires.AgentDefinition, *grimoires.Tree, error) {
+	cfg := c.Project.Config
+	all, err := agents.Definitions(known, c.Project.Library, g, o.Model)
+	if err != nil || !cfg.Agent.MultiAgent || o.Agent != "" || o.spawn != nil {
+		return all, nil, err
+	}
+	commands, _ := c.Project.Tools() // what is wrong with one is an error of the agents that name it
+	tools, err := agents.Divisible(all, commands, cfg.Rules())
+	if err != nil {
+		return nil, nil, err
+	}
+	tree := agents.Arrange(all, agenttree.Build(c.Project.Specialists(known), tools, nil), tools, cfg.Agent.MaxRounds)
+	agents.Delegate(g, tree, cfg.DefaultAgent)
+	return all, tree, nil
 }
 
 // lifeOf returns the life cycle of a worktree for a plan, without time limits of nothing.

@@ -48,7 +48,7 @@ func Refusal(op Operation, v session.View) error {
 		}
 	case OpRevert:
 		if v.Status == session.Running {
-			return &BusyError{Task: v.Task, Next: busyNext(op) + " " + task}
+			return &BusyError{Task: v.Task, Next: BusyNext(op) + " " + task}
 		}
 		if dismissible(v) {
 			return nil
@@ -70,7 +70,7 @@ func continueRefusal(refused *StateError, v session.View) error {
 	op, task := refused.Operation, shellword.Word(v.Task)
 	switch shown := v.Shown(); {
 	case v.Status == session.Running:
-		return &BusyError{Task: v.Task, Next: busyNext(op) + " " + task}
+		return &BusyError{Task: v.Task, Next: BusyNext(op) + " " + task}
 	case shown.Status == session.Damaged:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
 	case op == OpRun:
@@ -87,8 +87,8 @@ func continueRefusal(refused *StateError, v session.View) error {
 	return refused
 }
 
-// busyNext returns the command that helps with a session that another coven runs.
-func busyNext(op Operation) string {
+// BusyNext returns the command that helps with a session that another coven runs.
+func BusyNext(op Operation) string {
 	switch op {
 	case OpResume:
 		return "coven logs -f"

@@ -20,6 +20,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/snapshot"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -132,7 +133,7 @@ func operations() map[control.Operation]func(context.Context, *control.Controlle
 			return err
 		},
 		control.OpRevert: func(ctx context.Context, c *control.Controller, id string) error {
-			_, err := c.Revert(ctx, control.RevertRequest{Name: id})
+			_, err := snapshot.Revert(ctx, c.Project, snapshot.Request{Name: id})
 			return err
 		},
 		control.OpChat: func(ctx context.Context, c *control.Controller, id string) error {

@@ -48,6 +48,7 @@ type Runner struct {
 
 // Job is one run of an agent.
 type Job struct {
+	Agent        string // its name, for messages
 	Provider     provider.Provider
 	Conversation string // ID of the conversation
 	Resume       bool   // continue it

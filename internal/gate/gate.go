@@ -56,6 +56,7 @@ type Gate struct {
 	descend   func() error // why the agent may start no other; nil: it may, if it is permitted
 	asker     asker        // nil: what needs a person's answer is denied
 	check     func(Call) error
+	lacks     func(Call) error  // why the agent has no such tool; nil: it has those that it calls
 	servers   map[string]string // server/tool, by the name of a tool of an MCP server
 	commands  func(Call) (string, error)
 
@@ -77,6 +78,9 @@ func (g *Gate) Descend(check func() error) { g.descend = check }
 
 // Serves names the tools of MCP servers that the agent has: server/tool, by the name with which it calls one.
 func (g *Gate) Serves(tools map[string]string) { g.servers = tools }
+
+// Lacks sets the func that returns why the agent has no tool of the name that it calls, or nil.
+func (g *Gate) Lacks(why func(Call) error) { g.lacks = why }
 
 // Commands sets the func that returns the shell command that a call of a command tool is judged as;
 // empty: the call is of another tool.
@@ -183,6 +187,9 @@ func (g *Gate) Close() {
 // call as it may run.
 func (g *Gate) judge(ctx context.Context, call Call) (Call, permission.Decision, event.Decision) {
 	s := g.describe(call)
+	if g.lacks != nil && s.err == nil {
+		s.err = g.lacks(call)
+	}
 	place, d := g.permit(s)
 	if d.Action == permission.Ask {
 		call, s, place, d = g.ask(ctx, call, s, place, d)

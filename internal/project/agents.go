@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/agenttree"
 	"github.com/coven-run/coven/internal/evaluator"
 )
 
@@ -11,7 +12,14 @@ import (
 // repository, those in .claude/agents and .coven/agents.
 func (p *Project) Agents() *agent.Registry {
 	user := filepath.Join(p.Env.UserDir(), "agents")
-	places := []agent.Place{{Show: "coven:", Source: agent.SourceSystem, Made: p.serverAgents()}, {Dir: user, Show: user, Source: agent.SourceSystem}}
+	var specialists map[string]string
+	if p.Config.Agent.MultiAgent {
+		specialists = agenttree.Files()
+	}
+	made := func(files map[string]string) agent.Place {
+		return agent.Place{Show: agent.ShippedPath, Source: agent.SourceSystem, Made: files}
+	}
+	places := []agent.Place{made(specialists), made(p.serverAgents()), {Dir: user, Show: user, Source: agent.SourceSystem}}
 	if p.Repo != nil {
 		for _, dir := range []struct{ path, source string }{{".claude/agents", agent.SourceClaude}, {".coven/agents", agent.SourceProject}} {
 			places = append(places, agent.Place{Dir: filepath.Join(p.Repo.Root, dir.path), Show: dir.path, Source: dir.source})
@@ -20,6 +28,18 @@ func (p *Project) Agents() *agent.Registry {
 	known := agent.Load(p.Scripts(), places...)
 	known.Knows(p.toolNames())
 	return known
+}
+
+// Specialists returns the agents that can be in a tree, see package agenttree.
+func (p *Project) Specialists(known *agent.Registry) []agent.Definition {
+	var names []string
+	if p.Repo != nil {
+		all, _ := p.MCPServers() // whoever starts a task is told
+		for _, s := range all {
+			names = append(names, s.Name)
+		}
+	}
+	return agenttree.Specialists(known.Agents(), names)
 }
 
 // Scripts evaluates the definitions that are TypeScript.

@@ -26,7 +26,7 @@ func NewAgents(a *cli.App) *cobra.Command {
 		Use: "agents", Short: "List, show and validate the definitions of agents, and choose one",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newList(a), newShow(a), newValidate(a), newResolve(a))
+	cmd.AddCommand(newList(a), newShow(a), newValidate(a), newResolve(a), newTree(a))
 	return cmd
 }
 

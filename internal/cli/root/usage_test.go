@@ -28,6 +28,7 @@ type flagCase struct {
 // flagCases has a row for each flag of each command.
 var flagCases = map[string]flagCase{
 	"coven agents list --domain":        {meaning: "any domain; unknown ones have no agents"},
+	"coven agents tree --tools":         {meaning: "any names; a name that no prefix matches has no agent"},
 	"coven permissions check --agent":   {args: []string{"file.read"}, absurd: []string{"buidl"}, code: exit.Failed},
 	"coven spawn --permission":          {args: []string{"build", "x"}, absurd: []string{"ReadFilesystem"}, code: exit.Failed},
 	"coven spawn --model":               {args: []string{"build", "x"}, absurd: []string{"sonet"}, code: exit.Failed},

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/snapshot"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -45,7 +45,7 @@ that can change files. coven revert restores a snapshot.`,
 			if err != nil {
 				return err
 			}
-			all, err := control.Snapshots(cmd.Context(), p, args[0])
+			all, err := snapshot.Of(cmd.Context(), p, args[0])
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ that can change files. coven revert restores a snapshot.`,
 	return cmd
 }
 
-func list(a *cli.App, all []control.Snapshot, asJSON bool) error {
+func list(a *cli.App, all []snapshot.State, asJSON bool) error {
 	if asJSON {
 		out := []snapshotJSON{}
 		for _, s := range all {
@@ -87,7 +87,7 @@ func files(n int) string {
 
 // NewRevert returns the command coven revert.
 func NewRevert(a *cli.App) *cobra.Command {
-	var r control.RevertRequest
+	var r snapshot.Request
 	cmd := &cobra.Command{
 		Use: "revert TASK [N]", Short: "Restore the files of a task's worktree from a snapshot",
 		Long: `Restore the files of a task's worktree from snapshot N of coven snapshots, or from the
@@ -111,7 +111,7 @@ file: restoring it restores this file only. An agent that works on the task must
 			if err != nil {
 				return err
 			}
-			done, err := (&control.Controller{Project: p}).Revert(cmd.Context(), r)
+			done, err := snapshot.Revert(cmd.Context(), p, r)
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ file: restoring it restores this file only. An agent that works on the task must
 }
 
 // text says what a revert did, and how it is undone.
-func text(done control.Reverted) string {
+func text(done snapshot.Reverted) string {
 	note := cmp.Or(done.To.Note, "no note")
 	if len(done.Changed) == 0 {
 		return fmt.Sprintf("task %s has the files of snapshot %d already (%s)\n", terminal.Printable(done.Task), done.To.N, terminal.Clip(note, 60))

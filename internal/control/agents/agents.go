@@ -176,29 +176,27 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	ask := c.asker(ctx, at.root, name, emit)
 	gatekeeper.Asks(ask)
 	launch := driver.Job{
-		Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
-		Prompt: run.Prompt, System: text, Model: run.Model, Tools: listed(own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
+		Agent: name, Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
+		Prompt: run.Prompt, System: text, Model: run.Model, Tools: c.listed(name, own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
 		Room: at.room, Network: at.network, StateDir: state, ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: slices.Concat([]string{"COVEN_STEP_KEY=" + run.Key}, c.Workspace.TraceEnv(), env), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
 		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(at, run.Path, part) },
 		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,
 	}
+	as := role{name: name, own: own, policy: policy}
 	if !run.ReadOnly {
+		as.spawns = spawns
 		if launch.Own, err = c.ownTools(spawns, ask); err != nil {
 			return driver.Report{}, err
 		}
-		launch.Own = append(launch.Own, c.skillTools(own)...)
+		launch.Own = c.ofTree(name, append(launch.Own, c.skillTools(own)...))
 		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
-		defer c.serves(ctx, own, policy, gatekeeper, run.Path, &launch)()
+		defer c.serves(ctx, as, gatekeeper, run.Path, &launch)()
 	}
 	if err := c.asks(at, run); err != nil {
 		return driver.Report{}, err
-	}
-	as := role{own: own, policy: policy}
-	if !run.ReadOnly {
-		as.spawns = spawns
 	}
 	report, err := c.start(ctx, at, as, gatekeeper, launch)
 	report = c.hide(report)

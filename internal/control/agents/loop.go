@@ -55,6 +55,7 @@ func (c *Agents) priceOf(ctx context.Context, plugin string, m model.Model, id s
 
 // role is who an agent is, as far as its tools depend on it.
 type role struct {
+	name     string
 	own      grimoires.AgentDefinition
 	policy   *permission.Policy
 	spawns   *spawner // nil: it starts no others
@@ -63,6 +64,7 @@ type role struct {
 
 // run runs an agent where its provider does.
 func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate, launch driver.Job) (driver.Report, error) {
+	keeper.Lacks(c.lacks(as.name, func() []tool.Tool { return launch.Own }))
 	commands := c.commandsOf(as)
 	if at.loop == nil && len(commands) == 0 {
 		return c.Runner.Run(ctx, launch)
@@ -108,7 +110,7 @@ func (c *Agents) loopTools(at setting, as role, launch driver.Job, p *programs) 
 	}
 	maySpawn := as.spawns != nil && c.admission().Descend(launch.Depth) == nil
 	return slices.DeleteFunc(r.Tools(), func(t tool.Tool) bool {
-		return !Has(as.own, as.policy, t) || t.ID == agent.ToolSubtask && !maySpawn
+		return !c.has(as, t) || t.ID == agent.ToolSubtask && !maySpawn
 	}), nil
 }
 

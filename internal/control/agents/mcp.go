@@ -28,7 +28,8 @@ import (
 
 // serves connects an agent to its MCP servers and gives it their tools; end ends them. The servers are programs of
 // the task: they are held to what its steps are held to, and each has a directory of its own for what it keeps.
-func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, policy *permission.Policy, keeper *gate.Gate, path string, launch *driver.Job) (end func()) {
+func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path string, launch *driver.Job) (end func()) {
+	own, policy := as.own, as.policy
 	warn := func(format string, args ...any) {
 		_ = launch.Emit(event.Warning, event.Text{Text: oneline.Of(c.Workspace.Secrets.Text(fmt.Sprintf(format, args...)))}) // a journal that fails stops the agent elsewhere
 	}
@@ -38,7 +39,7 @@ func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, poli
 			warn("the agent works without the MCP server %s: there is none in mcp.json (coven mcp list)", name)
 		}
 	}
-	if len(use) == 0 || !mayCall(policy) {
+	if len(use) == 0 || !mayCall(policy) || c.isRoot(as.name) {
 		return func() {}
 	}
 	taken := slices.AppendSeq(agent.ToolNames(), maps.Keys(c.Plan.Tools))
@@ -58,7 +59,7 @@ func (c *Agents) serves(ctx context.Context, own grimoires.AgentDefinition, poli
 	subjects := map[string]string{}
 	for _, t := range set.Tools() {
 		subject := t.Server + "/" + t.Original
-		if !wants(own, t) && !c.needs(own, t.Server) || policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
+		if !c.hasOfServer(as.name, own, t) || policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
 			continue
 		}
 		subjects[t.Name] = subject

@@ -67,7 +67,7 @@ func redeemed(t tool.Tool, keeper *gate.Gate) tool.Tool {
 func (c *Agents) commandsOf(as role) map[string]grimoires.CommandTool {
 	has := map[string]grimoires.CommandTool{}
 	for name, d := range c.Plan.Tools {
-		if Has(as.own, as.policy, command.Tool(name, d, nil)) {
+		if c.has(as, command.Tool(name, d, nil)) {
 			has[name] = d
 		}
 	}

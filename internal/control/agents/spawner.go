@@ -31,8 +31,9 @@ import (
 type Spawns struct {
 	Queue spawn.Queue
 
-	mu    sync.Mutex
-	taken map[string]bool // IDs
+	mu     sync.Mutex
+	taken  map[string]bool // IDs
+	rounds map[string]int  // delegations of the orchestrator of a tree, by the path of its step
 
 	writers int // that work
 	began   int // of them, so far
@@ -131,10 +132,13 @@ func definitionOf(plan *grimoires.Plan, name string) (spawn.Definition, error) {
 	return spawn.Definition{Model: d.Model, Mode: d.Mode, Permissions: d.Permissions, Asks: d.Asks}, nil
 }
 
+// spawnTool is the tool with which agents start others.
+const spawnTool = "spawn_agent"
+
 // tool returns spawn_agent for the agent.
 func (s *spawner) tool() tool.Tool {
 	return tool.Tool{
-		Name: "spawn_agent", Category: "utility", Permission: string(permission.AgentSpawn), Description: s.describe(), Schema: json.RawMessage(spawn.Schema),
+		Name: spawnTool, Category: "utility", Permission: string(permission.AgentSpawn), Description: s.describe(), Schema: json.RawMessage(spawn.Schema),
 		ReadOnly: true, // several calls of one turn may wait in the queue at once
 		Call:     tool.Decoded(s.report),
 	}
@@ -165,11 +169,19 @@ func (s *spawner) describe() string {
 	var b strings.Builder
 	b.WriteString("Start a subagent for a separate task and wait for its report. It works in the same worktree, knows only its task, and may do no more than you. Several run one after another. Agents:\n")
 	for _, name := range slices.Sorted(maps.Keys(s.Plan.Agents)) {
-		if d := s.Plan.Agents[name]; d.Mode != agent.ModePrimary && name != grimoires.DefaultAgent {
+		if d := s.Plan.Agents[name]; s.offers(name, d) {
 			fmt.Fprintf(&b, "- %s: %s\n", name, oneline.Of(d.Description))
 		}
 	}
 	return b.String()
+}
+
+// offers reports whether the model is told of an agent.
+func (s *spawner) offers(name string, d grimoires.AgentDefinition) bool {
+	if s.isRoot(s.caller.Agent) {
+		return s.Plan.Tree.Has(name)
+	}
+	return d.Mode != agent.ModePrimary && name != grimoires.DefaultAgent
 }
 
 // spawn runs a subagent and returns its record. call ends when the caller no longer waits.

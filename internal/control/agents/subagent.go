@@ -81,6 +81,9 @@ func (r *subagent) worker() part {
 
 // admit decides about the request.
 func (r *subagent) admit() (err error) {
+	if err := r.delegates(r.request.Agent); err != nil {
+		return err
+	}
 	if r.child, err = r.admission().Admit(r.caller, r.request); err != nil {
 		return err
 	}
@@ -91,6 +94,9 @@ func (r *subagent) admit() (err error) {
 	}
 	if !traits.Gated {
 		return fmt.Errorf("provider %s cannot hold agent '%s' to its permissions: its tool calls do not pass the gate", r.provider, r.request.Agent)
+	}
+	if err := r.round(); err != nil {
+		return err
 	}
 	r.account = traits.account
 	r.id, err = r.newID(r.request)
@@ -211,7 +217,7 @@ func (r *subagent) run(ctx context.Context, as part, start event.AgentStart, tur
 
 // role returns who the subagent is in one of its parts.
 func (r *subagent) role(as part) role {
-	who := role{own: r.Plan.Agents[r.child.Agent], policy: as.policy, subagent: r.path()}
+	who := role{name: r.child.Agent, own: r.Plan.Agents[r.child.Agent], policy: as.policy, subagent: r.path()}
 	if as.works {
 		who.spawns = r.inner
 	}
@@ -251,8 +257,8 @@ func (r *subagent) launch(ctx context.Context, s setting, as part, start event.A
 	keeper.Descend(func() error { return r.admission().Descend(r.child.Depth) })
 	tracker := &limitTracker{agents: r.Agents, account: r.account}
 	launch = driver.Job{
-		Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
-		Tools: listed(r.Plan.Agents[r.child.Agent], as.policy), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
+		Agent: r.child.Agent, Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
+		Tools: r.listed(r.child.Agent, r.Plan.Agents[r.child.Agent], as.policy), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
 		Room: s.room, Network: s.network, StateDir: as.stateDir, ReadOnly: as.readOnly,
 		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{workspace.TraceVariable + "=" + r.trace}, Idle: r.Idle,
 		Gate: keeper, Transcript: transcript, Emit: emit,
@@ -267,7 +273,7 @@ func (r *subagent) launch(ctx context.Context, s setting, as part, start event.A
 	}
 	end := func() {}
 	if as.works {
-		end = r.serves(ctx, r.Plan.Agents[r.child.Agent], as.policy, keeper, as.path, &launch)
+		end = r.serves(ctx, r.role(as), keeper, as.path, &launch)
 	}
 	return keeper, launch, func() error { end(); keeper.Close(); inner.work.Wait(); return tracker.broken }, nil
 }

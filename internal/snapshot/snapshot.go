@@ -1,4 +1,5 @@
-package control
+// Package snapshot lists the states of a worktree that coven saved, and restores files from one.
+package snapshot
 
 import (
 	"context"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -16,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Snapshot is a state of the worktree of a task that coven saved.
-type Snapshot struct {
+// State is a state of the worktree of a task that coven saved.
+type State struct {
 	N       int // from 1, in the order of a session
 	Commit  string
 	Tree    string // its files, as they were, without conversions of git
@@ -26,9 +28,9 @@ type Snapshot struct {
 	Changed []string // the paths that differ from the snapshot before; of the first, nil
 }
 
-// Snapshots returns the snapshots of a session, oldest first. It is named by its own ID or by its
+// Of returns the snapshots of a session, oldest first. It is named by its own ID or by its
 // task.
-func Snapshots(ctx context.Context, p *project.Project, name string) ([]Snapshot, error) {
+func Of(ctx context.Context, p *project.Project, name string) ([]State, error) {
 	v, err := p.SessionOf(ctx, name)
 	if err != nil {
 		return nil, err
@@ -37,9 +39,9 @@ func Snapshots(ctx context.Context, p *project.Project, name string) ([]Snapshot
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Snapshot, len(saved))
+	all := make([]State, len(saved))
 	for i, s := range saved {
-		all[i] = Snapshot{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
+		all[i] = State{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
 		if i == 0 {
 			continue
 		}
@@ -50,8 +52,8 @@ func Snapshots(ctx context.Context, p *project.Project, name string) ([]Snapshot
 	return all, nil
 }
 
-// RevertRequest asks to restore files of a worktree from a snapshot.
-type RevertRequest struct {
+// Request asks to restore files of a worktree from a snapshot.
+type Request struct {
 	Name  string   // of a task, or of its newest session
 	N     int      // the snapshot; 0: the newest one with other files than the worktree
 	Paths []string // files and directories, relative to the top of the repository; none: all
@@ -60,44 +62,44 @@ type RevertRequest struct {
 // Reverted is a worktree after a revert.
 type Reverted struct {
 	Task     string
-	To, Undo Snapshot // what it was restored from, and what it was before
+	To, Undo State    // what it was restored from, and what it was before
 	Changed  []string // the paths that the revert changed
 }
 
 // Revert restores files of the worktree of a task that nobody works on. HEAD, the branch, the
 // index, the stash and ignored files stay as they are. The state before is a snapshot, too.
-func (c *Controller) Revert(ctx context.Context, r RevertRequest) (Reverted, error) {
+func Revert(ctx context.Context, in *project.Project, r Request) (Reverted, error) {
 	paths, err := insidePaths(r.Paths)
 	if err != nil {
 		return Reverted{}, err
 	}
-	v, err := c.Project.SessionOf(ctx, r.Name)
+	v, err := in.SessionOf(ctx, r.Name)
 	if err != nil {
 		return Reverted{}, err
 	}
-	if newest, err := c.Project.Find(ctx, v.Task); err != nil || newest.ID != v.ID {
+	if newest, err := in.Find(ctx, v.Task); err != nil || newest.ID != v.ID {
 		return Reverted{}, errors.Join(err, exit.Failedf("coven snapshots "+shellword.Word(v.Task), "session %s is not the newest one of task %s", v.ID, v.Task))
 	}
-	if err := Refusal(OpRevert, v); err != nil {
+	if err := control.Refusal(control.OpRevert, v); err != nil {
 		return Reverted{}, err
 	}
-	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
+	s, err := session.Open(in.Repo.Root, v.ID, in.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
-		return Reverted{}, &BusyError{Task: v.Task, Next: busyNext(OpRevert) + " " + shellword.Word(v.Task)}
+		return Reverted{}, &control.BusyError{Task: v.Task, Next: control.BusyNext(control.OpRevert) + " " + shellword.Word(v.Task)}
 	}
 	if err != nil {
 		return Reverted{}, err
 	}
-	done, err := c.revert(ctx, v, r.N, paths)
+	done, err := revert(ctx, in, v, r.N, paths)
 	return done, errors.Join(err, s.Close())
 }
 
 // revert is Revert for a session that this process holds.
-func (c *Controller) revert(ctx context.Context, v session.View, n int, paths []string) (Reverted, error) {
-	repo, snapshots := c.Project.Repo, "coven snapshots "+shellword.Word(v.Task)
+func revert(ctx context.Context, in *project.Project, v session.View, n int, paths []string) (Reverted, error) {
+	repo, snapshots := in.Repo, "coven snapshots "+shellword.Word(v.Task)
 	tree, err := repo.Find(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return Reverted{}, noDiff(v)
+		return Reverted{}, control.NoDiff(v)
 	}
 	if err != nil {
 		return Reverted{}, err
@@ -129,7 +131,7 @@ func (c *Controller) revert(ctx context.Context, v session.View, n int, paths []
 	if err != nil {
 		return Reverted{}, err
 	}
-	done := Reverted{Task: v.Task, To: newSnapshot(to), Undo: newSnapshot(undo)}
+	done := Reverted{Task: v.Task, To: newState(to), Undo: newState(undo)}
 	if undo.Only != nil {
 		done.Changed, err = repo.Differing(ctx, undo, to)
 		return done, err
@@ -142,8 +144,8 @@ func (c *Controller) revert(ctx context.Context, v session.View, n int, paths []
 	return done, err
 }
 
-func newSnapshot(s worktree.Snapshot) Snapshot {
-	return Snapshot{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
+func newState(s worktree.Snapshot) State {
+	return State{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
 }
 
 // insidePaths checks paths in a repository and returns them as git has them.
