@@ -55,7 +55,7 @@ var boxes = []box{
 	{"worktree", []string{"worktree", "worktree/checkout", "worktree/internal/git", "worktree/tripwire"}},
 	{"session", []string{"internal/session"}},
 	{"search", []string{"internal/search", "internal/baseline"}},
-	{"record", []string{"internal/event", "internal/findings", "internal/usage"}},
+	{"record", []string{"internal/channel", "internal/event", "internal/findings", "internal/usage"}},
 	{"limits", []string{"internal/limits"}},
 	{"forwarder", []string{"internal/forwarder"}},
 	{"task", []string{"internal/task"}},

@@ -148,7 +148,7 @@ var imports = map[string][]string{
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/model", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
 	},
 	"internal/control/agents": {
-		"internal/agenttree", "grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/command", "internal/tool/file", "internal/tool/find", "internal/tool/shell", "internal/tool/todo", "internal/tool/web", "plugins/model", "plugins/pluginerr",
+		"internal/channel", "internal/tool/message", "internal/agenttree", "grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/command", "internal/tool/file", "internal/tool/find", "internal/tool/shell", "internal/tool/todo", "internal/tool/web", "plugins/model", "plugins/pluginerr",
 		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/builtin/endpoint", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
@@ -221,6 +221,8 @@ var imports = map[string][]string{
 	"internal/terminal":     {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "internal/spawn"},
 	"internal/rescue":       {"internal/exit", "internal/project", "internal/shellword", "internal/task", "worktree"},
 	"internal/proposal":     {"internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/task", "internal/terminal"},
+	"internal/channel":      {"internal/regularfile"},
+	"internal/tool/message": {"internal/channel", "internal/tool"},
 	"internal/agenttree":    {"grimoires", "internal/agent", "internal/oneline", "internal/tool"},
 	"internal/snapshot":     {"internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "worktree"},
 	"internal/storage":      {"internal/control", "internal/diskusage", "internal/exit", "internal/project", "internal/sandbox", "internal/session", "internal/shellword", "worktree"},

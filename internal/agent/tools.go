@@ -32,7 +32,7 @@ func toolIDs() map[string]string {
 		"read": ToolRead, "notebookread": ToolRead, "ls": ToolLs, "glob": ToolGlob, "grep": ToolGrep,
 		"write": ToolWrite, "edit": ToolEdit, "multiedit": ToolEdit, "notebookedit": ToolEdit, "bash": ToolBash,
 		"fetch": ToolFetch, "todo": ToolTodo, "subtask": ToolSubtask,
-		"read_note": "", "list_notes": "", "semantic_search": "", "spawn_agent": "", "request_approval": "",
+		"read_note": "", "list_notes": "", "semantic_search": "", "spawn_agent": "", "request_approval": "", "send_message": "", "read_messages": "",
 	}
 }
 

@@ -85,6 +85,8 @@ var known = map[string]tool{
 	"list_notes":      {permission: permission.CodeSearch},
 	"semantic_search": {permission: permission.CodeSearch, argument: "query"},
 	"spawn_agent":     {permission: permission.AgentSpawn, argument: "agent"},
+	"send_message":    {permission: permission.AgentMessage, argument: "channel"},
+	"read_messages":   {permission: permission.AgentMessage, argument: "channel"},
 	"subtask":         {permission: permission.AgentSpawn, argument: "agent", fallback: Subtask},
 	requestApproval:   {permission: approval, argument: "action"},
 }

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/baseline"
+	"github.com/coven-run/coven/internal/channel"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/internal/tool/message"
 )
 
 // ownTools returns the tools of coven that an agent has: the baseline, and spawn_agent. Plans of
@@ -19,7 +22,7 @@ func (c *Agents) ownTools(s *spawner, ask asking) ([]tool.Tool, error) {
 	if c.Plan.V < grimoires.PlanHasSubagents {
 		return nil, nil
 	}
-	all := []tool.Tool{s.tool(), ask.tool()}
+	all := append([]tool.Tool{s.tool(), ask.tool()}, s.messageTools()...)
 	for _, t := range baseline.Tools(baseline.Options{
 		Files: c.Search.Files(c.Workspace.Worktree), Sessions: c.Search.Sessions(), Check: checker(s.caller.Policy),
 	}) {
@@ -33,6 +36,31 @@ func (c *Agents) ownTools(s *spawner, ask asking) ([]tool.Tool, error) {
 		})
 	}
 	return all, nil
+}
+
+// messageTools returns the tools with which an agent talks to others, if it may.
+func (s *spawner) messageTools() []tool.Tool {
+	if s.caller.Policy != nil && !mayMessage(s.caller.Policy) {
+		return nil
+	}
+	return message.Tools(message.Agent{Channels: s.channels(), Name: s.caller.Agent, Path: s.caller.Path, Hide: s.Workspace.Secrets.Text})
+}
+
+func mayMessage(policy *permission.Policy) bool {
+	return slices.Contains(policy.Grants(), permission.AgentMessage)
+}
+
+// channels returns the channels of the session; nil: there is no session.
+func (s *spawner) channels() *channel.Channels {
+	if s.Session == nil {
+		return nil
+	}
+	s.Spawns.mu.Lock()
+	defer s.Spawns.mu.Unlock()
+	if s.Spawns.channels == nil {
+		s.Spawns.channels = channel.New(s.Session.Dir, s.Session.Now)
+	}
+	return s.Spawns.channels
 }
 
 // at returns a call that lets the next one begin at once.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/channel"
 	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
@@ -27,13 +28,14 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Spawns has what the subagents of a session share.
+// Spawns has what the agents of a session share.
 type Spawns struct {
 	Queue spawn.Queue
 
-	mu     sync.Mutex
-	taken  map[string]bool // IDs
-	rounds map[string]int  // delegations of the orchestrator of a tree, by the path of its step
+	mu       sync.Mutex
+	taken    map[string]bool   // IDs
+	channels *channel.Channels // on which they talk; nil: none does yet
+	rounds   map[string]int    // delegations of the orchestrator of a tree, by the path of its step
 
 	writers int // that work
 	began   int // of them, so far

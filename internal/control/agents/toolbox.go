@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/tool/command"
 	"github.com/coven-run/coven/internal/tool/file"
 	"github.com/coven-run/coven/internal/tool/find"
+	"github.com/coven-run/coven/internal/tool/message"
 	"github.com/coven-run/coven/internal/tool/shell"
 	"github.com/coven-run/coven/internal/tool/todo"
 	"github.com/coven-run/coven/internal/tool/web"
@@ -82,9 +83,12 @@ func Described(definitions map[string]grimoires.AgentDefinition, commands map[st
 }
 
 // Has reports whether an agent with a definition and a policy has a tool. Everybody has read, and the tools
-// of coven with which agents read, search, start others and ask. A tool of the project has only an
+// of coven with which agents read, search, start others and ask; those with which they talk, who has the permission. A tool of the project has only an
 // agent whose definition names it.
 func Has(own grimoires.AgentDefinition, policy *permission.Policy, t tool.Tool) bool {
+	if slices.Contains(message.Names(), t.Name) {
+		return mayMessage(policy)
+	}
 	if agent.IsEverybodys(t.Name) || t.ID == provider.ToolRead {
 		return true
 	}

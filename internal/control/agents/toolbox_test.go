@@ -21,7 +21,7 @@ func TestDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 16 {
+	if len(all) != 18 {
 		t.Errorf("there are %d tools", len(all))
 	}
 	for _, one := range all {

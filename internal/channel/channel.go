@@ -1,0 +1,244 @@
+// Package channel keeps the messages that the agents of a session send each other while they work.
+//
+// A channel is a list of messages with a name. It begins with its first message. Any agent of the session may send to
+// it and read it from any message on: messages are numbered from 1, and nobody takes one away.
+//
+// The messages of a channel are the lines of channels/NAME.jsonl in the directory of the session, each a JSON object:
+//
+//	{"n":1,"time":"2026-11-25T10:00:00Z","from":"build","path":"implement#1","text":"hello"}
+//
+// A message is on disk before the agent is told that it was sent. A line that coven could not finish is none.
+package channel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/regularfile"
+)
+
+// Dir is the directory of the channels in that of a session.
+const Dir = "channels"
+
+// Limits of channels.
+const (
+	MaxText     = 64 << 10 // bytes of a message
+	MaxWait     = time.Minute
+	maxMessages = 10_000 // of a channel
+	maxChannels = 100
+	maxRead     = 100 << 10 // bytes of text that are read at once
+	maxFile     = 256 << 20
+)
+
+// nameRE is the name of a channel, which is the name of a file.
+var nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// Message is a message of a channel.
+type Message struct {
+	N    int       `json:"n"` // from 1
+	Time time.Time `json:"time"`
+	From string    `json:"from"`           // the agent
+	Path string    `json:"path,omitempty"` // of its step, or of it as a subagent
+	Text string    `json:"text"`
+}
+
+// Channels are the channels of a session, for its process. The zero value is not usable.
+type Channels struct {
+	dir string
+	now func() time.Time
+
+	mu    sync.Mutex
+	known map[string]*messages
+}
+
+// messages are those of one channel.
+type messages struct {
+	all  []Message
+	more chan struct{} // closed when there is another message
+}
+
+// New returns the channels of the session in a directory.
+func New(session string, now func() time.Time) *Channels {
+	return &Channels{dir: filepath.Join(session, Dir), now: now, known: map[string]*messages{}}
+}
+
+// Send adds a message to a channel. It is on disk when Send returns.
+func (c *Channels) Send(name, from, path, text string) (Message, error) {
+	switch {
+	case !nameRE.MatchString(name):
+		return Message{}, badName(name)
+	case text == "":
+		return Message{}, errors.New("the message is empty")
+	case len(text) > MaxText:
+		return Message{}, fmt.Errorf("the message has %d bytes, the maximum is %d: put the text into a file and name it", len(text), MaxText)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in, err := c.channel(name)
+	if err != nil {
+		return Message{}, err
+	}
+	if len(in.all) >= maxMessages {
+		return Message{}, fmt.Errorf("channel %s has %d messages, the maximum", name, maxMessages)
+	}
+	m := Message{N: len(in.all) + 1, Time: c.now().UTC(), From: from, Path: path, Text: text}
+	if err := c.write(name, m); err != nil {
+		return Message{}, fmt.Errorf("store the message: %w", err)
+	}
+	in.all = append(in.all, m)
+	close(in.more)
+	in.more = make(chan struct{})
+	return m, nil
+}
+
+// Read returns the messages of a channel after the one with the number since, oldest first, as many as fit; last is the
+// number of its newest message. If there are none, it waits for one for some time, at most MaxWait.
+func (c *Channels) Read(ctx context.Context, name string, since int, wait time.Duration) (after []Message, last int, err error) {
+	if !nameRE.MatchString(name) {
+		return nil, 0, badName(name)
+	}
+	timeout := time.NewTimer(min(wait, MaxWait))
+	defer timeout.Stop()
+	for {
+		after, last, more, err := c.after(name, since)
+		if err != nil || len(after) > 0 || wait <= 0 {
+			return after, last, err
+		}
+		select {
+		case <-more:
+		case <-timeout.C:
+			return nil, last, nil
+		case <-ctx.Done():
+			return nil, last, context.Cause(ctx)
+		}
+	}
+}
+
+// after returns the messages of a channel after one. more is closed when there is another.
+func (c *Channels) after(name string, since int) (found []Message, last int, more <-chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in, err := c.channel(name)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	size := 0
+	for _, m := range in.all[min(max(since, 0), len(in.all)):] {
+		if size += len(m.Text); size > maxRead && len(found) > 0 {
+			break
+		}
+		found = append(found, m)
+	}
+	return found, len(in.all), in.more, nil
+}
+
+// channel returns a channel, which may have no message.
+func (c *Channels) channel(name string) (*messages, error) {
+	if in := c.known[name]; in != nil {
+		return in, nil
+	}
+	if len(c.known) >= maxChannels {
+		return nil, fmt.Errorf("the session has %d channels, the maximum", maxChannels)
+	}
+	all, err := c.load(name)
+	if err != nil {
+		return nil, err
+	}
+	in := &messages{all: all, more: make(chan struct{})}
+	c.known[name] = in
+	return in, nil
+}
+
+// load reads a channel, and removes a line that was not finished.
+func (c *Channels) load(name string) ([]Message, error) {
+	data, err := regularfile.ReadIn(c.dir, name+".jsonl", maxFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read channel %s: %w", name, err)
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	all, err := parse(whole)
+	if err != nil {
+		return nil, fmt.Errorf("channel %s is damaged: %w", name, err)
+	}
+	if len(whole) < len(data) {
+		if err := c.cut(name, int64(len(whole))); err != nil {
+			return nil, fmt.Errorf("repair channel %s: %w", name, err)
+		}
+	}
+	return all, nil
+}
+
+func (c *Channels) cut(name string, size int64) error {
+	file, err := regularfile.OpenFileIn(c.dir, name+".jsonl", os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Truncate(size), file.Close())
+}
+
+// parse reads the lines of a channel.
+func parse(data []byte) (all []Message, err error) {
+	for line := range bytes.Lines(data) {
+		var m Message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, fmt.Errorf("line %d: %w", len(all)+1, err)
+		}
+		if m.N != len(all)+1 {
+			return nil, fmt.Errorf("line %d has the message %d", len(all)+1, m.N)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// write appends a message to the file of a channel. What a failed write leaves is removed.
+func (c *Channels) write(name string, m Message) (err error) {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := regularfile.Directory(filepath.Dir(c.dir), Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	file, err := regularfile.OpenFileIn(c.dir, name+".jsonl", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	before, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err = file.Write(append(line, '\n')); err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, file.Truncate(before))
+	}
+	if m.N == 1 {
+		return regularfile.SyncDir(c.dir)
+	}
+	return nil
+}
+
+func badName(name string) error {
+	if len(name) > 64 {
+		name = name[:64]
+	}
+	return fmt.Errorf("%q is not the name of a channel: it has lower-case letters, digits, - and _", name)
+}
