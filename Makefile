@@ -134,8 +134,8 @@ man: build ## write the man pages of all commands to bin/man
 bench: ## run the benchmarks, each with its lower bound
 	$(GO) test -timeout 60m -run '^$$' -bench . -benchtime 1s ./...
 
-speed: build ## compare what coven takes with its floors, alone on the machine: tasks per second, worktrees, the way to the agent and back, memory
-	COVEN_SPEED=$(or $(SPEED),1) COVEN_BUILT=$(CURDIR)/$(BIN)/coven $(GO) test -count=1 -timeout 20m -v -run '^(TestSpeed|TestPathCosts|TestMemory)$$' ./cmd/coven
+speed: build ## compare what coven takes with its floors, alone on the machine: tasks per second, worktrees, the way to the agent and back, memory, coven's own loop and Claude Code
+	COVEN_SPEED=$(or $(SPEED),1) COVEN_BUILT=$(CURDIR)/$(BIN)/coven $(CLIS) $(GO) test -count=1 -timeout 20m -v -run '^(TestSpeed|TestPathCosts|TestMemory|TestLoopIsNotSlower)$$' ./cmd/coven
 	COVEN_SPEED=$(or $(SPEED),1) $(GO) test -count=1 -timeout 20m -v -run '^TestCosts$$' ./worktree
 
 speed-short: ## compare the most important of it, in less than two minutes
