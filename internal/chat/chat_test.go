@@ -308,6 +308,7 @@ func TestEnds(t *testing.T) {
 		"length":               {[]func(context.Context, func(model.Event) error) error{says(model.Text{Text: "and"}, model.End{Reason: model.Length})}, nil, driver.Failed, "the answer of the model was cut off at its length limit"},
 		"limit":                {[]func(context.Context, func(model.Event) error) error{says(limit, model.End{Reason: model.Limited})}, nil, driver.Limit, "the API refuses requests: overloaded"},
 		"turns":                {[]func(context.Context, func(model.Event) error) error{calls("write"), calls("write"), calls("write")}, func(b *bench) { b.job.MaxTurns = 2 }, driver.Turns, "it is not done after 2 turns of the model, its max_turns"},
+		"turns by default":     {slices.Repeat([]func(context.Context, func(model.Event) error) error{calls("write")}, chat.DefaultMaxTurns), nil, driver.Turns, "it is not done after 50 turns of the model, its max_turns"},
 		"stuck":                {[]func(context.Context, func(model.Event) error) error{calls("write"), calls("write"), calls("write")}, func(b *bench) { b.job.SameCall = 3 }, driver.Stuck, "the agent repeats itself: write: 3 times in a row with the same result: same"},
 		"budget": {[]func(context.Context, func(model.Event) error) error{calls("write"), calls("write")}, func(b *bench) {
 			b.job.Spend = func(u event.Usage) error {
