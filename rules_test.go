@@ -94,7 +94,7 @@ var imports = map[string][]string{
 		"internal/session", "internal/shellword", "internal/task", "internal/terminal", "plugins", "runner/engine", "runner/workflowtest", "worktree",
 	},
 	"internal/cli/ground": {
-		"internal/cli", "internal/exit", "internal/project", "internal/search", "internal/terminal",
+		"internal/cli", "internal/exit", "internal/oneline", "internal/project", "internal/search", "internal/terminal",
 	},
 	"internal/cli/logs": {"internal/cli", "internal/control", "internal/event", "internal/exit", "internal/session", "internal/terminal"},
 	"internal/cli/permissions": {
@@ -169,7 +169,7 @@ var imports = map[string][]string{
 	},
 	"internal/holder": {"internal/session", "worktree"},
 	"internal/project": {
-		"internal/agenttree", "grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/mcp/servers", "internal/registry",
+		"internal/agenttree", "internal/embedding", "grimoires", "internal/agent", "internal/driver", "internal/clock", "internal/config", "internal/didyoumean", "internal/evaluator", "internal/exit", "internal/holder", "internal/mcp/servers", "internal/registry",
 		"internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task", "internal/trust", "plugins", "internal/search",
 		"plugins/builtin", "worktree", "internal/gate", "internal/skill", "internal/tool/command",
 	},
@@ -221,6 +221,7 @@ var imports = map[string][]string{
 	"internal/terminal":     {"internal/event", "internal/findings", "internal/oneline", "plugins/arbiter", "plugins/provider", "plugins/reviewer", "runner", "internal/spawn"},
 	"internal/rescue":       {"internal/exit", "internal/project", "internal/shellword", "internal/task", "worktree"},
 	"internal/proposal":     {"internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/task", "internal/terminal"},
+	"internal/embedding":    {},
 	"internal/channel":      {"internal/regularfile"},
 	"internal/tool/message": {"internal/channel", "internal/tool"},
 	"internal/agenttree":    {"grimoires", "internal/agent", "internal/oneline", "internal/tool"},

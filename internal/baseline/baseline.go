@@ -179,9 +179,13 @@ func (o Options) semanticSearch(ctx context.Context, in searchInput) (string, er
 
 // search writes what an index answers. Its paths are below prefix.
 func (o Options) search(ctx context.Context, out *strings.Builder, x *search.Index, prefix string, in searchInput) error {
-	hits, err := x.Query(ctx, in.Query, search.Wanted{Limit: min(in.Limit, maxHits), Keep: o.allows(x, fileRead, codeSearch)})
+	var warning error
+	hits, err := x.Query(ctx, in.Query, search.Wanted{Limit: min(in.Limit, maxHits), Keep: o.allows(x, fileRead, codeSearch), Warn: func(err error) { warning = err }})
 	if err != nil {
 		return err
+	}
+	if warning != nil {
+		fmt.Fprintf(out, "[ranked by words only: %v]\n\n", warning)
 	}
 	for _, h := range hits {
 		fmt.Fprintf(out, "%s:%d (score %.1f)\n%s\n\n", path.Join(prefix, h.Path), h.Line, h.Score, h.Snippet)

@@ -52,6 +52,7 @@ type Config struct {
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
 	Timeouts     Timeouts      `yaml:"timeouts" about:"limits of every step"`
 	Limits       Limits        `yaml:"limits" about:"of accounts and agents"`
+	Search       Search        `yaml:"search" about:"how files are ranked for a query"`
 	MCP          MCP           `yaml:"mcp" about:"how agents use MCP servers"`
 	GC           GC            `yaml:"gc" about:"what coven gc deletes, and when"`
 	Permissions  []Rule        `yaml:"permissions" user:"true" about:"rules for the tool calls of all agents; the user's file only"`
@@ -76,6 +77,19 @@ type Landing struct {
 type Agent struct {
 	MultiAgent bool `yaml:"multiAgent" about:"an orchestrator without tools delegates tasks to specialists, which have the tools"`
 	MaxRounds  int  `yaml:"max_rounds" about:"how many times it delegates in one run, 1 to 1000"`
+}
+
+// Search is how files are ranked for a query.
+type Search struct {
+	Embeddings Embeddings `yaml:"embeddings" user:"true" about:"an endpoint that compares passages by their meaning"`
+}
+
+// Embeddings is an endpoint that embeds texts, see package embedding. It is sent passages of files: a repository cannot name
+// one.
+type Embeddings struct {
+	URL   string `yaml:"url" user:"true" about:"an OpenAI-compatible endpoint that compares passages by their meaning: http://localhost:11434/v1"`
+	Model string `yaml:"model" user:"true" about:"its model: nomic-embed-text"`
+	Key   string `yaml:"key" user:"true" about:"the name of the variable with its key"`
 }
 
 // MCP is how agents use MCP servers.
@@ -350,6 +364,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.rules(c.Permissions)
 	r.notices(c.Notify)
 	r.telemetry(c.Telemetry)
+	r.embeddings(c.Search.Embeddings)
 	r.usersOnly()
 	return r.lines(), doc.Err()
 }

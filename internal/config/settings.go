@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/didyoumean"
@@ -74,7 +75,7 @@ func Find(all []Setting, name string) (Setting, error) {
 }
 
 // unknownKey returns the error of a key that does not exist, with what may be meant: the
-// keys of a section, the only key that ends like this, or else the most similar.
+// keys of a section, the only key that ends like this (or the only one that is not below others), or else the most similar.
 func unknownKey(name string) error {
 	var inside, ends []string
 	for _, k := range Keys() {
@@ -85,11 +86,13 @@ func unknownKey(name string) error {
 			ends = append(ends, k)
 		}
 	}
+	depth := func(k string) int { return strings.Count(k, ".") }
+	slices.SortStableFunc(ends, func(a, b string) int { return depth(a) - depth(b) })
 	const next = "coven config list"
 	switch {
 	case len(inside) > 0:
 		return exit.Usagef(next, "%s is a section, not a key (its keys: %s)", name, strings.Join(inside, ", "))
-	case len(ends) == 1:
+	case len(ends) == 1, len(ends) > 1 && depth(ends[0]) < depth(ends[1]):
 		return exit.Usagef(next, "unknown key %q (did you mean %q?)", name, ends[0])
 	}
 	return exit.Usagef(next, "unknown key %q%s", name, didyoumean.Aside(name, Keys()))

@@ -1,6 +1,9 @@
 package config
 
-import "net/url"
+import (
+	"fmt"
+	"net/url"
+)
 
 // telemetry checks where traces go.
 func (r reader) telemetry(t Telemetry) {
@@ -9,6 +12,20 @@ func (r reader) telemetry(t Telemetry) {
 	}
 	if at := r.at("telemetry.file"); at.Set() && (!isPath(t.File) || t.File == "~") {
 		r.doc.Fail(at, "a file is an absolute path, or one below ~", "")
+	}
+}
+
+// embeddings checks which endpoint compares passages.
+func (r reader) embeddings(e Embeddings) {
+	at := r.at("search.embeddings.url")
+	switch {
+	case at.Set() && !isEndpoint(e.URL):
+		r.doc.Fail(at, "an endpoint is an address such as http://localhost:11434/v1", "")
+	case at.Set() && e.Model == "":
+		r.doc.Fail(at, "search.embeddings.model is missing", "")
+	}
+	if at := r.at("search.embeddings.key"); at.Set() && !variableRE.MatchString(e.Key) {
+		r.doc.Fail(at, fmt.Sprintf("%q is not the name of a variable", e.Key), "")
 	}
 }
 

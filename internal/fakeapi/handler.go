@@ -14,6 +14,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/chat/completions", s.turns(chat()))
 	mux.HandleFunc("POST /v1/responses", s.turns(responses()))
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
+	mux.HandleFunc("POST /v1/embeddings", s.embeddings)
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, http.StatusOK, s.models()) })
 	mux.HandleFunc("HEAD /{$}", func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, http.StatusOK, nil) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -16,6 +16,8 @@ type Scenario struct {
 	Conversations []Conversation `yaml:"conversations"`
 	// Models are listed by GET /v1/models.
 	Models []Model `yaml:"models"`
+	// Meanings are what POST /v1/embeddings tells apart.
+	Meanings []Meaning `yaml:"meanings"`
 }
 
 // Model is one model of the API. It answers like any other.

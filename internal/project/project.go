@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/embedding"
 	"github.com/coven-run/coven/internal/evaluator"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
@@ -27,7 +28,8 @@ type Project struct {
 	Tracker task.Tracker // nil when the repository has none that coven reads
 	NoTasks error        // why there is none
 
-	scripts *evaluator.Evaluator // keeps what files evaluate to
+	scripts    *evaluator.Evaluator // keeps what files evaluate to
+	embeddings *embedding.Endpoint  // keeps vectors; nil: the user has none
 
 	Hide func(text string) string // removes secrets from a text; nil: no process was given any
 }
@@ -90,7 +92,7 @@ func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
 }
 
 func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
-	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir())}
+	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir()), embeddings: e.embeddings(cfg.Search.Embeddings)}
 	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.KeptFiles()}
 	repo.Submodules, repo.Sparse = cfg.Worktree.Submodules, sparse(cfg.Worktree)
 	p.findTracker(dir)

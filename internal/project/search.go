@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/embedding"
 	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/worktree"
 )
@@ -23,8 +25,28 @@ func (p *Project) SearchSessions() *search.Index {
 }
 
 func (p *Project) index(root string, listing func(context.Context) (worktree.Listing, error)) *search.Index {
-	return search.New(search.Options{Root: root, Cache: p.Env.CacheDir(), Now: p.Env.Now, List: func(ctx context.Context) (search.Listing, error) {
+	return search.New(search.Options{Root: root, Cache: p.Env.CacheDir(), Now: p.Env.Now, Similarities: p.similarities(), List: func(ctx context.Context) (search.Listing, error) {
 		l, err := listing(ctx)
 		return search.Listing(l), err
 	}})
+}
+
+// similarities compares passages by their meaning; nil: the user has no endpoint for that.
+func (p *Project) similarities() func(context.Context, string, []string) ([]float64, error) {
+	if p.embeddings == nil {
+		return nil
+	}
+	return p.embeddings.Similarities
+}
+
+// embeddings returns the user's endpoint; nil: there is none.
+func (e *Environment) embeddings(of config.Embeddings) *embedding.Endpoint {
+	if of.URL == "" {
+		return nil
+	}
+	at := &embedding.Endpoint{URL: of.URL, Model: of.Model}
+	if of.Key != "" && e.Getenv != nil {
+		at.Key = e.Getenv(of.Key)
+	}
+	return at
 }

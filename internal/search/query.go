@@ -27,11 +27,12 @@ type Wanted struct {
 	First bool                   // of Search: only the first line of each file
 	Limit int                    // 0: DefaultLimit
 	Keep  func(path string) bool // reports whether a file may be shown; nil: all may
+	Warn  func(error)            // of Query: is told why only words count, although Similarities is set; it may be nil
 }
 
 // Query returns the files that best answer a query in words or identifiers, best first.
 // They are ranked with BM25 over the words and identifiers of the text, of headings and
-// of the path.
+// of the path, and, if there is an Options.Similarities, by the meaning of their best passages.
 func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error) {
 	terms := queryTerms(query)
 	if len(terms) == 0 || x.missing() {
@@ -39,6 +40,10 @@ func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error
 	}
 	if w.Limit <= 0 {
 		w.Limit = DefaultLimit
+	}
+	limit := w.Limit
+	if x.Similarities != nil {
+		w.Limit = max(limit, maxCompared)
 	}
 	var hits []Hit
 	err := x.with(ctx, func(s *store) error {
@@ -56,7 +61,54 @@ func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error
 		hits, err = x.passages(found, s.weights(frequencies))
 		return err
 	})
-	return hits, err
+	if err != nil {
+		return nil, err
+	}
+	if err := x.byMeaning(ctx, query, hits); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if w.Warn != nil {
+			w.Warn(err)
+		}
+	}
+	return hits[:min(limit, len(hits))], nil
+}
+
+// maxCompared is how many files are compared by their meaning.
+const maxCompared = 50
+
+// nearTop lessens how much more the first rank of a list counts than the next: see reciprocal rank fusion.
+const nearTop = 60
+
+// byMeaning sorts hits anew: by their rank, and by that of the similarity of their passages to the query.
+func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
+	if x.Similarities == nil || len(hits) == 0 {
+		return nil
+	}
+	texts := make([]string, len(hits))
+	for i, h := range hits {
+		texts[i] = h.Path + "\n" + h.Snippet
+	}
+	similar, err := x.Similarities(ctx, query, texts)
+	if err != nil {
+		return err
+	}
+	order := make([]int, len(hits)) // the most similar first
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(similar[b], similar[a]) })
+	for rank, i := range order {
+		hits[i].Score = 1/float64(nearTop+i) + 1/float64(nearTop+rank)
+	}
+	closest := make([]Hit, len(hits)) // of two with one score, the more similar comes first
+	for rank, i := range order {
+		closest[rank] = hits[i]
+	}
+	copy(hits, closest)
+	slices.SortStableFunc(hits, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
+	return nil
 }
 
 // maxRanked limits the documents that are ranked, roughly. The time of a query is that of

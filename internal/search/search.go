@@ -49,6 +49,9 @@ type Options struct {
 	// Cache is the directory for the indexes of all roots. Empty: the index is in memory.
 	Cache string
 	Now   func() time.Time
+	// Similarities returns how similar texts are to a query in their meaning, higher is more: Query ranks by them, too. It
+	// is called once for a query, with the best passages of at most maxCompared files. nil: only words count.
+	Similarities func(ctx context.Context, query string, texts []string) ([]float64, error)
 }
 
 // An Index searches the files below one root. It is safe for concurrent use.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/internal/terminal"
@@ -32,7 +33,8 @@ func newSearch(a *cli.App) *cobra.Command {
 		Long: `Find text in the files of a source. TEXT is a regular expression (Go's syntax, line by
 line). With --ranked, it is words or identifiers, and the files that answer it best come
 first: they are ranked with BM25 over the words and identifiers of their text, headings and
-paths, each file with its best passage. The index for that is a cache in
+paths, each file with its best passage; with search.embeddings in your configuration, also by
+their meaning. The index for that is a cache in
 $XDG_CACHE_HOME/coven/search, and always as new as the files.`,
 		Example: `  coven ground search 'func \w+Handler'
   coven ground search --ranked "where is the rate limit handled"
@@ -128,6 +130,9 @@ func (o *searchOptions) query(ctx context.Context, p *project.Project, query str
 	}
 	var answers [][]hitJSON
 	for _, at := range places {
+		at.wanted.Warn = func(err error) {
+			fmt.Fprintf(o.app.Err, "warning: ranked by words only: %s\n", terminal.Printable(oneline.Of(err.Error()))) //nolint:errcheck // standard error
+		}
 		hits, err := at.Query(ctx, query, at.wanted)
 		if err != nil {
 			return err

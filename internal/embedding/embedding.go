@@ -1,0 +1,145 @@
+// Package embedding compares texts by their meaning, with the embeddings of an endpoint that speaks the API of OpenAI:
+// POST URL/embeddings. Ollama, llama.cpp and vLLM have one on this machine.
+//
+// Vectors are kept in memory as long as the process runs. Nothing is asked for that is there.
+package embedding
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+const (
+	timeout = 20 * time.Second // of a request
+	// maxKept is how many vectors are kept: of 1,024 numbers each, 40 MB.
+	maxKept = 10_000
+	maxText = 8_000 // bytes of a text that count
+	retries = 1
+)
+
+// Endpoint embeds texts.
+type Endpoint struct {
+	URL       string // http://localhost:11434/v1
+	Model     string
+	Key       string            // for the endpoint; empty: it needs none
+	Transport http.RoundTripper // nil: the network
+
+	mu   sync.Mutex
+	kept map[[sha256.Size]byte][]float64 // of length 1
+}
+
+// Similarities returns how similar each text is to a query in its meaning: from -1 to 1, in the order of the texts.
+func (e *Endpoint) Similarities(ctx context.Context, query string, texts []string) ([]float64, error) {
+	vectors, err := e.vectors(ctx, append([]string{query}, texts...))
+	if err != nil {
+		return nil, fmt.Errorf("embeddings of %s: %w", e.Model, err)
+	}
+	similar := make([]float64, len(texts))
+	for i, v := range vectors[1:] {
+		if len(v) != len(vectors[0]) {
+			return nil, fmt.Errorf("embeddings of %s: one has %d numbers, another %d", e.Model, len(vectors[0]), len(v))
+		}
+		for j := range v {
+			similar[i] += v[j] * vectors[0][j]
+		}
+	}
+	return similar, nil
+}
+
+// vectors returns the vectors of texts.
+func (e *Endpoint) vectors(ctx context.Context, texts []string) ([][]float64, error) {
+	keys := make([][sha256.Size]byte, len(texts))
+	var unknown []string
+	var places []int
+	found := make([][]float64, len(texts))
+	e.mu.Lock()
+	for i, text := range texts {
+		texts[i] = text[:min(len(text), maxText)]
+		keys[i] = sha256.Sum256([]byte(texts[i]))
+		if found[i] = e.kept[keys[i]]; found[i] == nil {
+			unknown, places = append(unknown, texts[i]), append(places, i)
+		}
+	}
+	e.mu.Unlock()
+	if len(unknown) == 0 {
+		return found, nil
+	}
+	asked, err := e.ask(ctx, unknown)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.kept == nil || len(e.kept)+len(asked) > maxKept {
+		e.kept = map[[sha256.Size]byte][]float64{}
+	}
+	for n, i := range places {
+		found[i], e.kept[keys[i]] = asked[n], asked[n]
+	}
+	return found, nil
+}
+
+// ask asks the endpoint.
+func (e *Endpoint) ask(ctx context.Context, texts []string) ([][]float64, error) {
+	service := sdk.NewEmbeddingService(
+		option.WithBaseURL(e.URL), option.WithAPIKey(e.Key), option.WithMaxRetries(retries), option.WithRequestTimeout(timeout),
+		option.WithHTTPClient(&http.Client{Transport: e.Transport}),
+	)
+	answer, err := service.New(ctx, sdk.EmbeddingNewParams{Model: e.Model, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts}})
+	if refused := (*sdk.Error)(nil); errors.As(err, &refused) {
+		return nil, fmt.Errorf("the endpoint answered %d", refused.StatusCode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if answer == nil { // it said null
+		return nil, errors.New("the endpoint answered nothing")
+	}
+	all := make([][]float64, len(texts))
+	for _, one := range answer.Data {
+		if i := one.Index; i >= 0 && i < int64(len(all)) {
+			all[i] = unit(one.Embedding)
+		}
+	}
+	for _, v := range all {
+		if v == nil {
+			return nil, fmt.Errorf("the endpoint answered with %d usable vectors for %d texts", usable(all), len(texts))
+		}
+	}
+	return all, nil
+}
+
+func usable(all [][]float64) (n int) {
+	for _, v := range all {
+		if v != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// unit returns a vector of length 1 in the same direction; nil: it has none.
+func unit(v []float64) []float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x * x
+	}
+	length := math.Sqrt(sum)
+	if length == 0 || math.IsNaN(length) || math.IsInf(length, 0) {
+		return nil
+	}
+	scaled := make([]float64, len(v))
+	for i, x := range v {
+		scaled[i] = x / length
+	}
+	return scaled
+}

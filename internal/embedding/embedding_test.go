@@ -1,0 +1,92 @@
+package embedding_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coven-run/coven/internal/embedding"
+)
+
+// endpoint serves vectors that count letters: a, b and c.
+func endpoint(t *testing.T, answer func(texts []string) string) (e *embedding.Endpoint, asked *atomic.Int32) {
+	t.Helper()
+	asked = &atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Model string
+			Input []string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Model != "small" || r.URL.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer key" {
+			t.Errorf("%s %v %v %v", r.URL, body, r.Header, err)
+		}
+		asked.Add(int32(len(body.Input)))
+		w.Header().Set("Content-Type", "application/json")
+		text := answer(body.Input)
+		if code := 0; strings.HasPrefix(text, "status ") {
+			_, _ = fmt.Sscanf(text, "status %d", &code)
+			w.WriteHeader(code)
+		}
+		_, _ = w.Write([]byte(text))
+	}))
+	t.Cleanup(server.Close)
+	return &embedding.Endpoint{URL: server.URL + "/v1", Model: "small", Key: "key"}, asked
+}
+
+func letters(texts []string) string {
+	var all []string
+	for i := range texts { // in another order than asked
+		n := len(texts) - 1 - i
+		all = append(all, fmt.Sprintf(`{"object":"embedding","index":%d,"embedding":[%d,%d,%d]}`, n, strings.Count(texts[n], "a"), strings.Count(texts[n], "b"), strings.Count(texts[n], "c")))
+	}
+	return `{"object":"list","model":"small","data":[` + strings.Join(all, ",") + `]}`
+}
+
+func TestSimilarities(t *testing.T) {
+	t.Parallel()
+	e, asked := endpoint(t, letters)
+	got, err := e.Similarities(t.Context(), "aab", []string{"aaaabb", "c", "a", "bbbb"})
+	if err != nil || len(got) != 4 || got[0] < 0.999 || got[1] != 0 || got[2] < got[3] {
+		t.Errorf("%v %v", got, err)
+	}
+	again, err := e.Similarities(t.Context(), "aab", []string{"c", "aaaabb", "ab"})
+	if err != nil || again[0] != got[1] || again[1] != got[0] || asked.Load() != 6 {
+		t.Errorf("%v %v, asked for %d texts", again, err, asked.Load())
+	}
+}
+
+// What an endpoint answers is not believed.
+func TestLies(t *testing.T) {
+	t.Parallel()
+	vector := func(values string) func([]string) string {
+		return func([]string) string {
+			return `{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":` + values + `}]}`
+		}
+	}
+	for name, answer := range map[string]func([]string) string{
+		"nothing":     func([]string) string { return `{"data":[]}` },
+		"one only":    func([]string) string { return `{"data":[{"index":0,"embedding":[1]}]}` },
+		"twice":       func([]string) string { return `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}` },
+		"far":         func([]string) string { return `{"data":[{"index":7,"embedding":[1]},{"index":-1,"embedding":[1]}]}` },
+		"no numbers":  vector(`[]`),
+		"zeros":       vector(`[0,0]`),
+		"another dim": vector(`[1,0,0]`),
+		"huge":        vector(`[1e200,1e200]`),
+		"no JSON":     func([]string) string { return `<html>` },
+		"refusal":     func([]string) string { return "status 401" },
+		"null":        func([]string) string { return `null` },
+	} {
+		e, _ := endpoint(t, answer)
+		if got, err := e.Similarities(t.Context(), "a", []string{"b"}); err == nil {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	gone := &embedding.Endpoint{URL: "http://127.0.0.1:1/v1", Model: "small"}
+	if got, err := gone.Similarities(t.Context(), "a", []string{"b"}); err == nil {
+		t.Error(got)
+	}
+}
