@@ -52,7 +52,11 @@ func Tools(p *project.Project) (all []tool.Tool, problems map[string]error, err 
 func ToolsOf(p *project.Project, d agent.Definition, all []tool.Tool) []tool.Tool {
 	own := agents.Frozen(d)
 	policy := permission.OfPrimary("/", d.Name, own.Permissions, own.Asks, p.Config.Rules())
+	tree := treeOf(p)
 	return slices.DeleteFunc(slices.Clone(all), func(t tool.Tool) bool {
+		if tree.Has(d.Name) && !agent.IsEverybodys(t.Name) {
+			return !agents.HasInTree(tree.Branches, d.Name, policy, t)
+		}
 		return !agents.Has(own, policy, t) || t.ID == agent.ToolSubtask && d.Mode == agent.ModeSubagent
 	})
 }

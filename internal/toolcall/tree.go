@@ -23,6 +23,14 @@ func Tree(p *project.Project, names []string) (agenttree.Tree, []*tool.Tool, err
 	return agenttree.Single(d, tools), tools, err
 }
 
+// treeOf returns the tree of a project's agents; nil: each works alone.
+func treeOf(p *project.Project) *grimoires.Tree {
+	if !p.Config.Agent.MultiAgent {
+		return nil
+	}
+	return &grimoires.Tree{Root: agenttree.Root, Branches: agenttree.Branches(p.Specialists(p.Agents()))}
+}
+
 func treeTools(p *project.Project, names []string) (tools []*tool.Tool, err error) {
 	for _, name := range names {
 		tools = append(tools, &tool.Tool{Name: name})

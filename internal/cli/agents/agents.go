@@ -147,7 +147,11 @@ func newShow(a *cli.App) *cobra.Command {
 
 // notFound adds the exit code and next command for an agent that does not exist.
 func notFound(err error) error {
-	if errors.As(err, new(*agent.NotFoundError)) {
+	switch missing := (*agent.NotFoundError)(nil); {
+	case !errors.As(err, &missing):
+	case missing.Name == agent.Orchestrator:
+		return exit.Failedf("coven agents tree --instruction", "%w: no file defines it", err)
+	default:
 		return exit.Failedf("coven agents list", "%w", err)
 	}
 	return err

@@ -72,8 +72,13 @@ func (c *Agents) has(as role, t tool.Tool) bool {
 	if !c.inTree(as.name) {
 		return Has(as.own, as.policy, t)
 	}
-	granted := t.Permission == "" || slices.Contains(as.policy.Grants(), permission.Name(t.Permission))
-	return granted && agenttree.Owner(c.Plan.Tree.Branches, "", cmp.Or(t.ID, t.Name)) == as.name
+	return HasInTree(c.Plan.Tree.Branches, as.name, as.policy, t)
+}
+
+// HasInTree reports whether an agent of a tree has a tool that the tree divides.
+func HasInTree(branches []grimoires.Branch, name string, policy *permission.Policy, t tool.Tool) bool {
+	granted := t.Permission == "" || slices.Contains(policy.Grants(), permission.Name(t.Permission))
+	return granted && agenttree.Owner(branches, "", cmp.Or(t.ID, t.Name)) == name
 }
 
 // hasOfServer reports whether an agent has a tool of an MCP server, as far as its definition says.
