@@ -80,7 +80,7 @@ func failed(kind event.ErrorType, format string, args ...any) error {
 }
 
 // Run runs an agent in a conversation until it ends. Of the job, what concerns an agent CLI is
-// ignored; its tools are those in Job.Own. If Job.Resume is set and there is no such conversation,
+// ignored; its tools are those of Job.Offered, at each turn. If Job.Resume is set and there is no such conversation,
 // the report says that nothing started. An error means that ctx was cancelled.
 func (l Loop) Run(ctx context.Context, job driver.Job) (driver.Report, error) {
 	c := &conversation{
@@ -337,7 +337,7 @@ func (c *conversation) request() model.Request {
 		}
 		r.Messages = append(r.Messages, now)
 	}
-	for _, t := range c.job.Own {
+	for _, t := range c.job.Offered() {
 		r.Tools = append(r.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema})
 	}
 	return r
@@ -345,7 +345,7 @@ func (c *conversation) request() model.Request {
 
 // tools returns the names of the tools.
 func (c *conversation) tools() (names []string) {
-	for _, t := range c.job.Own {
+	for _, t := range c.job.Offered() {
 		names = append(names, t.Name)
 	}
 	return names

@@ -65,7 +65,7 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 // together returns how many of the first calls may run at the same time.
 func (c *conversation) together(calls []provider.ToolCall) (n int) {
 	for _, call := range calls {
-		if t, ok := tool.Find(c.job.Own, call.Name); !ok || !t.ReadOnly {
+		if t, ok := tool.Find(c.job.Offered(), call.Name); !ok || !t.ReadOnly {
 			break
 		}
 		n++
@@ -92,7 +92,7 @@ func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provid
 
 // run runs a call if it may run. The text, also that of an error, is for the model.
 func (c *conversation) run(ctx context.Context, call gate.Call) (text string, err error) {
-	t, ok := tool.Find(c.job.Own, call.Tool)
+	t, ok := tool.Find(c.job.Offered(), call.Tool)
 	if !ok {
 		return "", fmt.Errorf("agent '%s' has no tool '%s'%s", c.job.Agent, call.Tool, didyoumean.Aside(call.Tool, c.tools()))
 	}

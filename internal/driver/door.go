@@ -24,11 +24,11 @@ type Door struct {
 	child   *process.Child
 }
 
-// Open opens the door of an agent. Of the job, only Own, Gate, Depth, Excuse and Emit count.
+// Open opens the door of an agent. Of the job, only Own, More, Gate, Depth, Excuse and Emit count.
 func (r *Runner) Open(ctx context.Context, job Job) (*Door, error) {
 	d := &Door{job: job}
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
-		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: d.holds, Tools: d.paused(job.Own), Member: r.depthOf,
+		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: d.holds, Tools: d.paused(job.Offered()), Member: r.depthOf,
 		Refused: func(err error) { _ = job.Emit(event.Warning, event.Text{Text: err.Error()}) }, // the caller gets no reason
 		Excuse:  func(pid int) string { return r.excuse(job, pid) },
 	})

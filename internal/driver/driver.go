@@ -56,18 +56,20 @@ type Job struct {
 	System       string // added to the CLI's own system prompt
 	Model        string
 	Tools        []string
-	MaxTurns     int           // answers of the model API, with those to messages; 0: any number
-	Own          []tool.Tool   // tools of coven that the agent may call
-	Depth        int           // of the agent: 0 if a person started it
-	Dir          string        // the worktree
-	StateDir     string        // where the CLI keeps settings and conversations; empty: they are lost
-	Room         *sandbox.Room // where the CLI runs; nil: it may do whatever its user can
-	Network      []string      // KEY=VALUE, with which the CLI reaches the network; they replace the user's
-	ReadOnly     bool          // it may not change the worktree
-	Pass         []string      // additional variables to pass from the user's environment
-	Env          []string      // KEY=VALUE, set for the agent
-	Idle         time.Duration
-	Gate         Gate
+	MaxTurns     int         // answers of the model API, with those to messages; 0: any number
+	Own          []tool.Tool // tools of coven that the agent may call
+	// More returns further tools, which may change while the agent works: a CLI has those of its start. nil: there are none.
+	More     func() []tool.Tool
+	Depth    int           // of the agent: 0 if a person started it
+	Dir      string        // the worktree
+	StateDir string        // where the CLI keeps settings and conversations; empty: they are lost
+	Room     *sandbox.Room // where the CLI runs; nil: it may do whatever its user can
+	Network  []string      // KEY=VALUE, with which the CLI reaches the network; they replace the user's
+	ReadOnly bool          // it may not change the worktree
+	Pass     []string      // additional variables to pass from the user's environment
+	Env      []string      // KEY=VALUE, set for the agent
+	Idle     time.Duration
+	Gate     Gate
 	// Forward starts the forwarder of an API: see provider.Command. It returns nil if the
 	// user's way to log in cannot be forwarded. If it is nil, no API is forwarded.
 	Forward func(ctx context.Context, api string) (Forwarder, error)
@@ -100,6 +102,14 @@ type Job struct {
 	Emit func(t event.Type, data any) error
 	// Say receives each part of the conversation.
 	Say func(part provider.Event) error
+}
+
+// Offered returns the tools of coven that the agent has now.
+func (j Job) Offered() []tool.Tool {
+	if j.More == nil {
+		return j.Own
+	}
+	return append(slices.Clone(j.Own), j.More()...)
 }
 
 // Message is a person's message to a running agent. It may contain any text: the
@@ -166,7 +176,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	defer r.running.Delete(run)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: run.job.Gate, Admit: run.admit, Refused: run.turnedAway,
-		Tools: run.paused(job.Own), Excuse: func(pid int) string { return r.excuse(job, pid) }, Member: r.depthOf,
+		Tools: run.paused(job.Offered()), Excuse: func(pid int) string { return r.excuse(job, pid) }, Member: r.depthOf,
 	})
 	if err != nil {
 		return Report{}, err

@@ -77,7 +77,18 @@ func New(policy *permission.Policy, w workspace, emit func(event.Type, any) erro
 func (g *Gate) Descend(check func() error) { g.descend = check }
 
 // Serves names the tools of MCP servers that the agent has: server/tool, by the name with which it calls one.
-func (g *Gate) Serves(tools map[string]string) { g.servers = tools }
+func (g *Gate) Serves(tools map[string]string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.servers = tools
+}
+
+// served returns server/tool of a tool of an MCP server; empty: it is none.
+func (g *Gate) served(name string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.servers[name]
+}
 
 // Lacks sets the func that returns why the agent has no tool of the name that it calls, or nil.
 func (g *Gate) Lacks(why func(Call) error) { g.lacks = why }

@@ -112,7 +112,7 @@ func Permission(name string) (needed permission.Name, ok bool) {
 
 // describe returns what a call is about. A command tool runs a command.
 func (g *Gate) describe(call Call) subject {
-	if of := g.servers[ToolName(call)]; of != "" {
+	if of := g.served(ToolName(call)); of != "" {
 		return subject{permission: permission.MCPCall, other: of}
 	}
 	if g.commands != nil {

@@ -64,7 +64,7 @@ type role struct {
 
 // run runs an agent where its provider does.
 func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate, launch driver.Job) (driver.Report, error) {
-	keeper.Lacks(c.lacks(as.name, func() []tool.Tool { return launch.Own }))
+	keeper.Lacks(c.lacks(as.name, func() []tool.Tool { return launch.Offered() }))
 	commands := c.commandsOf(as)
 	if at.loop == nil && len(commands) == 0 {
 		return c.Runner.Run(ctx, launch)
@@ -85,7 +85,7 @@ func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate
 		return driver.Report{}, err
 	}
 	launch.Own = append(tools, launch.Own...)
-	keeper.Checks(func(call gate.Call) error { return tool.Check(launch.Own, call.Tool, call.Input) })
+	keeper.Checks(func(call gate.Call) error { return tool.Check(launch.Offered(), call.Tool, call.Input) })
 	return at.loop.Run(ctx, launch)
 }
 

@@ -56,17 +56,23 @@ func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path st
 	for _, f := range set.Failures() {
 		warn("the agent works without the MCP server %s: %v", f.Server, f.Err)
 	}
+	launch.More = func() []tool.Tool { return c.served(as, set, keeper) }
+	return set.Close
+}
+
+// served returns the tools that an agent has of its servers now, and tells the gate of them.
+func (c *Agents) served(as role, set *client.Set, keeper *gate.Gate) (all []tool.Tool) {
 	subjects := map[string]string{}
 	for _, t := range set.Tools() {
 		subject := t.Server + "/" + t.Original
-		if !c.hasOfServer(as.name, own, t) || policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
+		if !c.hasOfServer(as.name, as.own, t) || as.policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
 			continue
 		}
 		subjects[t.Name] = subject
-		launch.Own = append(launch.Own, c.guarded(t, keeper))
+		all = append(all, c.guarded(t, keeper))
 	}
 	keeper.Serves(subjects)
-	return set.Close
+	return all
 }
 
 // serversOf returns the servers that an agent uses.

@@ -1,0 +1,86 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coven-run/coven/internal/mcp/servers"
+)
+
+// What a server sends, cut and changed anywhere, is an error or an answer: coven does not panic, and does not wait for longer
+// than it says. The input takes the place of an answer of the server: to initialize, to tools/list, or to tools/call.
+func FuzzServer(f *testing.F) {
+	for _, text := range []string{
+		``, `null`, `[]`, `{"jsonrpc":"2.0"`, `{"jsonrpc":"2.0","id":1,"result":null}`, `{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{}}}`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"","inputSchema":5}]}}`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"../x","inputSchema":{"type":"object","$ref":"#"}}],"nextCursor":"a"}}`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text"},{"type":"zip"},null],"isError":"no"}}`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource","resource":null}]}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{},"progress":"x"}}`,
+		strings.Repeat(`{"a":`, 2000),
+	} {
+		for stage := range byte(3) {
+			f.Add(stage, []byte(text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, stage byte, answer []byte) {
+		c := &connection{server: servers.Server{Name: "fuzzed"}, set: &Set{options: Options{Version: "1", ConnectTime: time.Minute, CallTime: time.Minute}}}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond) // one that never answers is what this tests, too
+		defer cancel()
+		fromServer, toClient := io.Pipe()
+		fromClient, toServer := io.Pipe()
+		go serve(fromClient, toClient, int(stage%3), answer)
+		defer func() { _ = fromClient.Close(); _ = toClient.Close() }()
+		session, tools, err := c.greet(ctx, &sdk.IOTransport{Reader: fromServer, Writer: toServer, MaxLineLength: maxMessage})
+		if err != nil {
+			return
+		}
+		for _, one := range tools {
+			_ = c.tool(plain(one.Name), one)
+		}
+		c.session, c.end = session, func() {}
+		if _, err := c.call(ctx, "look", json.RawMessage(`{}`)); err != nil {
+			return
+		}
+	})
+}
+
+// serve answers as a server does, but once with something else.
+func serve(in io.Reader, out *io.PipeWriter, stage int, answer []byte) {
+	decoder := json.NewDecoder(in)
+	for {
+		var request struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if decoder.Decode(&request) != nil {
+			_ = out.Close()
+			return
+		}
+		honest := map[string]string{
+			"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"f","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}`,
+			"tools/call": `{"content":[{"type":"text","text":"x"}]}`,
+		}[request.Method]
+		if request.ID == nil || honest == "" {
+			continue
+		}
+		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, honest)
+		if request.Method == []string{"initialize", "tools/list", "tools/call"}[stage] {
+			line = bytes.ReplaceAll(answer, []byte("ID"), request.ID)
+		}
+		if _, err := out.Write(append(line, '\n')); err != nil {
+			return
+		}
+	}
+}
