@@ -24,7 +24,11 @@ type Type string
 
 // Stops reports whether the session stops working with an event of this type.
 func (t Type) Stops() bool {
-	return strings.HasPrefix(string(t), "session.") && t != SessionStarted && t != SessionResumed
+	switch t {
+	case SessionWaiting, SessionCompleted, SessionFailed, SessionBlocked, SessionCancelled, SessionStopped:
+		return true
+	}
+	return false
 }
 
 // The types of events. The comment names the type of the data.
