@@ -143,7 +143,7 @@ var imports = map[string][]string{
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
 		"internal/agenttree", "internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
-		"internal/control/reviewers", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
+		"internal/control/reviewers", "internal/control/tracing", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/model", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
 	},
@@ -153,6 +153,7 @@ var imports = map[string][]string{
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/builtin/endpoint", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
 	},
+	"internal/control/tracing":  {"internal/project", "internal/session", "internal/telemetry"},
 	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
 	"internal/control/reviewers": {
 		"grimoires", "internal/control/workspace", "internal/regularfile", "plugins", "plugins/arbiter", "plugins/hostservice",
