@@ -110,7 +110,7 @@ var imports = map[string][]string{
 		"internal/shellword", "internal/terminal",
 	},
 	"internal/cli/snapshots": {"internal/cli", "internal/snapshot", "internal/exit", "internal/shellword", "internal/terminal"},
-	"internal/cli/sessions":  {"grimoires", "internal/event", "internal/secret", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
+	"internal/cli/sessions":  {"grimoires", "internal/control/conversation", "internal/event", "internal/secret", "internal/archive", "internal/cli", "internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/terminal", "internal/trace"},
 	"internal/cli/mcp": {
 		"internal/agent", "internal/cli", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/mcp/client", "internal/mcp/servers", "internal/oneline", "internal/outside",
 		"internal/project", "internal/terminal",
@@ -143,15 +143,18 @@ var imports = map[string][]string{
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
 		"internal/agenttree", "internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
-		"internal/control/reviewers", "internal/control/tracing", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
+		"internal/control/conversation", "internal/control/reviewers", "internal/control/tracing", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
 		"internal/tempdir", "internal/terminal", "internal/toolversion", "plugins", "plugins/model", "plugins/builtin", "plugins/builtin/scripted", "plugins/reviewer", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/spawn", "internal/telemetry",
 	},
 	"internal/control/agents": {
 		"internal/channel", "internal/tool/message", "internal/agenttree", "grimoires", "internal/forwarder", "internal/chat", "internal/process", "internal/tool/command", "internal/tool/file", "internal/tool/find", "internal/tool/shell", "internal/tool/todo", "internal/tool/web", "plugins/model", "plugins/pluginerr",
-		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/workspace", "internal/event",
+		"internal/limits", "internal/driver", "internal/clock", "internal/config", "internal/control/conversation", "internal/control/workspace", "internal/event",
 		"internal/exit", "internal/gate", "internal/mcp", "internal/permission", "internal/regularfile", "internal/secret", "internal/session",
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/builtin/endpoint", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
+	},
+	"internal/control/conversation": {
+		"grimoires", "internal/chat", "internal/event", "internal/exit", "internal/session", "internal/shellword", "plugins", "plugins/model", "plugins/provider", "worktree",
 	},
 	"internal/control/tracing":  {"internal/project", "internal/session", "internal/telemetry"},
 	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},
@@ -160,7 +163,7 @@ var imports = map[string][]string{
 		"plugins/pluginerr", "plugins/reviewer", "runner", "worktree",
 	},
 	"internal/control/workspace": {
-		"internal/driver", "internal/clock", "internal/event", "internal/holder", "internal/process", "internal/secret", "internal/session",
+		"internal/driver", "internal/clock", "internal/event", "internal/failpoint", "internal/holder", "internal/process", "internal/secret", "internal/session",
 		"internal/regularfile", "internal/shellword", "internal/tmpl", "runner", "worktree", "internal/sandbox", "internal/egress", "internal/project",
 	},
 	"internal/doctor": {

@@ -4,7 +4,9 @@ import "fmt"
 
 // Chat is what a plan has of a chat.
 type Chat struct {
-	Message string `yaml:"message"` // the first one
+	Message string `yaml:"message"` // the first one; empty: it is yet to come
+	// Conversation is the ID of the one that the first message continues; empty: none.
+	Conversation string `yaml:"conversation,omitempty"`
 }
 
 // chatGrimoire is the workflow of a chat. Its steps are repeated for each message: the agent

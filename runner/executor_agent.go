@@ -237,7 +237,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 		return x.firstRun(ctx, c, b)
 	}
 	reminder := x.reminder(resumePrompt, "Your", c.Path, b, said)
-	if c.Agent.Continues != "" { // the conversation may lack the prompt of this leaf
+	if c.Agent.Continues != "" || c.Agent.Conversation != "" { // the conversation may lack the prompt of this leaf
 		reminder += "\n\n" + requestPrompt + "\n\n" + c.Agent.Prompt
 	}
 	report, err = x.runPrompt(ctx, c, b, event.AgentStart{Conversation: conversation(before, last), Resumed: true, Prompt: reminder})
@@ -275,10 +275,15 @@ func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (dr
 		return driver.Report{}, err
 	}
 	report, err := x.runPrompt(ctx, c, b, event.AgentStart{Conversation: earlier, Resumed: true, Prompt: c.Agent.Prompt})
-	if errors.Is(err, pluginerr.ErrUnsupported) || err == nil && !report.Started {
-		return x.startOver(ctx, c, b)
+	if !errors.Is(err, pluginerr.ErrUnsupported) && (err != nil || report.Started) {
+		return report, err
 	}
-	return report, err
+	if earlier == c.Agent.Conversation {
+		if err := x.warn(c.Path, "the messages of the forked conversation are gone: the agent does not know them"); err != nil {
+			return report, err
+		}
+	}
+	return x.startOver(ctx, c, b)
 }
 
 // conversationAt returns the id of the conversation that an agent leaf continues; empty:
@@ -286,7 +291,7 @@ func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (dr
 func (x *Executor) conversationAt(ctx context.Context, c engine.Call) (string, error) {
 	starts := x.Journal.at(c.Agent.Continues, event.AgentStarted)
 	if c.Agent.Continues == "" || len(starts) == 0 {
-		return "", nil
+		return c.Agent.Conversation, nil
 	}
 	c.Path = c.Agent.Continues
 	var last event.AgentStart

@@ -269,3 +269,32 @@ func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, snapsho
 const snapshotsPrefix = "refs/coven/snapshots/"
 
 func snapshotRef(session string) string { return snapshotsPrefix + SafeName(session) }
+
+// StateAt returns the state of a worktree that a commit holds: a snapshot of any session, or a commit
+// of a branch, which is its own Tip. The error is ErrNoSnapshot if the commit or its branch's tip is
+// not in the repository any more.
+func (r *Repo) StateAt(ctx context.Context, oid string) (Snapshot, error) {
+	has, err := r.hasCommit(ctx, oid)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	gone := fmt.Errorf("commit %s: %w", oid, ErrNoSnapshot)
+	if !has {
+		return Snapshot{}, gone
+	}
+	c, err := r.git().Commit(ctx, oid)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if !isSnapshot(c) {
+		return Snapshot{Commit: c.Oid, Tree: c.Tree, Tip: c.Oid}, nil
+	}
+	s, err := parseSnapshot(c)
+	if err != nil || s.Tip == "" {
+		return s, errors.Join(err, gone)
+	}
+	if has, err = r.hasCommit(ctx, s.Tip); err == nil && !has {
+		err = gone
+	}
+	return s, err
+}

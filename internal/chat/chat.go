@@ -48,6 +48,13 @@ type Loop struct {
 	// Window returns the context window of a model in tokens: older messages are summarized before a request
 	// takes more than three quarters of it; 0: they never are. It may be nil.
 	Window func(id string) int
+	// Todos returns what the agent has noted as its list of what is to do; empty: nothing. It may be nil.
+	Todos func() string
+	// Remembered is given the working memory when the agent begins, after each turn with calls, and when
+	// messages are summarized. It may be nil.
+	Remembered func(Memory) error
+	// Hidden returns a text without secrets, for what is stored in parts. It may be nil.
+	Hidden func(text string) string
 }
 
 // Store keeps conversations.
@@ -62,6 +69,7 @@ type Store interface {
 type Message struct {
 	ID string // a UUID
 	model.Message
+	Used provider.Usage // of the request that it answers; zero: unknown
 }
 
 // errIdle is why a model is no longer waited for.
@@ -134,7 +142,7 @@ func (c *conversation) hold(ctx context.Context) (err error) {
 	if err := c.mend(); err != nil {
 		return err
 	}
-	if err := c.add(model.User, model.Text{Text: c.job.Prompt}); err != nil {
+	if err := errors.Join(c.add(c.prompt()...), c.remember()); err != nil {
 		return err
 	}
 	most := cmp.Or(c.job.MaxTurns, DefaultMaxTurns)
@@ -193,7 +201,7 @@ func (c *conversation) take(a *answer) error {
 	if err := a.failure(); err != nil {
 		return errors.Join(c.charge(a), err)
 	}
-	if err := c.add(model.Assistant, a.parts...); err != nil {
+	if err := c.store(Message{ID: uuid.NewString(), Message: model.Message{Role: model.Assistant, Parts: a.parts}, Used: a.end.Usage}); err != nil {
 		return err
 	}
 	for _, e := range shown {
@@ -259,9 +267,13 @@ func (c *conversation) tell(e provider.Event) error {
 	return errors.Join(c.job.Say(e), c.out.write(e))
 }
 
-// add adds a message to the conversation.
-func (c *conversation) add(role model.Role, parts ...model.Part) error {
-	m := Message{ID: uuid.NewString(), Message: model.Message{Role: role, Parts: parts}}
+// add adds a message to the model.
+func (c *conversation) add(parts ...model.Part) error {
+	return c.store(Message{ID: uuid.NewString(), Message: model.Message{Role: model.User, Parts: parts}})
+}
+
+// store adds a message to the conversation.
+func (c *conversation) store(m Message) error {
 	if err := c.Store.Append(c.job.Conversation, m); err != nil {
 		return err
 	}
@@ -277,13 +289,13 @@ func (c *conversation) mend() error {
 	var results []model.Part
 	for _, part := range c.messages[len(c.messages)-1].Parts {
 		if call, ok := part.(provider.ToolCall); ok {
-			results = append(results, provider.ToolResult{ID: call.ID, IsError: true, Text: "coven was interrupted before the result was known. The call may have run: check before you repeat it."})
+			results = append(results, provider.ToolResult{ID: call.ID, IsError: true, Text: "coven was interrupted before the result was known, or the conversation was forked here. The call may have run: check before you repeat it."})
 		}
 	}
 	if len(results) == 0 {
 		return nil
 	}
-	return c.add(model.User, results...)
+	return c.add(results...)
 }
 
 // hear adds the messages of a person that have arrived.
@@ -313,7 +325,7 @@ func (c *conversation) accept(m driver.Message) error {
 	if err := c.job.Emit(event.AgentMessage, event.Message{ID: id, Text: m.Text, By: m.By}); err != nil {
 		return err
 	}
-	if err := c.add(model.User, model.Text{Text: m.Text}); err != nil {
+	if err := c.add(model.Text{Text: m.Text}); err != nil {
 		return err
 	}
 	c.report.Acknowledged = append(c.report.Acknowledged, id)

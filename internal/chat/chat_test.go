@@ -377,7 +377,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatalf("%+v %v", report, err)
 	}
 	r := b.model.requests[1]
-	if got := results(t, r); !slices.Equal(got, []string{"✗ coven was interrupted before the result was known. The call may have run: check before you repeat it."}) {
+	if got := results(t, r); !slices.Equal(got, []string{"✗ coven was interrupted before the result was known, or the conversation was forked here. The call may have run: check before you repeat it."}) {
 		t.Errorf("%q", got)
 	}
 	if last := r.Messages[len(r.Messages)-1]; len(r.Messages) != 3 || last.Parts[1] != (model.Text{Text: "Go on."}) {

@@ -3,7 +3,9 @@ package chat
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/driver"
@@ -16,9 +18,10 @@ import (
 // Summary is a part of a message that stands for all messages up to one. The model is sent it instead of
 // them; the store keeps them.
 type Summary struct {
-	Text  string
-	Up    string // ID of the last message that it stands for
-	Count int    // of the messages that it stands for
+	Text   string
+	Up     string // ID of the last message that it stands for
+	Count  int    // of the messages that it stands for
+	Memory string // what the model is sent beside it: see Memory
 }
 
 // The budget of a request, in parts of the context window: a quarter is left for the answer.
@@ -28,6 +31,7 @@ const (
 	summaryShare = 6 // of the budget: 1/6 for the summary, and as much for the task
 	tokenBytes   = 4 // bytes of a token, about
 	maxCompacts  = 3 // in a row
+	partTokens   = 4 // of a part of a message, beside its text
 )
 
 // tokens estimates what a request takes. The last answer says by how much the estimate was too low.
@@ -37,9 +41,7 @@ func (c *conversation) tokens(r model.Request) int {
 		n += tokensOf(t.Name) + tokensOf(t.Description) + tokensOf(string(t.Schema))
 	}
 	for _, m := range r.Messages {
-		for _, part := range m.Parts {
-			n += 4 + tokensOf(plain(part))
-		}
+		n += Tokens(m)
 	}
 	return int(float64(n) * max(c.scale, 1))
 }
@@ -100,12 +102,12 @@ func (c *conversation) fit(ctx context.Context) error {
 			return err
 		}
 		up := old[len(old)-1]
-		if err := c.add(model.User, Summary{Text: text, Up: up.ID, Count: len(old)}); err != nil {
+		if err := c.add(Summary{Text: text, Up: up.ID, Count: len(old), Memory: c.recall(c.before(recent), recent)}); err != nil {
 			return err
 		}
 		failpoint.Point("chat.compacted")
 		done := event.Compacted{Conversation: c.job.Conversation, Messages: len(old), Kept: len(recent), Before: before, After: c.tokens(c.request())}
-		if err := c.job.Emit(event.SessionCompacted, done); err != nil {
+		if err := errors.Join(c.job.Emit(event.SessionCompacted, done), c.remember()); err != nil {
 			return err
 		}
 	}
@@ -122,17 +124,24 @@ func (c *conversation) current() (last *Summary, rest []Message) {
 			last = &s
 		}
 	}
-	after := last == nil
-	for _, m := range c.messages {
-		if _, is := summaryOf(m); is {
-			continue
-		}
-		if after {
+	after := 0
+	if last != nil {
+		after = 1 + slices.IndexFunc(c.messages, func(m Message) bool { return m.ID == last.Up })
+	}
+	for _, m := range c.messages[after:] {
+		if _, is := summaryOf(m); !is {
 			rest = append(rest, m)
 		}
-		after = after || m.ID == last.Up
 	}
 	return last, rest
+}
+
+// before returns the messages before the recent ones.
+func (c *conversation) before(recent []Message) []Message {
+	if len(recent) == 0 {
+		return c.messages
+	}
+	return c.messages[:slices.IndexFunc(c.messages, func(m Message) bool { return m.ID == recent[0].ID })]
 }
 
 func summaryOf(m Message) (Summary, bool) {
@@ -149,7 +158,7 @@ func (c *conversation) split() (old, recent []Message) {
 	_, rest := c.current()
 	bare := c.request()
 	bare.Messages = nil
-	room := min(c.budget()/recentShare, c.budget()-c.tokens(bare)-2*c.budget()/summaryShare)
+	room := min(c.budget()/recentShare, c.budget()-c.tokens(bare)-2*c.budget()/summaryShare-c.budget()/memoryShare)
 	at, size := len(rest), 0
 	for i := len(rest) - 1; i > 0; i-- {
 		size += c.tokens(model.Request{Messages: []model.Message{c.clipped(rest[i].Message)}})
@@ -186,25 +195,13 @@ func (c *conversation) clipped(m model.Message) model.Message {
 	return m
 }
 
-// cut shortens a text to its beginning and its end.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	head, tail := max(most*2/3, 0), max(most/4, 0)
-	note := fmt.Sprintf("\n(… %d bytes are left out: the context window of the model is small)\n", len(text)-head-tail)
-	return strings.ToValidUTF8(text[:head], "") + note + strings.ToValidUTF8(text[len(text)-tail:], "")
-}
-
-// opening returns the message with which the model is sent a summary: the task, and what happened since.
+// opening returns the message with which the model is sent a summary: the task, what happened since, and
+// what the agent has to keep in mind.
 func (c *conversation) opening(s *Summary) model.Message {
-	task := ""
-	if len(c.messages) > 0 {
-		for _, part := range c.messages[0].Parts {
-			task += plain(part)
-		}
+	text := fmt.Sprintf("%s\n\n# What happened so far\n\nYou have worked on this. Your older messages are replaced by this summary:\n\n%s", cut(taskOf(c.messages), c.share()), s.Text)
+	if s.Memory != "" {
+		text += "\n\n" + s.Memory
 	}
-	text := fmt.Sprintf("%s\n\n# What happened so far\n\nYou have worked on this. Your older messages are replaced by this summary:\n\n%s", cut(task, c.share()), s.Text)
 	return model.Message{Role: model.User, Parts: []model.Part{model.Text{Text: text}}}
 }
 
@@ -249,7 +246,7 @@ func (c *conversation) summarize(ctx context.Context, old []Message) (string, er
 		return "", a.failure()
 	}
 	summary := strings.TrimSpace(a.text())
-	return cut(cmp.Or(summary, "(the model gave no summary)"), c.share()), nil
+	return cut(cmp.Or(c.hidden(summary), "(the model gave no summary)"), c.share()), nil
 }
 
 // transcribed returns a message as a text for the summary.

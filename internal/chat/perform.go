@@ -48,7 +48,7 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 	for _, r := range results {
 		parts = append(parts, r)
 	}
-	if err := c.add(model.User, parts...); err != nil {
+	if err := errors.Join(c.add(parts...), c.remember()); err != nil {
 		return err
 	}
 	for _, r := range results {

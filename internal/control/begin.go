@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/conversation"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/holder"
@@ -41,9 +42,9 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: up.Name, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
-		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil,
+		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(),
 	}
-	if err := c.admit(ctx, item, s, prior, plan, started); err != nil {
+	if err := c.admit(ctx, item, s, prior, plan, started, o.fork); err != nil {
 		return Outcome{}, err
 	}
 	if problem != "" {
@@ -55,8 +56,8 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 }
 
 // admit claims the task for the new session, removes what an earlier session left, and
-// records the start.
-func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session) error {
+// records the start. The session exists from then on, with all that a fork gives it.
+func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session, fork *conversation.Fork) error {
 	frozen, err := plan.Marshal()
 	if err != nil {
 		return errors.Join(err, s.Discard())
@@ -81,10 +82,14 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	if err != nil {
 		return errors.Join(err, ws.Release(ctx), s.Discard())
 	}
-	if err := s.Freeze(frozen); err != nil {
+	if err := errors.Join(fork.WriteMessages(s), s.Freeze(frozen)); err != nil {
 		return err
 	}
 	if err := s.Append(event.Event{Type: event.SessionStarted}, started); err != nil {
+		return err
+	}
+	created := event.Created{Directory: session.Dir + "/" + s.ID, Agent: started.Agent, Title: started.Query}
+	if err := s.Append(event.Event{Type: event.SessionCreated}, created); err != nil {
 		return err
 	}
 	for _, place := range plan.Raw {

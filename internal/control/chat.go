@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/control/conversation"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -44,7 +46,34 @@ func (c *Controller) forgetStop() {
 
 // StartChat starts a chat with its first message, and returns when its turn is over.
 func (c *Controller) StartChat(ctx context.Context, text string, o Options) (Outcome, error) {
-	item, err := c.Project.AdHoc(ctx, text)
+	return c.startChat(ctx, text, grimoires.Chat{Message: text}, o)
+}
+
+// CreateChat creates a chat whose first message is yet to come.
+func (c *Controller) CreateChat(ctx context.Context, title string, o Options) (Outcome, error) {
+	return c.startChat(ctx, title, grimoires.Chat{}, o)
+}
+
+// ForkChat creates a chat that begins with the messages of a session up to one, in a worktree with the
+// files of that moment. Its agent, provider and model are those of the session. See conversation.NewFork.
+func (c *Controller) ForkChat(ctx context.Context, name, message string, o Options) (Outcome, error) {
+	v, err := c.Project.SessionOf(ctx, name)
+	if err != nil {
+		return Outcome{}, err
+	}
+	f, err := conversation.NewFork(ctx, c.Project.Repo, v, message)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if f.Gap != "" {
+		c.notify(Notice{Text: f.Gap})
+	}
+	o.Agent, o.Provider, o.Model, o.Onto, o.Base, o.fork = f.Agent, v.Info.Provider, v.Info.Model, strings.TrimPrefix(v.Info.Target, "refs/heads/"), f.Base, f
+	return c.startChat(ctx, v.Info.Query, grimoires.Chat{Conversation: f.Conversation}, o)
+}
+
+func (c *Controller) startChat(ctx context.Context, title string, chat grimoires.Chat, o Options) (Outcome, error) {
+	item, err := c.Project.AdHoc(ctx, title)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -52,7 +81,7 @@ func (c *Controller) StartChat(ctx context.Context, text string, o Options) (Out
 	if err != nil {
 		return Outcome{}, err
 	}
-	o.Grimoire, o.chat = "", &grimoires.Chat{Message: text}
+	o.Grimoire, o.chat = "", &chat
 	c.forgetStop()
 	return c.beginNew(ctx, item, target, o)
 }

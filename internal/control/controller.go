@@ -133,7 +133,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
 		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
-		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base, Upstream: info.Upstream,
+		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt,
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/control/conversation"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
@@ -23,6 +24,7 @@ type Options struct {
 	Agent string // with which a chat is; empty: as configured
 
 	chat  *grimoires.Chat         // the session is a chat; nil: it is not
+	fork  *conversation.Fork      // what another session gives to it; nil: nothing
 	spawn *grimoires.SpawnRequest // the subagent that a person starts directly; nil: none
 }
 

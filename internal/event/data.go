@@ -29,6 +29,22 @@ type Session struct {
 	Actor    string `json:"actor,omitempty"`    // under which the task is claimed in the tracker
 	Chat     bool   `json:"chat,omitempty"`     // it is a chat: its task is a conversation
 	Sandbox  string `json:"sandbox,omitempty"`  // its level: full, partial or none; empty: an earlier coven, which had none
+	Forked   *Fork  `json:"forked_from,omitempty"`
+}
+
+// Fork is where a session was forked from: the conversation of another one.
+type Fork struct {
+	Session  string `json:"session_id"`
+	Message  string `json:"message"`            // the ID there of the last message that both have
+	Snapshot string `json:"snapshot,omitempty"` // commit of the snapshot with the worktree at that message; empty: Base has it
+	Todos    []Todo `json:"todos,omitempty"`    // what was to do then
+}
+
+// Created is the data of SessionCreated.
+type Created struct {
+	Directory string `json:"directory"` // of the session, relative to the project: .coven/sessions/2026-01-02-add-a-flag
+	Agent     string `json:"agent"`     // at depth 0 of the first step
+	Title     string `json:"title"`
 }
 
 // Resumed is the data of SessionResumed.

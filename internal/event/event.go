@@ -34,6 +34,7 @@ func (t Type) Stops() bool {
 // The types of events. The comment names the type of the data.
 const (
 	SessionStarted   Type = "session.started"     // Session
+	SessionCreated   Type = "session.created"     // Created: the second event, when all files of the session are there
 	SessionResumed   Type = "session.resumed"     // Resumed
 	SessionWaiting   Type = "session.waiting"     // Waiting
 	SessionCompleted Type = "session.completed"   // Ended

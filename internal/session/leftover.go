@@ -26,7 +26,7 @@ type Leftover struct {
 }
 
 // temporary matches the names of temporary files that replace a file of a session.
-var temporary = regexp.MustCompile(`^\.(plan\.yaml|metadata\.json|[a-z0-9][a-z0-9_-]*\.md)-?[0-9]+$`)
+var temporary = regexp.MustCompile(`^\.(plan\.yaml|metadata\.json|working\.json|[a-z0-9][a-z0-9_-]*\.md)-?[0-9]+$`)
 
 // FindLeftovers lists the leftovers in a project: requests to sessions that have ended
 // or are gone, sessions that never started, unfinished files.

@@ -9,10 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -38,6 +42,17 @@ type Part struct {
 	Signature    string `json:"signature,omitempty"`
 	Last         bool   `json:"last,omitempty"`     // the last part of the message
 	Messages     int    `json:"messages,omitempty"` // that a summary stands for, up to the one with its id
+	Memory       string `json:"memory,omitempty"`   // of a summary: what the agent is shown beside it
+	Usage        *Used  `json:"usage,omitempty"`    // of the request that the message answers; on its last part
+	ForkedFrom   string `json:"forked_from,omitempty"`
+}
+
+// Used are the tokens of one request, as the API of the model counts them.
+type Used struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
 // FileState is a file as a snapshot has it.
@@ -53,6 +68,7 @@ type Message struct {
 	ID    string
 	Role  string // user, assistant
 	Parts []Part
+	Usage *Used // of the request that it answers; nil: unknown
 }
 
 // Say appends a part of the conversation to messages.jsonl. The conversation of an agent CLI
@@ -71,14 +87,30 @@ func (s *Session) Record(path, conversation string, m Message) error {
 		parts[i].Path, parts[i].Conversation, parts[i].Message, parts[i].Role = path, conversation, m.ID, m.Role
 		parts[i].Last = i == len(parts)-1
 	}
+	parts[len(parts)-1].Usage = m.Usage
 	return s.say(true, parts...)
+}
+
+// Copy appends parts of another session's conversation, with their times. They are durable when Copy
+// returns.
+func (s *Session) Copy(parts []Part) error {
+	const most = 1000 // in one write
+	for all := range slices.Chunk(parts, most) {
+		if err := s.say(true, all...); err != nil {
+			return err
+		}
+		failpoint.Point("session.copied")
+	}
+	return nil
 }
 
 // say appends parts in one write.
 func (s *Session) say(durable bool, parts ...Part) error {
 	var lines []byte
 	for _, p := range parts {
-		p.V, p.Time = 1, s.now().UTC()
+		if p.V = 1; p.Time.IsZero() {
+			p.Time = s.now().UTC()
+		}
 		line, err := json.Marshal(p)
 		if err != nil {
 			return fmt.Errorf("encode message: %w", err)
@@ -127,14 +159,14 @@ func Parts(dir string) ([]Part, error) {
 		return parts, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the messages: %w", err)
+		return nil, fmt.Errorf("read the messages in %s: %w", filepath.Join(dir, messagesFile), err)
 	}
 	defer f.Close() //nolint:errcheck // read only
 	in := bufio.NewReader(f)
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("read the messages: %w", err)
+			return nil, fmt.Errorf("read the messages in %s: %w", filepath.Join(dir, messagesFile), err)
 		}
 		var part Part
 		if json.Unmarshal(line, &part) == nil {
@@ -162,9 +194,23 @@ func (s *Session) Conversation(id string) ([]Message, error) {
 		if p.Message != now.ID {
 			now = Message{ID: p.Message, Role: p.Role}
 		}
+		now.Usage = p.Usage
 		if now.Parts = append(now.Parts, p); p.Last {
 			all = append(all, now)
 		}
 	}
 	return all, nil
+}
+
+// KeepWorking replaces working.json, a view of what the agent has in mind, for people and programs.
+// coven does not read it.
+func (s *Session) KeepWorking(memory []byte) error {
+	if s.hider != nil {
+		memory = s.hider.JSON(memory)
+	}
+	if err := renameio.WriteFile(filepath.Join(s.Dir, workingFile), memory, fileMode); err != nil {
+		return fmt.Errorf("write %s: %w", workingFile, err)
+	}
+	failpoint.Point("session.working")
+	return nil
 }

@@ -37,6 +37,7 @@ const (
 	storyFile    = "session.md"
 	metadataFile = "metadata.json"
 	messagesFile = "messages.jsonl"
+	workingFile  = "working.json"
 	resultsDir   = "results"
 	rejectedFile = "rejected.diff"
 )
@@ -191,6 +192,9 @@ func (s *Session) Append(e event.Event, data any) error {
 
 // changesViews reports whether the views are written after an event.
 func changesViews(t event.Type) bool {
+	if t == event.SessionCreated { // the event before has written them
+		return false
+	}
 	for _, kind := range []string{"session.", "spawn."} {
 		if strings.HasPrefix(string(t), kind) {
 			return true

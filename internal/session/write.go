@@ -39,6 +39,7 @@ type metadata struct {
 	CostUSD      float64          `json:"cost_usd"`
 	Commit       string           `json:"commit,omitempty"`
 	Summary      string           `json:"summary,omitempty"`
+	ForkedFrom   *event.Fork      `json:"forked_from,omitempty"`
 
 	Queue            event.Queue   `json:"queue"`
 	Subagents        []Subagent    `json:"subagents"`
@@ -99,7 +100,7 @@ func (v View) metadata() metadata {
 		SessionID: v.ID, Project: v.Info.Project, Task: v.Task, StartedAt: stamp(v.Started), CompletedAt: stamp(v.Ended),
 		Status: v.Status, Reason: v.Reason, Detail: v.Detail, Next: v.Next,
 		PrimaryAgent: v.PrimaryAgent(), Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
-		Version: v.Info.Version, CostUSD: v.Used.USD, Commit: v.Commit, Summary: v.Summary,
+		Version: v.Info.Version, CostUSD: v.Used.USD, Commit: v.Commit, Summary: v.Summary, ForkedFrom: v.Info.Forked,
 		Tokens:    v.Tokens(),
 		Subagents: v.Subagents, PermissionGrants: v.Grants, Queue: v.Queue, Approvals: []any{},
 		ExecutionTrace: v.ExecutionTrace(), Steps: v.Steps, Receipts: v.Receipts,

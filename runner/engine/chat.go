@@ -9,7 +9,8 @@ import (
 )
 
 // chat is the tree of a chat. In each turn an agent answers a message, in the conversation of the
-// turn before. Then the merge step waits for the next message, or for approval of the change.
+// turn before. Then the merge step waits for the next message, or for approval of the change. A chat
+// that has no message yet begins with this wait: its turn 0.
 type chat struct {
 	plan   *grimoires.Plan
 	answer grimoires.Step
@@ -26,11 +27,13 @@ func newChat(plan *grimoires.Plan) Step {
 func (c chat) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer := s.at
 	defer func() { s.at, s.attempt = outer, 1 }()
-	message := c.plan.Chat.Message
-	for n := 1; ; n++ {
+	message, n := c.plan.Chat.Message, 1
+	if message == "" {
+		n = 0
+	}
+	for ; ; n++ {
 		s.at, s.attempt = outer.iteration(event.TurnStep, n), 1
-		turn := onFailure{timeout{answerStep{c, message}, c.answer.Name, c.answer.Timeout}, grimoires.Continue, false}
-		if out, err := turn.Run(ctx, s); err != nil || out.Verdict == Stopped {
+		if out, err := c.turn(ctx, s, n, message); err != nil || out.Verdict == Stopped {
 			return out, err
 		}
 		out, err := c.next(ctx, s)
@@ -41,6 +44,14 @@ func (c chat) Run(ctx context.Context, s *State) (Outcome, error) {
 			return s.templateFailure(c.land.Name, err), nil
 		}
 	}
+}
+
+// turn lets the agent answer a message. Nothing is said in turn 0.
+func (c chat) turn(ctx context.Context, s *State, n int, message string) (Outcome, error) {
+	if n == 0 {
+		return Outcome{Verdict: Passed}, nil
+	}
+	return onFailure{timeout{answerStep{c, message}, c.answer.Name, c.answer.Timeout}, grimoires.Continue, false}.Run(ctx, s)
 }
 
 // next waits for what follows a turn. A change that was approved and did not land waits again.
@@ -89,6 +100,6 @@ func (a answerStep) Run(ctx context.Context, s *State) (Outcome, error) {
 		model = a.plan.Model
 	}
 	return s.call(ctx, a.answer.Name, Call{Agent: &AgentInput{
-		Prompt: a.message, Agent: spec.Agent, Model: model, Provider: spec.Provider, Continues: s.agent.path, Chat: true,
+		Prompt: a.message, Agent: spec.Agent, Model: model, Provider: spec.Provider, Continues: s.agent.path, Conversation: a.plan.Chat.Conversation, Chat: true,
 	}})
 }

@@ -46,8 +46,10 @@ func (t *conversation) finish(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := t.app.Showf("The turn that was interrupted continues: %s\n", terminal.Printable(shortened(message))); err != nil {
-		return "", err
+	if message != "" { // otherwise nothing was said yet
+		if err := t.app.Showf("The turn that was interrupted continues: %s\n", terminal.Printable(shortened(message))); err != nil {
+			return "", err
+		}
 	}
 	outcome, err := t.controller.ContinueTurn(ctx, before)
 	if before.Answer != "" { // it was recorded, and perhaps not shown

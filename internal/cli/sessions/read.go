@@ -1,9 +1,13 @@
 package sessions
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control/conversation"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
@@ -12,22 +16,23 @@ import (
 func newMessages(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "messages SESSION", Short: "Print the conversation of the agents of a session",
+		Use: "messages SESSION", Short: "Print the messages of the agents of a session",
+		Long: `Print the messages of the agents of a session, oldest first, also those that were summarized for
+the model. Messages of coven's own loop have an ID, for coven sessions fork, and a number of
+tokens: that of the API for what the model wrote, otherwise an estimate (about).`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return with(cmd.Context(), a, args[0], func(p *project.Project, v session.View) error {
-				parts, err := session.Parts(dirOf(p, v))
+				all, err := conversation.Messages(dirOf(p, v))
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return a.PrintJSON(parts)
+					return a.PrintJSON(all)
 				}
-				for _, part := range parts {
-					if text := partText(part); text != "" {
-						if err := a.Printf("%s\n", text); err != nil {
-							return err
-						}
+				for _, m := range all {
+					if err := a.Printf("%s", messageText(m)); err != nil {
+						return err
 					}
 				}
 				return nil
@@ -38,17 +43,38 @@ func newMessages(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// partText describes a part of a conversation.
-func partText(p session.Part) string {
-	head := terminal.Printable(p.Path) + "  "
+// idLength is how much of the ID of a message is shown.
+const idLength = 8
+
+// messageText describes a message: its parts, a line or more each.
+func messageText(m conversation.Message) (text string) {
+	if m.ID != "" {
+		about := ""
+		if m.TokensFrom == conversation.FromEstimate {
+			about = "about "
+		}
+		text = fmt.Sprintf("%s  %s, %s%d tokens\n", terminal.Printable(m.ID[:min(idLength, len(m.ID))]), terminal.Printable(m.Role), about, m.Tokens)
+	}
+	for _, part := range m.Parts {
+		if line := partText(m, part); line != "" {
+			text += line + "\n"
+		}
+	}
+	if m.Summary != nil {
+		text += terminal.Printable(m.Path) + "  summary of older messages: " + terminal.PrintableLines(m.Summary.Text) + "\n"
+	}
+	return text
+}
+
+// partText describes a part of a message.
+func partText(m conversation.Message, p conversation.Part) string {
+	head := terminal.Printable(m.Path) + "  "
 	switch p.Type {
 	case "text", "reasoning":
-		if p.Role == "user" {
-			p.Type = p.Role
+		if m.Role == event.RoleUser {
+			p.Type = m.Role
 		}
 		return head + p.Type + ": " + terminal.PrintableLines(p.Text)
-	case "summary":
-		return head + "summary of older messages: " + terminal.PrintableLines(p.Text)
 	case "tool_call":
 		return head + "→ " + terminal.Printable(p.Tool) + " " + terminal.Printable(string(p.Input))
 	case "tool_result":

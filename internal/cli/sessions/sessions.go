@@ -23,10 +23,10 @@ import (
 // NewSessions returns the command coven sessions.
 func NewSessions(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sessions", Short: "List, read, trace, replay, export and remove the records of sessions",
+		Use: "sessions", Short: "Create, list, read, fork, trace, replay, export and remove sessions",
 		Args: cli.NoCommand, RunE: cli.ShowHelp,
 	}
-	cmd.AddCommand(newList(a), newShow(a), newMessages(a), newTrace(a), newResume(a), newReplay(a), newExport(a), newClean(a), newRemove(a))
+	cmd.AddCommand(newNew(a), newList(a), newShow(a), newMessages(a), newFork(a), newTrace(a), newResume(a), newReplay(a), newExport(a), newClean(a), newRemove(a))
 	return cmd
 }
 
@@ -148,6 +148,9 @@ func show(a *cli.App, v session.View) error {
 	row("session", "%s", v.ID)
 	row("task", "%s", v.Task)
 	row("query", "%s", v.Info.Query)
+	if from := v.Info.Forked; from != nil {
+		row("forked from", "%s at message %s", from.Session, from.Message)
+	}
 	row("status", "%s", control.StateOf(v))
 	row("agent", "%s (%s)", v.PrimaryAgent(), v.Info.Model)
 	row("tokens", "%d (%d in, %d out)", used.Total, used.Input, used.Output)

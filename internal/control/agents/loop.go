@@ -4,18 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/chat"
+	"github.com/coven-run/coven/internal/control/conversation"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/internal/tool/todo"
 	"github.com/coven-run/coven/internal/tool/web"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/model"
@@ -33,7 +33,7 @@ func (c *Agents) loop(ctx context.Context, name, path string) (*chat.Loop, error
 		return nil, err
 	}
 	return &chat.Loop{
-		Model: m, Store: conversations{c.Session, path},
+		Model: m, Store: conversation.Store{Session: c.Session, Path: path}, Hidden: c.Workspace.Secrets.Text,
 		Cost:   func(id string, used provider.Usage) float64 { return c.priceOf(ctx, on, m, id, used) },
 		Window: func(id string) int { return cmp.Or(c.Providers.Info(ctx, on, m, id).Window, model.DefaultWindow) },
 	}, nil
@@ -85,8 +85,20 @@ func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate
 		return driver.Report{}, err
 	}
 	launch.Own = append(tools, launch.Own...)
+	loop := *at.loop
+	c.remembers(&loop, todos{c.Session, launch.Emit, as.subagent}, launch)
 	keeper.Checks(func(call gate.Call) error { return tool.Check(launch.Offered(), call.Tool, call.Input) })
-	return at.loop.Run(ctx, launch)
+	return loop.Run(ctx, launch)
+}
+
+// remembers gives an agent its list of what is to do, and keeps what it has in mind if it works for a step.
+func (c *Agents) remembers(loop *chat.Loop, list todos, launch driver.Job) {
+	loop.Todos = func() string { return todo.Shown(list.Todos()) }
+	if list.subagent != "" || launch.ReadOnly {
+		return
+	}
+	store, _ := loop.Store.(conversation.Store)
+	loop.Remembered = func(m chat.Memory) error { return store.KeepWorking(launch.Conversation, list.Todos(), m) }
 }
 
 // loopTools returns the tools that agent CLIs bring along.
@@ -112,69 +124,4 @@ func (c *Agents) loopTools(at setting, as role, launch driver.Job, p *programs) 
 	return slices.DeleteFunc(r.Tools(), func(t tool.Tool) bool {
 		return !c.has(as, t) || t.ID == agent.ToolSubtask && !maySpawn
 	}), nil
-}
-
-// conversations keeps the conversations of a step in the session.
-type conversations struct {
-	session *session.Session
-	path    string
-}
-
-// Load implements the store of package chat.
-func (c conversations) Load(id string) ([]chat.Message, error) {
-	stored, err := c.session.Conversation(id)
-	if err != nil {
-		return nil, err
-	}
-	var all []chat.Message
-	for _, m := range stored {
-		message := chat.Message{ID: m.ID, Message: model.Message{Role: model.Role(m.Role)}}
-		for _, p := range m.Parts {
-			if part := partOf(p); part != nil {
-				message.Parts = append(message.Parts, part)
-			}
-		}
-		all = append(all, message)
-	}
-	return all, nil
-}
-
-func partOf(p session.Part) model.Part {
-	switch p.Type {
-	case "text":
-		return model.Text{Text: p.Text}
-	case "reasoning":
-		return model.Reasoning{Text: p.Text, Signature: p.Signature}
-	case "tool_call":
-		return provider.ToolCall{ID: p.ID, Name: p.Tool, Input: p.Input}
-	case "summary":
-		return chat.Summary{Text: p.Text, Up: p.ID, Count: p.Messages}
-	case "tool_result":
-		return provider.ToolResult{ID: p.ID, Text: p.Text, IsError: p.Error}
-	}
-	return nil
-}
-
-// Append implements the store of package chat.
-func (c conversations) Append(id string, m chat.Message) error {
-	stored := session.Message{ID: m.ID, Role: string(m.Role)}
-	for _, part := range m.Parts {
-		var p session.Part
-		switch e := part.(type) {
-		case model.Text:
-			p.Type, p.Text = "text", e.Text
-		case model.Reasoning:
-			p.Type, p.Text, p.Signature = "reasoning", e.Text, e.Signature
-		case provider.ToolCall:
-			p.Type, p.ID, p.Tool, p.Input = "tool_call", e.ID, e.Name, e.Input
-		case chat.Summary:
-			p.Type, p.Text, p.ID, p.Messages = "summary", e.Text, e.Up, e.Count
-		case provider.ToolResult:
-			p.Type, p.ID, p.Text, p.Error = "tool_result", e.ID, e.Text, e.IsError
-		default:
-			return fmt.Errorf("%T is not a part of a message", part)
-		}
-		stored.Parts = append(stored.Parts, p)
-	}
-	return c.session.Record(c.path, id, stored)
 }

@@ -116,6 +116,11 @@ func (t todos) Todos() []event.Todo {
 			return all.Items
 		}
 	}
+	for _, e := range t.session.Journal.Of(event.SessionStarted) {
+		if from := event.As[event.Session](e).Forked; from != nil && t.subagent == "" {
+			return from.Todos
+		}
+	}
 	return nil
 }
 

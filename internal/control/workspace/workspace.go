@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/secret"
@@ -34,8 +35,9 @@ type Workspace struct {
 	Secrets  *secret.Store
 	Pass     []string
 	Task     string
-	Base     string // commit that the worktree starts from
-	Upstream string // the remote-tracking branch that Base is from; empty: none
+	Base     string      // commit that the worktree starts from
+	Forked   *event.Fork // whose snapshot is what is not committed then; nil: nothing
+	Upstream string      // the remote-tracking branch that Base is from; empty: none
 	Target   worktree.Target
 	Holder   string
 	Attempt  int
@@ -75,7 +77,25 @@ func (s *Workspace) enter(ctx context.Context) error {
 		return err
 	}
 	s.Worktree = tree
-	return s.collect(ctx)
+	return errors.Join(s.collect(ctx), s.fork(ctx))
+}
+
+// fork brings the files of another session into the worktree of a new one, and commits them as its first
+// change. Until a step has started, nothing else can be in the worktree.
+func (s *Workspace) fork(ctx context.Context) error {
+	if s.Forked == nil || s.Forked.Snapshot == "" || s.started() {
+		return nil
+	}
+	if err := s.Restore(ctx, s.Forked.Snapshot); err != nil {
+		return fmt.Errorf("restore the files of session %s: %w", s.Forked.Session, err)
+	}
+	failpoint.Point("fork.restored")
+	_, err := s.Commit(ctx, "Continue session "+s.Forked.Session, "")
+	if refused := (*runner.RefusedError)(nil); errors.As(err, &refused) {
+		s.warn("the files of session " + s.Forked.Session + " are not committed: " + refused.Reason)
+		return nil
+	}
+	return err
 }
 
 // collect ends the isolation that a killed coven left. Commits that cannot be taken stay in the

@@ -3,6 +3,7 @@
 package todo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -53,10 +54,10 @@ func Tool(s Store) tool.Tool {
 	}
 }
 
-func text(all []event.Todo) string {
-	if len(all) == 0 {
-		return "(the list is empty)"
-	}
+func text(all []event.Todo) string { return cmp.Or(Shown(all), "(the list is empty)") }
+
+// Shown returns a list as the tool shows it, an item a line; empty: there is nothing to do.
+func Shown(all []event.Todo) string {
 	var lines []string
 	for _, t := range all {
 		mark := map[string]string{event.TodoDone: "x", event.TodoInProgress: "~"}[t.Status]

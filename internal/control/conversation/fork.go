@@ -1,0 +1,249 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/worktree"
+)
+
+// Fork is what a session gives to a new one: its messages up to one, its list of what was to do, and
+// its files.
+type Fork struct {
+	From         event.Fork
+	Agent        string // whose conversation continues
+	Conversation string // its ID in the new session
+	Base         string // the commit from which the new worktree starts
+	Gap          string // what the files of the new worktree are instead of those of that moment; empty: they are
+
+	parts []session.Part
+}
+
+// Repository knows the states of worktrees.
+type Repository interface {
+	// StateAt returns what a commit holds. The error is worktree.ErrNoSnapshot if it is gone.
+	StateAt(ctx context.Context, commit string) (worktree.Snapshot, error)
+}
+
+// NewFork reads what a session gives to a new one, up to the message with an ID; a beginning of the ID
+// is enough if no other has it, and none names the last message. The session may be running: what is
+// on record by now counts. It is not changed.
+func NewFork(ctx context.Context, repo Repository, v session.View, id string) (*Fork, error) {
+	parts, err := session.Parts(v.Dir)
+	if err != nil {
+		return nil, err
+	}
+	events, err := session.Events(v.Dir)
+	if err != nil {
+		return nil, err
+	}
+	at, err := find(v, parts, id)
+	if err != nil {
+		return nil, err
+	}
+	last := parts[at]
+	if err := check(v, last); err != nil {
+		return nil, err
+	}
+	f := &Fork{From: event.Fork{Session: v.ID, Message: last.Message}, Agent: agentOf(events, last), Base: v.Info.Base}
+	f.copy(parts[:at+1], last.Conversation)
+	f.From.Todos = todosAt(events, last.Time)
+	return f, f.state(ctx, repo, states(parts, events), at, last.Time)
+}
+
+// todosAt returns what was to do at a time, for the agents of steps.
+func todosAt(events []event.Event, at time.Time) (todos []event.Todo) {
+	for _, e := range events {
+		switch {
+		case e.Time.After(at):
+			return todos
+		case e.Type == event.TodoChanged:
+			if list := event.As[event.Todos](e); list.Spawn == "" {
+				todos = list.Items
+			}
+		case e.Type == event.SessionStarted:
+			if from := event.As[event.Session](e).Forked; from != nil {
+				todos = from.Todos
+			}
+		}
+	}
+	return todos
+}
+
+// find returns the index of the last part of a message. Messages without one were cut off.
+func find(v session.View, parts []session.Part, id string) (at int, err error) {
+	next := "coven sessions messages " + shellword.Word(v.ID)
+	at = -1
+	for i, p := range parts {
+		switch {
+		case !p.Last || p.Type == typeSummary || !strings.HasPrefix(p.Message, id):
+		case id == "" && event.LeafOf(p.Path) != p.Path: // of a subagent
+		case id != "" && id != p.Message && at >= 0:
+			return 0, exit.Failedf(next, "several messages of session %s have an ID that begins with %s", v.ID, id)
+		default:
+			at = i
+		}
+		if at == i && p.Message == id {
+			return at, nil
+		}
+	}
+	switch {
+	case at >= 0:
+		return at, nil
+	case !slices.ContainsFunc(parts, func(p session.Part) bool { return p.Last }):
+		return 0, exit.Failedf(next, "session %s has no messages of coven's own loop: an agent CLI keeps its conversation itself, and coven cannot fork it", v.ID)
+	}
+	return 0, exit.Failedf(next, "session %s has no message %s", v.ID, id)
+}
+
+// check returns why a session cannot be forked at a message.
+func check(v session.View, last session.Part) error {
+	next := "coven sessions messages " + shellword.Word(v.ID)
+	if event.LeafOf(last.Path) != last.Path {
+		return exit.Failedf(next, "message %s of session %s is of a subagent: name one of the agent that started it", last.Message, v.ID)
+	}
+	if _, ok := plugins.LoopModel(v.Info.Provider); !ok {
+		return exit.Failedf(next, "session %s runs its agents with %s, where the conversation of coven's own loop cannot continue", v.ID, v.Info.Provider)
+	}
+	return nil
+}
+
+// agentOf returns the agent that had a conversation.
+func agentOf(events []event.Event, of session.Part) string {
+	name := ""
+	for _, e := range events {
+		if start := event.As[event.AgentStart](e); e.Type == event.AgentStarted && e.Path == of.Path && start.Conversation == of.Conversation {
+			name = start.Agent
+		}
+	}
+	return cmp.Or(name, grimoires.DefaultAgent)
+}
+
+// copy copies parts, with new IDs for messages and conversations. A snapshot is of the other session,
+// and a message without its last part does not count.
+func (f *Fork) copy(parts []session.Part, continues string) {
+	complete := map[string]bool{}
+	for _, p := range parts {
+		complete[p.Message] = complete[p.Message] || p.Last
+	}
+	renamed := map[string]string{"": ""}
+	rename := func(id string) string {
+		if _, ok := renamed[id]; !ok {
+			renamed[id] = uuid.NewString()
+		}
+		return renamed[id]
+	}
+	for _, p := range parts {
+		if p.Type == typeSnapshot || p.Message != "" && !complete[p.Message] {
+			continue
+		}
+		p.ForkedFrom, p.Message, p.Conversation = p.Message, rename(p.Message), rename(p.Conversation)
+		if p.Type == typeSummary {
+			p.ID = rename(p.ID)
+		}
+		f.parts = append(f.parts, p)
+	}
+	f.Conversation = renamed[continues]
+}
+
+// Origin returns where the new session is from; nil for a nil Fork.
+func (f *Fork) Origin() *event.Fork {
+	if f == nil {
+		return nil
+	}
+	return &f.From
+}
+
+// WriteMessages writes the messages to the new session, before it starts. A nil Fork has none.
+func (f *Fork) WriteMessages(s *session.Session) error {
+	if f == nil {
+		return nil
+	}
+	return s.Copy(f.parts)
+}
+
+// savedState is a state of the worktree that is on record.
+type savedState struct {
+	at       int // index of the part before which it was saved; -1: of no part
+	time     time.Time
+	commit   string
+	snapshot bool // otherwise a commit of the branch
+}
+
+// states returns the recorded states of a worktree in which no call was running, oldest first: those
+// before calls, and at the start and the end of agents.
+func states(parts []session.Part, events []event.Event) (all []savedState) {
+	for i, p := range parts {
+		if p.Type == typeSnapshot && p.Snapshot != nil {
+			all = append(all, savedState{i, p.Time, p.Snapshot.Commit, true})
+		}
+	}
+	for _, e := range events {
+		start, result := event.StepStart{}, event.Result{}
+		switch e.Type {
+		case event.StepStarted:
+			start = event.As[event.StepStart](e)
+		case event.StepCompleted:
+			result = event.As[event.Result](e)
+		}
+		if start.Snapshot != "" {
+			all = append(all, savedState{-1, e.Time, start.Snapshot, true})
+		}
+		if result.Commit != "" {
+			all = append(all, savedState{-1, e.Time, result.Commit, false})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b savedState) int { return a.time.Compare(b.time) })
+	return all
+}
+
+// state chooses the state of the new worktree: the next one on record after the message, since each
+// call that may change files is preceded by one; otherwise the last one before it; otherwise that in
+// which the session began.
+func (f *Fork) state(ctx context.Context, repo Repository, all []savedState, at int, when time.Time) error {
+	after := slices.IndexFunc(all, func(s savedState) bool { return s.at > at || s.at < 0 && !s.time.Before(when) })
+	if after < 0 {
+		after = len(all)
+	}
+	if after < len(all) {
+		if found, err := f.take(ctx, repo, all[after]); found || err != nil {
+			return err
+		}
+	}
+	for _, s := range slices.Backward(all[:after]) {
+		if found, err := f.take(ctx, repo, s); found || err != nil {
+			f.Gap = "the files of that moment are not on record: the worktree has those of " + s.time.Local().Format(time.DateTime)
+			return err
+		}
+	}
+	f.Gap = "the files of that moment are not on record any more: the worktree is as the session began"
+	return nil
+}
+
+// take chooses a state, unless it is not in the repository any more.
+func (f *Fork) take(ctx context.Context, repo Repository, s savedState) (found bool, err error) {
+	state, err := repo.StateAt(ctx, s.commit)
+	if errors.Is(err, worktree.ErrNoSnapshot) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("fork session %s: %w", f.From.Session, err)
+	}
+	if f.Base = state.Tip; s.snapshot {
+		f.From.Snapshot = s.commit
+	}
+	return true, nil
+}
