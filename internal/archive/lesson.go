@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +137,7 @@ func Learn(ctx context.Context, repo *worktree.Repo, v session.View) (Lesson, er
 		l.Task.Title, l.Task.Description, l.Task.Acceptance = plan.Task.Title, plan.Task.Description, plan.Task.Acceptance
 	}
 	l.steps(v, events)
-	l.ToolCalls = calls(v, parts)
+	l.ToolCalls = calls(v, slices.DeleteFunc(parts, func(p session.Part) bool { return p.ForkedFrom != "" })) // that is in the other session
 	for _, s := range v.Subagents {
 		l.Subagents = append(l.Subagents, LessonSubagent{
 			ID: s.ID, Agent: s.Agent, Task: s.Task, Model: s.Model, Status: s.Status, Report: s.Report, Error: s.Error, Reflection: s.Reflection,

@@ -47,7 +47,7 @@ var flagCases = map[string]flagCase{
 	"coven sessions new --agent":        {absurd: []string{"buidl"}, code: exit.Usage},
 	"coven sessions new --provider":     {absurd: []string{"clade"}, code: exit.Usage},
 	"coven sessions new --model":        {absurd: []string{"sonet"}, code: exit.Usage},
-	"coven sessions new --title":        {meaning: "what the chat is called"},
+	"coven sessions new --title":        {absurd: []string{"", " "}, code: exit.Usage},
 	"coven sessions fork --at":          {args: []string{"x"}, absurd: []string{"y"}, code: exit.Failed},
 	"coven sessions export --format":    {args: []string{"--to", "x"}, absurd: []string{"csv"}, code: exit.Usage},
 	"coven sessions export --status":    {args: []string{"--to", "x"}, absurd: []string{"done"}, code: exit.Usage},

@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,9 @@ the same as a session of coven chat: coven chat --session ID sends the first mes
   coven chat --session "$id" -m "Where are passwords checked?"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if strings.TrimSpace(o.title) == "" {
+				return exit.Usagef("coven sessions new", "--title is empty")
+			}
 			return o.create(cmd.Context(), func(ctx context.Context, c *control.Controller) (control.Outcome, error) {
 				return c.CreateChat(ctx, o.title, o.options)
 			})

@@ -182,6 +182,39 @@ func TestFork(t *testing.T) {
 	}
 }
 
+// A message that was copied has its files in the session where it was written, as long as that is there.
+func TestForkOfFork(t *testing.T) {
+	b := newBench(t)
+	b.user("one")
+	b.event(event.TodoChanged, answering, event.Todos{Items: []event.Todo{{Text: "first", Status: "pending"}}})
+	b.call("two")
+	b.snapshot("before two")
+	b.event(event.TodoChanged, answering, event.Todos{Items: []event.Todo{{Text: "second", Status: "pending"}}})
+	b.result("three", "two")
+	b.event(event.StepCompleted, answering, event.Result{Commit: "end"})
+	f, err := b.fork("")
+	b.must(err)
+	to := b.create()
+	b.must(f.WriteMessages(to))
+	b.must(to.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "Talk", Provider: "scripted-loop", Agent: "writer", Base: "base of the fork", Forked: f.Origin()}))
+	b.must(to.Append(event.Event{Type: event.StepStarted, Path: "turn[0]/land#1"}, event.StepStart{Snapshot: "start of the fork"}))
+	all, err := conversation.Messages(to.Dir)
+	b.must(err)
+	for _, gone := range []bool{false, true} {
+		snapshot, todo, gap := "before two", "first", ""
+		if gone {
+			b.must(os.RemoveAll(b.Dir))
+			snapshot, todo, gap = "start of the fork", "second", "the session from which that message was copied is gone: the worktree is as its fork began"
+		}
+		v, err := session.Load(to.Dir)
+		b.must(err)
+		f, err := conversation.NewFork(t.Context(), b, v, all[1].ID)
+		if b.must(err); f.From.Snapshot != snapshot || f.From.Todos[0].Text != todo || f.Gap != gap || f.Agent != "writer" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 func (b *bench) files() (text string) {
 	b.Helper()
 	entries, err := os.ReadDir(b.Dir)

@@ -3,15 +3,11 @@ package conversation
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
@@ -58,29 +54,9 @@ func NewFork(ctx context.Context, repo Repository, v session.View, id string) (*
 	if err := check(v, last); err != nil {
 		return nil, err
 	}
-	f := &Fork{From: event.Fork{Session: v.ID, Message: last.Message}, Agent: agentOf(events, last), Base: v.Info.Base}
+	f := &Fork{From: event.Fork{Session: v.ID, Message: last.Message}, Agent: agentOf(v, events, last)}
 	f.copy(parts[:at+1], last.Conversation)
-	f.From.Todos = todosAt(events, last.Time)
-	return f, f.state(ctx, repo, states(parts, events), at, last.Time)
-}
-
-// todosAt returns what was to do at a time, for the agents of steps.
-func todosAt(events []event.Event, at time.Time) (todos []event.Todo) {
-	for _, e := range events {
-		switch {
-		case e.Time.After(at):
-			return todos
-		case e.Type == event.TodoChanged:
-			if list := event.As[event.Todos](e); list.Spawn == "" {
-				todos = list.Items
-			}
-		case e.Type == event.SessionStarted:
-			if from := event.As[event.Session](e).Forked; from != nil {
-				todos = from.Todos
-			}
-		}
-	}
-	return todos
+	return f, f.saved(ctx, repo, record{v, parts, events}, at)
 }
 
 // find returns the index of the last part of a message. Messages without one were cut off.
@@ -122,24 +98,24 @@ func check(v session.View, last session.Part) error {
 }
 
 // agentOf returns the agent that had a conversation.
-func agentOf(events []event.Event, of session.Part) string {
+func agentOf(v session.View, events []event.Event, of session.Part) string {
 	name := ""
 	for _, e := range events {
-		if start := event.As[event.AgentStart](e); e.Type == event.AgentStarted && e.Path == of.Path && start.Conversation == of.Conversation {
+		if start := event.As[event.AgentStart](e); e.Type == event.AgentStarted && start.Conversation == of.Conversation {
 			name = start.Agent
 		}
 	}
-	return cmp.Or(name, grimoires.DefaultAgent)
+	return cmp.Or(name, v.PrimaryAgent())
 }
 
-// copy copies parts, with new IDs for messages and conversations. A snapshot is of the other session,
-// and a message without its last part does not count.
+// copy copies messages, with new IDs for them and their conversations. Snapshots are those of the other
+// session, and a message without its last part does not count.
 func (f *Fork) copy(parts []session.Part, continues string) {
 	complete := map[string]bool{}
 	for _, p := range parts {
 		complete[p.Message] = complete[p.Message] || p.Last
 	}
-	renamed := map[string]string{"": ""}
+	renamed := map[string]string{}
 	rename := func(id string) string {
 		if _, ok := renamed[id]; !ok {
 			renamed[id] = uuid.NewString()
@@ -147,7 +123,7 @@ func (f *Fork) copy(parts []session.Part, continues string) {
 		return renamed[id]
 	}
 	for _, p := range parts {
-		if p.Type == typeSnapshot || p.Message != "" && !complete[p.Message] {
+		if p.Message == "" || !complete[p.Message] {
 			continue
 		}
 		p.ForkedFrom, p.Message, p.Conversation = p.Message, rename(p.Message), rename(p.Conversation)
@@ -173,77 +149,4 @@ func (f *Fork) WriteMessages(s *session.Session) error {
 		return nil
 	}
 	return s.Copy(f.parts)
-}
-
-// savedState is a state of the worktree that is on record.
-type savedState struct {
-	at       int // index of the part before which it was saved; -1: of no part
-	time     time.Time
-	commit   string
-	snapshot bool // otherwise a commit of the branch
-}
-
-// states returns the recorded states of a worktree in which no call was running, oldest first: those
-// before calls, and at the start and the end of agents.
-func states(parts []session.Part, events []event.Event) (all []savedState) {
-	for i, p := range parts {
-		if p.Type == typeSnapshot && p.Snapshot != nil {
-			all = append(all, savedState{i, p.Time, p.Snapshot.Commit, true})
-		}
-	}
-	for _, e := range events {
-		start, result := event.StepStart{}, event.Result{}
-		switch e.Type {
-		case event.StepStarted:
-			start = event.As[event.StepStart](e)
-		case event.StepCompleted:
-			result = event.As[event.Result](e)
-		}
-		if start.Snapshot != "" {
-			all = append(all, savedState{-1, e.Time, start.Snapshot, true})
-		}
-		if result.Commit != "" {
-			all = append(all, savedState{-1, e.Time, result.Commit, false})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b savedState) int { return a.time.Compare(b.time) })
-	return all
-}
-
-// state chooses the state of the new worktree: the next one on record after the message, since each
-// call that may change files is preceded by one; otherwise the last one before it; otherwise that in
-// which the session began.
-func (f *Fork) state(ctx context.Context, repo Repository, all []savedState, at int, when time.Time) error {
-	after := slices.IndexFunc(all, func(s savedState) bool { return s.at > at || s.at < 0 && !s.time.Before(when) })
-	if after < 0 {
-		after = len(all)
-	}
-	if after < len(all) {
-		if found, err := f.take(ctx, repo, all[after]); found || err != nil {
-			return err
-		}
-	}
-	for _, s := range slices.Backward(all[:after]) {
-		if found, err := f.take(ctx, repo, s); found || err != nil {
-			f.Gap = "the files of that moment are not on record: the worktree has those of " + s.time.Local().Format(time.DateTime)
-			return err
-		}
-	}
-	f.Gap = "the files of that moment are not on record any more: the worktree is as the session began"
-	return nil
-}
-
-// take chooses a state, unless it is not in the repository any more.
-func (f *Fork) take(ctx context.Context, repo Repository, s savedState) (found bool, err error) {
-	state, err := repo.StateAt(ctx, s.commit)
-	if errors.Is(err, worktree.ErrNoSnapshot) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("fork session %s: %w", f.From.Session, err)
-	}
-	if f.Base = state.Tip; s.snapshot {
-		f.From.Snapshot = s.commit
-	}
-	return true, nil
 }
