@@ -35,7 +35,7 @@ func TestCrash(t *testing.T) {
 		{story: "loop", kills: 20, again: []string{"chat.answered:2", "chat.called:2"}, kills2: 5},
 		{story: "compact", kills: 15, again: []string{"chat.compacted:1"}, kills2: 3},
 		{story: "chat", kills: 16, again: []string{"agent.ended:1", "session.close:1"}, kills2: 6},
-		{story: "fork", kills: 20, again: []string{"session.copied:1", "fork.restored:1"}, kills2: 3},
+		{story: "fork", kills: 12, again: []string{"session.copied:1", "fork.restored:1"}, kills2: 2},
 		{story: "revise", kills: 16, again: []string{"agent.ended:1"}, kills2: 3},
 		{story: "nested", kills: 20, again: []string{"script.ended:1", "agent.ended:2", "land.intent:1"}, kills2: 3},
 	} {
