@@ -91,14 +91,16 @@ func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate
 	return loop.Run(ctx, launch)
 }
 
-// remembers gives an agent its list of what is to do, and keeps what it has in mind if it works for a step.
+// remembers shows an agent its list of what is to do, and keeps what it has in mind if it works for a step. A
+// reviewer is not shown the list of those whose work it judges.
 func (c *Agents) remembers(loop *chat.Loop, list todos, launch driver.Job) {
-	loop.Todos = func() string { return todo.Shown(list.Todos()) }
-	if list.subagent != "" || launch.ReadOnly {
+	if launch.ReadOnly {
 		return
 	}
-	store, _ := loop.Store.(conversation.Store)
-	loop.Remembered = func(m chat.Memory) error { return store.KeepWorking(launch.Conversation, list.Todos(), m) }
+	loop.Todos = func() string { return todo.Shown(list.Todos()) }
+	if store, ok := loop.Store.(conversation.Store); ok && list.subagent == "" {
+		loop.Remembered = func(m chat.Memory) error { return store.KeepWorking(launch.Conversation, list.Todos(), m) }
+	}
 }
 
 // loopTools returns the tools that agent CLIs bring along.
