@@ -330,6 +330,6 @@ type Todo struct {
 
 // Todos is the whole list of an agent, after a change.
 type Todos struct {
-	Spawn string `json:"spawn,omitempty"` // path of the subagent whose list it is; empty: that of the session
+	Spawn string `json:"spawn,omitempty"` // path of the subagent or the reviewer whose list it is; empty: that of the session
 	Items []Todo `json:"items"`
 }

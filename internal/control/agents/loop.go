@@ -86,19 +86,25 @@ func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate
 	}
 	launch.Own = append(tools, launch.Own...)
 	loop := *at.loop
-	c.remembers(&loop, todos{c.Session, launch.Emit, as.subagent}, launch)
+	remembers(&loop, c.listOf(at, as, launch), launch)
 	keeper.Checks(func(call gate.Call) error { return tool.Check(launch.Offered(), call.Tool, call.Input) })
 	return loop.Run(ctx, launch)
 }
 
-// remembers shows an agent its list of what is to do, and keeps what it has in mind if it works for a step. A
-// reviewer is not shown the list of those whose work it judges.
-func (c *Agents) remembers(loop *chat.Loop, list todos, launch driver.Job) {
-	if launch.ReadOnly {
-		return
+// listOf returns the list of what an agent has to do. The agents of steps share one. A reviewer has its own, like a
+// subagent: it sees nothing that those have noted whose work it judges.
+func (c *Agents) listOf(at setting, as role, launch driver.Job) todos {
+	list := todos{c.Session, launch.Emit, as.subagent}
+	if store, ok := at.loop.Store.(conversation.Store); ok && launch.ReadOnly {
+		list.owner = store.Path
 	}
+	return list
+}
+
+// remembers shows an agent its list of what is to do, and keeps what it has in mind if it works for a step.
+func remembers(loop *chat.Loop, list todos, launch driver.Job) {
 	loop.Todos = func() string { return todo.Shown(list.Todos()) }
-	if store, ok := loop.Store.(conversation.Store); ok && list.subagent == "" {
+	if store, ok := loop.Store.(conversation.Store); ok && list.owner == "" {
 		loop.Remembered = func(m chat.Memory) error { return store.KeepWorking(launch.Conversation, list.Todos(), m) }
 	}
 }
@@ -107,7 +113,7 @@ func (c *Agents) remembers(loop *chat.Loop, list todos, launch driver.Job) {
 func (c *Agents) loopTools(at setting, as role, launch driver.Job, p *programs) ([]tool.Tool, error) {
 	box := Toolbox{
 		Root: at.root, Files: c.Search.Files(c.Workspace.Worktree), Policy: as.policy, Shell: p.shell,
-		Todos: todos{c.Session, launch.Emit, as.subagent},
+		Todos: c.listOf(at, as, launch),
 		Web: web.Options{Transport: c.Workspace.Transport, Allowed: func(host string) error {
 			if d := as.policy.Decide(permission.Request{Permission: permission.NetFetch, Subject: host}); !d.Allowed() {
 				return errors.New(d.Reason)

@@ -104,20 +104,20 @@ func Has(own grimoires.AgentDefinition, policy *permission.Policy, t tool.Tool) 
 
 // todos keeps the list of an agent in the session.
 type todos struct {
-	session  *session.Session
-	emit     func(event.Type, any) error
-	subagent string // its path; empty: the agents of steps, who share one list
+	session *session.Session
+	emit    func(event.Type, any) error
+	owner   string // path of the subagent or the reviewer; empty: the agents of steps, who share one list
 }
 
 // Todos implements the store of package todo.
 func (t todos) Todos() []event.Todo {
 	for _, e := range slices.Backward(t.session.Journal.Of(event.TodoChanged)) {
-		if all := event.As[event.Todos](e); all.Spawn == t.subagent {
+		if all := event.As[event.Todos](e); all.Spawn == t.owner {
 			return all.Items
 		}
 	}
 	for _, e := range t.session.Journal.Of(event.SessionStarted) {
-		if from := event.As[event.Session](e).Forked; from != nil && t.subagent == "" {
+		if from := event.As[event.Session](e).Forked; from != nil && t.owner == "" {
 			return from.Todos
 		}
 	}
@@ -126,5 +126,5 @@ func (t todos) Todos() []event.Todo {
 
 // SetTodos implements the store of package todo.
 func (t todos) SetTodos(all []event.Todo) error {
-	return t.emit(event.TodoChanged, event.Todos{Spawn: t.subagent, Items: all})
+	return t.emit(event.TodoChanged, event.Todos{Spawn: t.owner, Items: all})
 }
