@@ -73,6 +73,15 @@ func (d declared) Message(ctx context.Context, message provider.Message) ([]byte
 	return d.Provider.Message(ctx, message)
 }
 
+// Answer implements provider.Answerer.
+func (d declared) Answer(ctx context.Context, answer provider.Answer) (provider.Reply, error) {
+	answerer, ok := d.Provider.(provider.Answerer)
+	if !ok {
+		return provider.Reply{}, fmt.Errorf("%s: %w: it answers no requests", d.plugin, pluginerr.ErrUnsupported)
+	}
+	return answerer.Answer(ctx, answer)
+}
+
 // unsupported is the error of a capability that is not declared.
 func (d declared) unsupported(one provider.Capability) error {
 	return fmt.Errorf("%s: %w: its agents cannot %s", d.plugin, pluginerr.ErrUnsupported, one)

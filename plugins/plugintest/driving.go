@@ -28,6 +28,7 @@ func driving() []testcase {
 		{"parse nothing", "empty output results in no event and no error", parsesNothing},
 		{"parse anything", "foreign output causes no error and no crash", parsesAnything},
 		{"parse statelessly", "the same lines result in the same events, together or line by line", parsesAlike},
+		{"answer", "a request of the CLI that is refused gets an answer", answersRequests},
 		{"message", "a message is encoded, or the error is UNIMPLEMENTED", takesMessage},
 	}
 }
@@ -99,7 +100,7 @@ func hidesPrompt(ctx context.Context, s *suite) error {
 	for _, f := range cmd.Files {
 		given = append(given, f.Content...)
 	}
-	if !bytes.Contains(given, []byte(secretPrompt)) {
+	if !bytes.Contains(given, []byte(secretPrompt)) && !s.answers(ctx) { // an answer may contain it
 		return errors.New("neither the input nor the files contain the prompt")
 	}
 	return nil
@@ -173,7 +174,7 @@ func resumes(ctx context.Context, s *suite) error {
 	case len(cmd.Argv) == 0:
 		return errors.New("the command has no program")
 	}
-	if !strings.Contains(given(cmd), req.Conversation) {
+	if !strings.Contains(given(cmd), req.Conversation) && !s.answers(ctx) {
 		return errors.New("the command does not contain the conversation ID")
 	}
 	return nil
@@ -334,6 +335,61 @@ func parsesAlike(ctx context.Context, s *suite) error {
 	}
 	if len(s.options.Transcript) > 0 && len(whole) == 0 {
 		return errors.New("the transcript resulted in no event")
+	}
+	return nil
+}
+
+// answer calls Answer.
+func (s *suite) answer(ctx context.Context, a provider.Answer) (reply provider.Reply, err error) {
+	if err := s.working(); err != nil {
+		return reply, err
+	}
+	err = s.within(ctx, func(ctx context.Context) error {
+		p, err := s.plugin().Provider(ctx)
+		if err != nil {
+			return err
+		}
+		answerer, ok := p.(provider.Answerer)
+		if !ok {
+			return pluginerr.ErrUnsupported
+		}
+		reply, err = answerer.Answer(ctx, a)
+		return err
+	})
+	return reply, err
+}
+
+// answers reports whether the plugin answers requests of its CLI.
+func (s *suite) answers(ctx context.Context) bool {
+	_, err := s.answer(ctx, provider.Answer{Request: request()})
+	return !errors.Is(err, pluginerr.ErrUnsupported)
+}
+
+func answersRequests(ctx context.Context, s *suite) error {
+	if !s.answers(ctx) {
+		return skipf("not supported")
+	}
+	events, err := s.parse(ctx, s.options.Transcript)
+	if err != nil {
+		return err
+	}
+	tried := 0
+	for _, e := range events {
+		asked, ok := e.(provider.Asked)
+		if !ok || asked.Action == nil && len(asked.Calls) == 0 {
+			continue
+		}
+		tried++
+		reply, err := s.answer(ctx, provider.Answer{Request: request(), Asked: asked, Reason: "not now"})
+		if err != nil {
+			return fmt.Errorf("request %s: %w", quoted(asked.ID), err)
+		}
+		if len(reply.Input) == 0 {
+			return fmt.Errorf("request %s gets no answer, so the CLI waits for ever", quoted(asked.ID))
+		}
+	}
+	if tried == 0 {
+		return skipf("the transcript contains no request; give one with --transcript")
 	}
 	return nil
 }

@@ -63,6 +63,8 @@ func TestSuite(t *testing.T) {
 		{"provider", "silent", []string{"message"}},
 		{"provider", "boastful", []string{"gate"}},
 		{"provider", "gated", nil},
+		{"provider", "answers", nil},
+		{"provider", "ignores", []string{"answer"}},
 		{"provider", "promising", []string{"capabilities"}},
 		{"provider", "modest", nil},
 		{"model", "good", nil},

@@ -70,7 +70,11 @@ func serve(kind plugins.Kind, manner string) {
 	case plugins.KindArbiter:
 		plugins.Serve(plugins.Arbiter(wrongArbiter(manner)))
 	case plugins.KindProvider:
-		plugins.Serve(plugins.Provider(&wrongProvider{manner: manner}))
+		if impl := (&wrongProvider{manner: manner}); manner == "answers" || manner == "ignores" {
+			plugins.Serve(plugins.Provider(answering{impl}))
+		} else {
+			plugins.Serve(plugins.Provider(impl))
+		}
 	case plugins.KindModel:
 		plugins.Serve(plugins.Model(wrongModel(manner)))
 	}
@@ -188,7 +192,7 @@ func (p *wrongProvider) Command(_ context.Context, req provider.Request) (provid
 	switch p.manner {
 	case "loud":
 		cmd.Argv = append(cmd.Argv, req.Prompt)
-	case "mute":
+	case "mute", "answers": // the first request follows its answer
 		cmd.Input = nil
 	case "climber":
 		cmd.Files[0].Name = "../system.md"
@@ -239,6 +243,26 @@ func (p *wrongProvider) Message(_ context.Context, m provider.Message) ([]byte, 
 		return nil, fmt.Errorf("it takes no messages: %w", pluginerr.ErrUnsupported)
 	}
 	return []byte(m.Text + "\n"), nil
+}
+
+// answering is a provider with a CLI that makes requests.
+type answering struct{ *wrongProvider }
+
+func (p answering) Parse(ctx context.Context, lines []byte) ([]provider.Event, error) {
+	events, err := p.wrongProvider.Parse(ctx, lines)
+	for i, e := range events {
+		if text, ok := e.(provider.Text); ok {
+			events[i] = provider.Asked{ID: text.Text, Action: provider.ReadFile{Path: "/a"}}
+		}
+	}
+	return events, err
+}
+
+func (p answering) Answer(_ context.Context, a provider.Answer) (provider.Reply, error) {
+	if p.manner == "ignores" {
+		return provider.Reply{}, nil
+	}
+	return provider.Reply{Input: []byte("no: " + a.Reason + "\n")}, nil
 }
 
 type wrongModel string

@@ -3,8 +3,9 @@
 //
 // A provider starts no process. It returns the command line of the CLI (Command),
 // parses the output of the CLI (Parse) and encodes messages from the user (Message).
-// coven owns the process with its terminal, time limits and termination. The three
-// methods are stateless, so one plugin process serves all tasks of a run.
+// coven owns the process with its terminal, time limits and termination. A CLI that makes
+// requests to coven needs a fourth method, Answer: see Answerer. The methods are stateless, so
+// one plugin process serves all tasks of a run.
 package provider
 
 import (
@@ -54,6 +55,7 @@ type Request struct {
 	System       string   // appended to the CLI's own system prompt
 	Model        string   // alias or full id; empty: the CLI's default
 	Tools        []string // IDs of the granted tools: see the Tool constants
+	Dir          string   // where the CLI runs, absolute
 	FilesDir     string   // absolute directory for Command.Files; the CLI cannot write there
 	StateDir     string   // absolute directory for what the CLI keeps: settings, conversations; the same when it resumes
 	TempDir      string   // absolute directory for temporary files
@@ -104,7 +106,10 @@ type Command struct {
 	// ReadOnly promises that the CLI cannot change anything. Reviewing agents require
 	// it if the command is not gated.
 	ReadOnly bool
-	Account  string // charged with usage and rate limits: anthropic, openai, local
+	// Server means that the CLI works until its input ends. coven stops it if that takes longer
+	// than a few seconds, and how it ends does not matter.
+	Server  bool
+	Account string // charged with usage and rate limits: anthropic, openai, local
 	// Forward names the API whose requests coven forwards: ForwardAnthropic. The CLI gets the
 	// address of coven's forwarder and a placeholder, and no credential of the user. If the
 	// user's way to log in cannot be forwarded, or Forward is empty, the CLI gets Pass and
@@ -216,7 +221,8 @@ type Heard = Acknowledged
 // Spent is the usage of one answer of the model API so far. For each number, the
 // maximum reported for an answer counts.
 type Spent struct {
-	ID    string // of the answer; empty: same as the previous Spent
+	ID    string // of the answer; empty: same as the previous Spent, unless Next is set
+	Next  bool   // it is about another answer than the previous Spent, and the CLI does not name answers
 	Model string // that answered; empty: unknown
 	Usage Usage
 	Done  bool // the answer is complete and Usage is final

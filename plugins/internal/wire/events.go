@@ -33,10 +33,14 @@ func encodeEvent(e provider.Event) *pluginv1.Event {
 		return &pluginv1.Event{Kind: &pluginv1.Event_Heard{Heard: &pluginv1.Heard{Id: e.ID}}}
 	case provider.Spent:
 		return &pluginv1.Event{Kind: &pluginv1.Event_Spent{Spent: &pluginv1.Spent{
-			Id: e.ID, Model: e.Model, Usage: encodeUsage(e.Usage), Done: e.Done, More: e.More,
+			Id: e.ID, Model: e.Model, Usage: encodeUsage(e.Usage), Done: e.Done, More: e.More, Next: e.Next,
 		}}}
 	case provider.Limit:
 		return &pluginv1.Event{Kind: &pluginv1.Event_Limit{Limit: encodeLimit(e)}}
+	case provider.Chunk:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Chunk{Chunk: &pluginv1.Chunk{Text: valid(e.Text), Reasoning: e.Reasoning}}}
+	case provider.Asked:
+		return &pluginv1.Event{Kind: &pluginv1.Event_Asked{Asked: encodeAsked(e)}}
 	}
 	return &pluginv1.Event{}
 }
@@ -95,10 +99,14 @@ func decodeEvent(e *pluginv1.Event) provider.Event {
 	case *pluginv1.Event_Spent:
 		return provider.Spent{
 			ID: k.Spent.GetId(), Model: k.Spent.GetModel(), Usage: decodeUsage(k.Spent.GetUsage()),
-			Done: k.Spent.GetDone(), More: k.Spent.GetMore(),
+			Done: k.Spent.GetDone(), More: k.Spent.GetMore(), Next: k.Spent.GetNext(),
 		}
 	case *pluginv1.Event_Limit:
 		return decodeLimit(k.Limit)
+	case *pluginv1.Event_Chunk:
+		return provider.Chunk{Text: k.Chunk.GetText(), Reasoning: k.Chunk.GetReasoning()}
+	case *pluginv1.Event_Asked:
+		return decodeAsked(k.Asked)
 	}
 	return nil
 }

@@ -22,23 +22,7 @@ type providerServer struct {
 }
 
 func (s *providerServer) Command(ctx context.Context, in *pluginv1.CommandRequest) (*pluginv1.CommandResponse, error) {
-	out, err := s.impl.Command(ctx, provider.Request{
-		Conversation: in.GetConversation(),
-		Resume:       in.GetResume(),
-		Prompt:       in.GetPrompt(),
-		System:       in.GetSystem(),
-		Model:        in.GetModel(),
-		Tools:        in.GetTools(),
-		FilesDir:     in.GetFilesDir(),
-		StateDir:     in.GetStateDir(),
-		TempDir:      in.GetTempDir(),
-		Gate: provider.Server{
-			Name: in.GetGate().GetName(),
-			Argv: in.GetGate().GetArgv(),
-			Env:  in.GetGate().GetEnv(),
-		},
-		GateTool: in.GetGateTool(),
-	})
+	out, err := s.impl.Command(ctx, decodeRequest(in))
 	if err != nil {
 		return nil, toWire(err)
 	}
@@ -48,7 +32,7 @@ func (s *providerServer) Command(ctx context.Context, in *pluginv1.CommandReques
 	}
 	return &pluginv1.CommandResponse{
 		Argv: out.Argv, Env: out.Env, Pass: out.Pass, Input: out.Input,
-		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial, Once: out.Once, ReadOnly: out.ReadOnly, Logins: out.Logins, Forward: out.Forward,
+		Files: files, Gated: out.Gated, Account: out.Account, Partial: out.Partial, Once: out.Once, ReadOnly: out.ReadOnly, Logins: out.Logins, Forward: out.Forward, Server: out.Server,
 	}, nil
 }
 
@@ -90,19 +74,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *providerClient) Command(ctx context.Context, req provider.Request) (provider.Command, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	out, err := c.rpc.Command(ctx, &pluginv1.CommandRequest{
-		Conversation: req.Conversation,
-		Resume:       req.Resume,
-		Prompt:       req.Prompt,
-		System:       req.System,
-		Model:        req.Model,
-		Tools:        req.Tools,
-		FilesDir:     req.FilesDir,
-		StateDir:     req.StateDir,
-		TempDir:      req.TempDir,
-		Gate:         &pluginv1.Server{Name: req.Gate.Name, Argv: req.Gate.Argv, Env: req.Gate.Env},
-		GateTool:     req.GateTool,
-	})
+	out, err := c.rpc.Command(ctx, encodeRequest(req))
 	if err != nil {
 		return provider.Command{}, fmt.Errorf("command: %w", fromWire(ctx, err))
 	}
@@ -112,7 +84,7 @@ func (c *providerClient) Command(ctx context.Context, req provider.Request) (pro
 	}
 	return provider.Command{
 		Argv: out.GetArgv(), Env: out.GetEnv(), Pass: out.GetPass(), Input: out.GetInput(),
-		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(), Once: out.GetOnce(), ReadOnly: out.GetReadOnly(), Logins: out.GetLogins(), Forward: out.GetForward(),
+		Files: files, Gated: out.GetGated(), Account: out.GetAccount(), Partial: out.GetPartial(), Once: out.GetOnce(), ReadOnly: out.GetReadOnly(), Logins: out.GetLogins(), Forward: out.GetForward(), Server: out.GetServer(),
 	}, nil
 }
 

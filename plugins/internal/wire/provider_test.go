@@ -25,6 +25,13 @@ func TestEventsOnTheWire(t *testing.T) {
 		provider.Result{OK: true, Text: "done", Error: "e", Limit: true, Status: 429, Turns: 3, Usage: usage},
 		provider.Acknowledged{ID: "u1"},
 		provider.Spent{ID: "m1", Model: "m", Usage: usage, Done: true, More: true},
+		provider.Spent{Next: true},
+		provider.Chunk{Text: "hel", Reasoning: true},
+		provider.Asked{ID: "7", Calls: []provider.ToolCall{{ID: "t1", Name: provider.CallBash, Input: json.RawMessage(`{"command":"make"}`)}}, Data: []byte("x")},
+		provider.Asked{ID: "8", Action: provider.ReadFile{Path: "/a", Line: 2, Limit: 3}},
+		provider.Asked{ID: "9", Action: provider.WriteFile{Path: "/a", Content: "b"}},
+		provider.Asked{ID: "10", Action: provider.RunCommand{Command: "make", Dir: "/a", MaxOutput: 4}},
+		provider.Asked{ID: "11", Action: provider.UseTerminal{ID: "c1", Do: provider.TerminalAwait}},
 		provider.Limit{Until: time.Unix(1795280659, 0), Reason: "five_hour", Status: 429},
 		provider.Limit{After: 600 * time.Second, Again: 1500 * time.Millisecond, Reason: "rate_limit", Status: 429},
 	} {

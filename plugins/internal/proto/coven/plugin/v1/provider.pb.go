@@ -36,6 +36,7 @@ type CommandRequest struct {
 	GateTool      string                 `protobuf:"bytes,9,opt,name=gate_tool,json=gateTool,proto3" json:"gate_tool,omitempty"`  // the tool of that server that decides about tool calls
 	StateDir      string                 `protobuf:"bytes,10,opt,name=state_dir,json=stateDir,proto3" json:"state_dir,omitempty"` // absolute directory for what the CLI keeps; the same when it resumes
 	TempDir       string                 `protobuf:"bytes,11,opt,name=temp_dir,json=tempDir,proto3" json:"temp_dir,omitempty"`    // absolute directory for temporary files
+	Dir           string                 `protobuf:"bytes,12,opt,name=dir,proto3" json:"dir,omitempty"`                           // where the CLI runs, absolute
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -147,6 +148,13 @@ func (x *CommandRequest) GetTempDir() string {
 	return ""
 }
 
+func (x *CommandRequest) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
 // Server is an MCP server that the CLI starts and uses over standard input and output.
 type Server struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -222,6 +230,7 @@ type CommandResponse struct {
 	Partial       string                 `protobuf:"bytes,8,opt,name=partial,proto3" json:"partial,omitempty"`                     // prefix of output lines with fragments of a later, complete line; empty: none
 	Logins        []string               `protobuf:"bytes,11,rep,name=logins,proto3" json:"logins,omitempty"`                      // files of the user with the CLI's login: linked into state_dir, and the CLI can change them
 	Forward       string                 `protobuf:"bytes,12,opt,name=forward,proto3" json:"forward,omitempty"`                    // the API whose requests coven forwards, so that the CLI gets no credential: anthropic; empty: none
+	Server        bool                   `protobuf:"varint,13,opt,name=server,proto3" json:"server,omitempty"`                     // the CLI works until its input ends; how it ends does not matter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -338,6 +347,13 @@ func (x *CommandResponse) GetForward() string {
 		return x.Forward
 	}
 	return ""
+}
+
+func (x *CommandResponse) GetServer() bool {
+	if x != nil {
+		return x.Server
+	}
+	return false
 }
 
 type File struct {
@@ -591,6 +607,8 @@ type Event struct {
 	//	*Event_Heard
 	//	*Event_Spent
 	//	*Event_Limit
+	//	*Event_Chunk
+	//	*Event_Asked
 	Kind          isEvent_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -723,6 +741,24 @@ func (x *Event) GetLimit() *Limit {
 	return nil
 }
 
+func (x *Event) GetChunk() *Chunk {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_Chunk); ok {
+			return x.Chunk
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetAsked() *Asked {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_Asked); ok {
+			return x.Asked
+		}
+	}
+	return nil
+}
+
 type isEvent_Kind interface {
 	isEvent_Kind()
 }
@@ -767,6 +803,14 @@ type Event_Limit struct {
 	Limit *Limit `protobuf:"bytes,10,opt,name=limit,proto3,oneof"`
 }
 
+type Event_Chunk struct {
+	Chunk *Chunk `protobuf:"bytes,11,opt,name=chunk,proto3,oneof"`
+}
+
+type Event_Asked struct {
+	Asked *Asked `protobuf:"bytes,12,opt,name=asked,proto3,oneof"`
+}
+
 func (*Event_Started) isEvent_Kind() {}
 
 func (*Event_Text) isEvent_Kind() {}
@@ -786,6 +830,10 @@ func (*Event_Heard) isEvent_Kind() {}
 func (*Event_Spent) isEvent_Kind() {}
 
 func (*Event_Limit) isEvent_Kind() {}
+
+func (*Event_Chunk) isEvent_Kind() {}
+
+func (*Event_Asked) isEvent_Kind() {}
 
 type Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1250,6 +1298,7 @@ type Spent struct {
 	Model         string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"` // that answered; empty: unknown
 	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`  // the answer is complete and usage is final
 	More          bool                   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`  // the complete answer calls tools, so the CLI will ask the model again
+	Next          bool                   `protobuf:"varint,6,opt,name=next,proto3" json:"next,omitempty"`  // it is about another answer than the previous Spent; the CLI does not name answers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1315,6 +1364,13 @@ func (x *Spent) GetDone() bool {
 func (x *Spent) GetMore() bool {
 	if x != nil {
 		return x.More
+	}
+	return false
+}
+
+func (x *Spent) GetNext() bool {
+	if x != nil {
+		return x.Next
 	}
 	return false
 }
@@ -1473,11 +1529,664 @@ func (x *Usage) GetCostUsd() float64 {
 	return 0
 }
 
+// Chunk is a part of a text, or of reasoning. coven joins parts until another event
+// follows.
+type Chunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Reasoning     bool                   `protobuf:"varint,2,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Chunk) Reset() {
+	*x = Chunk{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Chunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Chunk) ProtoMessage() {}
+
+func (x *Chunk) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
+func (*Chunk) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Chunk) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Chunk) GetReasoning() bool {
+	if x != nil {
+		return x.Reasoning
+	}
+	return false
+}
+
+// Asked is a request of the CLI, which waits for the answer. Until Started, the other
+// events after a request repeat an earlier run of the conversation: all but retry, limit
+// and result are dropped.
+type Asked struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`       // unique among the requests of a run; further ones with the ID are not answered
+	Calls []*ToolCall            `protobuf:"bytes,2,rep,name=calls,proto3" json:"calls,omitempty"` // what the CLI wants to do; name and input are those of coven's tools: read, write, edit, grep, bash, fetch
+	// Types that are valid to be assigned to Action:
+	//
+	//	*Asked_ReadFile
+	//	*Asked_WriteFile
+	//	*Asked_RunCommand
+	//	*Asked_UseTerminal
+	Action        isAsked_Action `protobuf_oneof:"action"`
+	Data          []byte         `protobuf:"bytes,7,opt,name=data,proto3" json:"data,omitempty"` // for Answer: coven does not interpret it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Asked) Reset() {
+	*x = Asked{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Asked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Asked) ProtoMessage() {}
+
+func (x *Asked) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Asked.ProtoReflect.Descriptor instead.
+func (*Asked) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Asked) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Asked) GetCalls() []*ToolCall {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *Asked) GetAction() isAsked_Action {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *Asked) GetReadFile() *ReadFile {
+	if x != nil {
+		if x, ok := x.Action.(*Asked_ReadFile); ok {
+			return x.ReadFile
+		}
+	}
+	return nil
+}
+
+func (x *Asked) GetWriteFile() *WriteFile {
+	if x != nil {
+		if x, ok := x.Action.(*Asked_WriteFile); ok {
+			return x.WriteFile
+		}
+	}
+	return nil
+}
+
+func (x *Asked) GetRunCommand() *RunCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Asked_RunCommand); ok {
+			return x.RunCommand
+		}
+	}
+	return nil
+}
+
+func (x *Asked) GetUseTerminal() *UseTerminal {
+	if x != nil {
+		if x, ok := x.Action.(*Asked_UseTerminal); ok {
+			return x.UseTerminal
+		}
+	}
+	return nil
+}
+
+func (x *Asked) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type isAsked_Action interface {
+	isAsked_Action()
+}
+
+type Asked_ReadFile struct {
+	ReadFile *ReadFile `protobuf:"bytes,3,opt,name=read_file,json=readFile,proto3,oneof"`
+}
+
+type Asked_WriteFile struct {
+	WriteFile *WriteFile `protobuf:"bytes,4,opt,name=write_file,json=writeFile,proto3,oneof"`
+}
+
+type Asked_RunCommand struct {
+	RunCommand *RunCommand `protobuf:"bytes,5,opt,name=run_command,json=runCommand,proto3,oneof"`
+}
+
+type Asked_UseTerminal struct {
+	UseTerminal *UseTerminal `protobuf:"bytes,6,opt,name=use_terminal,json=useTerminal,proto3,oneof"`
+}
+
+func (*Asked_ReadFile) isAsked_Action() {}
+
+func (*Asked_WriteFile) isAsked_Action() {}
+
+func (*Asked_RunCommand) isAsked_Action() {}
+
+func (*Asked_UseTerminal) isAsked_Action() {}
+
+// ReadFile reads a text file in the worktree.
+type ReadFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Line          int32                  `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`   // the first line, from 1; 0: all
+	Limit         int32                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"` // maximum number of lines; 0: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadFile) Reset() {
+	*x = ReadFile{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadFile) ProtoMessage() {}
+
+func (x *ReadFile) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadFile.ProtoReflect.Descriptor instead.
+func (*ReadFile) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReadFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ReadFile) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *ReadFile) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// WriteFile replaces a file in the worktree, or creates it.
+type WriteFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Content       string                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WriteFile) Reset() {
+	*x = WriteFile{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WriteFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WriteFile) ProtoMessage() {}
+
+func (x *WriteFile) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WriteFile.ProtoReflect.Descriptor instead.
+func (*WriteFile) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *WriteFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WriteFile) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
+}
+
+// RunCommand starts a shell command in the sandbox of the task.
+type RunCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Command       string                 `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`                       // for bash
+	Dir           string                 `protobuf:"bytes,3,opt,name=dir,proto3" json:"dir,omitempty"`                               // where it runs; empty: at the top of the worktree
+	MaxOutput     int32                  `protobuf:"varint,2,opt,name=max_output,json=maxOutput,proto3" json:"max_output,omitempty"` // number of bytes of output that are kept, from the end; 0: coven's maximum
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunCommand) Reset() {
+	*x = RunCommand{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunCommand) ProtoMessage() {}
+
+func (x *RunCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunCommand.ProtoReflect.Descriptor instead.
+func (*RunCommand) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *RunCommand) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *RunCommand) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+func (x *RunCommand) GetMaxOutput() int32 {
+	if x != nil {
+		return x.MaxOutput
+	}
+	return 0
+}
+
+// UseTerminal is about a command that RunCommand started.
+type UseTerminal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Do            string                 `protobuf:"bytes,2,opt,name=do,proto3" json:"do,omitempty"` // output, await, kill or release
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseTerminal) Reset() {
+	*x = UseTerminal{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseTerminal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseTerminal) ProtoMessage() {}
+
+func (x *UseTerminal) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseTerminal.ProtoReflect.Descriptor instead.
+func (*UseTerminal) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *UseTerminal) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *UseTerminal) GetDo() string {
+	if x != nil {
+		return x.Do
+	}
+	return ""
+}
+
+// AnswerRequest is coven's decision about a request, and the result of its action.
+type AnswerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       *CommandRequest        `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"` // of the run
+	Asked         *Asked                 `protobuf:"bytes,2,opt,name=asked,proto3" json:"asked,omitempty"`
+	Allowed       bool                   `protobuf:"varint,3,opt,name=allowed,proto3" json:"allowed,omitempty"`     // it is allowed, and the action succeeded
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`        // why it is not allowed, or the error of the action: for the agent
+	Cancelled     bool                   `protobuf:"varint,5,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // nothing was decided, because the agent is being stopped
+	Text          string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`            // of ReadFile, or the output of a command
+	Terminal      *Terminal              `protobuf:"bytes,7,opt,name=terminal,proto3" json:"terminal,omitempty"`
+	NotFound      bool                   `protobuf:"varint,8,opt,name=not_found,json=notFound,proto3" json:"not_found,omitempty"` // the file of ReadFile does not exist
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerRequest) Reset() {
+	*x = AnswerRequest{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerRequest) ProtoMessage() {}
+
+func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
+func (*AnswerRequest) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *AnswerRequest) GetRequest() *CommandRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *AnswerRequest) GetAsked() *Asked {
+	if x != nil {
+		return x.Asked
+	}
+	return nil
+}
+
+func (x *AnswerRequest) GetAllowed() bool {
+	if x != nil {
+		return x.Allowed
+	}
+	return false
+}
+
+func (x *AnswerRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetCancelled() bool {
+	if x != nil {
+		return x.Cancelled
+	}
+	return false
+}
+
+func (x *AnswerRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetTerminal() *Terminal {
+	if x != nil {
+		return x.Terminal
+	}
+	return nil
+}
+
+func (x *AnswerRequest) GetNotFound() bool {
+	if x != nil {
+		return x.NotFound
+	}
+	return false
+}
+
+// Terminal is the state of a command that RunCommand started.
+type Terminal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Truncated     bool                   `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"` // text is not the whole output
+	Exited        bool                   `protobuf:"varint,3,opt,name=exited,proto3" json:"exited,omitempty"`
+	Code          int32                  `protobuf:"varint,4,opt,name=code,proto3" json:"code,omitempty"`    // its exit code
+	Signal        string                 `protobuf:"bytes,5,opt,name=signal,proto3" json:"signal,omitempty"` // that ended it; empty: it ended by itself
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Terminal) Reset() {
+	*x = Terminal{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Terminal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Terminal) ProtoMessage() {}
+
+func (x *Terminal) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Terminal.ProtoReflect.Descriptor instead.
+func (*Terminal) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Terminal) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Terminal) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *Terminal) GetExited() bool {
+	if x != nil {
+		return x.Exited
+	}
+	return false
+}
+
+func (x *Terminal) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *Terminal) GetSignal() string {
+	if x != nil {
+		return x.Signal
+	}
+	return ""
+}
+
+type AnswerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Input         []byte                 `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`   // empty: nothing
+	Cancel        []byte                 `protobuf:"bytes,2,opt,name=cancel,proto3" json:"cancel,omitempty"` // sent before coven stops the CLI; empty: that of earlier answers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerResponse) Reset() {
+	*x = AnswerResponse{}
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerResponse) ProtoMessage() {}
+
+func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coven_plugin_v1_provider_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
+func (*AnswerResponse) Descriptor() ([]byte, []int) {
+	return file_coven_plugin_v1_provider_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *AnswerResponse) GetInput() []byte {
+	if x != nil {
+		return x.Input
+	}
+	return nil
+}
+
+func (x *AnswerResponse) GetCancel() []byte {
+	if x != nil {
+		return x.Cancel
+	}
+	return nil
+}
+
 var File_coven_plugin_v1_provider_proto protoreflect.FileDescriptor
 
 const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\n" +
-	"\x1ecoven/plugin/v1/provider.proto\x12\x0fcoven.plugin.v1\"\xc7\x02\n" +
+	"\x1ecoven/plugin/v1/provider.proto\x12\x0fcoven.plugin.v1\"\xd9\x02\n" +
 	"\x0eCommandRequest\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x16\n" +
 	"\x06resume\x18\x02 \x01(\bR\x06resume\x12\x16\n" +
@@ -1490,11 +2199,12 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\tgate_tool\x18\t \x01(\tR\bgateTool\x12\x1b\n" +
 	"\tstate_dir\x18\n" +
 	" \x01(\tR\bstateDir\x12\x19\n" +
-	"\btemp_dir\x18\v \x01(\tR\atempDir\"B\n" +
+	"\btemp_dir\x18\v \x01(\tR\atempDir\x12\x10\n" +
+	"\x03dir\x18\f \x01(\tR\x03dir\"B\n" +
 	"\x06Server\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12\x10\n" +
-	"\x03env\x18\x03 \x03(\tR\x03env\"\xbb\x02\n" +
+	"\x03env\x18\x03 \x03(\tR\x03env\"\xd3\x02\n" +
 	"\x0fCommandResponse\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12\x10\n" +
 	"\x03env\x18\x02 \x03(\tR\x03env\x12\x12\n" +
@@ -1508,7 +2218,8 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x04once\x18\t \x01(\bR\x04once\x12\x18\n" +
 	"\apartial\x18\b \x01(\tR\apartial\x12\x16\n" +
 	"\x06logins\x18\v \x03(\tR\x06logins\x12\x18\n" +
-	"\aforward\x18\f \x01(\tR\aforward\"4\n" +
+	"\aforward\x18\f \x01(\tR\aforward\x12\x16\n" +
+	"\x06server\x18\r \x01(\bR\x06server\"4\n" +
 	"\x04File\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\"$\n" +
@@ -1520,7 +2231,7 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"'\n" +
 	"\x0fMessageResponse\x12\x14\n" +
-	"\x05input\x18\x01 \x01(\fR\x05input\"\x96\x04\n" +
+	"\x05input\x18\x01 \x01(\fR\x05input\"\xf6\x04\n" +
 	"\x05Event\x124\n" +
 	"\astarted\x18\x01 \x01(\v2\x18.coven.plugin.v1.StartedH\x00R\astarted\x12+\n" +
 	"\x04text\x18\x02 \x01(\v2\x15.coven.plugin.v1.TextH\x00R\x04text\x125\n" +
@@ -1533,7 +2244,9 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05heard\x18\b \x01(\v2\x16.coven.plugin.v1.HeardH\x00R\x05heard\x12.\n" +
 	"\x05spent\x18\t \x01(\v2\x16.coven.plugin.v1.SpentH\x00R\x05spent\x12.\n" +
 	"\x05limit\x18\n" +
-	" \x01(\v2\x16.coven.plugin.v1.LimitH\x00R\x05limitB\x06\n" +
+	" \x01(\v2\x16.coven.plugin.v1.LimitH\x00R\x05limit\x12.\n" +
+	"\x05chunk\x18\v \x01(\v2\x16.coven.plugin.v1.ChunkH\x00R\x05chunk\x12.\n" +
+	"\x05asked\x18\f \x01(\v2\x16.coven.plugin.v1.AskedH\x00R\x05askedB\x06\n" +
 	"\x04kind\"\x80\x01\n" +
 	"\aStarted\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x14\n" +
@@ -1567,13 +2280,14 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\x05turns\x18\x06 \x01(\x05R\x05turns\x12,\n" +
 	"\x05usage\x18\a \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\"\x17\n" +
 	"\x05Heard\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x83\x01\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x97\x01\n" +
 	"\x05Spent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
 	"\x05usage\x18\x02 \x01(\v2\x16.coven.plugin.v1.UsageR\x05usage\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x12\x12\n" +
 	"\x04done\x18\x04 \x01(\bR\x04done\x12\x12\n" +
-	"\x04more\x18\x05 \x01(\bR\x04more\"\x8c\x01\n" +
+	"\x04more\x18\x05 \x01(\bR\x04more\x12\x12\n" +
+	"\x04next\x18\x06 \x01(\bR\x04next\"\x8c\x01\n" +
 	"\x05Limit\x12\x1d\n" +
 	"\n" +
 	"until_unix\x18\x01 \x01(\x03R\tuntilUnix\x12\x19\n" +
@@ -1586,11 +2300,60 @@ const file_coven_plugin_v1_provider_proto_rawDesc = "" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12*\n" +
 	"\x11cache_read_tokens\x18\x03 \x01(\x03R\x0fcacheReadTokens\x12,\n" +
 	"\x12cache_write_tokens\x18\x04 \x01(\x03R\x10cacheWriteTokens\x12\x19\n" +
-	"\bcost_usd\x18\x05 \x01(\x01R\acostUsd2\xee\x01\n" +
+	"\bcost_usd\x18\x05 \x01(\x01R\acostUsd\"9\n" +
+	"\x05Chunk\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1c\n" +
+	"\treasoning\x18\x02 \x01(\bR\treasoning\"\xe0\x02\n" +
+	"\x05Asked\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12/\n" +
+	"\x05calls\x18\x02 \x03(\v2\x19.coven.plugin.v1.ToolCallR\x05calls\x128\n" +
+	"\tread_file\x18\x03 \x01(\v2\x19.coven.plugin.v1.ReadFileH\x00R\breadFile\x12;\n" +
+	"\n" +
+	"write_file\x18\x04 \x01(\v2\x1a.coven.plugin.v1.WriteFileH\x00R\twriteFile\x12>\n" +
+	"\vrun_command\x18\x05 \x01(\v2\x1b.coven.plugin.v1.RunCommandH\x00R\n" +
+	"runCommand\x12A\n" +
+	"\fuse_terminal\x18\x06 \x01(\v2\x1c.coven.plugin.v1.UseTerminalH\x00R\vuseTerminal\x12\x12\n" +
+	"\x04data\x18\a \x01(\fR\x04dataB\b\n" +
+	"\x06action\"H\n" +
+	"\bReadFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"9\n" +
+	"\tWriteFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\acontent\x18\x02 \x01(\tR\acontent\"W\n" +
+	"\n" +
+	"RunCommand\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\tR\acommand\x12\x10\n" +
+	"\x03dir\x18\x03 \x01(\tR\x03dir\x12\x1d\n" +
+	"\n" +
+	"max_output\x18\x02 \x01(\x05R\tmaxOutput\"-\n" +
+	"\vUseTerminal\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
+	"\x02do\x18\x02 \x01(\tR\x02do\"\xb0\x02\n" +
+	"\rAnswerRequest\x129\n" +
+	"\arequest\x18\x01 \x01(\v2\x1f.coven.plugin.v1.CommandRequestR\arequest\x12,\n" +
+	"\x05asked\x18\x02 \x01(\v2\x16.coven.plugin.v1.AskedR\x05asked\x12\x18\n" +
+	"\aallowed\x18\x03 \x01(\bR\aallowed\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x1c\n" +
+	"\tcancelled\x18\x05 \x01(\bR\tcancelled\x12\x12\n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\x125\n" +
+	"\bterminal\x18\a \x01(\v2\x19.coven.plugin.v1.TerminalR\bterminal\x12\x1b\n" +
+	"\tnot_found\x18\b \x01(\bR\bnotFound\"|\n" +
+	"\bTerminal\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x16\n" +
+	"\x06exited\x18\x03 \x01(\bR\x06exited\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06signal\x18\x05 \x01(\tR\x06signal\">\n" +
+	"\x0eAnswerResponse\x12\x14\n" +
+	"\x05input\x18\x01 \x01(\fR\x05input\x12\x16\n" +
+	"\x06cancel\x18\x02 \x01(\fR\x06cancel2\xb9\x02\n" +
 	"\bProvider\x12L\n" +
 	"\aCommand\x12\x1f.coven.plugin.v1.CommandRequest\x1a .coven.plugin.v1.CommandResponse\x12F\n" +
 	"\x05Parse\x12\x1d.coven.plugin.v1.ParseRequest\x1a\x1e.coven.plugin.v1.ParseResponse\x12L\n" +
-	"\aMessage\x12\x1f.coven.plugin.v1.MessageRequest\x1a .coven.plugin.v1.MessageResponseBLZJgithub.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1;pluginv1b\x06proto3"
+	"\aMessage\x12\x1f.coven.plugin.v1.MessageRequest\x1a .coven.plugin.v1.MessageResponse\x12I\n" +
+	"\x06Answer\x12\x1e.coven.plugin.v1.AnswerRequest\x1a\x1f.coven.plugin.v1.AnswerResponseBLZJgithub.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1;pluginv1b\x06proto3"
 
 var (
 	file_coven_plugin_v1_provider_proto_rawDescOnce sync.Once
@@ -1604,7 +2367,7 @@ func file_coven_plugin_v1_provider_proto_rawDescGZIP() []byte {
 	return file_coven_plugin_v1_provider_proto_rawDescData
 }
 
-var file_coven_plugin_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_coven_plugin_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_coven_plugin_v1_provider_proto_goTypes = []any{
 	(*CommandRequest)(nil),  // 0: coven.plugin.v1.CommandRequest
 	(*Server)(nil),          // 1: coven.plugin.v1.Server
@@ -1625,6 +2388,15 @@ var file_coven_plugin_v1_provider_proto_goTypes = []any{
 	(*Spent)(nil),           // 16: coven.plugin.v1.Spent
 	(*Limit)(nil),           // 17: coven.plugin.v1.Limit
 	(*Usage)(nil),           // 18: coven.plugin.v1.Usage
+	(*Chunk)(nil),           // 19: coven.plugin.v1.Chunk
+	(*Asked)(nil),           // 20: coven.plugin.v1.Asked
+	(*ReadFile)(nil),        // 21: coven.plugin.v1.ReadFile
+	(*WriteFile)(nil),       // 22: coven.plugin.v1.WriteFile
+	(*RunCommand)(nil),      // 23: coven.plugin.v1.RunCommand
+	(*UseTerminal)(nil),     // 24: coven.plugin.v1.UseTerminal
+	(*AnswerRequest)(nil),   // 25: coven.plugin.v1.AnswerRequest
+	(*Terminal)(nil),        // 26: coven.plugin.v1.Terminal
+	(*AnswerResponse)(nil),  // 27: coven.plugin.v1.AnswerResponse
 }
 var file_coven_plugin_v1_provider_proto_depIdxs = []int32{
 	1,  // 0: coven.plugin.v1.CommandRequest.gate:type_name -> coven.plugin.v1.Server
@@ -1640,19 +2412,31 @@ var file_coven_plugin_v1_provider_proto_depIdxs = []int32{
 	15, // 10: coven.plugin.v1.Event.heard:type_name -> coven.plugin.v1.Heard
 	16, // 11: coven.plugin.v1.Event.spent:type_name -> coven.plugin.v1.Spent
 	17, // 12: coven.plugin.v1.Event.limit:type_name -> coven.plugin.v1.Limit
-	18, // 13: coven.plugin.v1.Result.usage:type_name -> coven.plugin.v1.Usage
-	18, // 14: coven.plugin.v1.Spent.usage:type_name -> coven.plugin.v1.Usage
-	0,  // 15: coven.plugin.v1.Provider.Command:input_type -> coven.plugin.v1.CommandRequest
-	4,  // 16: coven.plugin.v1.Provider.Parse:input_type -> coven.plugin.v1.ParseRequest
-	6,  // 17: coven.plugin.v1.Provider.Message:input_type -> coven.plugin.v1.MessageRequest
-	2,  // 18: coven.plugin.v1.Provider.Command:output_type -> coven.plugin.v1.CommandResponse
-	5,  // 19: coven.plugin.v1.Provider.Parse:output_type -> coven.plugin.v1.ParseResponse
-	7,  // 20: coven.plugin.v1.Provider.Message:output_type -> coven.plugin.v1.MessageResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	19, // 13: coven.plugin.v1.Event.chunk:type_name -> coven.plugin.v1.Chunk
+	20, // 14: coven.plugin.v1.Event.asked:type_name -> coven.plugin.v1.Asked
+	18, // 15: coven.plugin.v1.Result.usage:type_name -> coven.plugin.v1.Usage
+	18, // 16: coven.plugin.v1.Spent.usage:type_name -> coven.plugin.v1.Usage
+	11, // 17: coven.plugin.v1.Asked.calls:type_name -> coven.plugin.v1.ToolCall
+	21, // 18: coven.plugin.v1.Asked.read_file:type_name -> coven.plugin.v1.ReadFile
+	22, // 19: coven.plugin.v1.Asked.write_file:type_name -> coven.plugin.v1.WriteFile
+	23, // 20: coven.plugin.v1.Asked.run_command:type_name -> coven.plugin.v1.RunCommand
+	24, // 21: coven.plugin.v1.Asked.use_terminal:type_name -> coven.plugin.v1.UseTerminal
+	0,  // 22: coven.plugin.v1.AnswerRequest.request:type_name -> coven.plugin.v1.CommandRequest
+	20, // 23: coven.plugin.v1.AnswerRequest.asked:type_name -> coven.plugin.v1.Asked
+	26, // 24: coven.plugin.v1.AnswerRequest.terminal:type_name -> coven.plugin.v1.Terminal
+	0,  // 25: coven.plugin.v1.Provider.Command:input_type -> coven.plugin.v1.CommandRequest
+	4,  // 26: coven.plugin.v1.Provider.Parse:input_type -> coven.plugin.v1.ParseRequest
+	6,  // 27: coven.plugin.v1.Provider.Message:input_type -> coven.plugin.v1.MessageRequest
+	25, // 28: coven.plugin.v1.Provider.Answer:input_type -> coven.plugin.v1.AnswerRequest
+	2,  // 29: coven.plugin.v1.Provider.Command:output_type -> coven.plugin.v1.CommandResponse
+	5,  // 30: coven.plugin.v1.Provider.Parse:output_type -> coven.plugin.v1.ParseResponse
+	7,  // 31: coven.plugin.v1.Provider.Message:output_type -> coven.plugin.v1.MessageResponse
+	27, // 32: coven.plugin.v1.Provider.Answer:output_type -> coven.plugin.v1.AnswerResponse
+	29, // [29:33] is the sub-list for method output_type
+	25, // [25:29] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_coven_plugin_v1_provider_proto_init() }
@@ -1671,6 +2455,14 @@ func file_coven_plugin_v1_provider_proto_init() {
 		(*Event_Heard)(nil),
 		(*Event_Spent)(nil),
 		(*Event_Limit)(nil),
+		(*Event_Chunk)(nil),
+		(*Event_Asked)(nil),
+	}
+	file_coven_plugin_v1_provider_proto_msgTypes[20].OneofWrappers = []any{
+		(*Asked_ReadFile)(nil),
+		(*Asked_WriteFile)(nil),
+		(*Asked_RunCommand)(nil),
+		(*Asked_UseTerminal)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1678,7 +2470,7 @@ func file_coven_plugin_v1_provider_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coven_plugin_v1_provider_proto_rawDesc), len(file_coven_plugin_v1_provider_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

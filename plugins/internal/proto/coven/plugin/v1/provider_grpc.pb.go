@@ -24,6 +24,7 @@ const (
 	Provider_Command_FullMethodName = "/coven.plugin.v1.Provider/Command"
 	Provider_Parse_FullMethodName   = "/coven.plugin.v1.Provider/Parse"
 	Provider_Message_FullMethodName = "/coven.plugin.v1.Provider/Message"
+	Provider_Answer_FullMethodName  = "/coven.plugin.v1.Provider/Answer"
 )
 
 // ProviderClient is the client API for Provider service.
@@ -41,6 +42,9 @@ type ProviderClient interface {
 	// Message encodes a message from the user for the CLI's standard input. The CLI
 	// confirms the message with Heard.
 	Message(ctx context.Context, in *MessageRequest, opts ...grpc.CallOption) (*MessageResponse, error)
+	// Answer encodes the answer to a request of the CLI for its standard input. It is
+	// optional: a plugin without it returns no Asked.
+	Answer(ctx context.Context, in *AnswerRequest, opts ...grpc.CallOption) (*AnswerResponse, error)
 }
 
 type providerClient struct {
@@ -81,6 +85,16 @@ func (c *providerClient) Message(ctx context.Context, in *MessageRequest, opts .
 	return out, nil
 }
 
+func (c *providerClient) Answer(ctx context.Context, in *AnswerRequest, opts ...grpc.CallOption) (*AnswerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnswerResponse)
+	err := c.cc.Invoke(ctx, Provider_Answer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ProviderServer is the server API for Provider service.
 // All implementations must embed UnimplementedProviderServer
 // for forward compatibility.
@@ -96,6 +110,9 @@ type ProviderServer interface {
 	// Message encodes a message from the user for the CLI's standard input. The CLI
 	// confirms the message with Heard.
 	Message(context.Context, *MessageRequest) (*MessageResponse, error)
+	// Answer encodes the answer to a request of the CLI for its standard input. It is
+	// optional: a plugin without it returns no Asked.
+	Answer(context.Context, *AnswerRequest) (*AnswerResponse, error)
 	mustEmbedUnimplementedProviderServer()
 }
 
@@ -114,6 +131,9 @@ func (UnimplementedProviderServer) Parse(context.Context, *ParseRequest) (*Parse
 }
 func (UnimplementedProviderServer) Message(context.Context, *MessageRequest) (*MessageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Message not implemented")
+}
+func (UnimplementedProviderServer) Answer(context.Context, *AnswerRequest) (*AnswerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Answer not implemented")
 }
 func (UnimplementedProviderServer) mustEmbedUnimplementedProviderServer() {}
 func (UnimplementedProviderServer) testEmbeddedByValue()                  {}
@@ -190,6 +210,24 @@ func _Provider_Message_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Provider_Answer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnswerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProviderServer).Answer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Provider_Answer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProviderServer).Answer(ctx, req.(*AnswerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Provider_ServiceDesc is the grpc.ServiceDesc for Provider service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -208,6 +246,10 @@ var Provider_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Message",
 			Handler:    _Provider_Message_Handler,
+		},
+		{
+			MethodName: "Answer",
+			Handler:    _Provider_Answer_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
