@@ -13,6 +13,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,7 @@ type Job struct {
 	Env      []string      // KEY=VALUE, set for the agent
 	Idle     time.Duration
 	Gate     Gate
+	Host     Host // does what the CLI asks coven to do; nil: nothing
 	// Forward starts the forwarder of an API: see provider.Command. It returns nil if the
 	// user's way to log in cannot be forwarded. If it is nil, no API is forwarded.
 	Forward func(ctx context.Context, api string) (Forwarder, error)
@@ -194,7 +196,8 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	command, err := r.command(ctx, job, listener, at)
+	run.request = r.request(job, listener, at)
+	command, err := r.command(ctx, job, run.request, listener.Dir())
 	if err != nil {
 		return Report{}, err
 	}
@@ -203,10 +206,11 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	// command was killed may continue and claim success.
 	record := &transcript{to: job.Transcript, partial: []byte(command.Partial)}
 	defer record.end()
-	stop := func() {
+	run.stop = sync.OnceFunc(func() {
 		record.end()
+		run.asks.cancel()
 		close(run.stopping)
-	}
+	})
 	if err := at.forward(ctx, job, command); err != nil {
 		return Report{}, err
 	}
@@ -215,16 +219,22 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	run.child, err = r.Launcher.Start(ctx, process.Spec{
+	working, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() {
+		run.interrupt()
+		end(context.Cause(ctx))
+	})()
+	run.child, err = r.Launcher.Start(working, process.Spec{
 		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command, at), Boundary: boundary,
-		Transcript: record, OnStop: stop, Idle: job.Idle,
+		Transcript: record, OnStop: run.stop, Idle: job.Idle,
 	})
 	if err != nil {
 		return Report{}, fmt.Errorf("start the agent: %w", err)
 	}
 	close(run.started)
 	report := run.follow(ctx, listener.Lost())
-	return report, context.Cause(ctx)
+	return report, cmp.Or(context.Cause(ctx), run.noResume)
 }
 
 // excuse returns what a process that may not use the tools of an agent is told.
@@ -257,14 +267,19 @@ func (r *Runner) depthOf(pid int) (depth int, ok bool) {
 	return depth, ok
 }
 
-// command gets the command from the provider and writes the files that it needs.
-func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener, at place) (provider.Command, error) {
-	command, err := job.Provider.Command(ctx, provider.Request{
+// request returns what the provider is told about a job.
+func (r *Runner) request(job Job, listener *mcp.Listener, at place) provider.Request {
+	return provider.Request{
 		Conversation: job.Conversation, Resume: job.Resume, Prompt: job.Prompt, System: job.System,
-		Model: job.Model, Tools: job.Tools, FilesDir: at.files, StateDir: at.state, TempDir: at.temp,
+		Model: job.Model, Tools: job.Tools, Dir: job.Dir, FilesDir: at.files, StateDir: at.state, TempDir: at.temp,
 		Gate:     provider.Server{Name: mcp.Name, Argv: slices.Concat(r.Self, []string{"gate"}), Env: listener.Env()},
 		GateTool: mcp.ApproveTool,
-	})
+	}
+}
+
+// command gets the command from the provider and writes the files that it needs to dir.
+func (r *Runner) command(ctx context.Context, job Job, request provider.Request, dir string) (provider.Command, error) {
+	command, err := job.Provider.Command(ctx, request)
 	switch {
 	case err != nil:
 		return provider.Command{}, err
@@ -277,7 +292,7 @@ func (r *Runner) command(ctx context.Context, job Job, listener *mcp.Listener, a
 		if filepath.Base(f.Name) != f.Name {
 			return provider.Command{}, fmt.Errorf("the provider plugin names a file %q outside its directory", f.Name)
 		}
-		if err := os.WriteFile(filepath.Join(listener.Dir(), f.Name), f.Content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Content, 0o600); err != nil {
 			return provider.Command{}, fmt.Errorf("write the agent's files: %w", err)
 		}
 	}

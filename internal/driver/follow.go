@@ -33,18 +33,31 @@ var (
 	errLimited  = errors.New("the API refuses requests")
 	errSpent    = errors.New("spent")
 	errStuck    = errors.New("the agent repeats itself")
+	errAsks     = fmt.Errorf("the agent CLI made more than %d requests without waiting for the answers", maxAsks)
+	errAnswer   = errors.New("cannot answer a request of the agent CLI")
+	errOver     = errors.New("the agent is done")
 )
 
 // run is a running agent.
 type run struct {
 	job      Job
+	gate     Gate // that requests of the CLI pass: their usage is known
+	request  provider.Request
 	command  provider.Command
 	started  chan struct{} // closed when child is set
 	ended    chan struct{} // closed when the run is over, also when nothing started
 	stopping chan struct{} // closed when the agent must stop
+	stop     func()        // closes stopping
+	resulted chan struct{} // closed after the first result
 	child    *process.Child
 	talk     *talk
+	asks     *asks
 	notes    chan Message // of coven, for the agent
+	sending  sync.Mutex   // held while something is sent
+
+	handling sync.Mutex // held while an event is handled, with what follows
+	assembly assembly
+	calls    calls
 
 	meter     meter
 	counted   *usageWait
@@ -56,6 +69,7 @@ type run struct {
 	sendErr   error       // coven could not send something to the agent
 	storeErr  error       // the worktree could not be stored
 	bypass    error       // the agent bypassed the gate
+	noResume  error       // the CLI cannot resume conversations
 	met       func() bool // the CLI has connected to the gate
 }
 
@@ -64,13 +78,15 @@ func newRun(job Job) *run {
 		job.Spend = withTurns(job.Spend, job.MaxTurns)
 	}
 	counted := &usageWait{}
-	if job.Spend != nil {
-		job.Gate = budgetGate{job.Gate, counted}
-	}
 	r := &run{
 		notes: make(chan Message, maxNotes), job: job, talk: newTalk(), counted: counted, circle: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+		gate: job.Gate, resulted: make(chan struct{}), calls: newCalls(),
 	}
-	r.job.Gate = askingGate{job.Gate, r}
+	if job.Spend != nil {
+		r.job.Gate = budgetGate{job.Gate, counted}
+	}
+	r.job.Gate = askingGate{r.job.Gate, r}
+	r.asks = newAsks(r)
 	return r
 }
 
@@ -144,6 +160,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	done := make(chan struct{})
 	var side sync.WaitGroup
 	side.Go(func() { r.feed(ctx, done) })
+	side.Go(func() { r.asks.serve(done) })
 	if r.command.Gated {
 		side.Go(func() { r.guard(lost, done) })
 	}
@@ -151,8 +168,10 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 		side.Go(func() { r.save(ctx, done) })
 	}
 	r.read(ctx)
+	r.rest()
 	exit := r.child.Wait()
 	close(done)
+	r.asks.cancel() // no person need answer
 	side.Wait()
 	if err := r.child.Close(); err != nil && r.recordErr == nil {
 		r.recordErr = fmt.Errorf("read the agent's output: %w", err)
@@ -218,12 +237,35 @@ func (r *run) take(ctx context.Context, lines []byte) error {
 	if err != nil {
 		return err
 	}
+	r.handling.Lock()
+	defer r.handling.Unlock()
 	for _, e := range events {
-		if err := errors.Join(r.job.Say(e), r.handle(e)); err != nil {
-			return err
+		for _, whole := range r.assembly.add(e) {
+			if err := r.deliver(whole); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// rest handles what the agent has not completed at its end.
+func (r *run) rest() {
+	r.handling.Lock()
+	defer r.handling.Unlock()
+	for _, e := range r.assembly.flush() {
+		if r.recordErr == nil {
+			r.recordErr = r.deliver(e)
+		}
+	}
+}
+
+// deliver handles an event, unless it repeats another one.
+func (r *run) deliver(e provider.Event) error {
+	if r.calls.repeats(e) {
+		return nil
+	}
+	return errors.Join(r.job.Say(e), r.handle(e))
 }
 
 // handle handles one event of the agent.
@@ -257,6 +299,8 @@ func (r *run) handle(e provider.Event) error {
 		r.overspent()
 	case provider.Limit:
 		r.limited(e)
+	case provider.Asked:
+		return r.takeRequest(e)
 	case provider.Spent:
 		return r.count(e)
 	case provider.Result:
@@ -267,6 +311,7 @@ func (r *run) handle(e provider.Event) error {
 		r.unasked()
 		err := r.job.Emit(event.AgentUsage, r.meter.total())
 		r.talk.answered()
+		r.finish()
 		return err
 	}
 	return nil
@@ -343,8 +388,8 @@ func (r *run) stuck(loop *event.Loop) error {
 // it was refused.
 func (r *run) compare(result provider.ToolResult) {
 	switch {
-	case result.NeverRan || !r.command.Gated:
-	case !r.job.Gate.Decided(result.ID):
+	case result.NeverRan:
+	case r.command.Gated && !r.job.Gate.Decided(result.ID):
 		r.bypassed(fmt.Errorf("%w: call %s", errUngated, result.ID))
 	case !result.IsError && r.job.Gate.Refused(result.ID):
 		r.bypassed(fmt.Errorf("%w: call %s", errIgnored, result.ID))

@@ -13,6 +13,9 @@ import (
 func (r *run) judge(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
 	owed, _ := r.talk.open()
+	if r.command.Server && !owed && (exit.Cause == nil || errors.Is(exit.Cause, errOver)) {
+		exit = process.Exit{Err: exit.Err} // how it ends does not matter
+	}
 	r.decided(exit, owed)
 	switch {
 	case r.bypass != nil:
@@ -29,6 +32,8 @@ func (r *run) judge(exit process.Exit) {
 		r.fail(Limit, "%v", exit.Cause)
 	case errors.Is(exit.Cause, errLogin):
 		r.fail(Login, "%v", exit.Cause)
+	case errors.Is(exit.Cause, errAsks), errors.Is(exit.Cause, errAnswer):
+		r.fail(Failed, "%v", exit.Cause)
 	case r.recordErr != nil:
 		r.fail(Internal, "%v", r.recordErr)
 	case exit.Err != nil:

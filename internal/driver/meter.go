@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"fmt"
+
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -24,6 +26,9 @@ type answer struct {
 // begin returns the answer that e is about, and also the previous answer if e begins a
 // new one.
 func (m *meter) begin(e provider.Spent) (now, before *answer) {
+	if e.Next {
+		e.ID = fmt.Sprintf("answer %d", m.turns+1)
+	}
 	now = m.answers[e.ID]
 	switch {
 	case e.ID == "" || now != nil && now == m.last:
@@ -54,11 +59,12 @@ func (m *meter) spent(e provider.Spent) (started, ended bool) {
 	if before != nil {
 		before.done, ended = true, true
 	}
+	grew := largest(now.used, e.Usage) != now.used
 	now.used = largest(now.used, e.Usage)
 	if e.Model != "" {
 		m.model = e.Model
 	}
-	if e.Done && !now.done {
+	if e.Done && (!now.done || grew) { // some CLIs report a sum so far
 		now.done, ended = true, true
 	}
 	return m.turns > turns, ended

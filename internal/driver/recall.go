@@ -20,9 +20,13 @@ import (
 func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (report Report, complete bool, err error) {
 	lines := bufio.NewReaderSize(transcript, 64<<10)
 	var used meter
+	var whole assembly
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) { // ignore an incomplete line
+			for _, e := range whole.flush() {
+				report.add(e)
+			}
 			report.fillUsage(used)
 			return report, complete, nil
 		}
@@ -36,7 +40,7 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 		if err != nil {
 			return report, false, err
 		}
-		for _, e := range events {
+		for _, e := range joined(&whole, events) {
 			report.add(e)
 			switch e := e.(type) {
 			case provider.Started, provider.Acknowledged:
@@ -48,6 +52,14 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 			}
 		}
 	}
+}
+
+// joined returns the events that are complete.
+func joined(whole *assembly, events []provider.Event) (ready []provider.Event) {
+	for _, e := range events {
+		ready = append(ready, whole.add(e)...)
+	}
+	return ready
 }
 
 // fillUsage fills in the usage of a run whose CLI reports usage only for answers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -88,7 +89,7 @@ func (t *talk) open() (owed bool, unread int) {
 // the input, so every accepted message can be sent. It returns when the input is
 // closed, the agent must stop, or done is closed.
 func (r *run) feed(ctx context.Context, done <-chan struct{}) {
-	if _, err := r.child.Stdin().Write(r.command.Input); err != nil {
+	if err := r.send(r.command.Input); err != nil {
 		r.child.Stop(fmt.Errorf("send the task to the agent: %w", err))
 		return
 	}
@@ -108,6 +109,9 @@ func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 			}
 			if !r.command.Once {
 				r.closeInput()
+			}
+			if r.command.Server {
+				r.dismiss(done)
 			}
 			return
 		case m, more := <-messages:
@@ -147,9 +151,28 @@ func (r *run) pass(ctx context.Context, m Message) {
 		return
 	}
 	r.talk.expect(m.ID)
-	if _, err := r.child.Stdin().Write(input); err != nil {
+	if err := r.send(input); err != nil {
 		r.child.Stop(fmt.Errorf("send a message to the agent: %w", err))
 	}
+}
+
+// dismiss stops an agent CLI that does not end after its input, as a server should.
+func (r *run) dismiss(done <-chan struct{}) {
+	timer := time.NewTimer(serverGrace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		r.child.Stop(errOver)
+	}
+}
+
+// send writes to the agent's input.
+func (r *run) send(input []byte) error {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	_, err := r.child.Stdin().Write(input)
+	return err
 }
 
 // closeInput closes the agent's input.

@@ -1,0 +1,166 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+const (
+	// maxTerminals limits the commands of an agent CLI that coven runs or whose output it keeps.
+	maxTerminals = 16
+	// maxTerminalOutput limits the output of a command that is kept, in bytes.
+	maxTerminalOutput = 1 << 20
+)
+
+// terminals are the commands that coven runs for an agent CLI.
+type terminals struct {
+	ctx  context.Context // of the run
+	work sync.WaitGroup
+
+	mu   sync.Mutex
+	all  map[string]*terminal // by ID
+	last int                  // number of the last one
+}
+
+// terminal is a command and the end of its output.
+type terminal struct {
+	kill  context.CancelFunc
+	ended chan struct{} // closed when exit is set
+	exit  process.Exit
+	hide  func(string) string
+
+	mu   sync.Mutex
+	most int // bytes of output that are kept
+	tail []byte
+	cut  bool // there was more
+}
+
+func newTerminals(ctx context.Context) *terminals {
+	return &terminals{ctx: ctx, all: map[string]*terminal{}}
+}
+
+// commandIn returns the shell command that runs a command where it should run; dir is the
+// worktree.
+func commandIn(do provider.RunCommand, dir string) string {
+	if do.Dir == "" || filepath.Clean(do.Dir) == filepath.Clean(dir) {
+		return do.Command
+	}
+	return "cd " + shellword.Word(do.Dir) + " && " + do.Command
+}
+
+// start starts a command and returns its ID. over is called when it has ended.
+func (t *terminals) start(host Host, command string, most int, over func()) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.all) == maxTerminals {
+		return "", fmt.Errorf("there are %d terminals; release one first", maxTerminals)
+	}
+	t.last++
+	id := "terminal-" + strconv.Itoa(t.last)
+	if most <= 0 || most > maxTerminalOutput {
+		most = maxTerminalOutput
+	}
+	ctx, kill := context.WithCancel(t.ctx)
+	one := &terminal{kill: kill, ended: make(chan struct{}), most: most, hide: host.Hide}
+	t.all[id] = one
+	t.work.Go(func() {
+		defer over()
+		defer close(one.ended)
+		defer kill()
+		exit, err := host.RunCommand(ctx, command, one)
+		if err != nil {
+			_, _ = one.Write([]byte(err.Error())) // cannot fail
+			exit.Code = max(exit.Code, 1)
+		}
+		one.exit = exit
+	})
+	return id, nil
+}
+
+// use does something with a command.
+func (t *terminals) use(ctx context.Context, do provider.UseTerminal) (output string, state provider.Terminal, err error) {
+	t.mu.Lock()
+	one := t.all[do.ID]
+	if do.Do == provider.TerminalRelease {
+		delete(t.all, do.ID)
+	}
+	t.mu.Unlock()
+	if one == nil {
+		return "", state, fmt.Errorf("there is no terminal %.40q", do.ID)
+	}
+	switch do.Do {
+	case provider.TerminalOutput:
+	case provider.TerminalKill, provider.TerminalRelease:
+		one.kill()
+	case provider.TerminalAwait:
+		select {
+		case <-one.ended:
+		case <-ctx.Done():
+		}
+	default:
+		return "", state, errors.New("the provider plugin wants something that coven cannot do with a terminal")
+	}
+	output, state = one.state()
+	state.ID = do.ID
+	return output, state, nil
+}
+
+// close ends all commands.
+func (t *terminals) close() {
+	t.mu.Lock()
+	for _, one := range t.all {
+		one.kill()
+	}
+	t.mu.Unlock()
+	t.work.Wait()
+}
+
+// Write keeps the end of the output. It never fails.
+func (t *terminal) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tail = append(t.tail, p...)
+	if len(t.tail) > 2*t.most { // so that bytes are rarely moved
+		t.trim()
+	}
+	return len(p), nil
+}
+
+func (t *terminal) trim() {
+	extra := len(t.tail) - t.most
+	if extra <= 0 {
+		return
+	}
+	for extra < len(t.tail) && !utf8.RuneStart(t.tail[extra]) {
+		extra++
+	}
+	t.cut = true
+	t.tail = append(t.tail[:0], t.tail[extra:]...)
+}
+
+// state returns the output so far, and whether the command has ended.
+func (t *terminal) state() (output string, state provider.Terminal) {
+	select {
+	case <-t.ended:
+		state.Exited, state.Code = true, t.exit.Code
+		if t.exit.Signal != 0 {
+			state.Signal = t.exit.Signal.String()
+		}
+	default:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trim()
+	state.Truncated = t.cut
+	return t.hide(strings.ToValidUTF8(string(t.tail), "\uFFFD")), state
+}
