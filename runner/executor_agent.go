@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -252,10 +253,13 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 	return report, err
 }
 
-// conversation returns the id of the conversation to resume: that of the CLI if it is
-// a UUID, as coven's are; otherwise the id that coven chose.
+// conversationRE matches the id of a conversation that no CLI takes for anything else.
+var conversationRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// conversation returns the id of the conversation to resume: that of the CLI if it is a plain
+// word; otherwise the id that coven chose.
 func conversation(before driver.Report, last event.AgentStart) string {
-	if uuid.Validate(before.Conversation) != nil {
+	if !conversationRE.MatchString(before.Conversation) {
 		return last.Conversation
 	}
 	return before.Conversation

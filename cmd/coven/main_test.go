@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/coven-run/coven/internal/fakeacp"
 	"github.com/coven-run/coven/internal/fakebd"
 	"github.com/coven-run/coven/internal/fakeclaude"
 	"github.com/coven-run/coven/internal/fakemcp"
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 		"claude": func() { os.Exit(fakeclaude.Main(os.Args[1:])) },
 		"bd":     func() { os.Exit(fakebd.Main(os.Args[1:])) },
 
+		"fakeacp": func() { os.Exit(fakeacp.Main(os.Args[1:])) },
 		"fakemcp": func() { os.Exit(fakemcp.Main(os.Args[1:])) },
 		"without": without,
 		"dial":    dial,

@@ -37,6 +37,7 @@ type Config struct {
 	Checks       []string      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil: detect them
 	DefaultModel string        `yaml:"default_model" about:"the model that agents use"`
 	Provider     string        `yaml:"provider" about:"the provider that runs agents"`
+	ACP          ACP           `yaml:"acp" about:"the agent of the provider acp, which speaks the Agent Client Protocol; the user's file only"`
 	DefaultAgent string        `yaml:"default_agent" about:"the agent of coven run --grimoire none, which coven agents resolve names if no other suits the task"`
 	Agent        Agent         `yaml:"agent" about:"how agents share the work"`
 	Routing      []Route       `yaml:"routing" about:"which agent coven agents resolve names: the first rule that matches"`
@@ -59,7 +60,7 @@ type Config struct {
 	Notify       []Notice      `yaml:"notify" user:"true" about:"commands that notify you when a task changes its state; the user's file only"`
 	Telemetry    Telemetry     `yaml:"telemetry" about:"where coven sends traces of sessions; the user's file only"`
 	Sandbox      Sandbox       `yaml:"sandbox" about:"what the programs of a task may do; the user's file only"`
-	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen) also without a sandbox; the user's file only"`
+	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen, acp) also without a sandbox; the user's file only"`
 }
 
 // Run is how tasks are run.
@@ -365,6 +366,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.notices(c.Notify)
 	r.telemetry(c.Telemetry)
 	r.embeddings(c.Search.Embeddings)
+	r.acp(c.ACP)
 	r.usersOnly()
 	return r.lines(), doc.Err()
 }

@@ -77,6 +77,9 @@ func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error
 // agents whose tool calls do not pass the gate can do anything the user can, so only the user's
 // own settings allow them. Callers check this before they claim anything.
 func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
+	if err := c.Project.CheckProvider(name); err != nil {
+		return err
+	}
 	drives, err := c.Runtime.providers.Traits(ctx, name)
 	if err != nil || drives.Gated || c.allowsUngated() {
 		return err

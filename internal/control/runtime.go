@@ -128,8 +128,10 @@ func start(p *project.Project) (*Runtime, error) {
 	}
 	host := plugins.NewHost(plugins.HostOptions{
 		Start: command, Dir: dirs.plugins.Path(), Sockets: dirs.plugins.Path(), Resolve: known.Resolve,
-		Env:         func() []string { return env(providerVariables()...) },
-		Credentials: func(need plugins.Need) []string { return builtin.Credentials(need, p.Env.Environ()) },
+		Env: func() []string { return env(providerVariables()...) },
+		Credentials: func(need plugins.Need) []string {
+			return builtin.Credentials(need, p.Env.Environ(), p.ProviderSettings())
+		},
 	})
 	return &Runtime{
 		Sandbox: box, network: workspace.NetworkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
@@ -138,7 +140,7 @@ func start(p *project.Project) (*Runtime, error) {
 			return s.With(cmd, p.Repo.Checkout, env()), release, err
 		},
 		scratch: dirs, launcher: launcher, host: host, secrets: secrets, Warning: warning,
-		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ},
+		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ, Settings: p.ProviderSettings(), Fences: func() bool { return box.Level() == sandbox.Full }},
 		agents: &driver.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: p.Env.Environ, Version: p.Env.Version, Sockets: dirs.sockets.Path(),
 			Gates: filepath.Join(p.Repo.Root, agents.GatesDir),

@@ -6,11 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/toolversion"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/acp"
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
@@ -55,6 +58,22 @@ func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Findin
 	return ok("%s", said)
 }
 
+// agent checks the agent that the user configures, as agentCLI does.
+func (v *Examination) agent(context.Context) []Finding {
+	required, user := v.provider() == acp.Name, v.providerUses()[acp.Name]
+	if !required && user == "" {
+		return nil
+	}
+	err := v.project.CheckProvider(acp.Name)
+	switch next := exit.Next(err); {
+	case err != nil && required:
+		return fail(next, "%v", err)
+	case err != nil:
+		return warn(next, "%v; %s needs it", err, user)
+	}
+	return ok("%s", strings.Join(v.project.Config.ACP.Command, " "))
+}
+
 // login looks for a credential of the agent CLI. It does not read it.
 func (v *Examination) login(context.Context) []Finding {
 	if api, ok := builtin.APIOf(v.provider()); ok {
@@ -64,6 +83,8 @@ func (v *Examination) login(context.Context) []Finding {
 		return ok("model plugin %s needs none, or finds it itself", plugin)
 	}
 	switch v.provider() {
+	case acp.Name:
+		return ok("the agent finds it itself: acp.pass and acp.logins name it")
 	case "codex":
 		return v.codexLogin()
 	case "qwen":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/acp"
 )
 
 // Checkup is one thing that doctor examines.
@@ -21,7 +22,10 @@ type Checkup struct {
 // Checkups returns all checkups in order. The one that removes worktrees comes after the one
 // that releases the claims on them.
 func Checkups() []Checkup {
-	all := []Checkup{{"git", "git 2.38 or newer is installed", false, (*Examination).git}}
+	all := []Checkup{
+		{"git", "git 2.38 or newer is installed", false, (*Examination).git},
+		{acp.Name, "if used: the agent of the Agent Client Protocol is configured and installed", false, (*Examination).agent},
+	}
 	for _, c := range builtin.AgentCLIs() {
 		all = append(all, Checkup{c.Program, "if used: the agent CLI is installed, and no older than the version coven is tested with", false, func(v *Examination, ctx context.Context) []Finding { return v.agentCLI(ctx, c) }})
 	}

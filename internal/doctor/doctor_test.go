@@ -35,7 +35,7 @@ func TestTestedCLIs(t *testing.T) {
 // One list of providers: what a grimoire may name is what is shipped, and what
 // doctor looks for.
 func TestProviders(t *testing.T) {
-	var looked []string
+	looked := []string{"acp"} // its program is the user's choice
 	for _, c := range builtin.AgentCLIs() {
 		looked = append(looked, c.Program)
 	}

@@ -2,6 +2,7 @@
 package builtin
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/builtin/acp"
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/builtin/codex"
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
@@ -20,29 +22,42 @@ import (
 // Names returns the names of the built-in plugins. Package shipped has the plugins.
 func Names() map[plugins.Kind][]string {
 	return map[plugins.Kind][]string{
-		plugins.KindProvider: slices.Sorted(maps.Keys(Providers())),
+		plugins.KindProvider: slices.Sorted(maps.Keys(Providers(os.Getenv))),
 		plugins.KindModel:    {endpoint.Anthropic().Name, endpoint.OpenAI().Name, "scripted"},
 		plugins.KindReviewer: {"agent", "command"},
 		plugins.KindArbiter:  {"agent", "rules"},
 	}
 }
 
-// Providers returns the built-in providers.
-func Providers() map[string]provider.Provider {
+// Providers returns the built-in providers, in an environment: that of the user, and the settings
+// that Settings returns.
+func Providers(getenv func(string) string) map[string]provider.Provider {
 	return map[string]provider.Provider{
-		"claude": claude.Provider{Getenv: os.Getenv},
-		"codex":  codex.Provider{Getenv: os.Getenv},
-		"qwen":   qwen.Provider{Getenv: os.Getenv},
+		acp.Name: acp.Provider{Getenv: getenv},
+		"claude": claude.Provider{Getenv: getenv},
+		"codex":  codex.Provider{Getenv: getenv},
+		"qwen":   qwen.Provider{Getenv: getenv},
 	}
 }
 
 // Capabilities returns what a built-in provider declares.
 func Capabilities(name string) provider.Capabilities {
 	return map[string]provider.Capabilities{
+		acp.Name: {provider.Resume},
 		"claude": {provider.Gated, provider.Resume, provider.Messages},
 		"codex":  {provider.Resume, provider.ReadOnly},
 		"qwen":   {provider.Resume, provider.ReadOnly},
 	}[name]
+}
+
+// Settings returns what the user's configuration says about the built-in providers, as KEY=VALUE
+// for their environment. An agent without a command is not configured.
+func Settings(agent acp.Settings) []string {
+	if len(agent.Command) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(agent) // texts can be encoded
+	return []string{acp.Variable + "=" + string(text)}
 }
 
 // ModelNames returns the short names of models that a built-in provider takes, the usual one
@@ -68,8 +83,11 @@ func APIOf(provider string) (endpoint.API, bool) {
 }
 
 // Credentials returns the variables of the user with which a built-in model plugin finds its API
-// and logs in. No other plugin gets them.
-func Credentials(need plugins.Need, user []string) (env []string) {
+// and logs in, and the settings of a provider. No other plugin gets them.
+func Credentials(need plugins.Need, user, settings []string) (env []string) {
+	if need == (plugins.Need{Kind: plugins.KindProvider, Name: acp.Name}) {
+		return settings
+	}
 	api, ok := endpoint.Of(need.Name)
 	if !ok || need.Kind != plugins.KindModel {
 		return nil

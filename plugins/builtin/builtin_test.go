@@ -16,7 +16,7 @@ func TestCredentials(t *testing.T) {
 		{Kind: plugins.KindModel, Name: "scripted"}:     nil,
 		{Kind: plugins.KindReviewer, Name: "anthropic"}: nil,
 	} {
-		if got := Credentials(need, user); !slices.Equal(got, want) {
+		if got := Credentials(need, user, nil); !slices.Equal(got, want) {
 			t.Errorf("%v: %q", need, got)
 		}
 	}

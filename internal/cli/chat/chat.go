@@ -49,7 +49,7 @@ Ctrl-D or /exit leaves.`,
 	f.StringVarP(&o.message, "message", "m", "", "say `TEXT`, print the answer, and end")
 	f.StringVar(&o.session, "session", "", "continue the chat with this `ID`")
 	f.StringVar(&o.options.Provider, "provider", "", "the `NAME` of the provider that drives the agents, or MODEL-loop (default: the setting provider, else claude)")
-	f.StringVar(&o.options.Model, "model", "", "the `NAME` of the agents' model (default sonnet; codex and qwen: their own)")
+	f.StringVar(&o.options.Model, "model", "", "the `NAME` of the agents' model (default sonnet; others: their own)")
 	f.BoolVar(&o.json, "json", false, "print events as JSON lines")
 	cli.UnsandboxedFlag(cmd, &o.unsandboxed)
 	cli.Once(cmd, "message")

@@ -164,7 +164,7 @@ func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o 
 	}
 	o.Args, o.Capabilities = found.Argv[1:], found.Capabilities
 	if found.BuiltIn {
-		o.Env = builtin.Credentials(plugins.Need{Kind: all[0].Kind, Name: all[0].Name}, a.Environ())
+		o.Env = builtin.Credentials(plugins.Need{Kind: all[0].Kind, Name: all[0].Name}, a.Environ(), proj.ProviderSettings())
 	}
 	return found.Argv[0], all[0].Kind, nil
 }

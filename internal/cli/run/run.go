@@ -74,7 +74,7 @@ Ctrl-C twice: stop at once.`,
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: the setting run.max_tasks, 3)")
 	f.StringVar(&o.grimoire, "grimoire", "", "the `NAME` of the workflow to run; none: only the agent (default: the task's, else implement)")
 	f.StringVar(&o.provider, "provider", "", "the `NAME` of the provider that drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+", a plugin, or MODEL-loop (default claude)")
-	f.StringVar(&o.model, "model", "", "the `NAME` of the agents' model (default sonnet; codex and qwen: their own)")
+	f.StringVar(&o.model, "model", "", "the `NAME` of the agents' model (default sonnet; others: their own)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
 	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: the setting run.budget)")

@@ -24,6 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/plugins/builtin/acp"
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
@@ -53,6 +54,9 @@ type Providers struct {
 	Accounts *Accounts
 	Secrets  *secret.Store
 	Environ  func() []string
+	Settings []string // KEY=VALUE, of built-in providers: see builtin.Settings
+	// Fences reports whether the kernel keeps agents that review from changing files. nil: it does not.
+	Fences func() bool
 
 	infos infos
 }
@@ -234,7 +238,7 @@ func (p *Providers) accountOf(model string) string {
 
 // getenv returns a variable of the user.
 func (p *Providers) getenv(name string) (value string) {
-	for _, kv := range p.Environ() {
+	for _, kv := range slices.Concat(p.Environ(), p.Settings) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			value = v
 		}
@@ -289,7 +293,7 @@ func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	if on, ok := plugins.LoopModel(name); ok {
 		return Traits{account: p.accountOf(on), Gated: true, Harmless: true}, nil
 	}
-	plugin, ok := builtin.Providers()[name]
+	plugin, ok := builtin.Providers(p.getenv)[name]
 	if !ok {
 		var err error
 		if plugin, err = p.plugin(ctx, name); err != nil {
@@ -298,6 +302,7 @@ func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 	}
 	known, err := p.Accounts.of(ctx, name, plugin)
 	if err == nil {
+		known.Harmless = known.Harmless || ok && name == acp.Name && p.Fences != nil && p.Fences() // any program: only the kernel can hold it
 		p.Secrets.HideEnv(p.Environ(), func(name string) bool { return driver.Names(known.pass, name) })
 		p.Secrets.HideEnv(known.env, secret.IsCredentialName)
 	}

@@ -65,6 +65,7 @@ type role struct {
 // run runs an agent where its provider does.
 func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate, launch driver.Job) (driver.Report, error) {
 	keeper.Lacks(c.lacks(as.name, func() []tool.Tool { return launch.Offered() }))
+	launch.Host = host{c, at.root, launch}
 	commands := c.commandsOf(as)
 	if at.loop == nil && len(commands) == 0 {
 		return c.Runner.Run(ctx, launch)

@@ -198,7 +198,7 @@ func (d dir) load(path string) (name string, data []byte, err error) {
 	data, err = regularfile.ReadIn(string(d), name, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", nil, fmt.Errorf("path: %s does not exist", name)
+		return "", nil, &missingError{name}
 	case err != nil:
 		return "", nil, fmt.Errorf("path: %s cannot be read: %w", name, plain(err))
 	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
@@ -206,6 +206,12 @@ func (d dir) load(path string) (name string, data []byte, err error) {
 	}
 	return name, data, nil
 }
+
+// missingError means that a file does not exist. It is fs.ErrNotExist.
+type missingError struct{ name string }
+
+func (e *missingError) Error() string { return "path: " + e.name + " does not exist" }
+func (e *missingError) Unwrap() error { return fs.ErrNotExist }
 
 // store replaces the content of a file. The snapshot before the call has what was there.
 func (d dir) store(name string, data []byte) error {

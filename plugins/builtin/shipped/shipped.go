@@ -17,7 +17,7 @@ import (
 
 // Find returns a built-in plugin.
 func Find(kind plugins.Kind, name string) (served plugins.Served, ok bool) {
-	if p, ok := builtin.Providers()[name]; ok && kind == plugins.KindProvider {
+	if p, ok := builtin.Providers(os.Getenv)[name]; ok && kind == plugins.KindProvider {
 		return plugins.Provider(p), true
 	}
 	served, ok = map[plugins.Kind]map[string]plugins.Served{

@@ -1,0 +1,251 @@
+// Package fakeacp is an agent for tests that speaks the Agent Client Protocol. A script says what
+// it does; it needs no model. It can break each rule of the protocol.
+//
+// It keeps its sessions in the directory $FAKEACP_STATE: in ID.jsonl what was said, which
+// session/load repeats, and in ID.log one line for each answer that it got.
+package fakeacp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Main is the agent on standard input and output. Its argument is the script. It returns the exit
+// code.
+func Main(args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "usage: fakeacp SCRIPT")
+		return 2
+	}
+	text, err := os.ReadFile(args[0])
+	a := &agent{state: os.Getenv("FAKEACP_STATE"), out: os.Stdout, waiting: map[string]chan answer{}}
+	if err == nil {
+		err = yaml.Unmarshal(text, &a.script)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	a.serve(os.Stdin)
+	if a.script.Stubborn {
+		select {}
+	}
+	return 0
+}
+
+// agent is the agent and its only session.
+type agent struct {
+	script  Script
+	state   string // directory; empty: nothing is kept
+	session string
+	cwd     string
+	last    string // answer
+	ended   bool   // the prompt is answered
+
+	mu      sync.Mutex // held while a line is written
+	out     io.Writer
+	next    int // ID
+	waiting map[string]chan answer
+	cancel  context.CancelFunc // of the prompt
+}
+
+// answer is the response to a request of the agent.
+type answer struct {
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+func (r answer) text() string {
+	if r.Error != nil {
+		return "error " + string(r.Error)
+	}
+	return string(r.Result)
+}
+
+// message is a line of the client.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		SessionID string `json:"sessionId"`
+		Cwd       string `json:"cwd"`
+		Value     string `json:"value"`
+		Prompt    []struct {
+			Text string `json:"text"`
+		} `json:"prompt"`
+	} `json:"params"`
+	answer
+}
+
+// serve handles the lines of the client until they end.
+func (a *agent) serve(in io.Reader) {
+	lines := bufio.NewReader(in)
+	var prompts sync.WaitGroup
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var m message
+		if json.Unmarshal(line, &m) != nil {
+			continue
+		}
+		switch {
+		case m.Method == "":
+			a.deliver(string(m.ID), m.answer)
+		case m.Method == "session/prompt":
+			var ctx context.Context
+			ctx, a.cancel = context.WithCancel(context.Background())
+			prompts.Go(func() { a.prompt(ctx, m) })
+		default:
+			a.handle(m)
+		}
+	}
+	if a.cancel != nil {
+		a.cancel()
+	}
+	prompts.Wait()
+}
+
+// handle answers a request of the client.
+func (a *agent) handle(m message) {
+	switch m.Method {
+	case "initialize":
+		a.respond(m.ID, map[string]any{
+			"protocolVersion":   max(a.script.Version, 1),
+			"agentInfo":         map[string]any{"name": "fakeacp", "version": "1"},
+			"agentCapabilities": map[string]any{"loadSession": a.script.Loads}, "authMethods": []any{},
+		})
+	case "session/new":
+		a.session, a.cwd = "ses_"+strconv.Itoa(os.Getpid()), m.Params.Cwd
+		a.respond(m.ID, map[string]any{"sessionId": a.session, "configOptions": a.options()})
+	case "session/load":
+		a.session, a.cwd = m.Params.SessionID, m.Params.Cwd
+		if !a.replay() {
+			a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32002, "message": "no session " + a.session}})
+			return
+		}
+		a.respond(m.ID, map[string]any{"configOptions": a.options()})
+	case "session/set_config_option":
+		a.note("model " + m.Params.Value)
+		a.respond(m.ID, map[string]any{"configOptions": a.options()})
+	case "session/cancel":
+		a.note("cancelled")
+		if a.cancel != nil {
+			a.cancel()
+		}
+	}
+}
+
+// options returns the option that chooses the model.
+func (a *agent) options() []any {
+	if len(a.script.Models) == 0 {
+		return []any{}
+	}
+	var all []any
+	for _, m := range a.script.Models {
+		all = append(all, map[string]any{"value": "id-" + m, "name": m})
+	}
+	return []any{map[string]any{"id": "model", "name": "Model", "category": "model", "type": "select", "currentValue": "id-" + a.script.Models[0], "options": all}}
+}
+
+// prompt does the steps for a prompt and answers it.
+func (a *agent) prompt(ctx context.Context, m message) {
+	var text []string
+	for _, p := range m.Params.Prompt {
+		text = append(text, p.Text)
+	}
+	said := strings.Join(text, "\n")
+	a.keep("user_message_chunk", said)
+	reason := "end_turn"
+	for _, s := range a.script.steps(said) {
+		if ctx.Err() != nil {
+			reason = "cancelled"
+			break
+		}
+		a.do(ctx, m.ID, s)
+	}
+	if !a.ended {
+		a.stop(m.ID, reason)
+	}
+}
+
+// stop answers a prompt.
+func (a *agent) stop(id json.RawMessage, reason string) {
+	if ctx := a.script.Error; ctx != "" {
+		a.send(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": -32603, "message": "Internal error", "data": map[string]any{"details": ctx}}})
+		return
+	}
+	a.respond(id, map[string]any{"stopReason": reason, "usage": map[string]any{"inputTokens": 40, "outputTokens": 20, "totalTokens": 60}})
+}
+
+// call makes a request and returns the answer; none if the prompt is cancelled first.
+func (a *agent) call(ctx context.Context, method string, params map[string]any) answer {
+	a.mu.Lock()
+	id := strconv.Itoa(a.next)
+	a.next++
+	got := make(chan answer, 1)
+	a.waiting[id] = got
+	a.mu.Unlock()
+	params["sessionId"] = a.session
+	a.send(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params})
+	select {
+	case r := <-got:
+		a.last = r.text()
+		a.note(method + " " + a.last)
+		return r
+	case <-ctx.Done():
+		return answer{}
+	}
+}
+
+// deliver delivers the answer to a request.
+func (a *agent) deliver(id string, r answer) {
+	a.mu.Lock()
+	got := a.waiting[id]
+	delete(a.waiting, id)
+	a.mu.Unlock()
+	if got == nil {
+		a.note("unexpected " + id + " " + r.text())
+		return
+	}
+	got <- r
+}
+
+// update sends a notification about the session.
+func (a *agent) update(kind string, fields map[string]any) {
+	fields["sessionUpdate"] = kind
+	a.send(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{"sessionId": a.session, "update": fields}})
+}
+
+// chunk says a part of a text.
+func (a *agent) chunk(kind, text string) {
+	a.update(kind, map[string]any{"content": map[string]any{"type": "text", "text": text}})
+}
+
+func (a *agent) respond(id json.RawMessage, result any) {
+	a.send(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+func (a *agent) send(value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // the script is data
+	}
+	a.line(string(text))
+}
+
+func (a *agent) line(text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, _ = io.WriteString(a.out, text+"\n") // the client has gone
+}

@@ -1,0 +1,155 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// The codes of errors that coven returns to the agent.
+const (
+	invalidParams  = -32602
+	methodNotFound = -32601
+	internalError  = -32603
+	notFound       = -32002
+)
+
+// Answer implements provider.Answerer: it takes the next step of a conversation, or answers a
+// request of the agent.
+func (Provider) Answer(_ context.Context, a provider.Answer) (provider.Reply, error) {
+	var s step
+	if err := json.Unmarshal(a.Asked.Data, &s); err != nil {
+		return provider.Reply{}, fmt.Errorf("acp: %w: the data of the request are not of this plugin", pluginerr.ErrInvalid)
+	}
+	switch {
+	case s.ID != nil:
+		input, err := s.respond(a)
+		return provider.Reply{Input: input}, err
+	case s.Did == acp.AgentMethodInitialize:
+		input, err := s.open(a.Request)
+		return provider.Reply{Input: input}, err
+	case s.Did == acp.AgentMethodSessionNew && a.Request.Model != "":
+		input, err := s.choose(a.Request)
+		return provider.Reply{Input: input}, err
+	}
+	return s.prompt(a.Request)
+}
+
+// open starts a conversation, or loads it.
+func (s step) open(req provider.Request) ([]byte, error) {
+	switch {
+	case s.Version != acp.ProtocolVersionNumber:
+		return nil, fmt.Errorf("the agent speaks version %d of the Agent Client Protocol, coven speaks version %d", s.Version, acp.ProtocolVersionNumber)
+	case !req.Resume:
+		return request(idNew, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: req.Dir, McpServers: []acp.McpServer{}})
+	case !s.Loads:
+		return nil, fmt.Errorf("the agent cannot load sessions: %w", pluginerr.ErrUnsupported)
+	}
+	return request(idLoad, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
+		SessionId: acp.SessionId(req.Conversation), Cwd: req.Dir, McpServers: []acp.McpServer{},
+	})
+}
+
+// choose chooses the model.
+func (s step) choose(req provider.Request) ([]byte, error) {
+	var names []string
+	for _, m := range s.Models {
+		if m.Value == req.Model || m.Name == req.Model {
+			session := s.session(req)
+			return request(idModel+session, acp.AgentMethodSessionSetConfigOption, map[string]string{
+				"sessionId": session, "configId": s.Option, "value": m.Value,
+			})
+		}
+		names = append(names, m.Name)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("the agent does not let coven choose a model: %w", pluginerr.ErrInvalid)
+	}
+	return nil, fmt.Errorf("the agent has no model %q (it has: %s): %w", req.Model, strings.Join(names, ", "), pluginerr.ErrInvalid)
+}
+
+// session returns the session: the response to session/load does not name it.
+func (s step) session(req provider.Request) string { return cmp.Or(s.Session, req.Conversation) }
+
+// prompt sends the task.
+func (s step) prompt(req provider.Request) (provider.Reply, error) {
+	session := acp.SessionId(s.session(req))
+	input, err := request(idPrompt, acp.AgentMethodSessionPrompt, acp.PromptRequest{
+		SessionId: session, Prompt: []acp.ContentBlock{acp.TextBlock(string(provider.WithSystem(req)))},
+	})
+	if err != nil {
+		return provider.Reply{}, err
+	}
+	cancel, err := notification(acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: session})
+	return provider.Reply{Input: input, Cancel: cancel}, err
+}
+
+// respond answers a request of the agent.
+func (s step) respond(a provider.Answer) ([]byte, error) {
+	if s.Invalid {
+		return failure(s.ID, invalidParams, "the parameters of "+s.Did+" cannot be read")
+	}
+	if s.Did == acp.ClientMethodSessionRequestPermission {
+		return result(s.ID, acp.RequestPermissionResponse{Outcome: s.outcome(a)})
+	}
+	if a.Asked.Action == nil {
+		return failure(s.ID, methodNotFound, "coven has no method "+s.Did)
+	}
+	switch {
+	case a.NotFound:
+		return failure(s.ID, notFound, a.Reason)
+	case !a.Allowed:
+		return failure(s.ID, internalError, cmp.Or(a.Reason, "the agent is being stopped"))
+	}
+	switch do := a.Asked.Action.(type) {
+	case provider.ReadFile:
+		return result(s.ID, acp.ReadTextFileResponse{Content: a.Text})
+	case provider.RunCommand:
+		return result(s.ID, acp.CreateTerminalResponse{TerminalId: a.Terminal.ID})
+	case provider.UseTerminal:
+		return result(s.ID, terminal(do, a))
+	}
+	return result(s.ID, struct{}{})
+}
+
+// outcome returns the answer to a request for permission.
+func (s step) outcome(a provider.Answer) acp.RequestPermissionOutcome {
+	option := s.Reject
+	if a.Allowed {
+		option = s.Once
+	}
+	if a.Cancelled || option == "" { // the agent gives no other way to refuse
+		return acp.NewRequestPermissionOutcomeCancelled()
+	}
+	return acp.NewRequestPermissionOutcomeSelected(acp.PermissionOptionId(option))
+}
+
+// terminal returns the result of a request about a terminal.
+func terminal(do provider.UseTerminal, a provider.Answer) any {
+	var code *int
+	var signal *string
+	switch t := a.Terminal; {
+	case t.Exited && t.Signal != "":
+		signal = &t.Signal
+	case t.Exited:
+		code = &t.Code
+	}
+	switch do.Do {
+	case provider.TerminalAwait:
+		return acp.WaitForTerminalExitResponse{ExitCode: code, Signal: signal}
+	case provider.TerminalOutput:
+		out := acp.TerminalOutputResponse{Output: a.Text, Truncated: a.Terminal.Truncated}
+		if a.Terminal.Exited {
+			out.ExitStatus = &acp.TerminalExitStatus{ExitCode: code, Signal: signal}
+		}
+		return out
+	}
+	return struct{}{}
+}

@@ -1,0 +1,249 @@
+package acp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// step is what Answer must know of a request.
+type step struct {
+	Did    string          `json:"did"`              // the method of the agent, or of coven's request that it answered
+	ID     json.RawMessage `json:"id,omitempty"`     // of the agent's request
+	Once   string          `json:"once,omitempty"`   // the option that allows a call
+	Reject string          `json:"reject,omitempty"` // the option that refuses a call
+
+	Version int     `json:"version,omitempty"` // of the protocol
+	Loads   bool    `json:"loads,omitempty"`   // the agent can load sessions
+	Session string  `json:"session,omitempty"`
+	Option  string  `json:"option,omitempty"` // with which the model is chosen
+	Models  []model `json:"models,omitempty"`
+
+	Invalid bool `json:"invalid,omitempty"` // the parameters cannot be read
+}
+
+// asked returns the next step after a response.
+func asked(s step) provider.Asked {
+	data, _ := json.Marshal(s) // texts can be encoded
+	return provider.Asked{ID: "after " + s.Did, Data: data}
+}
+
+// request returns a request of the agent.
+func (m message) request() provider.Asked {
+	s := step{Did: m.Method, ID: m.ID}
+	out := provider.Asked{ID: string(m.ID)}
+	var err error
+	switch m.Method {
+	case acp.ClientMethodSessionRequestPermission:
+		var in acp.RequestPermissionRequest
+		if err = json.Unmarshal(m.Params, &in); err == nil {
+			s.Once, s.Reject = optionsOf(in.Options)
+			out.Calls = callsOf(in.ToolCall)
+		}
+	case acp.ClientMethodFsReadTextFile:
+		var in acp.ReadTextFileRequest
+		if err = json.Unmarshal(m.Params, &in); err == nil {
+			out.Action = provider.ReadFile{Path: in.Path, Line: value(in.Line), Limit: value(in.Limit)}
+		}
+	case acp.ClientMethodFsWriteTextFile:
+		var in acp.WriteTextFileRequest
+		if err = json.Unmarshal(m.Params, &in); err == nil {
+			out.Action = provider.WriteFile{Path: in.Path, Content: in.Content}
+		}
+	case acp.ClientMethodTerminalCreate:
+		var in acp.CreateTerminalRequest
+		if err = json.Unmarshal(m.Params, &in); err == nil {
+			out.Action = provider.RunCommand{Command: commandOf(in), Dir: value(in.Cwd), MaxOutput: value(in.OutputByteLimit)}
+		}
+	default:
+		var in struct{ TerminalID string }
+		if do := terminalMethods()[m.Method]; do != "" {
+			err = json.Unmarshal(m.Params, &in)
+			out.Action = provider.UseTerminal{ID: in.TerminalID, Do: do}
+		}
+	}
+	if s.Invalid = err != nil; s.Invalid {
+		out.Action = nil
+	}
+	out.Data, _ = json.Marshal(s) // texts can be encoded
+	return out
+}
+
+// terminalMethods returns what the methods about a terminal do.
+func terminalMethods() map[string]string {
+	return map[string]string{
+		acp.ClientMethodTerminalOutput:      provider.TerminalOutput,
+		acp.ClientMethodTerminalWaitForExit: provider.TerminalAwait,
+		acp.ClientMethodTerminalKill:        provider.TerminalKill,
+		acp.ClientMethodTerminalRelease:     provider.TerminalRelease,
+	}
+}
+
+// optionsOf returns the options that allow and refuse one call; empty: there is none.
+func optionsOf(options []acp.PermissionOption) (once, reject string) {
+	for _, o := range options {
+		switch {
+		case o.Kind == acp.PermissionOptionKindAllowOnce && once == "":
+			once = string(o.OptionId)
+		case o.Kind == acp.PermissionOptionKindRejectOnce:
+			reject = string(o.OptionId)
+		case o.Kind == acp.PermissionOptionKindRejectAlways && reject == "":
+			reject = string(o.OptionId)
+		}
+	}
+	return once, reject
+}
+
+// commandOf returns the shell command of a terminal. Agents give a whole command, or a program
+// and its arguments.
+func commandOf(in acp.CreateTerminalRequest) string {
+	command := in.Command
+	if len(in.Args) > 0 {
+		command = words(append([]string{in.Command}, in.Args...)...)
+	}
+	for _, v := range slices.Backward(in.Env) {
+		command = "export " + words(v.Name+"="+v.Value) + " && " + command
+	}
+	return command
+}
+
+// words returns a simple shell command.
+func words(list ...string) string {
+	for i := range list {
+		list[i] = shellword.Word(list[i])
+	}
+	return strings.Join(list, " ")
+}
+
+// callsOf returns the calls that the gate decides about for a tool call, at least one. The first
+// has the ID of the tool call. A call whose parameters do not show what it is about has no
+// argument, and the gate refuses it.
+func callsOf(c acp.ToolCallUpdate) []provider.ToolCall {
+	raw, _ := c.RawInput.(map[string]any)
+	text := func(names ...string) string {
+		for _, name := range names {
+			if s, ok := raw[name].(string); ok && s != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	id := string(c.ToolCallId)
+	kind := value(c.Kind)
+	if kind == "" || kind == acp.ToolKindOther {
+		kind = guess(raw)
+	}
+	switch kind {
+	case acp.ToolKindExecute:
+		return []provider.ToolCall{call(id, provider.CallBash, "command", command(raw["command"]))}
+	case acp.ToolKindFetch:
+		return []provider.ToolCall{call(id, provider.CallFetch, "url", text("url"))}
+	case acp.ToolKindSearch:
+		return []provider.ToolCall{call(id, provider.CallGrep, "pattern", text("pattern", "query"), "path", text("path", "dir_path"))}
+	case acp.ToolKindRead:
+		return each(id, provider.CallRead, pathsOf(c, raw))
+	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+		return changes(id, c, pathsOf(c, raw))
+	}
+	return []provider.ToolCall{call(id, string(kind))}
+}
+
+// guess returns the kind of a call whose agent does not tell it; a file counts as changed.
+func guess(raw map[string]any) acp.ToolKind {
+	for _, sign := range []struct {
+		name string
+		kind acp.ToolKind
+	}{{"command", acp.ToolKindExecute}, {"url", acp.ToolKindFetch}, {"file_path", acp.ToolKindEdit}, {"path", acp.ToolKindEdit}} {
+		if _, ok := raw[sign.name]; ok {
+			return sign.kind
+		}
+	}
+	return acp.ToolKindOther
+}
+
+// command returns a shell command. Some agents give a list of words.
+func command(value any) string {
+	switch value := value.(type) {
+	case string:
+		return value
+	case []any:
+		var list []string
+		for _, word := range value {
+			text, ok := word.(string)
+			if !ok {
+				return ""
+			}
+			list = append(list, text)
+		}
+		return words(list...)
+	}
+	return ""
+}
+
+// pathsOf returns the files that a call is about.
+func pathsOf(c acp.ToolCallUpdate, raw map[string]any) (paths []string) {
+	add := func(path string) {
+		if path != "" && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	for _, name := range []string{"file_path", "absolute_path", "filePath", "path", "notebook_path", "source", "destination"} {
+		path, _ := raw[name].(string)
+		add(path)
+	}
+	for _, l := range c.Locations {
+		add(l.Path)
+	}
+	for _, part := range c.Content {
+		if part.Diff != nil {
+			add(part.Diff.Path)
+		}
+	}
+	return paths
+}
+
+// changes returns calls that change files; of each that the agent shows, with the change.
+func changes(id string, c acp.ToolCallUpdate, paths []string) []provider.ToolCall {
+	calls := each(id, provider.CallWrite, paths)
+	for _, part := range c.Content {
+		if part.Diff == nil || part.Diff.Path == "" {
+			continue
+		}
+		i := slices.Index(paths, part.Diff.Path)
+		old := value(part.Diff.OldText)
+		if old == "" {
+			calls[i] = call(calls[i].ID, provider.CallWrite, "path", part.Diff.Path, "content", part.Diff.NewText)
+			continue
+		}
+		calls[i] = call(calls[i].ID, provider.CallEdit, "path", part.Diff.Path, "oldText", old, "newText", part.Diff.NewText)
+	}
+	return calls
+}
+
+// each returns a call for each path.
+func each(id, tool string, paths []string) (calls []provider.ToolCall) {
+	for i, path := range paths {
+		calls = append(calls, call(id+strings.Repeat("+", i), tool, "path", path))
+	}
+	if len(calls) == 0 {
+		calls = append(calls, call(id, tool))
+	}
+	return calls
+}
+
+// call returns a call with arguments: names and values. Those without a value are left out.
+func call(id, tool string, arguments ...string) provider.ToolCall {
+	input := map[string]string{}
+	for i := 0; i < len(arguments); i += 2 {
+		if arguments[i+1] != "" {
+			input[arguments[i]] = arguments[i+1]
+		}
+	}
+	text, _ := json.Marshal(input) // texts can be encoded
+	return provider.ToolCall{ID: id, Name: tool, Input: text}
+}

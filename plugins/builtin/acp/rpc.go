@@ -1,0 +1,80 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// The IDs of coven's own requests.
+const (
+	idInitialize = 1
+	idNew        = 2
+	idLoad       = 3
+	idPrompt     = 4
+)
+
+// idModel begins the ID of the request that chooses the model: the session follows, which the
+// response does not name.
+const idModel = "model "
+
+// maxID limits the length of the ID of a request of the agent, in bytes.
+const maxID = 200
+
+// message is a line of the protocol: a request, a notification or a response.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *rpcError       `json:"error"`
+}
+
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// text returns the error in one line. Agents put what matters into the data.
+func (e rpcError) text() string {
+	var detail string
+	var data struct{ Details, Message string }
+	if json.Unmarshal(e.Data, &data) == nil {
+		detail = data.Details + data.Message
+	} else {
+		_ = json.Unmarshal(e.Data, &detail) // or there is none
+	}
+	if detail == "" || strings.Contains(e.Message, detail) {
+		return e.Message
+	}
+	return e.Message + ": " + detail
+}
+
+// request encodes a request of coven.
+func request(id any, method string, params any) ([]byte, error) {
+	return line(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+// notification encodes a notification of coven.
+func notification(method string, params any) ([]byte, error) {
+	return line(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// result encodes the response to a request of the agent.
+func result(id json.RawMessage, value any) ([]byte, error) {
+	return line(map[string]any{"jsonrpc": "2.0", "id": id, "result": value})
+}
+
+// failure encodes an error as the response to a request of the agent.
+func failure(id json.RawMessage, code int, text string) ([]byte, error) {
+	return line(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
+}
+
+func line(value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode a message to the agent: %w", err)
+	}
+	return append(text, '\n'), nil
+}
