@@ -17,23 +17,12 @@ func (r *run) judge(exit process.Exit) {
 		exit = process.Exit{Err: exit.Err} // how it ends does not matter
 	}
 	r.decided(exit, owed)
+	stopped, kindOfStop, reason := r.stopped(exit.Cause)
 	switch {
 	case r.bypass != nil:
 		r.fail(Ungated, "%v", r.bypass)
-	case errors.Is(exit.Cause, process.ErrTimeout), errors.Is(exit.Cause, process.ErrIdle):
-		r.fail(Timeout, "%v", exit.Cause)
-	case errors.Is(exit.Cause, errGateLost), errors.Is(exit.Cause, errNoGate):
-		r.fail(GateLost, "%v; no tool call is allowed without it", exit.Cause)
-	case errors.Is(exit.Cause, errSpent):
-		r.fail(kindOfSpent(r.spent), "%v", r.spent)
-	case errors.Is(exit.Cause, errStuck):
-		r.fail(Stuck, "%v", exit.Cause)
-	case errors.Is(exit.Cause, errLimited):
-		r.fail(Limit, "%v", exit.Cause)
-	case errors.Is(exit.Cause, errLogin):
-		r.fail(Login, "%v", exit.Cause)
-	case errors.Is(exit.Cause, errAsks), errors.Is(exit.Cause, errAnswer):
-		r.fail(Failed, "%v", exit.Cause)
+	case stopped:
+		r.fail(kindOfStop, "%s", reason)
 	case r.recordErr != nil:
 		r.fail(Internal, "%v", r.recordErr)
 	case exit.Err != nil:
@@ -47,6 +36,28 @@ func (r *run) judge(exit process.Exit) {
 	case exit.Code != 0 || exit.Signal != 0:
 		r.fail(ProcessExit, "the agent ended with %s after its result", exitText(exit))
 	}
+}
+
+// stopped reports whether coven stopped the agent for a reason that is a kind of failure, and which.
+func (r *run) stopped(cause error) (ok bool, kind event.ErrorType, why string) {
+	why = fmt.Sprint(cause)
+	switch {
+	case errors.Is(cause, process.ErrTimeout), errors.Is(cause, process.ErrIdle):
+		return true, Timeout, why
+	case errors.Is(cause, errGateLost), errors.Is(cause, errNoGate):
+		return true, GateLost, why + "; no tool call is allowed without it"
+	case errors.Is(cause, errSpent):
+		return true, kindOfSpent(r.spent), fmt.Sprint(r.spent)
+	case errors.Is(cause, errStuck):
+		return true, Stuck, why
+	case errors.Is(cause, errLimited):
+		return true, Limit, why
+	case errors.Is(cause, errLogin):
+		return true, Login, why
+	case errors.Is(cause, errAsks), errors.Is(cause, errAnswer):
+		return true, Failed, why
+	}
+	return false, None, ""
 }
 
 // kindOfSpent returns the kind of failure of an agent that may use no more.

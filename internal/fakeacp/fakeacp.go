@@ -99,10 +99,10 @@ func (a *agent) serve(in io.Reader) {
 		if json.Unmarshal(line, &m) != nil {
 			continue
 		}
-		switch {
-		case m.Method == "":
+		switch m.Method {
+		case "":
 			a.deliver(string(m.ID), m.answer)
-		case m.Method == "session/prompt":
+		case "session/prompt":
 			var ctx context.Context
 			ctx, a.cancel = context.WithCancel(context.Background())
 			prompts.Go(func() { a.prompt(ctx, m) })

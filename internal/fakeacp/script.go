@@ -169,11 +169,17 @@ func (a *agent) touch(s Step) {
 
 // await waits for a file.
 func (a *agent) await(ctx context.Context, file string) {
-	for ctx.Err() == nil {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
 		if _, err := os.Stat(file); err == nil {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
