@@ -75,7 +75,7 @@ stories: modules ## run the stories with the real CLIs, and what holds the fakes
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
 	@.ci/mcp $(TOOLS) || echo "stories: no npm, or no registry: those with real MCP servers are skipped"
 	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen|TestMCP)' ./cmd/coven
-	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/driver ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
+	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/driver ./internal/fakeacp ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
 
 long: modules ## run the long stories, the original's scenarios, and long tests of worktrees
 	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run '^(TestOriginal|TestLong|TestTorture)' ./cmd/coven
