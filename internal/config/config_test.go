@@ -172,9 +172,9 @@ func TestLoadWrongValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"grimoire: a b":                         `:1:11: "a b" is not a name`,
 		"acp: {command: [./agent]}":             `:1:16: the program is neither a name nor an absolute path`,
-		"acp: {env: [x]}":                       `:1:12: "x" is not NAME=VALUE`,
-		"acp: {pass: [a b]}":                    `:1:13: "a b" is not the name of a variable`,
-		"acp: {logins: [x]}":                    `:1:15: "x" is not an absolute path, or one below ~`,
+		"acp: {env: [x]}":                       `:1:13: "x" is not NAME=VALUE`,
+		"acp: {pass: [a b]}":                    `:1:14: "a b" is not the name of a variable`,
+		"acp: {logins: [x]}":                    `:1:16: "x" is not an absolute path, or one below ~`,
 		"notify: [{command: ' '}]":              `:1:9: a notice needs a command`,
 		"notify: [{on: [blocked]}]":             `:1:9: a notice needs a command`,
 		"notify: [{command: x, on: [blokced]}]": `:1:28: "blokced" is not one of waiting, blocked, failed, completed, cancelled, interrupted (did you mean "blocked"?)`,
