@@ -35,7 +35,7 @@ var takers = map[string]string{
 	"worktree.DirtyError":        "internal/control/workspace/landing.go",
 	"worktree.GitlinkError":      "internal/control/workspace/landing.go",
 	"worktree.HookError":         "internal/control/workspace/landing.go",
-	"worktree.IgnoredError":      "internal/control/removeworktree.go",
+	"worktree.IgnoredError":      "internal/project/ignored.go",
 	"worktree.NoPathError":       "internal/snapshot/snapshot.go",
 	"worktree.SignError":         "internal/control/workspace/landing.go",
 	"worktree.SuspectError":      "internal/control/workspace/workspace.go",

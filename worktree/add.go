@@ -62,6 +62,9 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 		return nil, err
 	}
 	defer l.release()
+	if r.Pool.Bytes > 0 && len(r.pool()) == 0 {
+		_ = r.Examine(ctx) // what has landed just now is mostly what this worktree can start from
+	}
 	w, from, err := r.begin(ctx, req.TaskID, start.Oid)
 	if err != nil {
 		return nil, err

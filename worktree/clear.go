@@ -24,6 +24,9 @@ func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error)
 		return "", err
 	}
 	defer l.release()
+	if s.Kind == StaleUnexamined {
+		return r.clearUnexamined(ctx, s)
+	}
 	trees, err := r.lock(ctx, worktreesLock, "clear "+s.Kind+" of "+s.Task)
 	if err != nil {
 		return "", err

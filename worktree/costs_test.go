@@ -164,9 +164,14 @@ func passWorktree(b testing.TB, r *Repo, round int, found costs) {
 	commitAll(b, w, "work")
 	gitIn(b, r.Root, "merge", "-q", "--ff-only", landedTip(b, w))
 	tip := landedTip(b, w)
-	took = timeOf(func() { value[string](b)(w.Remove(b.Context(), RemoveRequest{Landed: tip})) })
+	took = timeOf(func() { value[string](b)(w.Remove(b.Context(), RemoveRequest{Landed: tip, Later: nothingLeft(b)})) })
 	r.Settle()
 	found.note("release", took, timeOf(func() { readRef(b, r) }))
+}
+
+// nothingLeft fails if a landed worktree had anything besides what landed.
+func nothingLeft(b testing.TB) func(Examined) {
+	return func(found Examined) { b.Errorf("the worktree had more: %+v", found) }
 }
 
 // measureSnapshots measures snapshots of a worktree, and reverts of one file.

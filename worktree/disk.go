@@ -73,8 +73,13 @@ func (r *Repo) OtherDisk() ([]string, error) {
 	}
 	var paths []string
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") && entry.Name() != poolDir {
-			paths = append(paths, filepath.Join(dir, entry.Name()))
+		switch name := entry.Name(); {
+		case name == unexaminedDir:
+			for _, u := range r.allUnexamined() {
+				paths = append(paths, r.unexaminedPath(u.ID))
+			}
+		case strings.HasPrefix(name, ".") && name != poolDir:
+			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
 	return paths, nil

@@ -194,7 +194,7 @@ func (w *Worktree) privateCommits() ([]string, error) {
 
 // goesWith reports whether a ref does not outlast the worktree.
 func (w *Worktree) goesWith(ref string) bool {
-	return ref == headsPrefix+w.Branch || ref == w.incomingRef() || strings.HasPrefix(ref, keepPrefix+w.name+"/") || strings.HasPrefix(ref, snapshotRef(""))
+	return ref == headsPrefix+w.Branch || ref == w.incomingRef() || strings.HasPrefix(ref, keepPrefix+w.name+"/") || strings.HasPrefix(ref, snapshotRef("")) || strings.HasPrefix(ref, unexaminedPrefix)
 }
 
 // takeObjects takes objects that only the private common directory has into the repository, and

@@ -190,6 +190,13 @@ func (c *doomedCase) mustHave(before *inventory, when string) {
 	}()
 	now := c.takeInventory()
 	stores := []map[string]item{now.files}
+	for _, dirs := range []string{c.repo.unexaminedPath("*"), c.repo.poolPath("*")} { // where worktree list and du show them
+		for _, dir := range value[[]string](c.t)(filepath.Glob(dirs)) {
+			there := &inventory{files: map[string]item{}}
+			there.walk(c.t, dir, "")
+			stores = append(stores, there.files)
+		}
+	}
 	contents := map[string]bool{}
 	for _, s := range c.stored() {
 		stores = append(stores, s)

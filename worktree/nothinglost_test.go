@@ -150,7 +150,7 @@ type destruction struct {
 func nothing(*doomedCase) {}
 
 // destructions lists what the commands of coven call: worktree remove, reject, cancel, retry, run
-// over leftovers and the removal after a landing call Remove; doctor --fix calls Remove and Clear;
+// over leftovers and the removal after a landing call Remove, the latter with Examine; doctor --fix calls Remove and Clear;
 // revert, retry --from and the resumption of a step call Revert and Restore; resume calls Recreate
 // for a worktree that is gone; a review that changed commits calls PutTip; the step of an agent ends with Collect.
 func destructions() []destruction {
@@ -193,6 +193,15 @@ func destructions() []destruction {
 				return err
 			}
 			return remove(RemoveRequest{Landed: string(tip)})(ctx, r)
+		}},
+		{name: "release what has landed", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *Repo) error {
+			tip, err := os.ReadFile(filepath.Join(os.Getenv("LOST"), "landed"))
+			if err != nil {
+				return err
+			}
+			r.Pool, r.examineLater = Pool{Bytes: 1 << 30}, 1
+			defer r.Settle()
+			return errors.Join(remove(RemoveRequest{Landed: string(tip), Later: func(Examined) {}})(ctx, r), r.Examine(ctx))
 		}},
 		{name: "remove a deleted worktree", prepare: deleteFiles, run: remove(RemoveRequest{})},
 		{

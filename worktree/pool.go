@@ -162,7 +162,9 @@ func (r *Repo) tidyLater() {
 	r.memo.tidying.Go(func() {
 		r.memo.tidy.Lock() // one at a time
 		defer r.memo.tidy.Unlock()
-		_ = r.Tidy(context.Background()) // what stays does no harm, and is tidied next time
+		ctx := context.Background()
+		_ = r.Examine(ctx) // who released W is told, and coven doctor says what stays
+		_ = r.Tidy(ctx)    // what stays does no harm, and is tidied next time
 	})
 }
 

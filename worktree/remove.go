@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
@@ -26,6 +27,21 @@ type RemoveRequest struct {
 	// Landed is the branch tip that has landed; empty: none. If the branch still exists
 	// and W contains nothing else, nothing is stored.
 	Landed string
+	// Later permits Remove to return before a large W that has landed is examined: see Examine. If
+	// there is something to say about it, Later is called then, from another goroutine. nil: W is
+	// examined before Remove returns.
+	Later func(Examined)
+}
+
+// policy returns how ignored files are treated.
+func (req RemoveRequest) policy() policy {
+	switch {
+	case req.KeepBig:
+		return keepIgnored
+	case req.DropIgnored:
+		return dropIgnored
+	}
+	return capIgnored
 }
 
 // Remove stores content that exists nowhere else, then removes the worktree, its branch
@@ -41,6 +57,13 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 	}
 	defer l.release()
 	m := &removal{w: w, req: req}
+	if done, err := m.release(ctx); done || err != nil {
+		w.repo.tidyLater()
+		if err != nil {
+			return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
+		}
+		return "", nil
+	}
 	if rescueRef, err = m.store(ctx); err != nil {
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
@@ -48,7 +71,7 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 	if err := m.unregister(ctx); err != nil {
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
-	if m.parks {
+	if m.releasedBefore() || m.parks {
 		w.repo.tidyLater()
 		return rescueRef, nil
 	}
@@ -68,6 +91,8 @@ type removal struct {
 	bare  bool // there are no ignored files
 	parks bool // W goes to the pool
 	aside bool // with ignored files that exist nowhere else
+
+	examines bool // W was renamed before: see Examine
 }
 
 // Leftover returns a handle on the possibly incomplete remains of a task's worktree,
@@ -107,13 +132,11 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 	if m.tip, err = m.w.tipIfAny(ctx); err != nil {
 		return "", err
 	}
-	p := capIgnored
-	switch {
-	case m.req.KeepBig:
-		p = keepIgnored
-	case m.req.DropIgnored:
-		p = dropIgnored
-	}
+	return m.storeBy(ctx, m.req.policy())
+}
+
+// storeBy is store if the tip is known.
+func (m *removal) storeBy(ctx context.Context, p policy) (ref string, err error) {
 	needed, err := m.unsaved(ctx, p)
 	if _, big := errors.AsType[*IgnoredError](err); big && m.parks {
 		only, onlyErr := m.onlyIgnored(ctx)
@@ -141,6 +164,9 @@ func (m *removal) unsaved(ctx context.Context, p policy) (bool, error) {
 // nowhere else.
 func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 	w := m.w
+	if m.examines {
+		return m.besidesLanded(ctx, m.rec)
+	}
 	vacant, err := w.vacant()
 	if err != nil {
 		return false, err
@@ -255,8 +281,9 @@ func (m *removal) unregister(ctx context.Context) error {
 	return m.w.forget(ctx, m.tip)
 }
 
-// forget requires the locks of the task and of the worktrees.
-func (w *Worktree) forget(ctx context.Context, tip string) error {
+// forget requires the locks of the task and of the worktrees. Other refs can change with the
+// task's.
+func (w *Worktree) forget(ctx context.Context, tip string, others ...git.Edit) error {
 	if err := w.repo.trash(w.Path, w.name); err != nil {
 		return err
 	}
@@ -267,7 +294,7 @@ func (w *Worktree) forget(ctx context.Context, tip string) error {
 		}
 	}
 	failpoint.Point("remove.unregistered")
-	edits := w.unkeep()
+	edits := slices.Concat(others, w.unkeep())
 	if tip != "" {
 		edits = append(edits, git.Delete(headsPrefix+w.Branch, tip))
 	}

@@ -15,8 +15,8 @@
 //   - An index is a cache. Each operation works on a private copy and replaces the
 //     index at the end, so a killed operation leaves no lock and no partial state. An
 //     operation records what it is about to move.
-//   - Locks (GitDir/coven/locks) are taken in this order: gc, task, worktrees, target,
-//     checkout; landing takes only the locks of its target and of the target's
+//   - Locks (GitDir/coven/locks) are taken in this order: gc, task, examine, worktrees,
+//     target, checkout; landing takes only the locks of its target and of the target's
 //     checkouts. git child processes inherit the lock of their operation, so it lasts
 //     as long as they do. The file of a lock names its holder; only the lock itself
 //     shows whether it is held.
@@ -36,7 +36,8 @@
 // (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
 // of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
 // refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>, and
-// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes.
+// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes, and
+// .coven/worktrees/.unexamined, which coven/unexamined and refs/coven/unexamined describe (see Examine).
 package worktree
 
 import (
@@ -81,6 +82,8 @@ type Repo struct {
 	// Submodules means that new worktrees have the files of submodules: see populate.
 	Submodules bool
 
+	examineLater int64 // see the constant
+
 	checkoutDir string        // the git directory of Checkout
 	bare        bool          // all checkouts are linked ones
 	format      string        // hash algorithm of the objects
@@ -117,7 +120,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 }
 
 func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
-	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, memo: &memo{}, store: git.OpenStore(at.Shared)}
+	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, examineLater: examineLater, memo: &memo{}, store: git.OpenStore(at.Shared)}
 	var err error
 	r.Root, err = mainCheckout(ctx, at)
 	if errors.Is(err, ErrBare) {

@@ -25,6 +25,7 @@ const (
 	StaleTemporary    = "temporary"    // files of an operation that was killed
 	StaleTrash        = "trash"        // not yet deleted by a killed removal
 	StaleIntegration  = "integration"  // an integration was killed and not finished
+	StaleUnexamined   = "unexamined"   // a landed worktree, not examined or with files that only a person may remove
 	StaleLanding      = "landing"      // a landing was killed while it changed a checkout
 )
 
@@ -54,7 +55,7 @@ func (r *Repo) Stale(ctx context.Context, owned func(taskID string) bool) ([]Sta
 		return nil, fmt.Errorf("find leftovers: %w", err)
 	}
 	return slices.DeleteFunc(all, func(s Stale) bool {
-		return s.Task != "" && (owned(s.Task) || r.working(s.Task))
+		return s.Task != "" && s.Kind != StaleUnexamined && (owned(s.Task) || r.working(s.Task))
 	}), nil
 }
 
@@ -65,7 +66,7 @@ func (r *Repo) stale(ctx context.Context) ([]Stale, error) {
 	}
 	var all []Stale
 	for _, find := range []func(context.Context, *survey) ([]Stale, error){
-		r.staleRegistrations, r.staleDirectories, r.staleRecords, r.staleBranches, r.staleFiles, r.staleLandings,
+		r.staleRegistrations, r.staleDirectories, r.staleRecords, r.staleBranches, r.staleFiles, r.staleLandings, r.staleUnexamined,
 	} {
 		found, err := find(ctx, look)
 		if err != nil {
@@ -162,7 +163,7 @@ func (r *Repo) staleDirectories(_ context.Context, s *survey) ([]Stale, error) {
 		switch {
 		case strings.HasPrefix(name, trashPrefix):
 			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "remains of a removed worktree: " + path})
-		case name == poolDir: // Tidy
+		case name == poolDir, name == unexaminedDir: // Tidy, Examine
 		case entry.IsDir() && !known[path] && !s.recorded(name):
 			found = append(found, Stale{
 				Kind: StaleDirectory, Task: s.task(name), Path: path,

@@ -30,6 +30,9 @@ type Worktree struct {
 	// partial permits access to the remains of a killed Recreate.
 	partial bool
 	cone    *cone // nil: W has all files of its branch
+	// Of a W that has landed and was renamed: its branch is gone. See worktreeOf.
+	state string // its directory of coven's; empty: that of the task
+	tip   string // of the branch
 }
 
 // record is task.json: coven's data about a worktree, stored where the agent cannot
@@ -127,6 +130,9 @@ func writeJSON(path string, value any) error {
 
 // Tip returns the commit of the task's branch.
 func (w *Worktree) Tip(ctx context.Context) (string, error) {
+	if w.tip != "" {
+		return w.tip, nil
+	}
 	tip, err := w.repo.git().Ref(ctx, headsPrefix+w.Branch)
 	if err != nil {
 		return "", fmt.Errorf("read branch %s: %w", w.Branch, err)
@@ -189,6 +195,9 @@ func (w *Worktree) StateDir() string { return w.ours("state") }
 
 // ours returns a path in coven's private directory of this task.
 func (w *Worktree) ours(elem ...string) string {
+	if w.state != "" {
+		return filepath.Join(append([]string{w.state}, elem...)...)
+	}
 	return w.repo.ours(append([]string{"tasks", w.name}, elem...)...)
 }
 

@@ -333,6 +333,7 @@ type memo struct {
 
 	tidying sync.WaitGroup // see tidyLater
 	tidy    sync.Mutex
+	later   sync.Map // of func(Examined), by the ID of a W that this process has released
 }
 
 // hookDirs returns the directories of hooks: git's own, and the configured one. Only git knows

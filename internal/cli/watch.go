@@ -64,7 +64,7 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 		},
 		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // nothing else can report the error
 	}
-	return func() { a.approvals.close(); a.shown.Close() }
+	return func() { c.Settle(); a.approvals.close(); a.shown.Close() }
 }
 
 // WatchEnds is Watch for several tasks: it shows how each of them ends, warnings, and

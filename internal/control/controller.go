@@ -76,11 +76,16 @@ type Notice struct {
 	Next string // the command that helps; empty: none is needed
 }
 
-// Close stops the plugins and releases what running tasks needed.
-func (c *Controller) Close() {
+// Settle waits until the landed worktrees are examined, and the Observer knows what is left of them.
+func (c *Controller) Settle() {
 	if c.Project.Repo != nil {
 		c.Project.Repo.Settle()
 	}
+}
+
+// Close stops the plugins and releases what running tasks needed.
+func (c *Controller) Close() {
+	c.Settle()
 	if c.Runtime != nil {
 		c.Runtime.close()
 	}
@@ -132,7 +137,8 @@ func (c *Controller) take(v session.View) (*session.Session, error) {
 func (c *Controller) workspace(s *session.Session, id string, info event.Session) *workspace.Workspace {
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
-		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
+		Later: func(text, next string) { c.notify(Notice{Task: id, Text: text, Next: next}) },
+		Repo:  c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
 		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt,

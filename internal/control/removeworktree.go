@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -41,7 +42,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	}
 	tree, err := p.Repo.Leftover(ctx, r.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return "", exit.Failedf("coven worktree list", "task %s has no worktree", r.Task)
+		return removeUnexamined(ctx, p, r)
 	}
 	if err != nil {
 		return "", err
@@ -55,10 +56,17 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	if err == nil {
 		ForgetCaches(p, tree.Name())
 	}
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
-		return "", exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)
+	return ref, project.AskAboutIgnored(err)
+}
+
+// removeUnexamined removes the landed worktrees of a task that are still there.
+func removeUnexamined(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
+	req := worktree.RemoveRequest{KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop}
+	refs, known, err := p.Repo.ExamineTask(ctx, r.Task, req)
+	if err == nil && !known {
+		err = exit.Failedf("coven worktree list", "task %s has no worktree", r.Task)
 	}
-	return ref, err
+	return strings.Join(refs, ", "), project.AskAboutIgnored(err)
 }
 
 // ForgetCaches removes the caches of a task by its name in paths: its worktree is gone. What cannot be removed does

@@ -16,3 +16,11 @@ func DropIgnoredFirst(id string, err error) error {
 	}
 	return err
 }
+
+// AskAboutIgnored adds to an error about ignored files which flags decide about them.
+func AskAboutIgnored(err error) error {
+	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+		return exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)
+	}
+	return err
+}

@@ -43,6 +43,9 @@ type Workspace struct {
 	Attempt  int
 	Teardown Teardown          // of the worktree, before Leave removes it
 	Warn     func(text string) // is told warnings; nil: they are events of the session, which is not over
+	// Later is told what the examination of a landed worktree finds after the session is over, and the command
+	// that helps. nil: Leave examines it before it returns.
+	Later func(text, next string)
 
 	Worktree *worktree.Worktree
 
@@ -146,7 +149,11 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	if err := s.TearDown(ctx, s.Teardown); err != nil {
 		return "", err
 	}
-	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed})
+	req := worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed}
+	if s.Later != nil {
+		req.Later = s.examined
+	}
+	ref, err := tree.Remove(ctx, req)
 	if err == nil {
 		s.forgetCaches(tree.Name(), landed)
 	}
@@ -159,6 +166,19 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		err = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	return ref, err
+}
+
+// examined tells what a landed worktree had besides what landed.
+func (s *Workspace) examined(found worktree.Examined) {
+	drop := "coven worktree remove --drop-ignored " + shellword.Word(s.Task)
+	switch big := (*worktree.IgnoredError)(nil); {
+	case errors.As(found.Err, &big):
+		s.Later("the worktree stays: "+big.Error(), drop)
+	case found.Err != nil:
+		s.Later("warning: "+found.Err.Error(), "coven doctor --fix")
+	case found.Rescue != "":
+		s.Later("worktree files that did not land are stored: git show "+found.Rescue, "")
+	}
 }
 
 // forgetCaches removes the caches of a task whose worktree is gone. What stays is removed before

@@ -1,0 +1,190 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// releasing returns a sample repository in which every landed worktree is examined later.
+func releasing(t testing.TB) *Repo {
+	t.Helper()
+	r := pooled(t)
+	r.examineLater = 1
+	return r
+}
+
+// released lets a task land, with more in its worktree than lands, and returns what the examination
+// finds; nil: nothing.
+func released(t testing.TB, r *Repo, task string, more func(dir string)) *Examined {
+	t.Helper()
+	w := add(t, r, task)
+	write(t, filepath.Join(w.Path, "work"+task), "w")
+	commitAll(t, w, "work")
+	gitIn(t, r.Root, "merge", "-q", "--ff-only", landedTip(t, w))
+	more(w.Path)
+	var told *Examined
+	req := RemoveRequest{Landed: landedTip(t, w), Note: "landed", Later: func(found Examined) { told = &found }}
+	equal(t, "rescue at once", value[string](t)(w.Remove(t.Context(), req)), "")
+	equal(t, "W", exists(w.Path), false)
+	equal(t, "branch", gitIn(t, r.Root, "branch", "--list", w.Branch), "")
+	r.Settle()
+	return told
+}
+
+// nothingUnexamined fails if anything of examinations is left.
+func nothingUnexamined(t testing.TB, r *Repo) {
+	t.Helper()
+	equal(t, "unexamined", len(r.allUnexamined()), 0)
+	equal(t, "files", exists(r.unexaminedPath()), false)
+	equal(t, "refs", gitIn(t, r.Root, "for-each-ref", unexaminedPrefix), "")
+}
+
+// A large landed worktree is renamed at once, and examined before it goes to the pool.
+func TestRelease(t *testing.T) {
+	r := releasing(t)
+	if found := released(t, r, "A", func(string) {}); found != nil {
+		t.Errorf("found %+v", found)
+	}
+	equal(t, "parked", len(r.pool()), 1)
+	nothingUnexamined(t, r)
+
+	found := released(t, r, "B", func(dir string) { write(t, filepath.Join(dir, "x.log"), "ignored") })
+	equal(t, "an ignored file", gitIn(t, r.Root, "show", found.Rescue+":x.log"), "ignored")
+	equal(t, "parked", len(r.pool()), 1) // the one that B has taken before
+
+	found = released(t, r, "C", func(dir string) {
+		write(t, filepath.Join(dir, "file1.txt"), "edited")
+		write(t, filepath.Join(dir, "new"), "untracked")
+		must(t, os.Remove(filepath.Join(dir, "file2.txt")))
+	})
+	equal(t, "an edited file", gitIn(t, r.Root, "show", found.Rescue+":file1.txt"), "edited")
+	equal(t, "an untracked file", gitIn(t, r.Root, "show", found.Rescue+":new"), "untracked")
+	equal(t, "parked", len(r.pool()), 0) // it differs from what landed
+	nothingUnexamined(t, r)
+}
+
+// What is too large to store, and not alone, stays for a person to decide.
+func TestReleaseRefused(t *testing.T) {
+	r := releasing(t)
+	found := released(t, r, "A", func(dir string) {
+		write(t, filepath.Join(dir, "file1.txt"), "edited")
+		write(t, filepath.Join(dir, "large.log"), strings.Repeat("x", ignoredCap+1))
+	})
+	big := (*IgnoredError)(nil)
+	equal(t, "refused", errors.As(found.Err, &big), true)
+	equal(t, "found", found.Rescue, "")
+	must(t, r.Tidy(t.Context()))
+	must(t, r.Examine(t.Context())) // not again by itself
+	add(t, r, "A")                  // the task can start again
+	all := r.Unexamined()
+	equal(t, "unexamined", len(all), 1)
+	equal(t, "why", strings.Contains(all[0].Unexamined, "large.log"), true)
+	equal(t, "the edited file", read(t, filepath.Join(all[0].Path, "file1.txt")), "edited")
+	stale := value[[]Stale](t)(r.Stale(t.Context(), func(string) bool { return true }))
+	equal(t, "leftovers", len(stale) == 1 && stale[0].Kind == StaleUnexamined, true)
+	_, err := r.Clear(t.Context(), stale[0])
+	equal(t, "cleared", errors.As(err, &big), true)
+
+	refs, known, err := r.ExamineTask(t.Context(), "A", RemoveRequest{DropIgnored: true})
+	must(t, err)
+	equal(t, "known", known, true)
+	equal(t, "the edited file", gitIn(t, r.Root, "show", refs[0]+":file1.txt"), "edited")
+	nothingUnexamined(t, r)
+}
+
+// Large ignored files alone stay in the pool until it needs the space.
+func TestReleasePutsAside(t *testing.T) {
+	r := releasing(t)
+	found := released(t, r, "A", func(dir string) { write(t, filepath.Join(dir, "large.log"), strings.Repeat("x", ignoredCap+1)) })
+	if found != nil {
+		t.Errorf("found %+v", found)
+	}
+	equal(t, "put aside", len(value[[]string](t)(filepath.Glob(r.poolPath("*.ignored/large.log")))), 1)
+	nothingUnexamined(t, r)
+}
+
+// A worktree that waits for its examination is neither tidied nor a leftover that is removed unseen, and what
+// is in the way of the directories changes nothing but speed.
+func TestReleaseInTheWay(t *testing.T) {
+	for name, plant := range map[string]func(r *Repo){
+		"a file":      func(r *Repo) { write(t, r.unexaminedPath(), "f") },
+		"a link":      func(r *Repo) { must(t, os.Symlink(t.TempDir(), r.unexaminedPath())) },
+		"no records":  func(r *Repo) { write(t, r.ours("unexamined"), "f") },
+		"unreadable":  func(r *Repo) { write(t, r.ours("unexamined", "X", "record.json"), "{") },
+		"files alone": func(r *Repo) { write(t, r.unexaminedPath("X", "file"), "f") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := releasing(t)
+			must(t, os.MkdirAll(filepath.Join(r.Root, worktreesDir), 0o755))
+			plant(r)
+			w := add(t, r, "A")
+			write(t, filepath.Join(w.Path, "x.log"), "ignored")
+			rescue := ""
+			req := RemoveRequest{Landed: landedTip(t, w), Later: func(found Examined) { rescue = found.Rescue }}
+			ref := value[string](t)(w.Remove(t.Context(), req))
+			r.Settle()
+			equal(t, "the ignored file", gitIn(t, r.Root, "show", ref+rescue+":x.log"), "ignored")
+			if name == "files alone" {
+				all := value[[]RescueInfo](t)(r.Rescues(t.Context(), "X"))
+				equal(t, "files of nobody", gitIn(t, r.Root, "show", all[0].Ref+":file"), "f")
+			}
+			if name == "unreadable" || name == "files alone" {
+				nothingUnexamined(t, r)
+			}
+		})
+	}
+}
+
+// releaseOne releases a worktree with an ignored file and one that is edited.
+func releaseOne(ctx context.Context, r *Repo) error {
+	r.Pool, r.examineLater = Pool{Bytes: 1 << 30}, 1
+	w, err := r.Add(ctx, AddRequest{TaskID: "T", Base: "main"})
+	if err != nil {
+		return err
+	}
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"x.log", "file1.txt"} {
+		if err := os.WriteFile(filepath.Join(w.Path, name), []byte("only here"), 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = w.Remove(ctx, RemoveRequest{Landed: tip, Later: func(Examined) {}})
+	r.Settle()
+	return err
+}
+
+// Killed at any point, a release loses nothing, and the next command finishes it.
+func TestReleaseSurvivesKill(t *testing.T) {
+	oneAtATime(t)
+	for _, point := range []string{
+		"release.recorded", "release.moved", "release.indexes", "remove.trashed", "remove.unregistered", "remove.branch",
+		"examine.stored", "examine.parked", "examine.unref",
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := releasing(t)
+			killAt(t, actorCommand(r.Root, "T", "release", ""), point)
+			if w, err := r.Leftover(t.Context(), "T"); err == nil { // it was not forgotten yet
+				value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: gitIn(t, r.Root, "rev-parse", "main"), Later: func(Examined) {}}))
+				r.Settle()
+			}
+			must(t, r.Examine(t.Context()))
+			nothingUnexamined(t, r)
+			all := value[[]RescueInfo](t)(r.Rescues(t.Context(), "T"))
+			equal(t, "stored", len(all) > 0, true)
+			for _, name := range []string{"x.log", "file1.txt"} {
+				equal(t, name, gitIn(t, r.Root, "show", all[0].Ref+":"+name), "only here")
+			}
+			must(t, r.Tidy(t.Context()))
+			add(t, r, "T")
+			noLocks(t, r.GitDir)
+		})
+	}
+}
