@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -118,6 +119,38 @@ func TestUncommittedIsExact(t *testing.T) {
 	} {
 		step.do()
 		want(step.state)
+	}
+}
+
+// A file that git would have written in another way is not overlooked where that matters.
+func TestGlanceExactly(t *testing.T) {
+	r := sample(t)
+	for name, change := range map[string]func(w *Worktree){
+		"a second name": func(w *Worktree) {
+			must(t, os.Link(filepath.Join(w.Path, "file2.txt"), filepath.Join(r.Root, "second.log")))
+		},
+		"permissions":       func(w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o600)) },
+		"set user ID":       func(w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o644|os.ModeSetuid)) },
+		"of the top":        func(w *Worktree) { must(t, os.Chmod(w.Path, 0o700)) },
+		"of a directory":    func(w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "dir"), 0o700)) },
+		"a git directory":   func(w *Worktree) { write(t, filepath.Join(w.Path, "dir", ".git", "HEAD"), "x") },
+		"nothing":           func(*Worktree) {},
+		"ignored and so on": func(w *Worktree) { write(t, filepath.Join(w.Path, "x.log"), "x") },
+	} {
+		w := add(t, r, "T")
+		mask := value[fs.FileMode](t)(r.newFileMask())
+		tree := gitIn(t, r.Root, "rev-parse", "main^{tree}")
+		same := func() (same bool) {
+			ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+			defer ix.drop()
+			seen, err := ix.git.GlanceExactly(true, mask)
+			return err == nil && seen.Tree == tree && !slices.ContainsFunc(seen.Suspects, seen.Tracks)
+		}
+		equal(t, "new", same(), true)
+		change(w)
+		equal(t, name, same(), name == "nothing" || strings.HasPrefix(name, "ignored"))
+		value[string](t)(w.Remove(t.Context(), RemoveRequest{KeepBig: true}))
+		_ = os.Remove(filepath.Join(r.Root, "second.log"))
 	}
 }
 

@@ -214,7 +214,7 @@ func (r *Repo) converts(ctx context.Context, tree string) (bool, error) {
 // reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
 // must be emptied.
 func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start string) error {
-	files, err := w.tidied(ctx, from.Tree, w.Path, nil)
+	files, exact, err := w.asParked(ctx, ix, from.Tree)
 	if err != nil {
 		return err
 	}
@@ -232,9 +232,10 @@ func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start stri
 	if err := ix.move(ctx, from.Tree, start, noneShown); err != nil {
 		return err
 	}
-	// Every file and every entry is as in start.
-	if err := ix.git.Run(ctx, "diff-index", "--quiet", start, "--"); err != nil {
-		return err
+	if !exact { // every file and every entry must be as in start
+		if err := ix.git.Run(ctx, "diff-index", "--quiet", start, "--"); err != nil {
+			return err
+		}
 	}
 	if files.kept == 0 {
 		return nil
@@ -244,6 +245,16 @@ func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start stri
 		err = errors.New("kept files are not ignored in this commit")
 	}
 	return err
+}
+
+// asParked makes W have only the files of a tree, and those that the pool keeps. exact reports whether
+// every file was compared, too.
+func (w *Worktree) asParked(ctx context.Context, ix *index, tree string) (files *tidiedFiles, exact bool, err error) {
+	if files, err = w.strayFiles(ix, w.repo.unconverting(ctx), tree); err == nil {
+		return files, true, nil
+	}
+	files, err = w.tidied(ctx, tree, w.Path, nil)
+	return files, false, err
 }
 
 // rewrite makes git write these files again.

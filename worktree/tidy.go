@@ -53,6 +53,30 @@ func (w *Worktree) tidied(ctx context.Context, tree, dir string, aside func(stri
 	return files, files.dir(".")
 }
 
+// strayFiles moves away what W has besides the files of a tree, if W's index has that tree, and one look
+// at the time stamps shows that every file is as git writes it. After an error, W must be tidied.
+func (w *Worktree) strayFiles(ix *index, plain bool, tree string) (*tidiedFiles, error) {
+	mask, err := w.repo.newFileMask()
+	if err != nil {
+		return nil, err
+	}
+	seen, err := ix.git.GlanceExactly(plain, mask)
+	if err != nil || seen.Tree != tree {
+		return nil, errors.Join(err, errLookAtAll)
+	}
+	files := &tidiedFiles{top: w.Path, keep: w.repo.Pool.Keep, away: w.repo.trashed(w.name)}
+	for _, name := range seen.Suspects {
+		info, err := os.Lstat(filepath.Join(w.Path, name))
+		if err != nil || seen.Tracks(name) {
+			return nil, errors.Join(err, errLookAtAll)
+		}
+		if _, err := files.stray(name, fs.FileInfoToDirEntry(info)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
 // trashed returns a function that names places in one new directory of the trash.
 func (r *Repo) trashed(name string) func(string) (string, error) {
 	dir, n := r.trashName(name), 0

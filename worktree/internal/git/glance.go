@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -32,6 +33,15 @@ type Glanced struct {
 	Tree string
 }
 
+// Tracks reports whether the index has a path, or files below it.
+func (g Glanced) Tracks(name string) bool {
+	at, found := slices.BinarySearch(g.Files, name)
+	if below, _ := slices.BinarySearch(g.Files, name+"/"); below < len(g.Files) && strings.HasPrefix(g.Files[below], name+"/") {
+		return true
+	}
+	return found && at < len(g.Files)
+}
+
 // errNoGlance means that the index, or an entry, is one that only git can compare.
 var errNoGlance = errors.New("git must compare the index with the files")
 
@@ -41,6 +51,17 @@ var errNoGlance = errors.New("git must compare the index with the files")
 // If files are plain, git stores them as they are unless a .gitattributes says otherwise: then those
 // that were written in the same second as the index are read.
 func (r Repo) Glance(plain bool) (Glanced, error) {
+	return r.glance(&glance{}, plain)
+}
+
+// GlanceExactly is Glance for files that must be as git writes them. It fails also if a file has a second
+// name, if a file or directory has permissions that a new one would not get, and if there are git
+// directories below the top. mask has the permissions that new files do not get.
+func (r Repo) GlanceExactly(plain bool, mask fs.FileMode) (Glanced, error) {
+	return r.glance(&glance{exactly: true, mask: uint32(mask.Perm())}, plain)
+}
+
+func (r Repo) glance(g *glance, plain bool) (Glanced, error) {
 	file, err := os.Open(r.Index)
 	if err != nil {
 		return Glanced{}, err
@@ -54,7 +75,7 @@ func (r Repo) Glance(plain bool) (Glanced, error) {
 	if _, err := file.ReadAt(raw, 0); err != nil {
 		return Glanced{}, err
 	}
-	g := glance{top: r.WorkTree, written: info.ModTime().Unix(), dirs: map[string]*glanceDir{}}
+	g.top, g.written, g.dirs = r.WorkTree, info.ModTime().Unix(), map[string]*glanceDir{}
 	g.converts.Store(!plain)
 	if err := g.read(raw); err != nil {
 		return Glanced{}, err
@@ -73,6 +94,8 @@ type glance struct {
 	files   []string
 	dirs    map[string]*glanceDir
 	tree    string
+	exactly bool   // see GlanceExactly
+	mask    uint32 // the same
 
 	converts atomic.Bool // git may store other bytes than files have
 	odd      atomic.Bool // there are pipes or the like
@@ -223,6 +246,9 @@ func (g *glance) look(name string) (seen seenDir) {
 		return seenDir{suspects: []string{name}}
 	}
 	has, fd := g.dirs[name], int(dir.Fd())
+	if g.exactly && !g.isNewDir(fd) {
+		g.odd.Store(true)
+	}
 	there := map[string]bool{}
 	for _, entry := range entries {
 		base := entry.Name()
@@ -237,7 +263,10 @@ func (g *glance) look(name string) (seen seenDir) {
 		}
 		switch {
 		case base == ".git": // git never lists it
-		case isFile && stat.unchanged(fd, base):
+			if g.exactly && name != "." {
+				g.odd.Store(true)
+			}
+		case isFile && g.unchanged(stat, fd, base):
 			if stat.isRecent(g.written) {
 				seen.recent = append(seen.recent, inside)
 			}
@@ -286,11 +315,39 @@ func (g *glance) has(name string) bool {
 }
 
 // unchanged reports whether the file in an open directory has the time stamps of an entry.
-func (s statData) unchanged(dir int, name string) bool {
+func (g *glance) unchanged(s statData, dir int, name string) bool {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return false
 	}
+	if g.exactly && !g.isNew(&st) {
+		g.odd.Store(true)
+	}
+	return s.is(&st)
+}
+
+const modeSpecial = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
+
+// isNew reports whether a file has one name, and the permissions that git would give it.
+func (g *glance) isNew(st *unix.Stat_t) bool {
+	mode := uint32(st.Mode) //nolint:unconvert // of another type on macOS
+	if mode&modeFileType != unix.S_IFREG {
+		return true
+	}
+	perm := mode & (0o777 | modeSpecial)
+	return st.Nlink == 1 && (perm == 0o666&^g.mask || perm == 0o777&^g.mask)
+}
+
+// isNewDir reports whether an open directory has the permissions of a new one.
+func (g *glance) isNewDir(fd int) bool {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	mode := uint32(st.Mode) //nolint:unconvert // of another type on macOS
+	return err == nil && mode&(0o777|modeSpecial) == 0o777&^g.mask
+}
+
+// is reports whether a file has the time stamps of an entry.
+func (s statData) is(st *unix.Stat_t) bool {
 	mode := s.mode()
 	is := uint32(st.Mode) //nolint:unconvert // of another type on macOS
 	if is&modeFileType != mode&modeFileType || mode&modeFileType == unix.S_IFREG && (is^mode)&0o100 != 0 {
