@@ -133,41 +133,46 @@ func (ix *index) refreshOnce(ctx context.Context, tree string) error {
 
 // changedFrom lists the files of W that may differ from an index, which has this tree.
 func (w *Worktree) changedFrom(ctx context.Context, ix *index, tree string) ([]string, error) {
-	shape, err := w.repo.shapeOf(ctx, tree)
-	if err != nil || shape.links {
+	changed, converted, err := ix.mayDiffer(ctx, tree)
+	if err != nil || converted {
 		return nil, errors.Join(err, errLookAtAll)
-	}
-	changed, err := ix.mayDiffer(ctx)
-	if err != nil {
-		return nil, err
 	}
 	committed, err := w.committedSince(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
+	if len(committed) > 0 {
+		converted, err = w.dirsHave(committed, ".gitattributes")
+	}
 	changed = append(changed, committed...)
 	slices.Sort(changed)
 	changed = slices.Compact(changed)
-	converted, err := w.dirsHave(slices.Concat(shape.files, changed), ".gitattributes")
 	if err != nil || converted || !w.few(changed) {
 		return nil, errors.Join(err, errLookAtAll)
 	}
 	return changed, nil
 }
 
-// mayDiffer lists the files of W that may differ from an index. git is asked only about those that the
-// index does not have: they may be ignored.
-func (ix *index) mayDiffer(ctx context.Context) ([]string, error) {
+// mayDiffer lists the files of W that may differ from an index, which has this tree, and reports whether git
+// may store files of W with other bytes. git is asked only about files that the index does not have: they
+// may be ignored.
+func (ix *index) mayDiffer(ctx context.Context, tree string) (changed []string, converted bool, err error) {
 	seen, err := ix.git.Glance(ix.w.repo.unconverting(ctx))
 	isNew := func(name string) bool { _, has := slices.BinarySearch(seen.Files, name); return !has }
 	if err == nil && !slices.ContainsFunc(seen.Suspects, isNew) {
-		return seen.Suspects, nil
+		return seen.Suspects, seen.Attributes, nil
+	}
+	shape, err := ix.w.repo.shapeOf(ctx, tree)
+	if err != nil || shape.links {
+		return nil, false, errors.Join(err, errLookAtAll)
 	}
 	l, err := ix.list(ctx, withoutIgnored)
 	if err != nil || len(l.nested) > 0 {
-		return nil, errors.Join(err, errLookAtAll)
+		return nil, false, errors.Join(err, errLookAtAll)
 	}
-	return append(l.stale, l.untracked...), nil
+	changed = append(l.stale, l.untracked...)
+	converted, err = ix.w.dirsHave(slices.Concat(shape.files, changed), ".gitattributes")
+	return changed, converted, err
 }
 
 // committedSince lists the files that the branch has but a tree has not: a snapshot has them even

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 	"slices"
@@ -34,9 +35,9 @@ func Defaults(in Input) []Pattern {
 	for _, remote := range in.Remotes {
 		d.remote(remote)
 	}
-	for _, e := range ecosystems {
-		if file := e.usedBy(in.Files); file != "" {
-			d.table(e.hosts, file)
+	for i, file := range usedBy(in.Files) {
+		if file != "" {
+			d.table(ecosystems[i].hosts, file)
 		}
 	}
 	for _, kv := range in.Environ {
@@ -51,15 +52,36 @@ func Defaults(in Input) []Pattern {
 	return d.list
 }
 
-// usedBy returns the first of the files that only projects of this ecosystem have.
-func (e ecosystem) usedBy(files []string) string {
-	for _, file := range files {
-		base := path.Base(file)
-		if slices.ContainsFunc(e.files, func(pattern string) bool { return matchName(pattern, base) }) {
-			return file
+// usedBy returns for each of the ecosystems the first of the files that only its projects have. It reads the
+// files once: there can be many.
+func usedBy(files []string) []string {
+	type pattern struct {
+		before, after string // of the *
+		of            int    // the index of the ecosystem
+	}
+	whole, patterns := map[string][]int{}, []pattern(nil)
+	for i, e := range ecosystems {
+		for _, name := range e.files {
+			if before, after, found := strings.Cut(name, "*"); found {
+				patterns = append(patterns, pattern{before, after, i})
+			} else {
+				whole[name] = append(whole[name], i)
+			}
 		}
 	}
-	return ""
+	found := make([]string, len(ecosystems))
+	for _, file := range files {
+		base := file[strings.LastIndexByte(file, '/')+1:]
+		for _, i := range whole[base] {
+			found[i] = cmp.Or(found[i], file)
+		}
+		for _, p := range patterns {
+			if len(base) >= len(p.before)+len(p.after) && strings.HasPrefix(base, p.before) && strings.HasSuffix(base, p.after) {
+				found[p.of] = cmp.Or(found[p.of], file)
+			}
+		}
+	}
+	return found
 }
 
 func matchName(pattern, name string) bool {

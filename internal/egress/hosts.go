@@ -2,7 +2,7 @@ package egress
 
 // ecosystem is a kind of package, and the hosts from which its tools download by default.
 type ecosystem struct {
-	// files are names of files, with * for any characters, that projects of the kind have.
+	// files are names of files, with one * at most for any characters, that projects of the kind have.
 	files []string
 	hosts []string
 }

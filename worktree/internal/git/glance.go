@@ -31,6 +31,9 @@ type Glanced struct {
 	Suspects []string
 	// Tree has exactly the entries of the index. It is empty if the index does not say which one it is.
 	Tree string
+	// Attributes means that there is a .gitattributes in one of the directories that were compared: those of the
+	// index.
+	Attributes bool
 }
 
 // Tracks reports whether the index has a path, or files below it.
@@ -81,6 +84,7 @@ func (r Repo) glance(g *glance, plain bool) (Glanced, error) {
 		return Glanced{}, err
 	}
 	seen := Glanced{Files: g.files, Suspects: g.walk(), Tree: g.tree}
+	seen.Attributes = g.attributes.Load()
 	if g.odd.Load() || len(seen.Suspects) > maxSuspects {
 		return Glanced{}, errNoGlance
 	}
@@ -99,6 +103,8 @@ type glance struct {
 
 	converts atomic.Bool // git may store other bytes than files have
 	odd      atomic.Bool // there are pipes or the like
+
+	attributes atomic.Bool // see Glanced
 }
 
 // A glanceDir is a directory in which the index has files.
@@ -257,6 +263,7 @@ func (g *glance) look(name string) (seen seenDir) {
 		there[base] = true
 		if base == ".gitattributes" {
 			g.converts.Store(true)
+			g.attributes.Store(true)
 		}
 		if entry.Type()&fs.ModeType&^(fs.ModeDir|fs.ModeSymlink) != 0 {
 			g.odd.Store(true)
