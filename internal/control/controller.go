@@ -233,8 +233,9 @@ func (c *Controller) Models(ctx context.Context, plugin string) ([]model.Info, e
 	return c.Runtime.providers.List(ctx, plugin)
 }
 
-// warm starts a provider while the worktree is created. Its errors are reported when an
-// agent needs it.
+// warm starts a provider, and reads which hosts its agents may reach, while the worktree is created. Errors
+// are reported when an agent needs it.
 func (c *Controller) warm(ctx context.Context, name string) {
+	go c.Runtime.network.Warm(ctx)
 	go func() { _ = c.Runtime.host.Warm(ctx, plugins.NeedOf(name)) }()
 }

@@ -27,6 +27,9 @@ func (n *Network) allowed(ctx context.Context) ([]egress.Pattern, error) {
 	return n.list, n.err
 }
 
+// Warm finds out which hosts are allowed, before somebody needs to know. Its error is reported then.
+func (n *Network) Warm(ctx context.Context) { _, _ = n.allowed(ctx) }
+
 // proxied is the proxy of a workspace.
 type proxied struct {
 	once  sync.Once
