@@ -242,7 +242,7 @@ func TestForkRefused(t *testing.T) {
 	for at, want := range map[string]string{
 		"abc":   "several messages of session " + b.ID + " have an ID that begins with abc",
 		"xyz":   "session " + b.ID + " has no message xyz",
-		"sub":   "message sub of session " + b.ID + " is of a subagent",
+		"sub":   "message sub of session " + b.ID + " is of a subagent or a reviewer",
 		"abc-2": "", "abc-3": "", "": "",
 	} {
 		_, err := b.fork(at)

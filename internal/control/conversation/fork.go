@@ -66,7 +66,7 @@ func find(v session.View, parts []session.Part, id string) (at int, err error) {
 	for i, p := range parts {
 		switch {
 		case !p.Last || p.Type == typeSummary || !strings.HasPrefix(p.Message, id):
-		case id == "" && event.LeafOf(p.Path) != p.Path: // of a subagent
+		case id == "" && event.LeafOf(p.Path) != p.Path: // of a subagent or a reviewer
 		case id != "" && id != p.Message && at >= 0:
 			return 0, exit.Failedf(next, "several messages of session %s have an ID that begins with %s", v.ID, id)
 		default:
@@ -89,7 +89,7 @@ func find(v session.View, parts []session.Part, id string) (at int, err error) {
 func check(v session.View, last session.Part) error {
 	next := "coven sessions messages " + shellword.Word(v.ID)
 	if event.LeafOf(last.Path) != last.Path {
-		return exit.Failedf(next, "message %s of session %s is of a subagent: name one of the agent that started it", last.Message, v.ID)
+		return exit.Failedf(next, "message %s of session %s is of a subagent or a reviewer: name one of the agent of the step", last.Message, v.ID)
 	}
 	if _, ok := plugins.LoopModel(v.Info.Provider); !ok {
 		return exit.Failedf(next, "session %s runs its agents with %s, where the conversation of coven's own loop cannot continue", v.ID, v.Info.Provider)
@@ -101,7 +101,10 @@ func check(v session.View, last session.Part) error {
 func agentOf(v session.View, events []event.Event, of session.Part) string {
 	name := ""
 	for _, e := range events {
-		if start := event.As[event.AgentStart](e); e.Type == event.AgentStarted && start.Conversation == of.Conversation {
+		if e.Type != event.AgentStarted {
+			continue
+		}
+		if start := event.As[event.AgentStart](e); start.Conversation == of.Conversation {
 			name = start.Agent
 		}
 	}

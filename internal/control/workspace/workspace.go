@@ -89,6 +89,10 @@ func (s *Workspace) fork(ctx context.Context) error {
 	if s.Forked == nil || s.Forked.Snapshot == "" || s.started() {
 		return nil
 	}
+	if _, err := s.Repo.StateAt(ctx, s.Forked.Snapshot); errors.Is(err, worktree.ErrNoSnapshot) { // coven was killed here long ago
+		s.warn("the snapshot with the files of session " + s.Forked.Session + " is gone: the worktree has its last commit before")
+		return nil
+	}
 	if err := s.Restore(ctx, s.Forked.Snapshot); err != nil {
 		return fmt.Errorf("restore the files of session %s: %w", s.Forked.Session, err)
 	}
