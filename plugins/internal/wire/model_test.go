@@ -33,6 +33,12 @@ func (l listing) Models(context.Context) ([]model.Info, error) { return l.models
 // dialed returns a client of what register registers.
 func dialed(t *testing.T, register func(*grpc.Server)) model.Model {
 	t.Helper()
+	return Model(connected(t, register))
+}
+
+// connected returns a connection to what register registers.
+func connected(t *testing.T, register func(*grpc.Server)) *grpc.ClientConn {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
@@ -47,7 +53,7 @@ func dialed(t *testing.T, register func(*grpc.Server)) model.Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return Model(conn)
+	return conn
 }
 
 func TestModels(t *testing.T) {
