@@ -258,6 +258,16 @@ func TestCannotAnswer(t *testing.T) {
 	}
 }
 
+// A line without an end does not fill coven's memory.
+func TestEndlessLine(t *testing.T) {
+	t.Parallel()
+	w, _ := curiousWorld(t, `echo started c; exec cat /dev/zero`)
+	w.start()
+	if report := w.end(); report.Kind != driver.Internal || report.Error != "read the agent's output: a line is longer than 67108864 bytes" {
+		t.Errorf("%.200v", report)
+	}
+}
+
 // Usage that a CLI reports as a sum so far, and answers without names.
 func TestSums(t *testing.T) {
 	t.Parallel()

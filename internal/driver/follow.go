@@ -213,15 +213,19 @@ func (r *run) read(ctx context.Context) {
 		if err != nil {
 			if !errors.Is(err, io.EOF) && r.recordErr == nil {
 				r.recordErr = fmt.Errorf("read the agent's output: %w", err)
+				r.child.Stop(r.recordErr)
 			}
 			return
 		}
 	}
 }
 
+// maxLine limits the length of a line of the agent's output, in bytes: a plugin takes no longer ones.
+const maxLine = 64 << 20
+
 // wholeLines reads a line and all further lines that are already buffered.
 func wholeLines(out *bufio.Reader) ([]byte, error) {
-	lines, err := out.ReadBytes('\n')
+	lines, err := oneLine(out)
 	if err != nil {
 		return lines, err
 	}
@@ -230,6 +234,18 @@ func wholeLines(out *bufio.Reader) ([]byte, error) {
 	lines = append(lines, there[:more]...)
 	_, err = out.Discard(more)
 	return lines, err
+}
+
+// oneLine reads a line, or what there is of it before an error.
+func oneLine(out *bufio.Reader) (line []byte, err error) {
+	for len(line) <= maxLine {
+		part, err := out.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+	return nil, fmt.Errorf("a line is longer than %d bytes", maxLine)
 }
 
 func (r *run) take(ctx context.Context, lines []byte) error {
