@@ -70,6 +70,9 @@ func request(words []string) provider.Asked {
 }
 
 func (c curious) Answer(_ context.Context, a provider.Answer) (provider.Reply, error) {
+	if use, ok := a.Asked.Action.(provider.UseTerminal); ok && use.Do == provider.TerminalKill {
+		a.Text, a.Terminal.Exited = "", false // it depends on who is faster
+	}
 	text := fmt.Sprintf("%s %v %s%s %s", a.Asked.ID, a.Allowed, a.Reason, a.Text, a.Terminal.ID)
 	if a.Terminal.Exited {
 		text += fmt.Sprintf(" exit %d", a.Terminal.Code)
@@ -177,7 +180,7 @@ echo end; cat >/dev/null`)
 		"1 true", "2 false no", "3 true", "4 true one", "5 false open " + w.dir + "/none: no such file or directory missing", "6 false no", "7 true",
 		`8 false the user modified the parameters; make the call again with {"path":"other","content":"modified","command":"true"}`,
 		"9 true terminal-1", "10 true more terminal-1 exit 3", "11 true more terminal-1 exit 3", `12 false there is no terminal "terminal-9"`,
-		"13 true terminal-2", "14 true leep terminal-2", "15 true leep terminal-2 exit 1", "16 true", "hello",
+		"13 true terminal-2", "14 true terminal-2", "15 true leep terminal-2 exit 1", "16 true", "hello",
 	}
 	if got := w.said(); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

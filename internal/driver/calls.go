@@ -4,8 +4,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// calls are the tool calls of a run that its requests are about: a CLI may report them before, after,
-// or not at all, and so it may with the results of those that were refused.
+// calls are the tool calls of a CLI that makes requests: it may report them before, after, or not at
+// all, more than once, and so it may with the results of those that were refused.
 type calls struct {
 	reported map[string]bool // calls, by ID
 	refused  map[string]bool // calls whose result coven has reported
@@ -14,29 +14,24 @@ type calls struct {
 func newCalls() calls { return calls{reported: map[string]bool{}, refused: map[string]bool{}} }
 
 // repeats reports whether an event reports a call, or the refusal of one, again.
-func (c calls) repeats(e provider.Event) bool {
+func (c calls) repeats(e provider.Event) (again bool) {
 	switch e := e.(type) {
 	case provider.ToolCall:
-		known, asked := c.reported[e.ID]
-		c.reported[e.ID] = asked
-		return known && asked
+		again = c.reported[e.ID]
+		c.reported[e.ID] = true
 	case provider.ToolResult:
-		return e.IsError && c.refused[e.ID]
+		again = e.IsError && c.refused[e.ID]
 	}
-	return false
+	return again
 }
 
 // takeRequest accepts a request of the CLI, and reports the calls that it is about unless the CLI
 // did.
 func (r *run) takeRequest(e provider.Asked) error {
 	for _, call := range e.Calls {
-		if _, known := r.calls.reported[call.ID]; known {
-			continue
-		}
 		if err := r.deliver(call); err != nil {
 			return err
 		}
-		r.calls.reported[call.ID] = true
 	}
 	if r.spent != nil { // the CLI goes on after its last answer
 		r.overspent()

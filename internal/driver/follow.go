@@ -278,7 +278,7 @@ func (r *run) rest() {
 
 // deliver handles an event, unless it repeats another one.
 func (r *run) deliver(e provider.Event) error {
-	if r.calls.repeats(e) {
+	if r.assembly.asked && r.calls.repeats(e) {
 		return nil
 	}
 	return errors.Join(r.job.Say(e), r.handle(e))

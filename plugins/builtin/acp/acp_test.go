@@ -171,6 +171,28 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// A call is reported when its parameters are known: OpenCode reports it before, and then twice.
+func TestBegun(t *testing.T) {
+	for update, want := range map[string]string{
+		`"sessionUpdate":"tool_call","title":"bash","kind":"execute","status":"pending","locations":[{"path":"/w"}],"rawInput":{"cwd":"/w"}`:               "",
+		`"sessionUpdate":"tool_call_update","status":"in_progress","kind":"execute","title":"x","locations":[{"path":"/w"}],"rawInput":{"command":"make"}`: `bash {"command":"make"}`,
+		`"sessionUpdate":"tool_call_update","status":"in_progress","kind":"think","title":"x","rawInput":{"a":1}`:                                          "",
+		`"sessionUpdate":"tool_call","title":"x","kind":"think","rawInput":{"a":1}`:                                                                        `think {}`,
+		`"sessionUpdate":"tool_call_update","status":"in_progress"`:                                                                                        "",
+		`"sessionUpdate":"tool_call_update","kind":"edit","rawInput":{"filepath":"/a"},"content":[{"type":"diff","path":"/a","oldText":"","newText":"x"}]`: `write {"content":"x","path":"/a"}`,
+	} {
+		events, err := one.Parse(t.Context(), []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"toolCallId":"c",`+update+`}}}`))
+		got := ""
+		for _, e := range events {
+			call := e.(provider.ToolCall)
+			got += fmt.Sprintf("%s %s", call.Name, call.Input)
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %q, want %q (%v)", update, got, want, err)
+		}
+	}
+}
+
 // A conversation starts step by step.
 func TestSteps(t *testing.T) {
 	fresh := provider.Request{Prompt: "/clear", System: "be good", Dir: "/w"}

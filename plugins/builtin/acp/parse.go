@@ -173,12 +173,14 @@ func (m message) update() []provider.Event {
 		return chunk(u.AgentThoughtChunk.Content, true)
 	case u.ToolCall != nil:
 		c := u.ToolCall
-		calls := callsOf(acp.ToolCallUpdate{
-			ToolCallId: c.ToolCallId, Kind: &c.Kind, Title: &c.Title, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
-		})
-		return append([]provider.Event{calls[0]}, ended(string(c.ToolCallId), c.Status, c.Content)...)
+		return append(begun(acp.ToolCallUpdate{
+			ToolCallId: c.ToolCallId, Kind: &c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
+		}, true), ended(string(c.ToolCallId), c.Status, c.Content)...)
 	case u.ToolCallUpdate != nil:
-		return ended(string(u.ToolCallUpdate.ToolCallId), value(u.ToolCallUpdate.Status), u.ToolCallUpdate.Content)
+		c := u.ToolCallUpdate
+		return append(begun(acp.ToolCallUpdate{
+			ToolCallId: c.ToolCallId, Kind: c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
+		}, false), ended(string(c.ToolCallId), value(c.Status), c.Content)...)
 	case u.UsageUpdate != nil && u.UsageUpdate.Cost != nil && u.UsageUpdate.Cost.Currency == "USD":
 		return []provider.Event{provider.Spent{ID: "session", Done: true, Usage: provider.Usage{CostUSD: u.UsageUpdate.Cost.Amount}}}
 	}
@@ -206,6 +208,17 @@ func spent(meta map[string]any) []provider.Event {
 		InputTokens:  max(count("inputTokens")-count("cachedReadTokens"), 0),
 		OutputTokens: count("outputTokens"), CacheReadTokens: count("cachedReadTokens"),
 	}}}
+}
+
+// begun returns a call, as soon as its parameters are known: some agents report it before, and then
+// again. isNew means that it is reported for the first time; a call that is about nothing in particular is
+// known then.
+func begun(c acp.ToolCallUpdate, isNew bool) []provider.Event {
+	call := callsOf(c)[0]
+	if has := aboutSomething()[call.Name]; has && string(call.Input) == "{}" || !has && !isNew {
+		return nil
+	}
+	return []provider.Event{call}
 }
 
 // ended returns the result of a call, if it has ended.

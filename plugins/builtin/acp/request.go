@@ -192,7 +192,7 @@ func pathsOf(c acp.ToolCallUpdate, raw map[string]any) (paths []string) {
 			paths = append(paths, path)
 		}
 	}
-	for _, name := range []string{"file_path", "absolute_path", "filePath", "path", "notebook_path", "source", "destination"} {
+	for _, name := range []string{"file_path", "absolute_path", "filePath", "filepath", "path", "notebook_path", "source", "destination"} {
 		path, _ := raw[name].(string)
 		add(path)
 	}
@@ -234,6 +234,13 @@ func each(id, tool string, paths []string) (calls []provider.ToolCall) {
 		calls = append(calls, call(id, tool))
 	}
 	return calls
+}
+
+// aboutSomething has the tools whose calls have an argument that the gate decides about.
+func aboutSomething() map[string]bool {
+	return map[string]bool{
+		provider.CallRead: true, provider.CallWrite: true, provider.CallEdit: true, provider.CallGrep: true, provider.CallBash: true, provider.CallFetch: true,
+	}
 }
 
 // call returns a call with arguments: names and values. Those without a value are left out.
