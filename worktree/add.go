@@ -17,6 +17,9 @@ import (
 type AddRequest struct {
 	TaskID string
 	Base   string // an oid or a revision, usually a target's tip
+	// SavedFirst means that the caller takes a snapshot before anything runs in the worktree: the files need
+	// not be compared again for it.
+	SavedFirst bool
 }
 
 // A LeftoverError means that a directory or branch with the task's name already exists.
@@ -83,6 +86,9 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 	failpoint.Point("add.filled")
 	if err := w.supply(ctx, start.Oid); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
+	}
+	if req.SavedFirst {
+		r.memo.fresh.Store(w.ours(commitIndex), start.Tree)
 	}
 	rec := record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.admin), Settings: settings, Sparse: w.cone, Ready: true}
 	if err := r.writeRecord(w.name, rec); err != nil {

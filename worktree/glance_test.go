@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -151,6 +152,35 @@ func TestGlanceExactly(t *testing.T) {
 		equal(t, name, same(), name == "nothing" || strings.HasPrefix(name, "ignored"))
 		value[string](t)(w.Remove(t.Context(), RemoveRequest{KeepBig: true}))
 		_ = os.Remove(filepath.Join(r.Root, "second.log"))
+	}
+}
+
+// A new worktree is not compared again for the first snapshot, if nothing can have run in it, and for every
+// other one it is.
+func TestSavedFirst(t *testing.T) {
+	r := sample(t)
+	r.Pool = Pool{Bytes: 1 << 30}
+	base := gitIn(t, r.Root, "rev-parse", "main^{tree}")
+	for name, c := range map[string]struct {
+		before   func(w *Worktree)
+		compared bool
+	}{
+		"nothing":    {func(*Worktree) {}, false},
+		"isolated":   {func(w *Worktree) { must(t, w.Isolate(t.Context())) }, true},
+		"watched":    {func(w *Worktree) { value[*Mark](t)(w.Watch(t.Context(), WatchOptions{})) }, true},
+		"looked at":  {func(w *Worktree) { value[string](t)(w.Tree(t.Context())) }, true},
+		"other bits": {func(*Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "input") }, true},
+	} {
+		w := value[*Worktree](t)(r.Add(t.Context(), AddRequest{TaskID: "T", Base: "main", SavedFirst: true}))
+		c.before(w)
+		write(t, filepath.Join(w.Path, "file1.txt"), "edited")
+		first := value[Snapshot](t)(w.Snapshot(t.Context(), name, ""))
+		equal(t, name, first.Tree != base, c.compared)
+		second := value[Snapshot](t)(w.Snapshot(t.Context(), name, ""))
+		equal(t, name+", again", second.Tree != base, true)
+		must(t, w.Collect(t.Context()))
+		value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+		_ = exec.Command("git", "-C", r.Root, "config", "--unset", "core.autocrlf").Run()
 	}
 }
 

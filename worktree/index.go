@@ -33,6 +33,7 @@ type index struct {
 	held *os.File // dir, locked
 
 	equals keptTree // see setEqual
+	fresh  string   // W is known to have this tree, with which it was made; empty: it must be compared
 }
 
 // operationPrefix begins the names of the directories of indexes.
@@ -48,6 +49,9 @@ func (w *Worktree) openIndex(g git.Repo, name string) (*index, error) {
 		return nil, fmt.Errorf("open an index: %w", err)
 	}
 	ix := &index{w: w, git: g, dir: dir, kept: w.ours(name)}
+	if tree, known := w.repo.memo.fresh.LoadAndDelete(ix.kept); known {
+		ix.fresh = tree.(string)
+	}
 	// The lock shows that the directory is in use. On file systems without such locks, its
 	// age is used instead.
 	if ix.held, err = os.Open(dir); err == nil {

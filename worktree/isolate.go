@@ -40,6 +40,7 @@ func (w *Worktree) Isolate(ctx context.Context) error {
 		return err
 	}
 	defer l.release()
+	w.repo.memo.fresh.Delete(w.ours(commitIndex))
 	if err := w.isolate(ctx); err != nil {
 		return fmt.Errorf("isolate %s: %w", w.TaskID, err)
 	}

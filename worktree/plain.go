@@ -83,6 +83,9 @@ func (w *Worktree) plainTree(ctx context.Context) (string, error) {
 	if tree == "" || w.cone != nil && !w.isTipTree(ctx, tree) { // a snapshot has the branch's entries for what is not there
 		return "", errLookAtAll
 	}
+	if ix.fresh == tree {
+		return tree, w.here()
+	}
 	if err := ix.refreshOnce(ctx, tree); err != nil {
 		return "", err
 	}

@@ -103,6 +103,7 @@ func (w *Worktree) Watched() bool { return isThere(w.markPath()) }
 // record Unreported, call Done, and Watch again. With a fence, later changes are a person's.
 func (w *Worktree) Watch(ctx context.Context, o WatchOptions) (*Mark, error) {
 	m := &Mark{w: w, running: o.Running}
+	w.repo.memo.fresh.Delete(w.ours(commitIndex))
 	if err := readJSON(w.markPath(), &m.mark); err == nil { // otherwise there is none, or it is incomplete
 		if m.Found == nil && !m.Fenced {
 			m.interrupted = true
@@ -329,6 +330,9 @@ type memo struct {
 	queues  sync.Map // of channels, by the name of a lock; see Repo.lock
 	tickets sync.Map // of chan struct{}, by the path of a ticket of this process: closed when it is dropped
 
+	// fresh has the trees of worktrees that Add has just made, or compared, by the path of their kept indexes, until
+	// an operation opens that index, or something may run there.
+	fresh     sync.Map
 	refreshed sync.Map // of time.Time, by the path of a kept index: see refreshOnce
 
 	tidying sync.WaitGroup // see tidyLater
