@@ -250,7 +250,7 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		_, err := Load(at)
 		return "", err
 	}
-	first, err := firstEvent(at)
+	first, started, err := firstEvent(at)
 	switch {
 	case err == nil && first.Seq > 0:
 		if isFile && stamp.settledAt(f.now()) {
@@ -259,7 +259,7 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 			f.mu.Unlock()
 		}
 		return first.Task, nil
-	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !hasStarted(at):
+	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !started:
 		return "", fs.ErrNotExist // it never started
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		err = errNoEvents
@@ -267,13 +267,16 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 	return "", damaged(at, err)
 }
 
-// firstEvent returns the first event of the session in dir. If there is none, Seq is 0.
-func firstEvent(dir string) (event.Event, error) {
-	first, err := event.First(filepath.Join(dir, eventsFile))
-	if (err == nil && first.Seq == 0 || errors.Is(err, fs.ErrNotExist)) && hasStarted(dir) {
-		first, err = event.First(filepath.Join(dir, eventsFile)) // as in Load
+// firstEvent returns the first event of the session in dir. If there is none, Seq is 0. started reports
+// whether there must be one: its views were there before it was looked for.
+func firstEvent(dir string) (first event.Event, started bool, err error) {
+	first, err = event.First(filepath.Join(dir, eventsFile))
+	if err == nil && first.Seq == 0 || errors.Is(err, fs.ErrNotExist) {
+		if started = hasStarted(dir); started {
+			first, err = event.First(filepath.Join(dir, eventsFile)) // as in Load
+		}
 	}
-	return first, err
+	return first, started, err
 }
 
 // IsOver reports whether a session has ended for good and no process is cleaning up
