@@ -74,7 +74,7 @@ func (s *Workspace) enter(ctx context.Context) error {
 		if s.started() {
 			return s.recreate(ctx)
 		}
-		tree, err = s.Repo.Add(ctx, worktree.AddRequest{TaskID: s.Task, Base: s.Base, SavedFirst: true})
+		tree, err = s.Repo.Add(ctx, worktree.AddRequest{TaskID: s.Task, Base: s.Base, SavedFirst: s.Forked == nil})
 	}
 	if err != nil {
 		return err
