@@ -87,6 +87,9 @@ func TestFileIn(t *testing.T) {
 	if _, err := s.Enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Snapshot(t.Context(), "as before the first step"); err != nil {
+		t.Fatal(err)
+	}
 	for name, content := range map[string]string{".gitignore": "x*\n", "x": "ignored", "y": "not"} {
 		if err := os.WriteFile(filepath.Join(s.Worktree.Path, name), []byte(content), 0o755); err != nil {
 			t.Fatal(err)
