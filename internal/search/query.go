@@ -81,7 +81,7 @@ const maxCompared = 50
 // nearTop lessens how much more the first rank of a list counts than the next: see reciprocal rank fusion.
 const nearTop = 60
 
-// byMeaning sorts hits anew: by their rank, and by that of the similarity of their passages to the query.
+// byMeaning sorts hits again: by their rank, and by that of the similarity of their passages to the query.
 func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
 	if x.Similarities == nil || len(hits) == 0 {
 		return nil
