@@ -49,7 +49,7 @@ func (r *Repo) register(ctx context.Context, reg registration) error {
 		{"commondir", "../..\n"},
 		{"HEAD", "ref: " + headsPrefix + reg.w.Branch + "\n"},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, file.name), []byte(file.content), 0o644); err != nil {
+		if err := writeQuickly(filepath.Join(dir, file.name), []byte(file.content)); err != nil { // a git that runs beside reads all or nothing
 			return err
 		}
 	}
