@@ -127,8 +127,8 @@ func Owner(branches []grimoires.Branch, server string, names ...string) string {
 	return ""
 }
 
-// names returns the names of a tool by which it is matched: its ID, as definitions list it.
-func names(t *tool.Tool) []string { return []string{cmp.Or(t.ID, t.Name)} }
+// idOf returns the ID of a tool, by which it is matched and shown.
+func idOf(t *tool.Tool) string { return cmp.Or(t.ID, t.Name) }
 
 // RoleToolSet has tools by the shipped specialist to which they belong.
 type RoleToolSet struct {
@@ -144,7 +144,7 @@ func PartitionTools(tools []*tool.Tool) RoleToolSet {
 	}
 	branches := Branches(Shipped())
 	for _, t := range tools {
-		own := by[Owner(branches, "", names(t)...)]
+		own := by[Owner(branches, "", idOf(t))]
 		*own = append(*own, t)
 	}
 	return set
@@ -166,7 +166,7 @@ type Tree struct {
 func Single(d agent.Definition, tools []*tool.Tool) Tree {
 	t := Tree{Name: d.Name, Description: d.Description, Path: d.Path, Tools: []string{}, Children: []Tree{}, definition: d}
 	for _, one := range tools {
-		t.Tools = append(t.Tools, names(one)...)
+		t.Tools = append(t.Tools, idOf(one))
 	}
 	return t
 }
@@ -175,15 +175,15 @@ func Single(d agent.Definition, tools []*tool.Tool) Tree {
 // each tool that has an owner, and returns how the tree names it; nil: by its ID.
 func Build(specialists []agent.Definition, tools []*tool.Tool, adapt func(owner string, t *tool.Tool) string) Tree {
 	if adapt == nil {
-		adapt = func(_ string, t *tool.Tool) string { return names(t)[0] }
+		adapt = func(_ string, t *tool.Tool) string { return idOf(t) }
 	}
 	root := Tree{Name: Root, Description: "Divides the task and delegates all of it", Tools: []string{}, Children: []Tree{}}
 	branches := Branches(specialists)
 	owned := map[string][]*tool.Tool{}
 	for _, t := range tools {
-		owner := Owner(branches, "", names(t)...)
+		owner := Owner(branches, "", idOf(t))
 		if owner == "" {
-			root.Unmatched = append(root.Unmatched, names(t)...)
+			root.Unmatched = append(root.Unmatched, idOf(t))
 		}
 		owned[owner] = append(owned[owner], t)
 	}

@@ -65,7 +65,7 @@ func describe(d agent.Definition, tools []*tool.Tool) string {
 		}
 	}
 	for _, t := range tools {
-		switch text := Capability(names(t)[0]); {
+		switch text := Capability(idOf(t)); {
 		case text == unnamed && len(d.Capabilities) > 0:
 			own()
 		default:
@@ -118,7 +118,7 @@ func nameless(text string, tools []*tool.Tool) string {
 	for _, t := range tools {
 		for _, name := range []string{t.ID, t.Name} {
 			if strings.ContainsAny(name, "_-") {
-				text = strings.ReplaceAll(text, name, Capability(cmp.Or(t.ID, t.Name)))
+				text = strings.ReplaceAll(text, name, Capability(idOf(t)))
 			}
 		}
 	}
