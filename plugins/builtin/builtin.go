@@ -136,15 +136,19 @@ func (c AgentCLI) Install() string { return "npm install -g " + c.npm }
 // Refused explains that the API refused the login of the CLI, and returns the command that
 // helps.
 func (c AgentCLI) Refused(getenv func(string) string) (why, next string) {
-	for _, key := range c.Keys {
+	keys, login := c.Keys, c.Login
+	if c.Program == "codex" && getenv("OPENAI_BASE_URL") != "" {
+		keys, login = []string{"OPENAI_API_KEY"}, "" // the server of the user knows no login
+	}
+	for _, key := range keys {
 		if getenv(key) != "" {
 			return key + " is wrong", "export " + key + "=..."
 		}
 	}
-	if c.Login == "" {
-		return c.Keys[0] + " is not set", "export " + c.Keys[0] + "=..."
+	if login == "" {
+		return keys[0] + " is not set", "export " + keys[0] + "=..."
 	}
-	return c.Program + " is not logged in", c.Login
+	return c.Program + " is not logged in", login
 }
 
 // Installer returns the command that installs a program that was not found.

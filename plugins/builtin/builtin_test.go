@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coven-run/coven/plugins"
@@ -23,22 +24,25 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for _, c := range []struct{ provider, key, why, next string }{
+	for _, c := range []struct{ provider, set, why, next string }{
 		{"claude", "", "claude is not logged in", "claude auth login"},
 		{"claude", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY is wrong", "export ANTHROPIC_API_KEY=..."},
 		{"claude", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN is wrong", "export CLAUDE_CODE_OAUTH_TOKEN=..."},
 		{"codex", "", "codex is not logged in", "codex login"},
+		{"codex", "CODEX_API_KEY", "CODEX_API_KEY is wrong", "export CODEX_API_KEY=..."},
+		{"codex", "CODEX_API_KEY OPENAI_BASE_URL OPENAI_API_KEY", "OPENAI_API_KEY is wrong", "export OPENAI_API_KEY=..."},
+		{"codex", "CODEX_API_KEY OPENAI_BASE_URL", "OPENAI_API_KEY is not set", "export OPENAI_API_KEY=..."},
 		{"qwen", "", "OPENAI_API_KEY is not set", "export OPENAI_API_KEY=..."},
 	} {
 		cli, ok := CLIOf(c.provider)
 		why, next := cli.Refused(func(name string) string {
-			if name == c.key {
+			if slices.Contains(strings.Fields(c.set), name) {
 				return "x"
 			}
 			return ""
 		})
 		if !ok || why != c.why || next != c.next {
-			t.Errorf("%s with %q: %q, %q", c.provider, c.key, why, next)
+			t.Errorf("%s with %q: %q, %q", c.provider, c.set, why, next)
 		}
 	}
 	if _, ok := CLIOf("style"); ok {
