@@ -73,7 +73,7 @@ var boxes = []box{
 	{"text", []string{"internal/budget", "internal/mcp/servers", "internal/tmpl", "internal/yamldoc"}},
 	{"leaves", []string{
 		"docs",
-		"internal/clock", "internal/didyoumean", "internal/diskusage", "internal/embedding", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile",
+		"internal/clock", "internal/didyoumean", "internal/diskusage", "internal/embedding", "internal/exit", "internal/failpoint", "internal/lazyregexp", "internal/oneline", "internal/regularfile",
 		"internal/schema", "internal/shellword", "internal/skill", "internal/tempdir", "internal/tool", "internal/toolversion", "internal/trace",
 	}},
 }

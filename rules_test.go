@@ -22,30 +22,33 @@ const module = "github.com/coven-run/coven/"
 var imports = map[string][]string{
 	"cmd/coven": {"internal/cli/root", "internal/process/early"},
 	"runner": {
+		"internal/lazyregexp",
 		"grimoires", "internal/driver", "internal/oneline", "internal/budget", "internal/clock", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage",
 		"plugins/arbiter", "plugins/pluginerr", "plugins/provider", "plugins/reviewer", "plugins/hostservice", "runner/engine", "internal/exit",
 	},
-	"runner/engine": {"grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/reviewer"},
+	"runner/engine": {"internal/lazyregexp", "grimoires", "internal/budget", "internal/event", "internal/findings", "internal/tmpl", "plugins/arbiter", "plugins/reviewer"},
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":              {"internal/diskusage", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "worktree/tripwire", "internal/exit"},
-	"worktree/tripwire":     {"internal/regularfile"},
+	"worktree":              {"internal/lazyregexp", "internal/diskusage", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "worktree/tripwire", "internal/exit"},
+	"worktree/tripwire":     {"internal/lazyregexp", "internal/regularfile"},
 	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git", "internal/exit"},
-	"worktree/internal/git": {},
+	"worktree/internal/git": {"internal/lazyregexp"},
 	"grimoires": {
+		"internal/lazyregexp",
 		"internal/permission", "internal/budget", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/regularfile", "internal/schema",
 		"internal/mcp/servers", "internal/tmpl", "internal/yamldoc",
 	},
 
-	"plugins":           {"plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer", "internal/exit"},
+	"plugins":           {"internal/lazyregexp", "plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer", "internal/exit"},
 	"plugins/arbiter":   {"plugins/reviewer", "plugins/hostservice"},
 	"plugins/fault":     {"plugins/pluginerr"}, // the former names, for one release
 	"plugins/services":  {"plugins/hostservice"},
 	"plugins/pluginerr": {},
 	"plugins/model":     {"plugins/provider"},
-	"plugins/provider":  {"plugins/pluginerr"},
+	"plugins/provider":  {"internal/lazyregexp", "plugins/pluginerr"},
 	"plugins/plugintest": {
+		"internal/lazyregexp",
 		"plugins", "plugins/arbiter", "plugins/pluginerr", "plugins/model", "plugins/provider", "plugins/reviewer", "plugins/hostservice",
 	},
 	"plugins/proto":       {},
@@ -56,28 +59,30 @@ var imports = map[string][]string{
 		"plugins/reviewer", "plugins/hostservice",
 	},
 	"plugins/builtin/agent":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
-	"plugins/builtin/command":                {"plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
-	"plugins/builtin/scripted":               {"plugins/model", "plugins/provider"},
+	"plugins/builtin/command":                {"internal/lazyregexp", "plugins/pluginerr", "plugins/reviewer", "plugins/hostservice"},
+	"plugins/builtin/scripted":               {"internal/lazyregexp", "plugins/model", "plugins/provider"},
 	"plugins/builtin/endpoint":               {"internal/budget", "plugins/model", "plugins/pluginerr", "plugins/provider"},
 	"plugins/builtin/anthropic":              {"plugins/builtin/endpoint", "plugins/model", "plugins/provider"},
 	"plugins/builtin/openai":                 {"plugins/builtin/endpoint", "plugins/model", "plugins/pluginerr", "plugins/provider"},
 	"plugins/builtin/rules":                  {"plugins/arbiter", "plugins/reviewer", "plugins/hostservice"},
-	"plugins/builtin/acp":                    {"internal/shellword", "plugins/pluginerr", "plugins/provider"},
+	"plugins/builtin/acp":                    {"internal/lazyregexp", "internal/shellword", "plugins/pluginerr", "plugins/provider"},
 	"plugins/builtin/claude":                 {"plugins/provider"},
-	"plugins/builtin/codex":                  {"plugins/pluginerr", "plugins/provider"},
-	"plugins/builtin/qwen":                   {"plugins/pluginerr", "plugins/provider"},
+	"plugins/builtin/codex":                  {"internal/lazyregexp", "plugins/pluginerr", "plugins/provider"},
+	"plugins/builtin/qwen":                   {"internal/lazyregexp", "plugins/pluginerr", "plugins/provider"},
 	"plugins/internal/proto/coven/plugin/v1": {},
 
-	"internal/agent":    {"internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc", "internal/evaluator"},
+	"internal/agent":    {"internal/lazyregexp", "internal/didyoumean", "internal/permission", "internal/regularfile", "internal/yamldoc", "internal/evaluator"},
 	"internal/approval": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session"},
-	"internal/archive":  {"grimoires", "internal/event", "internal/spawn", "internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
+	"internal/archive":  {"internal/lazyregexp", "grimoires", "internal/event", "internal/spawn", "internal/exit", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "worktree"},
 	"internal/driver":   {"internal/oneline", "internal/clock", "internal/event", "internal/gate", "internal/mcp", "internal/process", "internal/shellword", "plugins/pluginerr", "plugins/provider", "internal/sandbox", "internal/tool"},
 	"internal/chat": {
+		"internal/lazyregexp",
 		"internal/clock", "internal/didyoumean", "internal/driver", "internal/event", "internal/failpoint", "internal/gate", "internal/oneline", "internal/tool",
 		"plugins/model", "plugins/pluginerr", "plugins/provider",
 	},
-	"internal/limits": {"internal/clock", "internal/regularfile", "plugins/provider"},
-	"internal/budget": {"internal/oneline", "internal/yamldoc"},
+	"internal/lazyregexp": {},
+	"internal/limits":     {"internal/lazyregexp", "internal/clock", "internal/regularfile", "plugins/provider"},
+	"internal/budget":     {"internal/oneline", "internal/yamldoc"},
 	"internal/cli": {
 		"internal/approval", "internal/cli/reviewpage", "internal/control", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/oneline", "internal/project", "internal/registry",
 		"internal/scheduler", "internal/session", "internal/shellword", "internal/task", "internal/terminal", "internal/trust", "plugins",
@@ -143,6 +148,7 @@ var imports = map[string][]string{
 	"internal/cli/trust":    {"internal/cli", "internal/control", "internal/exit", "internal/project", "internal/registry", "internal/terminal"},
 	"internal/cli/worktree": {"internal/cli", "internal/control", "internal/prune", "internal/terminal"},
 	"internal/control": {
+		"internal/lazyregexp",
 		"internal/agenttree", "internal/agent", "grimoires", "internal/driver", "internal/budget", "internal/config", "internal/notify", "internal/control/agents", "internal/control/commands",
 		"internal/control/conversation", "internal/control/reviewers", "internal/control/tracing", "internal/control/workspace", "internal/didyoumean", "internal/event", "internal/exit", "internal/findings", "internal/holder", "internal/mcp/servers",
 		"internal/oneline", "internal/process", "internal/project", "internal/regularfile", "internal/secret", "internal/session", "internal/shellword", "internal/task",
@@ -189,25 +195,25 @@ var imports = map[string][]string{
 		"plugins/builtin/rules", "plugins/builtin/scripted",
 	},
 	"internal/clock":       {},
-	"internal/config":      {"internal/permission", "internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},
+	"internal/config":      {"internal/lazyregexp", "internal/permission", "internal/didyoumean", "internal/exit", "internal/shellword", "internal/budget", "internal/regularfile", "internal/schema", "internal/trust", "internal/yamldoc", "internal/egress"},
 	"internal/egress":      {},
 	"internal/evaluator":   {},
 	"internal/exit":        {},
 	"internal/failpoint":   {},
-	"internal/forwarder":   {"internal/failpoint"},
-	"internal/event":       {"internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/provider", "plugins/reviewer"},
+	"internal/forwarder":   {"internal/lazyregexp", "internal/failpoint"},
+	"internal/event":       {"internal/lazyregexp", "internal/budget", "internal/failpoint", "internal/regularfile", "plugins/arbiter", "plugins/provider", "plugins/reviewer"},
 	"internal/fakeapi":     {"internal/shellword"},
 	"internal/fakebd":      {},
-	"internal/fakeclaude":  {"internal/shellword"},
+	"internal/fakeclaude":  {"internal/lazyregexp", "internal/shellword"},
 	"internal/fakeacp":     {},
 	"internal/fakemcp":     {},
 	"internal/fakescreen":  {},
-	"internal/findings":    {"internal/oneline", "internal/event", "plugins/arbiter", "plugins/reviewer"},
+	"internal/findings":    {"internal/lazyregexp", "internal/oneline", "internal/event", "plugins/arbiter", "plugins/reviewer"},
 	"internal/gate":        {"internal/event", "internal/permission"},
 	"internal/usage":       {"internal/budget", "internal/event"},
 	"internal/mcp":         {"internal/gate", "internal/tool"},
-	"internal/mcp/client":  {"internal/mcp/servers", "internal/tool"},
-	"internal/mcp/servers": {"internal/didyoumean", "internal/exit", "internal/shellword"},
+	"internal/mcp/client":  {"internal/lazyregexp", "internal/mcp/servers", "internal/tool"},
+	"internal/mcp/servers": {"internal/lazyregexp", "internal/didyoumean", "internal/exit", "internal/shellword"},
 	"internal/outside":     {"grimoires", "internal/agent", "internal/baseline", "internal/control", "internal/event", "internal/exit", "internal/mcp", "internal/permission", "internal/project", "internal/regularfile", "internal/session", "internal/shellword", "internal/spawn", "internal/tool"},
 	"internal/telemetry":   {"internal/oneline", "internal/regularfile", "internal/trace"},
 	"internal/notify":      {"internal/config", "internal/event", "internal/oneline", "internal/terminal"},
@@ -215,7 +221,7 @@ var imports = map[string][]string{
 	"internal/permission":  {},
 	"internal/regularfile": {"internal/exit", "internal/shellword"},
 	"internal/process":     {"internal/clock"},
-	"internal/registry":    {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins", "plugins/provider", "internal/exit", "internal/shellword"},
+	"internal/registry":    {"internal/lazyregexp", "internal/regularfile", "internal/schema", "internal/didyoumean", "internal/trust", "internal/yamldoc", "plugins", "plugins/provider", "internal/exit", "internal/shellword"},
 	"internal/process/early": {
 		"internal/process",
 	},
@@ -228,18 +234,18 @@ var imports = map[string][]string{
 	"internal/rescue":       {"internal/exit", "internal/project", "internal/shellword", "internal/task", "worktree"},
 	"internal/proposal":     {"internal/event", "internal/exit", "internal/project", "internal/session", "internal/shellword", "internal/task", "internal/terminal"},
 	"internal/embedding":    {},
-	"internal/channel":      {"internal/regularfile"},
+	"internal/channel":      {"internal/lazyregexp", "internal/regularfile"},
 	"internal/tool/message": {"internal/channel", "internal/tool"},
 	"internal/agenttree":    {"grimoires", "internal/agent", "internal/oneline", "internal/tool"},
 	"internal/snapshot":     {"internal/control", "internal/exit", "internal/project", "internal/session", "internal/shellword", "worktree"},
 	"internal/storage":      {"internal/control", "internal/diskusage", "internal/exit", "internal/project", "internal/sandbox", "internal/session", "internal/shellword", "worktree"},
-	"internal/session":      {"internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "plugins/reviewer", "internal/exit", "internal/spawn", "internal/trace", "internal/reflection"},
+	"internal/session":      {"internal/lazyregexp", "internal/budget", "internal/failpoint", "internal/event", "internal/findings", "internal/shellword", "internal/usage", "internal/regularfile", "plugins/provider", "plugins/reviewer", "internal/exit", "internal/spawn", "internal/trace", "internal/reflection"},
 	"internal/trace":        {},
 	"internal/spawn":        {"internal/didyoumean", "internal/permission"},
 	"internal/reflection":   {},
 	"internal/metrics":      {"internal/budget", "internal/event", "internal/session", "internal/spawn", "internal/usage"},
-	"internal/tool":         {"internal/didyoumean"},
-	"internal/skill":        {"internal/regularfile"},
+	"internal/tool":         {"internal/lazyregexp", "internal/didyoumean"},
+	"internal/skill":        {"internal/lazyregexp", "internal/regularfile"},
 	"internal/tool/command": {"grimoires", "internal/didyoumean", "internal/process", "internal/regularfile", "internal/schema", "internal/shellword", "internal/tmpl", "internal/tool", "internal/tool/shell", "internal/yamldoc"},
 	"internal/tool/file":    {"internal/regularfile", "internal/tool"},
 	"internal/tool/find":    {"internal/search", "internal/tool"},
@@ -251,16 +257,16 @@ var imports = map[string][]string{
 		"internal/tool", "internal/tool/command", "internal/tool/web", "worktree",
 	},
 	"internal/tool/web":    {"internal/permission", "internal/tool"},
-	"internal/secret":      {"internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
+	"internal/secret":      {"internal/lazyregexp", "internal/regularfile", "internal/schema", "internal/didyoumean", "internal/yamldoc"},
 	"internal/didyoumean":  {},
 	"internal/diskusage":   {},
-	"docs":                 {},
-	"internal/task":        {"internal/didyoumean", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile", "internal/shellword"},
+	"docs":                 {"internal/lazyregexp"},
+	"internal/task":        {"internal/lazyregexp", "internal/didyoumean", "internal/exit", "internal/failpoint", "internal/oneline", "internal/regularfile", "internal/shellword"},
 	"internal/shellword":   {},
-	"internal/toolversion": {"internal/oneline", "internal/regularfile"},
-	"internal/tmpl":        {"internal/didyoumean", "internal/shellword", "internal/exit"},
-	"internal/trust":       {"internal/regularfile", "internal/exit"},
-	"internal/yamldoc":     {"internal/didyoumean", "internal/exit", "internal/shellword"},
+	"internal/toolversion": {"internal/lazyregexp", "internal/oneline", "internal/regularfile"},
+	"internal/tmpl":        {"internal/lazyregexp", "internal/didyoumean", "internal/shellword", "internal/exit"},
+	"internal/trust":       {"internal/lazyregexp", "internal/regularfile", "internal/exit"},
+	"internal/yamldoc":     {"internal/lazyregexp", "internal/didyoumean", "internal/exit", "internal/shellword"},
 
 	"examples/plugins":     {},
 	"examples/demo":        {"internal/fakeapi", "internal/fakeclaude", "internal/fakescreen", "internal/shellword"},
@@ -392,6 +398,39 @@ func TestSeamsOfTheRunner(t *testing.T) {
 	if want := "agents claims commands journal landing reviewers tracker tripwire workspace"; strings.Join(names, " ") != want {
 		t.Errorf("the interfaces are %s", names)
 	}
+}
+
+// Every process of coven pays for what package variables compile, and a task starts many.
+func TestStartCompilesNothing(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "examples/") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range f.Decls {
+			if variables, ok := decl.(*ast.GenDecl); ok && variables.Tok == token.VAR && calls(variables, "regexp", "MustCompile") {
+				t.Errorf("%s compiles a regular expression when coven starts: use lazyregexp.New", file)
+			}
+		}
+	}
+}
+
+// calls reports whether a function of a package is called below n, not counting
+// functions that are defined there.
+func calls(n ast.Node, pkg, name string) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			x, ok := sel.X.(*ast.Ident)
+			found = found || ok && x.Name == pkg && sel.Sel.Name == name
+		}
+		_, function := n.(*ast.FuncLit)
+		return !function
+	})
+	return found
 }
 
 func TestPackageComments(t *testing.T) {

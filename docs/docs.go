@@ -6,9 +6,10 @@ import (
 	"embed"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 //go:embed guides/*.md formats/*.md
@@ -52,7 +53,7 @@ func read(kind, name string) Topic {
 }
 
 // link matches a Markdown link to another page.
-var link = regexp.MustCompile(`\[([^\]]*)\]\((?:\.\./(?:guides|formats)/)?([a-z-]+)\.md(?:#[^)]*)?\)`)
+var link = lazyregexp.New(`\[([^\]]*)\]\((?:\.\./(?:guides|formats)/)?([a-z-]+)\.md(?:#[^)]*)?\)`)
 
 // linked replaces the links to topics by the commands that print them.
 func linked(text string) string {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
@@ -26,9 +26,9 @@ const (
 )
 
 var (
-	nameRE   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	pluginRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
-	envRE    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	nameRE   = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	pluginRE = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,63}$`)
+	envRE    = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 type text = yamldoc.At[string]

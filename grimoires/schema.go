@@ -2,9 +2,9 @@ package grimoires
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/schema"
 )
 
@@ -49,7 +49,7 @@ func stepSchema() *schema.Schema {
 }
 
 // nameSchema is the schema of a name that matches a pattern.
-func nameSchema(form *regexp.Regexp) *schema.Schema {
+func nameSchema(form *lazyregexp.Regexp) *schema.Schema {
 	s := schema.Text()
 	for _, kind := range s.AnyOf {
 		if kind.Type == "string" {

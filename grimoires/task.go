@@ -2,8 +2,9 @@ package grimoires
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // Task holds what templates may know of the session's task.
@@ -51,10 +52,10 @@ func taskKeys() []string {
 func lf(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 var (
-	heading    = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$`)
-	acceptance = regexp.MustCompile(`(?i)^acceptance criteria:?$`)
-	fence      = regexp.MustCompile("^ {0,3}(```+|~~~+)")
-	item       = regexp.MustCompile(`^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?(.*))?$`)
+	heading    = lazyregexp.New(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$`)
+	acceptance = lazyregexp.New(`(?i)^acceptance criteria:?$`)
+	fence      = lazyregexp.New("^ {0,3}(```+|~~~+)")
+	item       = lazyregexp.New(`^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?(.*))?$`)
 )
 
 // section returns the text below the heading "Acceptance Criteria".

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
@@ -142,7 +142,7 @@ func (i *instance) reachable(ctx context.Context) bool {
 }
 
 // messageSizes matches gRPC's error for a message that exceeds the limit of this side.
-var messageSizes = regexp.MustCompile(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
+var messageSizes = lazyregexp.New(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
 
 // tooLarge describes which message was too large, or returns nil if the limit was the
 // plugin's own.

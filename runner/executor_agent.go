@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/google/uuid"
@@ -254,7 +254,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 }
 
 // conversationRE matches the id of a conversation that no CLI takes for anything else.
-var conversationRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var conversationRE = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // conversation returns the id of the conversation to resume: that of the CLI if it is a plain
 // word; otherwise the id that coven chose.

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -173,7 +173,7 @@ func (r *Repo) onRemote(ctx context.Context, dir, oid string) (bool, error) {
 	return len(above) == 0 && err == nil, err
 }
 
-var oidRE = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var oidRE = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // packedRefs reads the packed refs of a git directory that an agent controls: the object of
 // each ref by its full name.

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -100,7 +100,7 @@ func (w *Worktree) stateFiles(files map[string]string) error {
 	return nil
 }
 
-var oidInText = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
+var oidInText = lazyregexp.New(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
 // namedCommits returns the object ids that W's git directory names, without those that a ref of the
 // repository has and those that the task's branch is known to reach.

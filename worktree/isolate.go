@@ -10,10 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -207,7 +207,7 @@ func (w *Worktree) copyHooks(to string) error {
 	return nil
 }
 
-var includePath = regexp.MustCompile(`^include(if\..*)?\.path$`)
+var includePath = lazyregexp.New(`^include(if\..*)?\.path$`)
 
 // settleConfig makes a copy of the repository's configuration mean the same in its new place:
 // relative includes, and the format of the refs, which are files there.

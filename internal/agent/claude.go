@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/permission"
 )
 
@@ -115,7 +115,7 @@ func isGiven(value any) bool {
 }
 
 // keyRE is a line that begins a field.
-var keyRE = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$`)
+var keyRE = lazyregexp.New(`^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$`)
 
 // looseFields reads frontmatter as YAML, or, if it is none, line by line.
 func looseFields(front string) map[string]any {

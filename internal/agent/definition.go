@@ -11,10 +11,10 @@
 package agent
 
 import (
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/permission"
 )
 
@@ -88,7 +88,7 @@ func roles() []string {
 }
 
 // nameRE is a valid name.
-var nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+var nameRE = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
 // Orchestrator is the name of the agent that only starts others: see package agenttree.
 const Orchestrator = "coven-orchestrator"
@@ -122,8 +122,8 @@ func Models() []string { return []string{"sonnet", "haiku", "opus"} }
 
 // modelIDRE is what a full model ID looks like: it has a version, or names its maker.
 var (
-	modelIDRE  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`)
-	specificRE = regexp.MustCompile(`[0-9/:]|^claude-`)
+	modelIDRE  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`)
+	specificRE = lazyregexp.New(`[0-9/:]|^claude-`)
 )
 
 // KnownModel reports whether a text names a model: by a short name or a full ID.

@@ -11,13 +11,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -29,7 +29,7 @@ const maxRecord = 64 << 20
 const storyName = "session"
 
 // linkRE matches a link to a record: [[name]] or [[name|text]].
-var linkRE = regexp.MustCompile(`\[\[([^\]|\n]+)(\|[^\]\n]*)?\]\]`)
+var linkRE = lazyregexp.New(`\[\[([^\]|\n]+)(\|[^\]\n]*)?\]\]`)
 
 // record is one Markdown file of a session.
 type record struct {

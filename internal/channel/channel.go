@@ -19,10 +19,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // nameRE is the name of a channel, which is the name of a file.
-var nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var nameRE = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // Message is a message of a channel.
 type Message struct {

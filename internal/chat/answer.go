@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/pluginerr"
@@ -165,7 +165,7 @@ func (a *answer) events(by string) (events []provider.Event) {
 	return append(events, provider.Spent{ID: rand.Text(), Model: by, Usage: a.end.Usage, Done: true, More: len(a.calls) > 0})
 }
 
-var notID = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+var notID = lazyregexp.New(`[^a-zA-Z0-9_-]+`)
 
 // maxID limits what is kept of a model's ID of a call: APIs accept 64 characters.
 const maxID = 48

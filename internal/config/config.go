@@ -13,7 +13,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/trust"
@@ -315,8 +315,8 @@ func (f file) open() (*os.File, error) {
 }
 
 var (
-	variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	wordRE     = regexp.MustCompile(`^[^\s\pC-][^\s\pC]*$`)
+	variableRE = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	wordRE     = lazyregexp.New(`^[^\s\pC-][^\s\pC]*$`)
 )
 
 // apply applies a file. It changes only settings that the file contains, and returns the

@@ -3,9 +3,9 @@ package config
 import (
 	"encoding/json"
 	"io"
-	"regexp"
 	"strings"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -53,7 +53,7 @@ func (d detector) exists(name string) bool {
 	return ok
 }
 
-var testTarget = regexp.MustCompile(`(?m)^(?:[^\s:#=][^:#=\n]*[ \t])?test(?:[ \t][^:#=\n]*)?[ \t]*::?(?:[^:=]|$)`)
+var testTarget = lazyregexp.New(`(?m)^(?:[^\s:#=][^:#=\n]*[ \t])?test(?:[ \t][^:#=\n]*)?[ \t]*::?(?:[^:=]|$)`)
 
 // makefile returns the file that make reads, if it has a target test.
 func (d detector) makefile() (file string, ok bool) {
@@ -81,7 +81,7 @@ func (d detector) npm(name string) bool {
 	return test != "" && !strings.Contains(test, "no test specified")
 }
 
-var pytestTable = regexp.MustCompile(`(?m)^[ \t]*\[tool\.pytest(?:\.ini_options)?\]`)
+var pytestTable = lazyregexp.New(`(?m)^[ \t]*\[tool\.pytest(?:\.ini_options)?\]`)
 
 func (d detector) pytest(name string) bool {
 	text, ok := d.read(name)

@@ -1,11 +1,11 @@
 package control
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -61,7 +61,7 @@ func withCause(detail string, r event.Result, open []event.Finding) string {
 }
 
 // place matches a file with a line number, as compilers and tests print it.
-var place = regexp.MustCompile(`(^|[\s("])[^\s:("]+\.\w+:\d+\b`)
+var place = lazyregexp.New(`(^|[\s("])[^\s:("]+\.\w+:\d+\b`)
 
 // tellingLine returns the last line of an output that names a place in a file, otherwise
 // the last one that is not blank, clipped. Many test runners end with "FAIL".

@@ -2,12 +2,12 @@ package control
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -48,7 +48,7 @@ func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, erro
 
 // aboutLine matches a comment about a line: FILE:LINE: TEXT, where the second colon may be
 // missing.
-var aboutLine = regexp.MustCompile(`^([^\s:]+):([1-9]\d{0,8}):?(\s+|$)`)
+var aboutLine = lazyregexp.New(`^([^\s:]+):([1-9]\d{0,8}):?(\s+|$)`)
 
 // changesOf returns the findings of comments that are not blank.
 func changesOf(comments []string) []reviewer.Finding {

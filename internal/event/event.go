@@ -11,9 +11,10 @@ package event
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // Version is the format of the lines that this package writes.
@@ -137,7 +138,7 @@ func As[T any](e Event) T {
 // name of a step.
 const ReviseStep = "revise"
 
-var revising = regexp.MustCompile(`^` + ReviseStep + `@\d+/` + ReviseStep + `#\d+$`)
+var revising = lazyregexp.New(`^` + ReviseStep + `@\d+/` + ReviseStep + `#\d+$`)
 
 // IsRevise reports whether path is that of a ReviseStep.
 func IsRevise(path string) bool { return revising.MatchString(path) }
@@ -149,7 +150,7 @@ const SetupStep = "setup"
 // SetupPath returns the path of the step that prepares the n-th worktree of a session.
 func SetupPath(n int) string { return fmt.Sprintf("worktree@%d/%s#1", n, SetupStep) }
 
-var settingUp = regexp.MustCompile(`^worktree@\d+/` + SetupStep + `#1$`)
+var settingUp = lazyregexp.New(`^worktree@\d+/` + SetupStep + `#1$`)
 
 // IsSetup reports whether path is that of a SetupStep.
 func IsSetup(path string) bool { return settingUp.MatchString(path) }
@@ -160,7 +161,7 @@ const (
 	AnswerStep = "answer"
 )
 
-var answering = regexp.MustCompile(`^` + TurnStep + `\[\d+\]/` + AnswerStep + `#\d+$`)
+var answering = lazyregexp.New(`^` + TurnStep + `\[\d+\]/` + AnswerStep + `#\d+$`)
 
 // IsAnswer reports whether path is that of the agent in a turn of a chat.
 func IsAnswer(path string) bool { return answering.MatchString(path) }

@@ -8,8 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // message is one message of the conversation, in the API's form.
@@ -37,7 +38,7 @@ func (e errNoConversation) Error() string {
 	return "No conversation found with session ID: " + e.id
 }
 
-var notSlug = regexp.MustCompile(`[^A-Za-z0-9]`)
+var notSlug = lazyregexp.New(`[^A-Za-z0-9]`)
 
 // transcriptPath is where the real CLI keeps it, too.
 func transcriptPath(home, cwd, id string) string {

@@ -8,10 +8,10 @@ package findings
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
@@ -105,7 +105,7 @@ func errorsOf(step string, o event.Opinion) []event.Finding {
 	return all
 }
 
-var counters = regexp.MustCompile(`#\d+|\[\d+\]|^revise@\d+/`)
+var counters = lazyregexp.New(`#\d+|\[\d+\]|^revise@\d+/`)
 
 // stepOf returns the path of a step without revisions, iterations and attempts.
 func stepOf(path string) string { return counters.ReplaceAllString(path, "") }

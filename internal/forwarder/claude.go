@@ -11,10 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // This file holds what is specific to Claude Code, as observed with version 2.1.330:
@@ -57,15 +58,15 @@ var otherModes = []string{
 }
 
 // routes are the requests that the CLI makes below ANTHROPIC_BASE_URL.
-var routes = map[string]*regexp.Regexp{
-	http.MethodHead: regexp.MustCompile(`^/$`),
-	http.MethodGet:  regexp.MustCompile(`^/v1/models(/[A-Za-z0-9][A-Za-z0-9._-]*)?$`),
-	http.MethodPost: regexp.MustCompile(`^/v1/messages(/count_tokens)?$`),
+var routes = map[string]*lazyregexp.Regexp{
+	http.MethodHead: lazyregexp.New(`^/$`),
+	http.MethodGet:  lazyregexp.New(`^/v1/models(/[A-Za-z0-9][A-Za-z0-9._-]*)?$`),
+	http.MethodPost: lazyregexp.New(`^/v1/messages(/count_tokens)?$`),
 }
 
 // secretName matches the variables of the CLI that hold a credential, say where one is,
 // or send its requests elsewhere. A variable that ends with TOKENS is a number.
-var secretName = regexp.MustCompile(`^(ANTHROPIC|CLAUDE)_(.*_)?(` +
+var secretName = lazyregexp.New(`^(ANTHROPIC|CLAUDE)_(.*_)?(` +
 	`KEY|TOKEN|SECRET|AUTH|HEADERS|PASSPHRASE|CREDENTIALS?|IDENTITY|PROFILE|DESCRIPTOR|SOCKET|CERT|BASE_URL|OAUTH|FEDERATION` +
 	`)(_.*)?$`)
 

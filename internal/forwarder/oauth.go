@@ -11,13 +11,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // The times of a refresh. Together they are shorter than refreshLockStale, so nobody
@@ -366,7 +366,7 @@ func milliseconds(seconds float64) int64 {
 }
 
 // word is what is shown of the token endpoint's answer.
-var word = regexp.MustCompile(`^[a-z_]{1,40}$`)
+var word = lazyregexp.New(`^[a-z_]{1,40}$`)
 
 func errorCode(value any) string {
 	if object, ok := value.(map[string]any); ok {

@@ -16,13 +16,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"time"
 
 	"github.com/google/renameio/v2"
 
 	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -131,7 +131,7 @@ func (s *Store) Answered(account string) error {
 }
 
 // unsafe matches the characters of an account that a file name must not have.
-var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var unsafe = lazyregexp.New(`[^A-Za-z0-9_-]`)
 
 func (s *Store) file(account string) string {
 	return filepath.Join(s.dir, unsafe.ReplaceAllString(account, "-")+".json")

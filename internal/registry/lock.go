@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/trust"
@@ -41,8 +41,8 @@ type lockKeys struct {
 }
 
 var (
-	hashRE     = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	platformRE = regexp.MustCompile(`^(any|[a-z0-9]+/[a-z0-9]+)$`)
+	hashRE     = lazyregexp.New(`^[0-9a-f]{64}$`)
+	platformRE = lazyregexp.New(`^(any|[a-z0-9]+/[a-z0-9]+)$`)
 )
 
 // ReadLock reads the lock of a repository; a missing file is an empty lock, as is that of

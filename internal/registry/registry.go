@@ -22,11 +22,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/provider"
@@ -114,8 +114,8 @@ func FileOf(kind plugins.Kind, name string) string { return prefix + string(kind
 const prefix = "coven-"
 
 var (
-	idRE   = regexp.MustCompile(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
-	nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+	idRE   = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
+	nameRE = lazyregexp.New(`^[a-z0-9][a-z0-9-]*$`)
 )
 
 // Shipped is a built-in plugin.

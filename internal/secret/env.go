@@ -5,19 +5,20 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // credentialName matches the names of variables that hold credentials.
-var credentialName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|HEADERS)`)
+var credentialName = lazyregexp.New(`(?i)(KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|HEADERS)`)
 
 // IsCredentialName reports whether a variable of this name holds a credential.
 func IsCredentialName(name string) bool { return credentialName.MatchString(name) }
 
 // plainValue matches values that reveal nothing: words, numbers, versions.
-var plainValue = regexp.MustCompile(`^([A-Za-z]{1,15}|[0-9][0-9._:-]{0,11})$`)
+var plainValue = lazyregexp.New(`^([A-Za-z]{1,15}|[0-9][0-9._:-]{0,11})$`)
 
 // HideEnv hides the values of environment variables that a process gets: those whose
 // names suggest a credential, and those that are not a plain word, number, file or

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // mask replaces a secret.
@@ -120,7 +121,7 @@ func (s *Store) JSON(raw []byte) []byte {
 }
 
 // memberRE matches member names of coven's own records.
-var memberRE = regexp.MustCompile(`^[a-z][a-z_]{0,30}$`)
+var memberRE = lazyregexp.New(`^[a-z][a-z_]{0,30}$`)
 
 func (s *Store) walk(value any) any {
 	switch value := value.(type) {

@@ -13,11 +13,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/yamldoc"
 )
@@ -31,7 +31,7 @@ const MinLength = 6
 
 const maxFile = 1 << 20
 
-var nameRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+var nameRE = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
 // IsName reports whether a name is a valid name of a secret.
 func IsName(name string) bool { return nameRE.MatchString(name) }

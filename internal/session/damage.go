@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -126,7 +126,7 @@ func planDamage(dir string) string {
 }
 
 // planKey matches the key of the workflow in a plan.
-var planKey = regexp.MustCompile(`(?m)^grimoire:`)
+var planKey = lazyregexp.New(`(?m)^grimoire:`)
 
 // SetAside moves a damaged record to another directory, and returns its path relative
 // to root. It returns ErrBusy if a process writes the record.

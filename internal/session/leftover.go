@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -26,7 +26,7 @@ type Leftover struct {
 }
 
 // temporary matches the names of temporary files that replace a file of a session.
-var temporary = regexp.MustCompile(`^\.(plan\.yaml|metadata\.json|working\.json|[a-z0-9][a-z0-9_-]*\.md)-?[0-9]+$`)
+var temporary = lazyregexp.New(`^\.(plan\.yaml|metadata\.json|working\.json|[a-z0-9][a-z0-9_-]*\.md)-?[0-9]+$`)
 
 // FindLeftovers lists the leftovers in a project: requests to sessions that have ended
 // or are gone, sessions that never started, unfinished files.

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
@@ -396,10 +397,26 @@ func held(dir string) bool {
 // maxSlug limits the length of a slug, in bytes.
 const maxSlug = 50
 
+// asciiSlug does for ASCII what slug.Make does, without the tables of other scripts: to
+// unpack them takes longer than many a command.
+func asciiSlug(text string) string {
+	text = strings.NewReplacer("&", "and", "@", "at", `"`, "", "'", "").Replace(text)
+	return strings.Map(func(c rune) rune {
+		if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(text))
+}
+
 // Slug returns a name for a text: lower case ASCII letters, digits and single dashes,
 // safe in paths and in refs. Other scripts are transliterated.
 func Slug(text string) string {
-	name := strings.Join(strings.FieldsFunc(slug.Make(text), func(c rune) bool { return c == '-' || c == '_' }), "-")
+	plain := asciiSlug
+	if strings.IndexFunc(text, func(c rune) bool { return c > unicode.MaxASCII }) >= 0 {
+		plain = slug.Make
+	}
+	name := strings.Join(strings.FieldsFunc(plain(text), func(c rune) bool { return c == '-' || c == '_' }), "-")
 	if len(name) > maxSlug {
 		name = name[:maxSlug]
 	}

@@ -13,13 +13,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -94,7 +94,7 @@ func Load(places ...Place) (all []Skill, problems []Problem) {
 // errNoSkill means that a file has no frontmatter.
 var errNoSkill = errors.New("no skill")
 
-var names = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,40}$`)
+var names = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,40}$`)
 
 // head is the frontmatter.
 type head struct {

@@ -8,10 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"strings"
-	"sync"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -57,24 +56,21 @@ func tooLarge(id, status string) Task {
 // ending.
 type longLine struct{ from, size int64 }
 
-// These match the id and the status at the start of a truncated line. They are large, and rarely
-// needed: the start of every process would pay for them.
+// These match the id and the status at the start of a truncated line.
 var (
-	headID = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[\s\x{FEFF}]*\{(?s:.*?)"id"\s*:\s*"([^"\\]{1,200})"`)
-	})
-	headStatus = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"status"\s*:\s*"([a-z_]{1,40})"`) })
+	headID     = lazyregexp.New(`^[\s\x{FEFF}]*\{(?s:.*?)"id"\s*:\s*"([^"\\]{1,200})"`)
+	headStatus = lazyregexp.New(`"status"\s*:\s*"([a-z_]{1,40})"`)
 )
 
 // large returns the content of an overlong line. If the status is not in its head, the
 // task counts as open.
 func large(head []byte) lineContent {
-	id := headID().FindSubmatch(head)
+	id := headID.FindSubmatch(head)
 	if id == nil {
 		return lineContent{known: true, none: true}
 	}
 	status := StatusOpen
-	if m := headStatus().FindSubmatch(head); m != nil {
+	if m := headStatus.FindSubmatch(head); m != nil {
 		status = string(m[1])
 	}
 	return lineContent{known: true, task: tooLarge(string(id[1]), status)}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/shellword"
 )
 
@@ -28,11 +28,11 @@ var (
 	errTimeout = errors.New("it timed out and was stopped")
 	errTooMuch = errors.New("it printed more than 64 MiB")
 
-	missing   = regexp.MustCompile(`(?i)no issues? found|issue\b.*\bnot found|ISSUE_NOT_FOUND`)
-	unknown   = regexp.MustCompile(`(?i)unknown (shorthand )?flag|unexpected argument|unrecognized option`)
-	claimed   = regexp.MustCompile(`already claimed by (.+)`)
-	invalid   = regexp.MustCompile(`(?i)validation failed|invalid (issue )?type`)
-	forceable = regexp.MustCompile(`--force|blocked by open issues`)
+	missing   = lazyregexp.New(`(?i)no issues? found|issue\b.*\bnot found|ISSUE_NOT_FOUND`)
+	unknown   = lazyregexp.New(`(?i)unknown (shorthand )?flag|unexpected argument|unrecognized option`)
+	claimed   = lazyregexp.New(`already claimed by (.+)`)
+	invalid   = lazyregexp.New(`(?i)validation failed|invalid (issue )?type`)
+	forceable = lazyregexp.New(`--force|blocked by open issues`)
 )
 
 // output is the output of a successful run of the program.
@@ -159,9 +159,9 @@ func (e *ProgramError) command() string {
 }
 
 var (
-	noDatabase = regexp.MustCompile(`(?i)no beads database|not initialized`)
-	skew       = regexp.MustCompile(`(?i)schema.*(skew|newer|ahead|drift)|newer.*schema`)
-	readonly   = regexp.MustCompile(`(?i)read-?only`)
+	noDatabase = lazyregexp.New(`(?i)no beads database|not initialized`)
+	skew       = lazyregexp.New(`(?i)schema.*(skew|newer|ahead|drift)|newer.*schema`)
+	readonly   = lazyregexp.New(`(?i)read-?only`)
 )
 
 // next returns the next step for the user.

@@ -3,13 +3,13 @@ package tmpl
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template/parse"
 
 	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // program is a template ready to run. Functions of this package, to which the tree is
@@ -96,10 +96,10 @@ func (p *program) fail(at parse.Pos, msg, hint string) *Error {
 }
 
 var (
-	message = regexp.MustCompile(`(?s)^template: t:(\d+):(?:(\d+):)? (?:executing "t" at <.*?>: )?(.*)$`)
-	noFunc  = regexp.MustCompile(`function "(\w+)" not defined`)
-	inFunc  = regexp.MustCompile(`^error calling (\w+: )`)
-	inOurs  = regexp.MustCompile(`^(?:_\w+|include): `)
+	message = lazyregexp.New(`(?s)^template: t:(\d+):(?:(\d+):)? (?:executing "t" at <.*?>: )?(.*)$`)
+	noFunc  = lazyregexp.New(`function "(\w+)" not defined`)
+	inFunc  = lazyregexp.New(`^error calling (\w+: )`)
+	inOurs  = lazyregexp.New(`^(?:_\w+|include): `)
 )
 
 // fromTemplate converts an error of text/template to an *Error, with the position from

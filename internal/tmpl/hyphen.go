@@ -1,10 +1,11 @@
 package tmpl
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // source is a template's text, and its encoding for the parser of text/template:
@@ -58,11 +59,11 @@ func (s *source) encode() {
 }
 
 var (
-	comment = regexp.MustCompile(`(?s)^(?:-\s)?/\*.*?\*/`)
-	quoted  = regexp.MustCompile("^(?:\"(?:[^\"\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\n]|\\\\.)*'|`[^`]*`)")
-	keyword = regexp.MustCompile(`^[\pL_][\pL_\p{Nd}-]*=`)
-	bare    = regexp.MustCompile(`^[\pL_][\pL_\p{Nd}]*`)
-	chain   = regexp.MustCompile(`^(?:\$[\pL_\p{Nd}]*|\.[\pL_][\pL_\p{Nd}-]*|\))(?:\.[\pL_\p{Nd}][\pL_\p{Nd}-]*)*`)
+	comment = lazyregexp.New(`(?s)^(?:-\s)?/\*.*?\*/`)
+	quoted  = lazyregexp.New("^(?:\"(?:[^\"\\\\\n]|\\\\.)*\"|'(?:[^'\\\\\n]|\\\\.)*'|`[^`]*`)")
+	keyword = lazyregexp.New(`^[\pL_][\pL_\p{Nd}-]*=`)
+	bare    = lazyregexp.New(`^[\pL_][\pL_\p{Nd}]*`)
+	chain   = lazyregexp.New(`^(?:\$[\pL_\p{Nd}]*|\.[\pL_][\pL_\p{Nd}-]*|\))(?:\.[\pL_\p{Nd}][\pL_\p{Nd}-]*)*`)
 )
 
 // action encodes an action and returns its length.

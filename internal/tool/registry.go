@@ -3,11 +3,11 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // Builtin is the source of the tools that coven ships.
@@ -19,7 +19,7 @@ func Categories() []string {
 }
 
 // nameRE is a name that all model APIs accept.
-var nameRE = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var nameRE = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // DuplicateError means that a name or an ID belongs to a tool already.
 type DuplicateError struct {

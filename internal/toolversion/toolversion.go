@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/regularfile"
 )
@@ -71,7 +71,7 @@ func Of(ctx context.Context, program string) (string, error) {
 	return oneline.Clip(out.String(), maxLine), nil
 }
 
-var versionRE = regexp.MustCompile(`\d+(\.\d+)+`)
+var versionRE = lazyregexp.New(`\d+(\.\d+)+`)
 
 // OlderThan reports whether the version in a line is older than least. known is false if the
 // line has none.

@@ -26,13 +26,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/rogpeppe/go-internal/lockedfile"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -240,7 +240,7 @@ func (s *Store) where() (path, repo string, err error) {
 	return "", "", fmt.Errorf("find the trust store: %w", err)
 }
 
-var hashRE = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var hashRE = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 func read(path string) (file, error) {
 	empty := file{Version: format, Repositories: map[string][]Item{}}

@@ -16,13 +16,14 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // Document is one YAML file.
@@ -63,7 +64,7 @@ func Parse(file string, data []byte) (*Document, error) {
 	return d, nil
 }
 
-var yamlLine = regexp.MustCompile(`^(?:line (\d+): )?((?s).*)$`)
+var yamlLine = lazyregexp.New(`^(?:line (\d+): )?((?s).*)$`)
 
 // syntax converts an error of yaml.v3, which has only the line.
 func (d *Document) syntax(err error) Error {

@@ -17,11 +17,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
@@ -83,7 +83,7 @@ func (o Options) end() time.Duration {
 }
 
 // File names of plugins.
-var fileRE = regexp.MustCompile(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
+var fileRE = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
 
 // KindOf returns the kind in the file name of a plugin, coven-KIND-NAME.
 func KindOf(binary string) (plugins.Kind, error) {

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // Capability is something that not every agent CLI can do.
@@ -77,7 +78,7 @@ func (c Capabilities) String() string {
 var declares = strings.Join([]string{"coven", "capabilities("}, ":")
 
 // declarationRE matches a declaration, but not itself.
-var declarationRE = regexp.MustCompile(`coven[:]capabilities\(([a-z, -]{0,100})\)`)
+var declarationRE = lazyregexp.New(`coven[:]capabilities\(([a-z, -]{0,100})\)`)
 
 // Declare declares the capabilities of a provider in Go. The argument must be a literal:
 //

@@ -13,10 +13,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
@@ -63,7 +63,7 @@ type Request struct {
 	GateTool     string   // the tool of that server that decides on tool calls
 }
 
-var uuidRE = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+var uuidRE = lazyregexp.New(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // CheckConversation returns a pluginerr.ErrInvalid unless the conversation ID is a
 // UUID, which no CLI mistakes for a flag.

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // History is an index over the events of a session that knows which of them still
@@ -124,7 +124,7 @@ func (h *History) results() (results map[string]event.Event, retried int64) {
 
 // iteration splits the name of an iteration of a loop: "a[1]/b[3]/" is the third of
 // "a[1]/b".
-var iteration = regexp.MustCompile(`^(.*)\[(\d+)\]/$`)
+var iteration = lazyregexp.New(`^(.*)\[(\d+)\]/$`)
 
 // retries reports whether a retry of the step named by retried runs the leaf at path
 // again. A name that ends in a slash is an iteration of a loop: it includes everything

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -20,7 +20,7 @@ const (
 	maxRef    = 4 << 10
 )
 
-var oid = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var oid = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // packTries limits how often the refs are read because git packed them meanwhile.
 const packTries = 10

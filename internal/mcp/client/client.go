@@ -19,11 +19,11 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/tool"
 )
@@ -141,7 +141,7 @@ func (s *Set) Tools() []Tool {
 	return all
 }
 
-var noName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+var noName = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 
 // plain returns a name as APIs of models accept it.
 func plain(name string) string {

@@ -13,7 +13,6 @@ import (
 	"maps"
 	"net/url"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ import (
 
 	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/shellword"
 )
 
@@ -263,8 +263,8 @@ func (p parser) entry(part []byte) (entry, error) {
 }
 
 var (
-	names     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
-	variables = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+	names     = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
+	variables = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 )
 
 // add adds a server to all, unless it is disabled.

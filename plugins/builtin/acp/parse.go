@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	acp "github.com/coder/acp-go-sdk"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -135,7 +135,7 @@ func value[T any](p *T) (v T) {
 }
 
 // statusRE matches an error of the model API in that of an agent.
-var statusRE = regexp.MustCompile(`^(?:\w+: )?\[?(?:API Error: )?(401|403|429|5\d\d)\b`)
+var statusRE = lazyregexp.New(`^(?:\w+: )?\[?(?:API Error: )?(401|403|429|5\d\d)\b`)
 
 // authRequired is the code of the protocol for an agent that is not logged in.
 const authRequired = -32000

@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -136,8 +136,8 @@ func (u usage) provider() provider.Usage {
 }
 
 var (
-	retryRE  = regexp.MustCompile(`^Reconnecting\.\.\. (?:(\d+)/(\d+) )?(.*)$`)
-	statusRE = regexp.MustCompile(`(?:unexpected|last) status:? (\d{3})\b`)
+	retryRE  = lazyregexp.New(`^Reconnecting\.\.\. (?:(\d+)/(\d+) )?(.*)$`)
+	statusRE = lazyregexp.New(`(?:unexpected|last) status:? (\d{3})\b`)
 )
 
 // retry parses the message about a retry. Other errors are repeated when the turn

@@ -7,16 +7,16 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
 // lineRE matches the output of compilers and linters: file:line: message or
 // file:line:column: message, optionally with a severity before the message.
-var lineRE = regexp.MustCompile(`^(?:\./)?([^:\s][^:]*):(\d+):(?:\d+:)?\s*(?:(?i:(error|warning|info|note)):\s*)?(\S.*)$`)
+var lineRE = lazyregexp.New(`^(?:\./)?([^:\s][^:]*):(\d+):(?:\d+:)?\s*(?:(?i:(error|warning|info|note)):\s*)?(\S.*)$`)
 
 // maxLine limits how much of a line is read, in bytes: more than the contract accepts.
 const maxLine = 64 << 10

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -83,7 +83,7 @@ func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error)
 
 // capacityRE matches what the CLI prints every 30 s while it waits to retry after a 429
 // or 529: see unattended.
-var capacityRE = regexp.MustCompile(`^\[qwen-code\] Waiting for API capacity\.\.\. attempt (\d{1,9}), retry in (\d{1,9})s\s*$`)
+var capacityRE = lazyregexp.New(`^\[qwen-code\] Waiting for API capacity\.\.\. attempt (\d{1,9}), retry in (\d{1,9})s\s*$`)
 
 func waiting(attempt, seconds string) []provider.Event {
 	n, _ := strconv.Atoi(attempt) // digits
@@ -158,7 +158,7 @@ func (u usage) provider() provider.Usage {
 
 // apiErrorRE matches the final text if the API refused. The CLI reports that as
 // success, and the text looks like text of the agent.
-var apiErrorRE = regexp.MustCompile(`^\[API Error: (?:(\d{3}) )?`)
+var apiErrorRE = lazyregexp.New(`^\[API Error: (?:(\d{3}) )?`)
 
 // result does not trust a reported success. It reports a rate limit, which delays other
 // tasks, too, only if the model has not answered: an agent could write the same text.

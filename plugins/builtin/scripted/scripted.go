@@ -23,12 +23,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -116,7 +116,7 @@ func (s script) find(request model.Request) (conversation, error) {
 // callID returns the ID of a call of a turn, both counted from 0.
 func callID(turn, call int) string { return fmt.Sprintf("call_%d_%d", turn+1, call+1) }
 
-var callIDs = regexp.MustCompile(`^call_(\d+)_\d+`)
+var callIDs = lazyregexp.New(`^call_(\d+)_\d+`)
 
 // next returns the turn that a conversation asks for, counted from 0: the one after its last
 // call, as far as calls show it. So the beginning of the conversation may be missing.

@@ -10,12 +10,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // Blob stores bytes and returns their oid.
@@ -149,7 +150,7 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 }
 
 // plainDateRE is a date as a commit has it.
-var plainDateRE = regexp.MustCompile(`^[0-9]{1,12} [+-][0-9]{4}$`)
+var plainDateRE = lazyregexp.New(`^[0-9]{1,12} [+-][0-9]{4}$`)
 
 // withoutCrud removes from a name or an address what git removes.
 func withoutCrud(text string) (string, error) {
