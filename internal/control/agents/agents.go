@@ -51,8 +51,12 @@ func toolsOf(p *permission.Policy) []string {
 	return tools
 }
 
-// Confined reports whether an agent of a plan may do less than coven grants by itself.
+// Confined reports whether an agent of a plan may do less than coven grants by itself, or has only the tools that a tree
+// gives it.
 func Confined(plan *grimoires.Plan, name string) bool {
+	if plan.Tree.Has(name) || plan.Tree != nil && plan.Tree.Root == name {
+		return true
+	}
 	d := plan.Agents[name]
 	p := permission.OfPrimary("/", name, d.Permissions, d.Asks, plan.Rules)
 	for _, granted := range []permission.Name{permission.FileRead, permission.FileWrite, permission.BashExecute} {

@@ -43,3 +43,14 @@ func TestConfined(t *testing.T) {
 		}
 	}
 }
+
+// Only the gate keeps the agents of a tree from the tools of others.
+func TestConfinedByTree(t *testing.T) {
+	t.Parallel()
+	plan := &grimoires.Plan{Tree: &grimoires.Tree{Root: "root", Branches: []grimoires.Branch{{Agent: "branch"}}}}
+	for name, want := range map[string]bool{"root": true, "branch": true, "other": false} {
+		if got := Confined(plan, name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -28,6 +28,10 @@ func FuzzServer(f *testing.F) {
 		`{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{},"progress":"x"}}`,
 		strings.Repeat(`{"a":`, 2000),
+		`{"jsonrpc":"2.0","id":ID,"result":{"tools":[null]}}`, `{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"x","annotations":null,"inputSchema":null}]}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress"}`, `{"jsonrpc":"2.0","method":"notifications/progress","params":null}`,
+		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":null}`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource"},{"type":"resource_link"},{"type":"image"},{"type":"audio"}]}}`,
 	} {
 		for stage := range byte(3) {
 			f.Add(stage, []byte(text))
