@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"os/exec"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -115,8 +116,10 @@ func (s *Set) Failures() []Failure {
 // Tools returns the tools that the servers have now, sorted by server and name.
 func (s *Set) Tools() []Tool {
 	count := map[string]int{}
+	used := names{}
 	for _, name := range s.options.Taken {
 		count[name]++
+		used[name] = 1
 	}
 	for _, c := range s.all {
 		for _, t := range c.known() {
@@ -124,29 +127,43 @@ func (s *Set) Tools() []Tool {
 		}
 	}
 	var all []Tool
-	used := map[string]bool{}
 	for _, c := range s.all {
 		for _, t := range c.known() {
 			name := plain(t.Name)
 			if count[name] > 1 {
 				name = plain(c.server.Name + "_" + t.Name)
 			}
-			for used[name] || name == "" { // names that differ only in what a name cannot have
-				name += "_"
-			}
-			used[name] = true
-			all = append(all, c.tool(name, t))
+			all = append(all, c.tool(used.unique(name), t))
 		}
 	}
 	return all
 }
+
+// names are those that tools have, each with the number of the last that wanted it.
+type names map[string]int
+
+// unique returns a name that no tool has, and takes it: names may differ only in what a name cannot have, or in what is
+// too long.
+func (n names) unique(name string) string {
+	free := name
+	for n[free] > 0 || free == "" {
+		n[name]++
+		number := "_" + strconv.Itoa(n[name])
+		free = name[:min(len(name), maxName-len(number))] + number
+	}
+	n[free] = 1
+	return free
+}
+
+// maxName limits the length of a name: APIs of models accept 64 bytes, and agent CLIs add to it.
+const maxName = 60
 
 var noName = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 
 // plain returns a name as APIs of models accept it.
 func plain(name string) string {
 	name = noName.ReplaceAllString(name, "_")
-	return name[:min(len(name), 60)]
+	return name[:min(len(name), maxName)]
 }
 
 // Close ends the connections, and the programs with everything that they have started.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -74,7 +75,9 @@ func call(t *testing.T, set *client.Set, name, arguments string) (string, error)
 	if i < 0 {
 		t.Fatalf("no tool %s among %v", name, named(set))
 	}
-	return all[i].Call(t.Context(), json.RawMessage(arguments))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	return all[i].Call(ctx, json.RawMessage(arguments))
 }
 
 // T-08 T-23: all pages of the tools of all servers are there, names that are not unique have the server's name in
@@ -104,6 +107,44 @@ func TestConnect(t *testing.T) {
 	}
 	if text, err := call(t, set, "one_fail", `{"path":"a"}`); text != "" || err == nil || err.Error() != "it is broken" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// No tool of a server gets the name of another, or one that is too long for the API of a model.
+func TestNames(t *testing.T) {
+	at := func(tools ...string) string {
+		s := sdk.NewServer(&sdk.Implementation{Name: "named", Version: "1"}, nil)
+		for _, name := range tools {
+			s.AddTool(&sdk.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: name}}}, nil
+			})
+		}
+		web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+		t.Cleanup(web.Close)
+		return web.URL
+	}
+	long := strings.Repeat("l", 70)
+	alike := []string{"agent"}
+	for n := range 120 {
+		alike = append(alike, long+strconv.Itoa(n))
+	}
+	o := options(t)
+	o.Taken = []string{"spawn_agent", "read"}
+	set := connect(t, o, servers.Server{Name: "spawn", URL: at("agent", "read", "réad", "r.ad", "r_ad")}, servers.Server{Name: "b", URL: at(alike...)})
+	seen := map[string]bool{"spawn_agent": true, "read": true}
+	for _, one := range set.Tools() {
+		if seen[one.Name] || len(one.Name) > 64 {
+			t.Errorf("%s of %s is named %s", one.Original, one.Server, one.Name)
+		}
+		seen[one.Name] = true
+		if text, err := one.Call(t.Context(), json.RawMessage(`{}`)); text != one.Original || err != nil {
+			t.Errorf("%s called %s, want %s: %v", one.Name, text, one.Original, err)
+		}
+	}
+	for _, name := range []string{"spawn_agent_2", "spawn_read", "b_agent"} {
+		if !seen[name] {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }
 
@@ -153,8 +194,10 @@ func TestListChanged(t *testing.T) {
 func TestRestart(t *testing.T) {
 	set := connect(t, options(t), servers.Server{Name: "one", Argv: []string{"good"}})
 	for n := range 4 {
-		if text, err := call(t, set, "look", `{"path":"a"}`); err != nil || text != "saw a with " {
-			t.Fatalf("%d: %q %v", n, text, err)
+		for range 2 { // it outlasts the call for which it was started
+			if text, err := call(t, set, "look", `{"path":"a"}`); err != nil || text != "saw a with " {
+				t.Fatalf("%d: %q %v", n, text, err)
+			}
 		}
 		if _, err := call(t, set, "act", `{"path":"die"}`); err == nil || !strings.Contains(err.Error(), "the server ended, maybe during the call") {
 			t.Fatalf("%d: %v", n, err)
@@ -231,6 +274,23 @@ func TestStubborn(t *testing.T) {
 	}
 	if _, err := set.Tools()[0].Call(t.Context(), json.RawMessage(`{"path":"a"}`)); err == nil {
 		t.Error("a closed server was called")
+	}
+}
+
+// An answer without end fills no memory.
+func TestEndless(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for block := make([]byte, 1<<20); ; {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(web.Close)
+	set := connect(t, options(t), servers.Server{Name: "web", URL: web.URL})
+	if f := set.Failures(); len(f) != 1 || !strings.Contains(f[0].Err.Error(), "its answer has more than 16777216 bytes") {
+		t.Errorf("%v", f)
 	}
 }
 

@@ -32,6 +32,8 @@ type connection struct {
 	session  *sdk.ClientSession // nil: there is none
 	end      func()             // ends the program
 	tools    []*sdk.Tool
+	changed  *sdk.ClientSession // whose server has changed its tools since they were read; nil: none
+	reading  bool               // the tools again
 	restarts int
 	closed   bool
 	reports  map[string]func(string) // of running calls, by progress token
@@ -51,13 +53,18 @@ func (c *connection) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limit := c.set.options.ConnectTime
-	timed, cancel := context.WithTimeoutCause(ctx, limit, late(limit))
-	defer cancel()
-	reach, err := c.reach(ctx, s)
+	reach, err := c.reach(context.WithoutCancel(ctx), s) // it outlasts the call that needs it; close ends it
 	if err != nil {
 		return err
 	}
+	return c.greeted(ctx, reach)
+}
+
+// greeted makes a server that is reached the one of the connection, when it has told its tools.
+func (c *connection) greeted(ctx context.Context, reach way) error {
+	limit := c.set.options.ConnectTime
+	timed, cancel := context.WithTimeoutCause(ctx, limit, late(limit))
+	defer cancel()
 	session, tools, err := c.greet(timed, reach.transport)
 	if err != nil {
 		reach.end()
@@ -70,6 +77,7 @@ func (c *connection) connect(ctx context.Context) error {
 		return errClosed
 	}
 	c.session, c.end, c.tools = session, reach.end, tools
+	c.readAgain()
 	return nil
 }
 
@@ -77,7 +85,7 @@ func (c *connection) connect(ctx context.Context) error {
 func (c *connection) greet(ctx context.Context, transport sdk.Transport) (*sdk.ClientSession, []*sdk.Tool, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "coven", Version: c.set.options.Version}, &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
-		ToolListChangedHandler:      func(_ context.Context, r *sdk.ToolListChangedRequest) { go c.reread(r.Session) },
+		ToolListChangedHandler:      func(_ context.Context, r *sdk.ToolListChangedRequest) { c.change(r.Session) },
 		ProgressNotificationHandler: c.progress,
 	})
 	type opened struct {
@@ -120,13 +128,43 @@ func list(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) 
 	return all, nil
 }
 
-// reread reads the tools again: the server has changed them.
-func (c *connection) reread(session *sdk.ClientSession) {
+// change notes that the server of a session has changed its tools.
+func (c *connection) change(session *sdk.ClientSession) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed = session
+	c.readAgain()
+}
+
+// readAgain has the tools read again if the server has changed them: one time after the other, however often it says so.
+// The caller holds c.mu.
+func (c *connection) readAgain() {
+	if c.reading || c.changed == nil || c.changed != c.session {
+		return
+	}
+	c.reading = true
+	go func() {
+		for c.reread() {
+		}
+	}()
+}
+
+// reread reads the tools again, and reports whether the server has changed them since.
+func (c *connection) reread() bool {
+	c.mu.Lock()
+	session := c.session
+	if c.changed == nil || c.changed != session {
+		c.reading = false
+		c.mu.Unlock()
+		return false
+	}
+	c.changed = nil
+	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), c.set.options.ConnectTime)
 	defer cancel()
 	tools, err := list(ctx, session)
 	if err != nil {
-		return // the next call says what is wrong
+		return true // the next call says what is wrong
 	}
 	c.mu.Lock()
 	current := c.session == session
@@ -134,9 +172,10 @@ func (c *connection) reread(session *sdk.ClientSession) {
 		c.tools = tools
 	}
 	c.mu.Unlock()
-	if changed := c.set.options.Changed; current && changed != nil {
-		changed()
+	if told := c.set.options.Changed; current && told != nil {
+		told()
 	}
+	return true
 }
 
 // way is how a server is reached.
@@ -185,7 +224,28 @@ func (h *withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, value := range h.headers {
 		r.Header.Set(name, value)
 	}
-	return to.RoundTrip(r)
+	answer, err := to.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if kind := strings.ToLower(answer.Header.Get("Content-Type")); !strings.HasPrefix(kind, "text/event-stream") { // whose events have the limit
+		answer.Body = &limitedBody{answer.Body, maxMessage}
+	}
+	return answer, nil
+}
+
+// limitedBody is the body of an answer, which fails when it is too long.
+type limitedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, fmt.Errorf("its answer has more than %d bytes", maxMessage)
+	}
+	return n, err
 }
 
 // tool returns a tool of the server under a name.

@@ -76,10 +76,13 @@ func serve(in io.Reader, out *io.PipeWriter, stage int, answer []byte) {
 			"tools/list": `{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}`,
 			"tools/call": `{"content":[{"type":"text","text":"x"}]}`,
 		}[request.Method]
-		if request.ID == nil || honest == "" {
+		if request.ID == nil {
 			continue
 		}
 		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, honest)
+		if honest == "" {
+			line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"there is no such method"}}`, request.ID)
+		}
 		if request.Method == []string{"initialize", "tools/list", "tools/call"}[stage] {
 			line = bytes.ReplaceAll(answer, []byte("ID"), request.ID)
 		}

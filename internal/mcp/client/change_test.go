@@ -1,0 +1,111 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coven-run/coven/internal/mcp/servers"
+)
+
+// restless is a server that changes its tools, and says so very often before it answers what coven asks then.
+type restless struct {
+	out   io.Writer
+	lists int               // requests for the tools
+	held  []json.RawMessage // those without an answer
+	early bool              // it says so before the first answer, too
+}
+
+func (s *restless) write(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.out, format+"\n", args...) // the end is the client's
+}
+
+func (s *restless) tools(id json.RawMessage) {
+	s.write(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"v%d","inputSchema":{"type":"object"}}]}}`, id, s.lists)
+}
+
+// serve answers until the client has gone, and returns how many requests for the tools there were at once.
+func (s *restless) serve(in io.Reader) (most int) {
+	const changes = 1000
+	decoder := json.NewDecoder(in)
+	for {
+		var message struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if decoder.Decode(&message) != nil {
+			return most
+		}
+		switch {
+		case message.Method == "initialize":
+			s.write(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"f","version":"1"}}}`, message.ID)
+		case message.Method == "tools/list":
+			s.lists++
+			if s.early && s.lists == 1 {
+				s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			}
+			if s.lists == 1 || len(s.held) == 0 && s.lists > 2 {
+				s.tools(message.ID)
+				continue
+			}
+			if s.held = append(s.held, message.ID); len(s.held) > 1 {
+				continue
+			}
+			go func() {
+				for range changes {
+					s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				}
+				s.write(`{"jsonrpc":"2.0","id":"seen","method":"ping"}`)
+			}()
+		case message.Method == "server/discover":
+			s.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"there is no such method"}}`, message.ID)
+		case message.Method == "tools/call":
+			s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			s.write(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, message.ID)
+		case string(message.ID) == `"seen"`: // coven has got all
+			most = len(s.held)
+			for _, id := range s.held {
+				s.tools(id)
+			}
+			s.held = nil
+		}
+	}
+}
+
+// A server that says a thousand times that it has changed its tools is asked for them once at a time, and what it says last
+// counts, also if it says so while coven connects.
+func TestChangedOften(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		changed := make(chan struct{}, 2000)
+		c := &connection{server: servers.Server{Name: "restless"}, set: &Set{options: Options{
+			Version: "1", ConnectTime: time.Minute, CallTime: time.Minute, Changed: func() { changed <- struct{}{} },
+		}}}
+		fromServer, toClient := io.Pipe()
+		fromClient, toServer := io.Pipe()
+		most := make(chan int, 1)
+		go func() {
+			most <- (&restless{out: toClient, early: early}).serve(fromClient)
+			_ = toClient.Close()
+		}()
+		reach := way{&sdk.IOTransport{Reader: fromServer, Writer: toServer}, func() {}, func(err error) error { return err }}
+		if err := c.greeted(t.Context(), reach); err != nil {
+			t.Fatal(err)
+		}
+		if !early {
+			if _, err := c.call(t.Context(), "v1", json.RawMessage(`{}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for known := c.known(); known[0].Name != "v3"; known = c.known() {
+			<-changed
+		}
+		_ = fromClient.Close()
+		if n := <-most; n != 1 {
+			t.Errorf("it was asked for its tools %d times at once", n)
+		}
+	}
+}
