@@ -101,7 +101,7 @@ func (g *Gate) Commands(of func(Call) (string, error)) { g.commands = of }
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
-	now, d, record := g.judge(ctx, call)
+	now, about, d, record := g.judge(ctx, call)
 	if err := g.emit(event.GateDecided, record); err != nil {
 		return Verdict{Message: "coven could not record the call, so it is refused: " + err.Error()}
 	}
@@ -111,7 +111,7 @@ func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	if !d.Allowed() {
 		return Verdict{Message: "coven refused " + call.Tool + ": " + d.Reason}
 	}
-	g.grant(now)
+	g.grant(now, about)
 	if !bytes.Equal(now.Input, call.Input) {
 		return Verdict{Allow: true, Input: now.Input}
 	}
@@ -119,32 +119,34 @@ func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 }
 
 // grant notes that a call of a command tool, or of a tool of an MCP server, was allowed.
-func (g *Gate) grant(call Call) {
+func (g *Gate) grant(call Call, about subject) {
+	if about.permission == permission.MCPCall {
+		g.granted[key(call, about.other)]++
+		return
+	}
 	if g.commands != nil {
 		if command, err := g.commands(call); command != "" && err == nil {
-			g.granted[key(call)]++
+			g.granted[key(call, "")]++
 		}
-	}
-	if g.servers[ToolName(call)] != "" {
-		g.granted[key(call)]++
 	}
 }
 
 // Redeem reports whether the gate allowed a call of a command tool or of an MCP server that has not begun yet, and begins it:
-// a program of the agent could call the tool without asking.
-func (g *Gate) Redeem(call Call) bool {
+// a program of the agent could call the tool without asking. of is server/tool; empty: it is a command tool. What a
+// name stands for may have changed since.
+func (g *Gate) Redeem(call Call, of string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.granted[key(call)] == 0 {
+	if g.granted[key(call, of)] == 0 {
 		return false
 	}
-	g.granted[key(call)]--
+	g.granted[key(call, of)]--
 	return true
 }
 
-// key returns what identifies a call of a command tool for the agent CLI and for the tool.
-func key(call Call) string {
-	name := ToolName(call)
+// key returns what identifies a call of a command tool, or of a server/tool, for the agent CLI and for the tool.
+func key(call Call, of string) string {
+	name := of + " " + ToolName(call)
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(call.Input))
 	decoder.UseNumber()
@@ -195,8 +197,8 @@ func (g *Gate) Close() {
 }
 
 // judge decides about a call, and saves the worktree if the call may change files. It returns the
-// call as it may run.
-func (g *Gate) judge(ctx context.Context, call Call) (Call, permission.Decision, event.Decision) {
+// call as it may run, and what it is about.
+func (g *Gate) judge(ctx context.Context, call Call) (Call, subject, permission.Decision, event.Decision) {
 	s := g.describe(call)
 	if g.lacks != nil && s.err == nil {
 		s.err = g.lacks(call)
@@ -219,7 +221,7 @@ func (g *Gate) judge(ctx context.Context, call Call) (Call, permission.Decision,
 		record.Snapshot = snapshot.N
 	}
 	record.Allowed, record.Reason = d.Allowed(), clip(d.Reason, maxReason)
-	return call, d, record
+	return call, s, d, record
 }
 
 // begin notes that a call that may change files begins.

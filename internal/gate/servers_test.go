@@ -32,12 +32,21 @@ func TestServers(t *testing.T) {
 		}
 	}
 	call := func(tool, input string) bool {
-		return g.Redeem(gate.Call{Tool: tool, Input: json.RawMessage(input)})
+		return g.Redeem(gate.Call{Tool: tool, Input: json.RawMessage(input)}, "files/"+tool)
 	}
 	if call("search", `{"a":2}`) || call("delete", `{"a":1}`) || call("web_search", `{"a":1}`) {
 		t.Error("a call ran that the gate did not allow")
 	}
 	if !call("search", `{ "a": 1 }`) || !call("search", `{"a":1}`) || call("search", `{"a":1}`) {
 		t.Error("a call that was allowed twice does not run twice")
+	}
+	// A name that is given to the tool of another server while a call waits does not run that.
+	g.Decide(t.Context(), gate.Call{ID: "2", Tool: "search", Input: json.RawMessage(`{"a":3}`)})
+	g.Serves(map[string]string{"search": "web/search"})
+	if g.Redeem(gate.Call{Tool: "search", Input: json.RawMessage(`{"a":3}`)}, "web/search") {
+		t.Error("a call ran that the gate allowed for another server")
+	}
+	if !call("search", `{"a":3}`) {
+		t.Error("the call that was allowed does not run")
 	}
 }

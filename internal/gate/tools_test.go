@@ -89,7 +89,7 @@ func TestCommands(t *testing.T) {
 		input string
 		want  bool
 	}{{`{"file":"b","n":1}`, false}, {`{"file":"secret"}`, false}, {`{"n": 1, "file": "a"}`, true}, {`{"file":"a","n":1}`, false}} {
-		if got := g.Redeem(call("lint", c.input)); got != c.want {
+		if got := g.Redeem(call("lint", c.input), ""); got != c.want {
 			t.Errorf("%s is redeemed: %v", c.input, got)
 		}
 	}

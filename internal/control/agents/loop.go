@@ -64,6 +64,9 @@ type role struct {
 
 // run runs an agent where its provider does.
 func (c *Agents) run(ctx context.Context, at setting, as role, keeper *gate.Gate, launch driver.Job) (driver.Report, error) {
+	if at.loop == nil && launch.More != nil { // a CLI has the tools of its start
+		launch.Own, launch.More = launch.Offered(), nil
+	}
 	keeper.Lacks(c.lacks(as.name, func() []tool.Tool { return launch.Offered() }))
 	launch.Host = host{c, at.root, launch}
 	commands := c.commandsOf(as)

@@ -42,7 +42,8 @@ func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path st
 	if len(use) == 0 || !mayCall(policy) || c.isRoot(as.name) {
 		return func() {}
 	}
-	taken := slices.AppendSeq(agent.ToolNames(), maps.Keys(c.Plan.Tools))
+	ids, _ := agent.ToolIDs([]string{"*"}) // a model may call a tool by its ID
+	taken := slices.AppendSeq(append(agent.ToolNames(), ids...), maps.Keys(c.Plan.Tools))
 	for _, t := range launch.Own {
 		taken = append(taken, t.Name)
 	}
@@ -60,16 +61,20 @@ func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path st
 	return set.Close
 }
 
-// served returns the tools that an agent has of its servers now, and tells the gate of them.
+// served returns the tools that an agent has of its servers now, and tells the gate of them. One with a name like
+// those of coven's own MCP server is left out: it would be judged as another.
 func (c *Agents) served(as role, set *client.Set, keeper *gate.Gate) (all []tool.Tool) {
 	subjects := map[string]string{}
 	for _, t := range set.Tools() {
 		subject := t.Server + "/" + t.Original
+		if gate.ToolName(gate.Call{Tool: t.Name}) != t.Name {
+			continue
+		}
 		if !c.hasOfServer(as.name, as.own, t) || as.policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
 			continue
 		}
 		subjects[t.Name] = subject
-		all = append(all, c.guarded(t, keeper))
+		all = append(all, c.guarded(t, keeper, subject))
 	}
 	keeper.Serves(subjects)
 	return all
@@ -125,7 +130,7 @@ func (c *Agents) serverLog(path, server string) io.Writer {
 
 // guarded returns a tool whose calls run only if the gate allowed them, which a program of the agent could try to
 // get around, and whose results have no secrets.
-func (c *Agents) guarded(of client.Tool, keeper *gate.Gate) tool.Tool {
+func (c *Agents) guarded(of client.Tool, keeper *gate.Gate, subject string) tool.Tool {
 	t := of.Tool
 	t.Source, t.Category, t.Permission = "mcp:"+of.Server, "api", string(permission.MCPCall)
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
@@ -135,5 +140,5 @@ func (c *Agents) guarded(of client.Tool, keeper *gate.Gate) tool.Tool {
 		}
 		return c.Workspace.Secrets.Text(text), nil
 	}
-	return redeemed(t, keeper)
+	return redeemed(t, keeper, subject)
 }

@@ -46,16 +46,16 @@ func (p *programs) run(ctx context.Context, argv []string, timeout time.Duration
 func (p *programs) tools(commands map[string]grimoires.CommandTool, keeper *gate.Gate) (all []tool.Tool) {
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		t := command.Tool(name, commands[name], p.run)
-		all = append(all, redeemed(t, keeper))
+		all = append(all, redeemed(t, keeper, ""))
 	}
 	return all
 }
 
-// redeemed returns a tool whose calls run only if the gate allowed them.
-func redeemed(t tool.Tool, keeper *gate.Gate) tool.Tool {
+// redeemed returns a tool whose calls run only if the gate allowed them. of is server/tool of a tool of an MCP server.
+func redeemed(t tool.Tool, keeper *gate.Gate, of string) tool.Tool {
 	call := t.Call
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-		if !keeper.Redeem(gate.Call{Tool: t.Name, Input: arguments}) {
+		if !keeper.Redeem(gate.Call{Tool: t.Name, Input: arguments}, of) {
 			return "", errors.New("coven refused " + t.Name + ": the call did not pass the gate")
 		}
 		return call(ctx, arguments)
