@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ const (
 	maxMessages = 10_000 // of a channel
 	maxChannels = 100
 	maxRead     = 100 << 10 // bytes of text that are read at once
-	maxFile     = 256 << 20
+	maxBytes    = 64 << 20  // of the files of all channels: the messages that are used are in memory
 )
 
 // nameRE is the name of a channel, which is the name of a file.
@@ -57,18 +58,14 @@ type Channels struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	known map[string]*messages
-}
-
-// messages are those of one channel.
-type messages struct {
-	all  []Message
-	more chan struct{} // closed when there is another message
+	known map[string][]Message // of the channels that were used
+	sizes map[string]int64     // of the files of all channels; nil: they are not known
+	more  chan struct{}        // closed when there is another message in any channel
 }
 
 // New returns the channels of the session in a directory.
 func New(session string, now func() time.Time) *Channels {
-	return &Channels{dir: filepath.Join(session, Dir), now: now, known: map[string]*messages{}}
+	return &Channels{dir: filepath.Join(session, Dir), now: now, known: map[string][]Message{}, more: make(chan struct{})}
 }
 
 // Send adds a message to a channel. It is on disk when Send returns.
@@ -83,21 +80,69 @@ func (c *Channels) Send(name, from, path, text string) (Message, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	in, err := c.channel(name)
+	all, err := c.messages(name)
 	if err != nil {
 		return Message{}, err
 	}
-	if len(in.all) >= maxMessages {
+	if len(all) >= maxMessages {
 		return Message{}, fmt.Errorf("channel %s has %d messages, the maximum", name, maxMessages)
 	}
-	m := Message{N: len(in.all) + 1, Time: c.now().UTC(), From: from, Path: path, Text: text}
-	if err := c.write(name, m); err != nil {
+	m := Message{N: len(all) + 1, Time: c.now().UTC(), From: from, Path: path, Text: text}
+	line, err := json.Marshal(m)
+	if err == nil {
+		err = c.fits(name, len(line)+1)
+	}
+	if err != nil {
+		return Message{}, err
+	}
+	if err := c.write(name, m, append(line, '\n')); err != nil {
+		delete(c.known, name) // what is on disk counts
+		c.sizes = nil
 		return Message{}, fmt.Errorf("store the message: %w", err)
 	}
-	in.all = append(in.all, m)
-	close(in.more)
-	in.more = make(chan struct{})
+	c.sizes[name] += int64(len(line)) + 1
+	c.known[name] = append(all, m)
+	close(c.more)
+	c.more = make(chan struct{})
 	return m, nil
+}
+
+// fits returns why the files of the session's channels cannot have some bytes more in one of them; nil: they can.
+func (c *Channels) fits(name string, more int) error {
+	if c.sizes == nil {
+		if err := c.measure(); err != nil {
+			return err
+		}
+	}
+	if _, exists := c.sizes[name]; !exists && len(c.sizes) >= maxChannels {
+		return fmt.Errorf("the session has %d channels, the maximum: use one of them", maxChannels)
+	}
+	total := int64(more)
+	for _, size := range c.sizes {
+		total += size
+	}
+	if total > maxBytes {
+		return fmt.Errorf("the channels of the session would have %d bytes, the maximum is %d: put the text into a file and name it", total, maxBytes)
+	}
+	return nil
+}
+
+// measure finds the sizes of all channels.
+func (c *Channels) measure() error {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("list the channels: %w", err)
+	}
+	sizes := map[string]int64{}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return fmt.Errorf("list the channels: %w", err)
+		}
+		sizes[strings.TrimSuffix(e.Name(), ".jsonl")] = info.Size()
+	}
+	c.sizes = sizes
+	return nil
 }
 
 // Read returns the messages of a channel after the one with the number since, oldest first, as many as fit; last is the
@@ -127,40 +172,38 @@ func (c *Channels) Read(ctx context.Context, name string, since int, wait time.D
 func (c *Channels) after(name string, since int) (found []Message, last int, more <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	in, err := c.channel(name)
+	all, err := c.messages(name)
 	if err != nil {
 		return nil, 0, nil, err
 	}
 	size := 0
-	for _, m := range in.all[min(max(since, 0), len(in.all)):] {
+	for _, m := range all[min(max(since, 0), len(all)):] {
 		if size += len(m.Text); size > maxRead && len(found) > 0 {
 			break
 		}
 		found = append(found, m)
 	}
-	return found, len(in.all), in.more, nil
+	return found, len(all), c.more, nil
 }
 
-// channel returns a channel, which may have no message.
-func (c *Channels) channel(name string) (*messages, error) {
-	if in := c.known[name]; in != nil {
-		return in, nil
-	}
-	if len(c.known) >= maxChannels {
-		return nil, fmt.Errorf("the session has %d channels, the maximum", maxChannels)
+// messages returns those of a channel, which may have none.
+func (c *Channels) messages(name string) ([]Message, error) {
+	if all, ok := c.known[name]; ok {
+		return all, nil
 	}
 	all, err := c.load(name)
-	if err != nil {
-		return nil, err
+	if err == nil && len(all) > 0 {
+		c.known[name] = all
 	}
-	in := &messages{all: all, more: make(chan struct{})}
-	c.known[name] = in
-	return in, nil
+	return all, err
 }
 
 // load reads a channel, and removes a line that was not finished.
 func (c *Channels) load(name string) ([]Message, error) {
-	data, err := regularfile.ReadIn(c.dir, name+".jsonl", maxFile)
+	if err := c.directory(); err != nil {
+		return nil, err
+	}
+	data, err := regularfile.ReadIn(c.dir, name+".jsonl", maxBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -203,13 +246,17 @@ func parse(data []byte) (all []Message, err error) {
 	return all, nil
 }
 
-// write appends a message to the file of a channel. What a failed write leaves is removed.
-func (c *Channels) write(name string, m Message) (err error) {
-	line, err := json.Marshal(m)
-	if err != nil {
-		return err
+// directory returns an error if the directory of the channels is something else, such as a link out of the session.
+func (c *Channels) directory() error {
+	if err := regularfile.Directory(filepath.Dir(c.dir), Dir); err != nil {
+		return fmt.Errorf("the channels of the session: %w", err)
 	}
-	if err := regularfile.Directory(filepath.Dir(c.dir), Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+	return nil
+}
+
+// write appends the line of a message to the file of a channel. What a failed write leaves is removed.
+func (c *Channels) write(name string, m Message, line []byte) (err error) {
+	if err := c.directory(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
@@ -224,7 +271,7 @@ func (c *Channels) write(name string, m Message) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err = file.Write(append(line, '\n')); err == nil {
+	if _, err = file.Write(line); err == nil {
 		err = file.Sync()
 	}
 	if err != nil {

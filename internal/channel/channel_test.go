@@ -177,6 +177,11 @@ func TestPlanted(t *testing.T) {
 		},
 	} {
 		session, outside := t.TempDir(), filepath.Join(t.TempDir(), "work.jsonl")
+		if name == "linked directory" {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(outside), "other.jsonl"), []byte("torn"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 		dir := filepath.Join(session, channel.Dir)
 		if err := errors.Join(os.Mkdir(dir, 0o700), plant(dir, filepath.Join(dir, "work.jsonl"), outside)); err != nil {
 			t.Fatal(err)
@@ -187,5 +192,59 @@ func TestPlanted(t *testing.T) {
 		if _, err := os.Stat(outside); err == nil {
 			t.Errorf("%s: it was written outside", name)
 		}
+		if name != "linked directory" {
+			continue
+		}
+		_, _, err := channel.New(session, now).Read(t.Context(), "other", 0, 0)
+		if left, _ := os.ReadFile(filepath.Join(filepath.Dir(outside), "other.jsonl")); err == nil || string(left) != "torn" {
+			t.Errorf("a file outside is now %q, %v", left, err)
+		}
+	}
+}
+
+// Channels have a limit of bytes and of number, also over several processes, and what they took can be read again. A channel
+// that was only read is none.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := channel.New(dir, now)
+	for i := range 150 {
+		if _, _, err := c.Read(t.Context(), fmt.Sprint("read-", i), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		if _, err := c.Send(fmt.Sprint("sent-", i), "a", "", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sender := range []*channel.Channels{c, channel.New(dir, now)} {
+		if _, err := sender.Send("more", "a", "", "x"); err == nil || !strings.Contains(err.Error(), "the session has 100 channels") {
+			t.Error(err)
+		}
+	}
+	if _, err := channel.New(dir, now).Send("sent-7", "a", "", "y"); err != nil {
+		t.Error(err)
+	}
+
+	dir = t.TempDir()
+	file := filepath.Join(dir, channel.Dir, "big.jsonl")
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 63<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = channel.New(dir, now)
+	sent := 0
+	for escaped := strings.Repeat("\x01", channel.MaxText); err == nil && sent < 10; sent++ { // six bytes for each
+		_, err = c.Send("small", "a", "", escaped)
+	}
+	if err == nil || sent != 3 || !strings.Contains(err.Error(), "the maximum is 67108864") {
+		t.Errorf("%d messages: %v", sent, err)
+	}
+	if all, last, err := channel.New(dir, now).Read(t.Context(), "small", 0, 0); len(all) != 1 || last != sent-1 || err != nil {
+		t.Errorf("%d of %d messages, %v", len(all), last, err)
 	}
 }
