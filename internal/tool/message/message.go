@@ -60,6 +60,7 @@ func (a Agent) send(_ context.Context, in struct {
 	Text    string `json:"text"`
 },
 ) (string, error) {
+	in.Channel = a.Hide(in.Channel) // a name of a file; what is hidden is none
 	m, err := a.Channels.Send(in.Channel, a.Name, a.Path, a.Hide(in.Text))
 	if err != nil {
 		return "", err
