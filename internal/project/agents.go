@@ -2,6 +2,7 @@ package project
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/agenttree"
@@ -39,7 +40,10 @@ func (p *Project) Specialists(known *agent.Registry) []agent.Definition {
 			names = append(names, s.Name)
 		}
 	}
-	return agenttree.Specialists(known.Agents(), names)
+	return slices.DeleteFunc(agenttree.Specialists(known.Agents(), names), func(d agent.Definition) bool {
+		usable, err := known.Get(d.Name) // a shipped one may be disabled
+		return err != nil || usable.Mode == agent.ModePrimary
+	})
 }
 
 // Scripts evaluates the definitions that are TypeScript.
