@@ -53,6 +53,9 @@ func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path st
 			return c.startServer(ctx, s, *launch)
 		},
 		Log: func(server string) io.Writer { return c.serverLog(path, server) },
+		Stale: func(f client.Failure) {
+			warn("the agent keeps the tools that the MCP server %s had before: %v", f.Server, f.Err)
+		},
 	})
 	for _, f := range set.Failures() {
 		warn("the agent works without the MCP server %s: %v", f.Server, f.Err)

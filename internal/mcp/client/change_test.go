@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +20,8 @@ type restless struct {
 	lists int               // requests for the tools
 	held  []json.RawMessage // those without an answer
 	early bool              // it says so before the first answer, too
+	// broken makes it answer only the first request for its tools.
+	broken bool
 }
 
 func (s *restless) write(format string, args ...any) {
@@ -44,7 +48,10 @@ func (s *restless) serve(in io.Reader) (most int) {
 		case message.Method == "initialize":
 			s.write(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"f","version":"1"}}}`, message.ID)
 		case message.Method == "tools/list":
-			s.lists++
+			if s.lists++; s.broken && s.lists > 1 {
+				s.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"broken"}}`, message.ID)
+				continue
+			}
 			if s.early && s.lists == 1 {
 				s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 			}
@@ -108,4 +115,37 @@ func TestChangedOften(t *testing.T) {
 			t.Errorf("it was asked for its tools %d times at once", n)
 		}
 	}
+}
+
+// A server whose changed tools cannot be read keeps those that it had, and is reported once.
+func TestStale(t *testing.T) {
+	stale := make(chan Failure, 9)
+	c := &connection{server: servers.Server{Name: "stale"}, set: &Set{options: Options{
+		Version: "1", ConnectTime: time.Minute, CallTime: time.Minute, Stale: func(f Failure) { stale <- f },
+	}}}
+	fromServer, toClient := io.Pipe()
+	fromClient, toServer := io.Pipe()
+	s := &restless{out: toClient, broken: true}
+	go s.serve(fromClient)
+	reach := way{&sdk.IOTransport{Reader: fromServer, Writer: toServer}, func() {}, func(err error) error { return err }}
+	if err := c.greeted(t.Context(), reach); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := c.call(t.Context(), "v1", json.RawMessage(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		for reading := true; reading; runtime.Gosched() {
+			c.mu.Lock()
+			reading = c.reading
+			c.mu.Unlock()
+		}
+	}
+	if known := c.known(); len(known) != 1 || known[0].Name != "v1" {
+		t.Errorf("its tools are %v", known)
+	}
+	if f := <-stale; f.Server != "stale" || !strings.Contains(f.Err.Error(), "list its tools: ") || len(stale) != 0 {
+		t.Errorf("%v, and %d more", f, len(stale))
+	}
+	_ = fromClient.Close()
 }

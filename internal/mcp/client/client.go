@@ -53,6 +53,9 @@ type Options struct {
 	Taken []string
 	// Changed is called when a server has other tools than before; nil: nobody is told.
 	Changed func()
+	// Stale is called, once for a server, when it has changed its tools and they cannot be read: those from before
+	// count. nil: nobody is told.
+	Stale func(Failure)
 	// HTTP connects to addresses; nil: http.DefaultTransport.
 	HTTP http.RoundTripper
 	// ConnectTime and CallTime limit the time that a server has; 0: 10 seconds, 10 minutes.

@@ -34,6 +34,7 @@ type connection struct {
 	tools    []*sdk.Tool
 	changed  *sdk.ClientSession // whose server has changed its tools since they were read; nil: none
 	reading  bool               // the tools again
+	stale    bool               // they could not be read once
 	restarts int
 	closed   bool
 	reports  map[string]func(string) // of running calls, by progress token
@@ -163,15 +164,22 @@ func (c *connection) reread() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), c.set.options.ConnectTime)
 	defer cancel()
 	tools, err := list(ctx, session)
-	if err != nil {
-		return true // the next call says what is wrong
-	}
 	c.mu.Lock()
 	current := c.session == session
-	if current {
+	first := current && err != nil && !c.stale
+	switch {
+	case first:
+		c.stale = true
+	case current && err == nil:
 		c.tools = tools
 	}
 	c.mu.Unlock()
+	if stale := c.set.options.Stale; first && stale != nil {
+		stale(Failure{c.server.Name, err})
+	}
+	if err != nil {
+		return true
+	}
 	if told := c.set.options.Changed; current && told != nil {
 		told()
 	}
