@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ type restless struct {
 	early bool              // it says so before the first answer, too
 	// broken makes it answer only the first request for its tools.
 	broken bool
+	schema string // of its tools; empty: that of an object
 }
 
 func (s *restless) write(format string, args ...any) {
@@ -29,7 +31,7 @@ func (s *restless) write(format string, args ...any) {
 }
 
 func (s *restless) tools(id json.RawMessage) {
-	s.write(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"v%d","inputSchema":{"type":"object"}}]}}`, id, s.lists)
+	s.write(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"v%d","inputSchema":%s}]}}`, id, s.lists, cmp.Or(s.schema, `{"type":"object"}`))
 }
 
 // serve answers until the client has gone, and returns how many requests for the tools there were at once.
@@ -148,4 +150,30 @@ func TestStale(t *testing.T) {
 		t.Errorf("%v, and %d more", f, len(stale))
 	}
 	_ = fromClient.Close()
+}
+
+// A tool with a schema that no API accepts does not make it refuse the requests of the agent.
+func TestSchema(t *testing.T) {
+	const anything = `{"type":"object"}`
+	for schema, want := range map[string]string{
+		`{"properties":{"a":{"type":"string"}},"type":"object"}`: "",
+		`null`: anything, `5`: anything, `true`: anything, `[]`: anything, `{}`: anything, `{"type":"string"}`: anything, `{"type":["object","null"]}`: anything,
+		`{"type":"object","properties":5}`: anything, `{"type":"object","$ref":"https://example.com/x"}`: anything, `{"type":"object","pattern":"("}`: anything,
+	} {
+		c := &connection{server: servers.Server{Name: "odd"}, set: &Set{options: Options{Version: "1", ConnectTime: time.Minute, CallTime: time.Minute}}}
+		fromServer, toClient := io.Pipe()
+		fromClient, toServer := io.Pipe()
+		go (&restless{out: toClient, schema: schema}).serve(fromClient)
+		reach := way{&sdk.IOTransport{Reader: fromServer, Writer: toServer}, func() {}, func(err error) error { return err }}
+		if err := c.greeted(t.Context(), reach); err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			want = schema
+		}
+		if got := c.tool("v1", c.known()[0]).Schema; string(got) != want {
+			t.Errorf("%s: %s", schema, got)
+		}
+		_ = fromClient.Close()
+	}
 }

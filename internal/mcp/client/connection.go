@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coven-run/coven/internal/mcp/servers"
@@ -119,14 +120,28 @@ func list(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) 
 		if err != nil {
 			return nil, fmt.Errorf("list its tools: %w", err)
 		}
-		if schema, err := json.Marshal(t.InputSchema); err != nil || len(schema) > maxSchema {
+		schema, err := json.Marshal(t.InputSchema)
+		if err != nil || len(schema) > maxSchema {
 			return nil, fmt.Errorf("its tool %.60q has a schema of more than %d bytes", t.Name, maxSchema)
 		}
+		t.InputSchema = accepted(schema)
 		if all = append(all, t); len(all) > maxTools {
 			return nil, fmt.Errorf("it has more than %d tools", maxTools)
 		}
 	}
 	return all, nil
+}
+
+// accepted returns the schema of a tool's arguments, or one of an object that may have anything: APIs of models refuse all of a
+// request if a tool in it has no valid schema of an object.
+func accepted(text json.RawMessage) json.RawMessage {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err == nil && schema.Type == "object" {
+		if _, err := schema.Resolve(nil); err == nil {
+			return text
+		}
+	}
+	return json.RawMessage(`{"type":"object"}`)
 }
 
 // change notes that the server of a session has changed its tools.
