@@ -240,6 +240,17 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// An empty prefix does not take all tools.
+func TestEmptyPrefix(t *testing.T) {
+	t.Parallel()
+	branches := agenttree.Branches([]agent.Definition{{Name: "taker", ToolPrefixes: []string{"", "x_"}}})
+	for name, want := range map[string]string{"exec_shell": "", "x_y": "taker"} {
+		if got := agenttree.Owner(branches, "", name); got != want {
+			t.Errorf("%s belongs to %q", name, got)
+		}
+	}
+}
+
 // The tool of a server belongs to the agent that names the server, else to that of its prefix.
 func TestServerTools(t *testing.T) {
 	t.Parallel()

@@ -248,3 +248,56 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%d of %d messages, %v", len(all), last, err)
 	}
 }
+
+// What happens to the files between two messages is noticed: a link in the place of their directory, and what a failed write
+// left of a line.
+func TestChangedBetween(t *testing.T) {
+	t.Parallel()
+	session, outside := t.TempDir(), t.TempDir()
+	dir := filepath.Join(session, channel.Dir)
+	file := filepath.Join(dir, "work.jsonl")
+	c := channel.New(session, now)
+	send := func() error {
+		_, err := c.Send("work", "a", "", "x")
+		return err
+	}
+	if err := errors.Join(send(), os.Rename(dir, dir+".moved"), os.Symlink(outside, dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(outside); len(left) > 0 || err != nil {
+		t.Errorf("it was written outside: %v, %v", left, err)
+	}
+	if err := errors.Join(os.Remove(dir), os.Rename(dir+".moved", dir), send(), os.Rename(file, file+".moved"), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if send() == nil {
+		t.Error("a message was sent to a directory")
+	}
+	kept, err := os.ReadFile(file + ".moved")
+	if err := errors.Join(err, os.RemoveAll(file), os.WriteFile(file, append(kept, `{"n":3,`...), 0o600), send()); err != nil {
+		t.Fatal(err)
+	}
+	if all, _, err := channel.New(session, now).Read(t.Context(), "work", 0, 0); texts(all) != "1:a:x 2:a:x 3:a:x" || err != nil {
+		t.Errorf("%q, %v", texts(all), err)
+	}
+}
+
+// A channel with as many messages as it can have takes no more.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var b strings.Builder
+	for n := range 10_000 {
+		fmt.Fprintf(&b, `{"n":%d,"time":"2026-11-25T10:00:00Z","from":"a","text":"x"}`+"\n", n+1)
+	}
+	file := filepath.Join(dir, channel.Dir, "work.jsonl")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(b.String()), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := channel.New(dir, now).Send("work", "a", "", "x"); err == nil || err.Error() != "channel work has 10000 messages, the maximum" {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -48,5 +49,25 @@ func TestServers(t *testing.T) {
 	}
 	if !call("search", `{"a":3}`) {
 		t.Error("the call that was allowed does not run")
+	}
+}
+
+// A call of a tool that the agent lacks is refused, whatever its permissions are.
+func TestLacks(t *testing.T) {
+	f := &fake{}
+	g := gate.New(permission.OfPrimary(t.TempDir(), "a", nil, nil, nil), f, f.emit)
+	g.Lacks(func(c gate.Call) error {
+		if c.Tool == "bash" {
+			return errors.New("it has no bash")
+		}
+		return nil
+	})
+	for tool, want := range map[string]string{"bash": "coven refused bash: it has no bash", "ls": ""} {
+		if v := g.Decide(t.Context(), gate.Call{ID: tool, Tool: tool, Input: json.RawMessage(`{"command":"true"}`)}); v.Message != want {
+			t.Errorf("%s: %+v", tool, v)
+		}
+	}
+	if f.snapshots != 0 {
+		t.Error("the worktree was saved for a call that was refused")
 	}
 }
