@@ -70,6 +70,7 @@ func (r *Repo) Collect(ctx context.Context, expired []SnapshotRef) ([]SnapshotRe
 	}
 	defer l.release()
 	_ = r.Examine(ctx) // coven doctor says what stays
+	_ = r.emptyTrash() // and deletes the rest
 	g := r.git()
 	g.Hold = l.held()
 	gone, err := r.expire(ctx, g, expired)

@@ -85,8 +85,8 @@ func (m *removal) park(ctx context.Context) error {
 	if err := os.Mkdir(r.poolPath(), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if info, err := os.Lstat(r.poolPath()); err != nil || !info.IsDir() {
-		return errors.Join(fmt.Errorf("%s is not a directory", r.poolPath()), err)
+	if err := isDirectory(r.poolPath()); err != nil {
+		return err
 	}
 	if err := writeJSON(r.poolRecord(p.ID, ".json"), p); err != nil {
 		return err
@@ -355,8 +355,7 @@ func (r *Repo) limitPool(ctx context.Context, bytes map[string]int64) error {
 }
 
 func (r *Repo) poolDirs() (names []string) {
-	dirs, _ := os.ReadDir(r.poolPath())
-	for _, dir := range dirs {
+	for _, dir := range directories(r.poolPath()) {
 		names = append(names, dir.Name())
 	}
 	return names

@@ -73,7 +73,7 @@ func (r *Repo) worktreeOf(u unexamined) *Worktree {
 // stands for the task.
 func (r *Repo) allUnexamined() []unexamined {
 	records, _ := os.ReadDir(r.ours("unexamined")) // without the directory, there are none
-	files, _ := os.ReadDir(r.unexaminedPath())
+	files := directories(r.unexaminedPath())
 	var all []unexamined
 	seen := map[string]bool{}
 	for _, dir := range slices.Concat(records, files) {
@@ -166,8 +166,8 @@ func (r *Repo) setAside(w *Worktree, u unexamined) error {
 			return err
 		}
 	}
-	if info, err := os.Lstat(r.unexaminedPath()); err != nil || !info.IsDir() {
-		return errors.Join(fmt.Errorf("%s is not a directory", r.unexaminedPath()), err)
+	if err := isDirectory(r.unexaminedPath()); err != nil {
+		return err
 	}
 	aside := r.worktreeOf(u)
 	if err := writeJSON(aside.ours("record.json"), u); err != nil {
@@ -244,6 +244,9 @@ func (r *Repo) examine(ctx context.Context, u unexamined, p policy) (ref string,
 	w := r.worktreeOf(u)
 	vacant, err := w.vacant()
 	if err == nil && !vacant {
+		err = errors.Join(isDirectory(r.unexaminedPath()), isDirectory(w.Path))
+	}
+	if err == nil && !vacant {
 		ref, err = r.emptyInto(ctx, w, u, p)
 	}
 	if err == nil {
@@ -262,12 +265,16 @@ func (r *Repo) examine(ctx context.Context, u unexamined, p policy) (ref string,
 // emptyInto stores what exists only in W, and moves it to the pool, or to the trash if it does not fit there.
 func (r *Repo) emptyInto(ctx context.Context, w *Worktree, u unexamined, p policy) (ref string, err error) {
 	m := &removal{w: w, req: RemoveRequest{Note: u.Note, Landed: u.Tip}, tip: u.Tip, rec: record{Base: u.Base, Settings: u.Settings, Ready: true}, examines: true}
-	if u.Tip == "" { // the record is damaged
-		var info RescueInfo
-		info, err = w.rescue(ctx, clearNote, p)
-		ref = info.Ref
-	} else {
+	landed := false
+	if u.Tip != "" {
+		landed, err = r.hasCommit(ctx, u.Tip)
+	}
+	switch {
+	case err != nil:
+	case landed:
 		ref, err = m.storeBy(ctx, p)
+	default: // the record is damaged, or what has landed has left the repository
+		ref, err = w.rescueAll(ctx, p)
 	}
 	if err != nil {
 		return "", err
@@ -287,6 +294,18 @@ func (r *Repo) emptyInto(ctx context.Context, w *Worktree, u unexamined, p polic
 	return ref, r.trash(w.Path, w.name)
 }
 
+// rescueAll stores all files of W. Of what has landed, objects are gone that W's indexes name.
+func (w *Worktree) rescueAll(ctx context.Context, p policy) (ref string, err error) {
+	w.tip = ""
+	for _, name := range []string{commitIndex, snapshotIndex} {
+		if err := removeAll(w.ours(name)); err != nil {
+			return "", err
+		}
+	}
+	info, err := w.rescue(ctx, clearNote, p)
+	return info.Ref, err
+}
+
 // examinationEnds removes the records of a W whose files have been moved away.
 func (r *Repo) examinationEnds(ctx context.Context, w *Worktree, u unexamined) error {
 	l, err := r.lock(ctx, worktreesLock, "examine "+u.Task)
@@ -297,8 +316,14 @@ func (r *Repo) examinationEnds(ctx context.Context, w *Worktree, u unexamined) e
 	if err := os.Remove(w.Path); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty directory
 		return err
 	}
-	if err := r.transact(ctx, r.git(), "coven: examined", git.Drop(unexaminedPrefix+u.ID)); err != nil {
+	refs, err := r.git().Refs(ctx, unexaminedPrefix) // of a name that is not coven's, git allows no ref
+	if err != nil {
 		return err
+	}
+	if ref := unexaminedPrefix + u.ID; slices.ContainsFunc(refs, func(known git.Ref) bool { return known.Name == ref }) {
+		if err := r.transact(ctx, r.git(), "coven: examined", git.Drop(ref)); err != nil {
+			return err
+		}
 	}
 	failpoint.Point("examine.unref")
 	if err := removeAll(w.ours()); err != nil {

@@ -116,6 +116,11 @@ func TestReleaseInTheWay(t *testing.T) {
 		"no records":  func(r *Repo) { write(t, r.ours("unexamined"), "f") },
 		"unreadable":  func(r *Repo) { write(t, r.ours("unexamined", "X", "record.json"), "{") },
 		"files alone": func(r *Repo) { write(t, r.unexaminedPath("X", "file"), "f") },
+		"odd names": func(r *Repo) {
+			for _, name := range []string{"a b", ".c", "d..e", "f.lock"} {
+				write(t, r.unexaminedPath(name, "file"), "f")
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := releasing(t)
@@ -132,11 +137,72 @@ func TestReleaseInTheWay(t *testing.T) {
 				all := value[[]RescueInfo](t)(r.Rescues(t.Context(), "X"))
 				equal(t, "files of nobody", gitIn(t, r.Root, "show", all[0].Ref+":file"), "f")
 			}
-			if name == "unreadable" || name == "files alone" {
+			if name == "unreadable" || name == "files alone" || name == "odd names" {
 				nothingUnexamined(t, r)
 			}
 		})
 	}
+}
+
+// What a link in the place of one of coven's own directories leads to is somebody else's: a repository can have
+// such a link.
+func TestReleaseLeadsElsewhere(t *testing.T) {
+	for name, link := range map[string]func(r *Repo, elsewhere string){
+		"the unexamined": func(r *Repo, elsewhere string) {
+			must(t, os.Symlink(elsewhere, r.unexaminedPath()))
+		},
+		"one of them": func(r *Repo, elsewhere string) {
+			must(t, os.Mkdir(r.unexaminedPath(), 0o755))
+			must(t, os.Symlink(elsewhere, r.unexaminedPath("X")))
+		},
+		"one with a record": func(r *Repo, elsewhere string) {
+			must(t, os.Mkdir(r.unexaminedPath(), 0o755))
+			must(t, os.Symlink(elsewhere, r.unexaminedPath("X")))
+			write(t, r.ours("unexamined", "X", "record.json"), `{"task":"X","tip":"`+gitIn(t, r.Root, "rev-parse", "main")+`"}`)
+		},
+		"the pool": func(r *Repo, elsewhere string) {
+			must(t, os.Symlink(elsewhere, r.poolPath()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, elsewhere := releasing(t), t.TempDir()
+			must(t, os.MkdirAll(filepath.Join(r.Root, worktreesDir), 0o755))
+			write(t, filepath.Join(elsewhere, "X", "file"), "f")
+			must(t, os.Mkdir(filepath.Join(elsewhere, "empty"), 0o755))
+			link(r, elsewhere)
+			refused := r.Examine(t.Context())
+			equal(t, "refused", refused != nil, name == "one with a record")
+			must(t, r.Tidy(t.Context()))
+			_, _, _ = r.ExamineTask(t.Context(), "X", RemoveRequest{DropIgnored: true}) // it may refuse
+			equal(t, "file", read(t, filepath.Join(elsewhere, "X", "file")), "f")
+			equal(t, "directory", exists(filepath.Join(elsewhere, "empty")), true)
+			equal(t, "rescues", len(value[[]RescueInfo](t)(r.AllRescues(t.Context()))), 0)
+			equal(t, "disk", len(r.PoolDisk()), 0)
+		})
+	}
+}
+
+// What has landed can be gone from the repository when W is examined: then everything in W is stored.
+func TestReleaseTipGone(t *testing.T) {
+	r := releasing(t)
+	w := add(t, r, "A")
+	write(t, filepath.Join(w.Path, "work"), "w")
+	commitAll(t, w, "work")
+	tip := landedTip(t, w)
+	l := value[*lock](t)(r.lock(t.Context(), examineLock, "test"))
+	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip, Later: func(Examined) {}}))
+	for _, ref := range strings.Fields(gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/coven")) {
+		gitIn(t, r.Root, "update-ref", "-d", ref)
+	}
+	gitIn(t, r.Root, "reflog", "expire", "--expire=now", "--all")
+	gitIn(t, r.Root, "gc", "-q", "--prune=now")
+	l.release()
+	r.Settle()
+	must(t, r.Examine(t.Context()))
+	nothingUnexamined(t, r)
+	all := value[[]RescueInfo](t)(r.Rescues(t.Context(), "A"))
+	equal(t, "stored", len(all), 1)
+	equal(t, "the work", gitIn(t, r.Root, "show", all[0].Ref+":work"), "w")
 }
 
 // releaseOne releases a worktree with an ignored file and one that is edited.
