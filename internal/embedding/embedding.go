@@ -20,11 +20,16 @@ import (
 
 const (
 	timeout = 20 * time.Second // of a request
-	// maxKept is how many vectors are kept: of 1,024 numbers each, 40 MB.
-	maxKept = 10_000
-	maxText = 8_000 // bytes of a text that count
-	retries = 1
+	// maxKept is how many numbers of vectors are kept: 80 MB.
+	maxKept    = 10 << 20
+	maxNumbers = 8_192    // of a vector
+	maxText    = 8_000    // bytes of a text that count
+	maxAnswer  = 32 << 20 // bytes
+	// pause is how long an endpoint is not asked after it has failed: searches do not wait for it again and again.
+	pause = time.Minute
 )
+
+var errRedirects = errors.New("the endpoint redirects, and passages go to no other address")
 
 // Endpoint embeds texts.
 type Endpoint struct {
@@ -33,8 +38,11 @@ type Endpoint struct {
 	Key       string            // for the endpoint; empty: it needs none
 	Transport http.RoundTripper // nil: the network
 
-	mu   sync.Mutex
-	kept map[[sha256.Size]byte][]float64 // of length 1
+	mu     sync.Mutex
+	kept   map[[sha256.Size]byte][]float64 // of length 1
+	size   int                             // of all that is kept, in numbers
+	failed error                           // the last one
+	until  time.Time                       // when to ask again after it
 }
 
 // Similarities returns how similar each text is to a query in its meaning: from -1 to 1, in the order of the texts.
@@ -73,30 +81,77 @@ func (e *Endpoint) vectors(ctx context.Context, texts []string) ([][]float64, er
 	if len(unknown) == 0 {
 		return found, nil
 	}
-	asked, err := e.ask(ctx, unknown)
+	asked, err := e.askUnlessFailed(ctx, unknown)
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.kept == nil || len(e.kept)+len(asked) > maxKept {
-		e.kept = map[[sha256.Size]byte][]float64{}
+	size := 0
+	for _, v := range asked {
+		size += len(v)
 	}
+	if e.kept == nil || e.size+size > maxKept {
+		e.kept, e.size = map[[sha256.Size]byte][]float64{}, 0
+	}
+	e.size += size
 	for n, i := range places {
 		found[i], e.kept[keys[i]] = asked[n], asked[n]
 	}
 	return found, nil
 }
 
+// askUnlessFailed asks the endpoint if it has not failed just now.
+func (e *Endpoint) askUnlessFailed(ctx context.Context, texts []string) ([][]float64, error) {
+	e.mu.Lock()
+	failed, until := e.failed, e.until
+	e.mu.Unlock()
+	if time.Now().Before(until) {
+		return nil, failed
+	}
+	all, err := e.ask(ctx, texts)
+	if err != nil && ctx.Err() == nil {
+		e.mu.Lock()
+		e.failed, e.until = err, time.Now().Add(pause)
+		e.mu.Unlock()
+	}
+	return all, err
+}
+
+// client returns a client that follows no redirect, because it would send passages to another address, and reads no
+// answer without an end.
+func (e *Endpoint) client() *http.Client {
+	return &http.Client{Transport: limited{e.Transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirects }}
+}
+
+// limited is a transport whose answers end with an error after maxAnswer bytes.
+type limited struct{ over http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	over := l.over
+	if over == nil {
+		over = http.DefaultTransport
+	}
+	answer, err := over.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}
+
 // ask asks the endpoint.
 func (e *Endpoint) ask(ctx context.Context, texts []string) ([][]float64, error) {
 	service := sdk.NewEmbeddingService(
-		option.WithBaseURL(e.URL), option.WithAPIKey(e.Key), option.WithMaxRetries(retries), option.WithRequestTimeout(timeout),
-		option.WithHTTPClient(&http.Client{Transport: e.Transport}),
+		option.WithBaseURL(e.URL), option.WithAPIKey(e.Key), option.WithMaxRetries(0), option.WithRequestTimeout(timeout),
+		option.WithHTTPClient(e.client()),
 	)
 	answer, err := service.New(ctx, sdk.EmbeddingNewParams{Model: e.Model, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts}})
 	if refused := (*sdk.Error)(nil); errors.As(err, &refused) {
 		return nil, fmt.Errorf("the endpoint answered %d", refused.StatusCode)
+	}
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return nil, fmt.Errorf("the answer is larger than %d MB", large.Limit>>20)
 	}
 	if err != nil {
 		return nil, err
@@ -127,8 +182,11 @@ func usable(all [][]float64) (n int) {
 	return n
 }
 
-// unit returns a vector of length 1 in the same direction; nil: it has none.
+// unit returns a vector of length 1 in the same direction; nil: it has none, or too many numbers.
 func unit(v []float64) []float64 {
+	if len(v) > maxNumbers {
+		return nil
+	}
 	sum := 0.0
 	for _, x := range v {
 		sum += x * x

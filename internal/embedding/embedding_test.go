@@ -79,14 +79,50 @@ func TestLies(t *testing.T) {
 		"no JSON":     func([]string) string { return `<html>` },
 		"refusal":     func([]string) string { return "status 401" },
 		"null":        func([]string) string { return `null` },
+		"many":        vector(`[1` + strings.Repeat(",0", 1<<20) + `]`),
+		"long text":   func([]string) string { return "<html>" + strings.Repeat("key ", 1<<10) },
 	} {
 		e, _ := endpoint(t, answer)
 		if got, err := e.Similarities(t.Context(), "a", []string{"b"}); err == nil {
 			t.Errorf("%s: %v", name, got)
+		} else if len(err.Error()) > 300 || strings.Contains(err.Error(), "key") {
+			t.Errorf("%s: %.400v", name, err)
 		}
 	}
 	gone := &embedding.Endpoint{URL: "http://127.0.0.1:1/v1", Model: "small"}
 	if got, err := gone.Similarities(t.Context(), "a", []string{"b"}); err == nil {
 		t.Error(got)
+	}
+}
+
+// Passages go to no other address than the user's, and an answer without an end is no answer.
+func TestHostileEndpoint(t *testing.T) {
+	t.Parallel()
+	var elsewhere, asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if strings.HasPrefix(r.URL.Path, "/moved/") {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, err := w.Write([]byte(`{"data":[`))
+		for err == nil {
+			_, err = w.Write([]byte(strings.Repeat(" ", 1<<16)))
+		}
+	}))
+	t.Cleanup(server.Close)
+	for path, want := range map[string]string{"/moved": "redirects", "/endless": "larger than 32 MB"} {
+		e := &embedding.Endpoint{URL: server.URL + path, Model: "small", Key: "key"}
+		for range 2 { // one that has failed is left alone for a while
+			if _, err := e.Similarities(t.Context(), "a", []string{"b"}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+	if elsewhere.Load() > 0 || asked.Load() != 2 {
+		t.Errorf("asked %d times, and %d times elsewhere", asked.Load(), elsewhere.Load())
 	}
 }
