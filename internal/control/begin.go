@@ -82,8 +82,8 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	if err != nil {
 		return errors.Join(err, ws.Release(ctx), s.Discard())
 	}
-	if err := errors.Join(fork.WriteMessages(s), s.Freeze(frozen)); err != nil {
-		return err
+	if err := errors.Join(fork.WriteMessages(s), s.Freeze(frozen)); err != nil { // such as for lack of space
+		return errors.Join(err, ws.Release(ctx), s.Discard())
 	}
 	if err := s.Append(event.Event{Type: event.SessionStarted}, started); err != nil {
 		return err
