@@ -54,18 +54,18 @@ func (w *Worktree) dirsHave(paths []string, names ...string) (bool, error) {
 }
 
 // look compares W with the index for commits. It returns the tree that the index has, and the
-// paths in it; ok is false if the tree is not known, or W differs.
-func (w *Worktree) look(ctx context.Context, option string) (tree string, paths []string, ok bool) {
+// listing of it; ok is false if the tree is not known, or W differs.
+func (w *Worktree) look(ctx context.Context, option string) (tree string, l listing, ok bool) {
 	ix, err := w.openIndex(w.git(), commitIndex)
 	if err != nil {
-		return "", nil, false
+		return "", l, false
 	}
 	defer ix.drop()
 	if tree = ix.knownTree(); tree == "" {
-		return "", nil, false
+		return "", l, false
 	}
-	l, err := ix.list(ctx, option)
-	return tree, l.entries, err == nil && l.clean() && w.here() == nil
+	l, err = ix.list(ctx, option)
+	return tree, l, err == nil && l.clean() && w.here() == nil
 }
 
 // plainTree returns the tree that a snapshot of W has, if one listing shows what differs from the
@@ -267,12 +267,20 @@ func (w *Worktree) holdsOnly(ctx context.Context, tree string) bool {
 	if isThere(filepath.Join(w.admin, modulesDir)) {
 		return false
 	}
-	found, paths, ok := w.look(ctx, withIgnored)
-	if !ok || found != tree {
+	found, l, ok := w.look(ctx, withIgnored)
+	if !ok || found != tree || isDirectory(filepath.Join(w.Path, ".git")) == nil {
 		return false
 	}
-	repositories, err := w.dirsHave(paths, ".git")
-	return err == nil && !repositories
+	repositories, err := w.dirsHave(l.entries, ".git")
+	return err == nil && !repositories && w.readable(l.looked)
+}
+
+// readable reports whether all directories at and below some paths of W can be read. What is in others, git
+// leaves out, as if it did not exist: they may belong to another user, or have a path that is too long.
+func (w *Worktree) readable(paths []string) bool {
+	return !slices.ContainsFunc(paths, func(name string) bool {
+		return filepath.WalkDir(filepath.Join(w.Path, name), func(_ string, _ fs.DirEntry, err error) error { return err }) != nil
+	})
 }
 
 // seedSnapshots makes the index for commits the first index for snapshots, if they would be the

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -180,6 +181,44 @@ func TestReleaseLeadsElsewhere(t *testing.T) {
 			equal(t, "disk", len(r.PoolDisk()), 0)
 		})
 	}
+}
+
+// Git leaves out a directory that it cannot read, such as one of another user, or with a path that is too long: a
+// worktree with one stays, and so do its files.
+func TestUnreadableStays(t *testing.T) {
+	deep := func(dir string) {
+		root := value[*os.Root](t)(os.OpenRoot(dir))
+		for range 30 {
+			must(t, root.Mkdir(strings.Repeat("d", 200), 0o755))
+			below := value[*os.Root](t)(root.OpenRoot(strings.Repeat("d", 200)))
+			must(t, root.Close())
+			root = below
+		}
+		must(t, root.WriteFile("x.log", []byte("only here"), 0o644))
+		must(t, root.Close())
+	}
+	r := releasing(t)
+	found := released(t, r, "A", deep)
+	equal(t, "why", found != nil && errors.Is(found.Err, syscall.ENAMETOOLONG), true)
+	equal(t, "stays", exists(r.Unexamined()[0].Path), true)
+
+	w := add(t, r, "B") // at once
+	deep(w.Path)
+	_, err := w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)})
+	equal(t, "why", errors.Is(err, syscall.ENAMETOOLONG), true)
+	equal(t, "stays", exists(w.Path), true)
+	equal(t, "parked", len(r.pool()), 0)
+}
+
+// A directory in the place of the link to W's git directory is stored like other git directories.
+func TestReleaseGitDirectory(t *testing.T) {
+	r := releasing(t)
+	found := released(t, r, "A", func(dir string) {
+		must(t, os.Remove(filepath.Join(dir, ".git")))
+		write(t, filepath.Join(dir, ".git", "x"), "only here")
+	})
+	equal(t, "stored", gitIn(t, r.Root, "show", found.Rescue+":"+rescuedGitDir+"/x"), "only here")
+	nothingUnexamined(t, r)
 }
 
 // What has landed can be gone from the repository when W is examined: then everything in W is stored.

@@ -35,6 +35,7 @@ type listing struct {
 	links     []string    // entries that name a commit of another repository
 	skipped   []git.Entry // entries that are not in a sparse W
 	vivid     []string    // those that are there now; they are stale, too
+	looked    []string    // paths at and below which everything was compared by git
 }
 
 // clean reports whether W has what the index has, as far as the listing shows it: links would need
@@ -53,10 +54,12 @@ func (ix *index) list(ctx context.Context, option string) (listing, error) {
 	seen, err := ix.git.Glance(ix.w.repo.unconverting(ctx))
 	if err == nil {
 		l, err := ix.listPaths(ctx, option, seen.Suspects)
-		l.entries = seen.Files
+		l.entries, l.looked = seen.Files, seen.Suspects
 		return l, err
 	}
-	return ix.listAll(ctx, option)
+	l, err := ix.listAll(ctx, option)
+	l.looked = []string{"."}
+	return l, err
 }
 
 // listPaths lists what is at or below some paths.
