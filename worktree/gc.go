@@ -69,8 +69,6 @@ func (r *Repo) Collect(ctx context.Context, expired []SnapshotRef) ([]SnapshotRe
 		return nil, err
 	}
 	defer l.release()
-	_ = r.Examine(ctx) // coven doctor says what stays
-	_ = r.emptyTrash() // and deletes the rest
 	g := r.git()
 	g.Hold = l.held()
 	gone, err := r.expire(ctx, g, expired)

@@ -208,11 +208,23 @@ func (r *Repo) Examine(ctx context.Context) error {
 		}
 		found, err := r.examine(ctx, u, capIgnored)
 		failed = errors.Join(failed, err)
-		if later, known := r.memo.later.LoadAndDelete(u.ID); known && (err != nil || found != "") {
-			later.(func(Examined))(Examined{Task: u.Task, Rescue: found, Err: err})
-		}
+		r.tell(u, Examined{Task: u.Task, Rescue: found, Err: err})
 	}
 	return failed
+}
+
+// tell tells who released a W what was found in it. If that was another process, which may have been killed, it
+// tells what coven doctor would not say.
+func (r *Repo) tell(u unexamined, found Examined) {
+	later, known := r.memo.later.LoadAndDelete(u.ID)
+	refused := errors.As(found.Err, new(*IgnoredError))
+	switch {
+	case found.Err == nil && found.Rescue == "":
+	case known:
+		later.(func(Examined))(found)
+	case r.Examined != nil && (refused || found.Rescue != ""):
+		r.Examined(found)
+	}
 }
 
 // ExamineTask examines the landed worktrees of one task as a person decides, and returns the refs of what had

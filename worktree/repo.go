@@ -82,6 +82,10 @@ type Repo struct {
 	// Submodules means that new worktrees have the files of submodules: see populate.
 	Submodules bool
 
+	// Examined is told what the examination of a landed worktree has found that another process had released: see
+	// RemoveRequest.Later. It may be nil.
+	Examined func(Examined)
+
 	examineLater int64 // see the constant
 
 	checkoutDir string        // the git directory of Checkout

@@ -174,15 +174,22 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 
 // examined tells what a landed worktree had besides what landed.
 func (s *Workspace) examined(found worktree.Examined) {
-	drop := "coven worktree remove --drop-ignored " + shellword.Word(s.Task)
+	if text, next := Found(found); text != "" {
+		s.Later(text, next)
+	}
+}
+
+// Found returns what to tell of a landed worktree that was examined, and the command that follows; empty: nothing.
+func Found(found worktree.Examined) (text, next string) {
 	switch big := (*worktree.IgnoredError)(nil); {
 	case errors.As(found.Err, &big):
-		s.Later("the worktree stays: "+big.Error(), drop)
+		return "the worktree stays: " + big.Error(), "coven worktree remove --drop-ignored " + shellword.Word(found.Task)
 	case found.Err != nil:
-		s.Later("warning: "+found.Err.Error(), "coven doctor --fix")
+		return "warning: " + found.Err.Error(), "coven doctor --fix"
 	case found.Rescue != "":
-		s.Later("worktree files that did not land are stored: git show "+found.Rescue, "")
+		return "worktree files that did not land are stored: git show " + found.Rescue, ""
 	}
+	return "", ""
 }
 
 // forgetCaches removes the caches of a task whose worktree is gone. What stays is removed before
