@@ -256,7 +256,7 @@ func (r *Repo) examine(ctx context.Context, u unexamined, p policy) (ref string,
 	w := r.worktreeOf(u)
 	vacant, err := w.vacant()
 	if err == nil && !vacant {
-		err = errors.Join(isDirectory(r.unexaminedPath()), isDirectory(w.Path))
+		err = errors.Join(isDirectory(r.unexaminedPath()), isDirectory(w.Path), unmounted(w.Path))
 	}
 	if err == nil && !vacant {
 		ref, err = r.emptyInto(ctx, w, u, p)

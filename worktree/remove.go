@@ -57,6 +57,9 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 	}
 	defer l.release()
 	m := &removal{w: w, req: req}
+	if err := unmounted(w.Path); err != nil {
+		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
+	}
 	if done, err := m.release(ctx); done || err != nil {
 		w.repo.tidyLater()
 		if err != nil {
@@ -347,6 +350,9 @@ func (r *Repo) trash(path, name string) error {
 	if !isThere(path) {
 		return nil
 	}
+	if err := unmounted(path); err != nil {
+		return err
+	}
 	return os.Rename(path, r.trashName(name))
 }
 
@@ -371,6 +377,9 @@ func (r *Repo) emptyTrash() error {
 
 // removeAll also removes read-only directories, such as Go's module cache.
 func removeAll(path string) error {
+	if err := unmounted(path); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(path); err == nil {
 		return nil
 	}
