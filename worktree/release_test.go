@@ -227,6 +227,7 @@ func TestReleaseTipGone(t *testing.T) {
 	w := add(t, r, "A")
 	write(t, filepath.Join(w.Path, "work"), "w")
 	commitAll(t, w, "work")
+	must(t, os.Link(w.ours(commitIndex), w.ours(snapshotIndex))) // it names what will be gone
 	tip := landedTip(t, w)
 	l := value[*lock](t)(r.lock(t.Context(), examineLock, "test"))
 	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip, Later: func(Examined) {}}))

@@ -1,6 +1,7 @@
 package embedding_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -46,9 +47,43 @@ func letters(texts []string) string {
 	return `{"object":"list","model":"small","data":[` + strings.Join(all, ",") + `]}`
 }
 
+// wide answers with vectors of so many numbers.
+func wide(texts []string, numbers int) string {
+	var all []string
+	for i := range texts {
+		all = append(all, fmt.Sprintf(`{"index":%d,"embedding":[1%s]}`, i, strings.Repeat(",0", numbers-1)))
+	}
+	return `{"data":[` + strings.Join(all, ",") + `]}`
+}
+
+// What is kept is bounded.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	e, asked := endpoint(t, func(texts []string) string { return wide(texts, 1<<13) })
+	ask := func(first, n int) int32 {
+		before := asked.Load()
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i] = fmt.Sprint(first + i)
+		}
+		if _, err := e.Similarities(t.Context(), "0", texts); err != nil {
+			t.Fatal(err)
+		}
+		return asked.Load() - before
+	}
+	if all, again, others, first := ask(0, 700), ask(0, 700), ask(1000, 700), ask(1, 1); all < 700 || again != 0 || others != 700 || first == 0 {
+		t.Errorf("asked for %d, %d, %d, %d texts", all, again, others, first)
+	}
+}
+
 func TestSimilarities(t *testing.T) {
 	t.Parallel()
 	e, asked := endpoint(t, letters)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := e.Similarities(over, "a", []string{"b"}); err == nil { // which is no failure of the endpoint
+		t.Error(got)
+	}
 	got, err := e.Similarities(t.Context(), "aab", []string{"aaaabb", "c", "a", "bbbb"})
 	if err != nil || len(got) != 4 || got[0] < 0.999 || got[1] != 0 || got[2] < got[3] {
 		t.Errorf("%v %v", got, err)
@@ -79,7 +114,7 @@ func TestLies(t *testing.T) {
 		"no JSON":     func([]string) string { return `<html>` },
 		"refusal":     func([]string) string { return "status 401" },
 		"null":        func([]string) string { return `null` },
-		"many":        vector(`[1` + strings.Repeat(",0", 1<<20) + `]`),
+		"many":        func(texts []string) string { return wide(texts, 1<<14) },
 		"long text":   func([]string) string { return "<html>" + strings.Repeat("key ", 1<<10) },
 	} {
 		e, _ := endpoint(t, answer)
