@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -288,6 +289,34 @@ func TestSums(t *testing.T) {
 	report := w.end()
 	if used := report.Used; used.Input != 2 || used.Cost != 0.75 || !slices.Equal(costs, []float64{0, 0, 0.5, 0.75}) {
 		t.Errorf("%+v, %v", used, costs)
+	}
+}
+
+// Usage that nobody can use: it adds up to more, and to no less than there is.
+func TestAbsurdUsage(t *testing.T) {
+	t.Parallel()
+	w, _ := curiousWorld(t, `echo started c; echo end`)
+	most := provider.Usage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: math.MaxFloat64}
+	least := provider.Usage{InputTokens: math.MinInt64, OutputTokens: -1, CostUSD: -math.MaxFloat64}
+	w.job.Provider = scripted{w.job.Provider, []provider.Event{
+		provider.Spent{Next: true, Done: true, Usage: least}, provider.Spent{Next: true, Done: true, Usage: most}, provider.Spent{Next: true, Done: true, Usage: most},
+		provider.Result{OK: true, Usage: most}, provider.Result{OK: true, Usage: most}, provider.Result{OK: true, Usage: least},
+	}}
+	var before event.Usage
+	w.job.Spend = func(used event.Usage) error {
+		if used.Input < before.Input || used.Output < before.Output || used.Cost < before.Cost {
+			t.Errorf("%+v after %+v", used, before)
+		}
+		before = used
+		return nil
+	}
+	w.start()
+	report := w.end()
+	if used := report.Used; used.Input < before.Input || used.Output < before.Output || used.Cost < before.Cost || math.IsInf(used.Cost, 0) || before.Input == 0 {
+		t.Errorf("%+v, before the result %+v", used, before)
+	}
+	if used := report.Result.Usage; used.InputTokens <= 0 || used.OutputTokens <= 0 || used.CostUSD <= 0 {
+		t.Errorf("%+v", used)
 	}
 }
 

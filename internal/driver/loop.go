@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
@@ -14,8 +16,12 @@ import (
 // maxRound is the maximum number of calls in a loop that LoopDetector detects.
 const maxRound = 4
 
-// evidenceBytes is the number of bytes of a result that are kept as evidence.
-const evidenceBytes = 2 << 10
+const (
+	// evidenceBytes is the number of bytes of a result that are kept as evidence.
+	evidenceBytes = 2 << 10
+	// maxOpen limits the number of calls without a result that are remembered: a CLI may never report one.
+	maxOpen = 1000
+)
 
 // LoopDetector detects an agent that repeats the same calls with the same results. Calls are
 // ordered by their requests, not by their results, because concurrent calls may end in
@@ -30,16 +36,19 @@ type LoopDetector struct {
 // any number.
 func NewLoopDetector(maxRounds int) *LoopDetector { return &LoopDetector{maxRounds: maxRounds} }
 
-// pastCall is a call and its result.
+// pastCall is a call and its result. Of what may be long, it has a digest, and the beginning as evidence.
 type pastCall struct {
-	id     string
-	call   string // the tool and its input
-	tool   string
-	input  json.RawMessage
-	result string
-	failed bool
-	done   bool
+	id        string
+	call      digest // of the tool and its input
+	result    digest
+	tool      string
+	input     json.RawMessage // evidence
+	beginning string          // of the result
+	failed    bool
+	done      bool
 }
+
+type digest = [sha256.Size]byte
 
 func (m pastCall) same(other pastCall) bool {
 	return m.call == other.call && m.result == other.result && m.failed == other.failed
@@ -47,9 +56,13 @@ func (m pastCall) same(other pastCall) bool {
 
 // Call records a call that the agent requested.
 func (c *LoopDetector) Call(e provider.ToolCall) {
-	if c.maxRounds > 0 {
-		c.open = append(c.open, &pastCall{id: e.ID, call: e.Name + " " + canonical(e.Input), tool: e.Name, input: e.Input})
+	if c.maxRounds == 0 {
+		return
 	}
+	if len(c.open) == maxOpen {
+		c.open = slices.Delete(c.open, 0, 1)
+	}
+	c.open = append(c.open, &pastCall{id: e.ID, call: sha256.Sum256([]byte(e.Name + " " + canonical(e.Input))), tool: e.Name, input: evidence(e.Input)})
 }
 
 // canonical returns JSON with sorted keys and without spaces.
@@ -69,7 +82,7 @@ func canonical(input json.RawMessage) string {
 func (c *LoopDetector) Result(e provider.ToolResult) *event.Loop {
 	for _, m := range c.open {
 		if m.id == e.ID {
-			m.result, m.failed, m.done = e.Text, e.IsError, true
+			m.result, m.beginning, m.failed, m.done = sha256.Sum256([]byte(e.Text)), beginning(e.Text), e.IsError, true
 		}
 	}
 	for len(c.open) > 0 && c.open[0].done {
@@ -111,18 +124,17 @@ func (c *LoopDetector) last(round int) []event.LoopCall {
 	}
 	var calls []event.LoopCall
 	for _, m := range c.history[len(c.history)-round:] {
-		calls = append(calls, m.evidence())
+		calls = append(calls, event.LoopCall{Tool: m.tool, Input: m.input, Result: m.beginning, Error: m.failed})
 	}
 	return calls
 }
 
-// evidence returns the call for the record. A long input is truncated.
-func (m pastCall) evidence() event.LoopCall {
-	input := m.input
+// evidence returns the input of a call for the record. A long one is truncated.
+func evidence(input json.RawMessage) json.RawMessage {
 	if len(input) > evidenceBytes {
 		input, _ = json.Marshal(beginning(string(input))) // cannot fail for a string
 	}
-	return event.LoopCall{Tool: m.tool, Input: input, Result: beginning(m.result), Error: m.failed}
+	return input
 }
 
 // beginning truncates a long text: "begins so…".
@@ -130,7 +142,7 @@ func beginning(text string) string {
 	if len(text) <= evidenceBytes {
 		return strings.ToValidUTF8(text, "")
 	}
-	return strings.ToValidUTF8(text[:evidenceBytes-len("…")], "") + "…"
+	return strings.ToValidUTF8(strings.Clone(text[:evidenceBytes-len("…")]), "") + "…"
 }
 
 // LoopText describes in one line the calls that an agent in dir repeated.

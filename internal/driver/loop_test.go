@@ -98,6 +98,29 @@ func TestCircleEvidence(t *testing.T) {
 	}
 }
 
+// Calls whose results are never reported fill no memory, whatever their number and length. One
+// that is still remembered counts.
+func TestCircleOfCallsWithoutResults(t *testing.T) {
+	c := NewLoopDetector(3)
+	input := json.RawMessage(`{"command":"` + strings.Repeat("x", 10*evidenceBytes) + `"}`)
+	for i := range 3 * maxOpen {
+		c.Call(provider.ToolCall{ID: fmt.Sprint(i), Name: "bash", Input: input})
+	}
+	kept := 0
+	for _, m := range c.open {
+		kept += len(m.input)
+	}
+	if len(c.open) != maxOpen || kept > 2*maxOpen*evidenceBytes {
+		t.Errorf("%d calls with %d bytes are kept", len(c.open), kept)
+	}
+	for i := 2 * maxOpen; i < 2*maxOpen+3; i++ {
+		loop := c.Result(provider.ToolResult{ID: fmt.Sprint(i), Text: "same"})
+		if (loop != nil) != (i == 2*maxOpen+2) {
+			t.Errorf("after call %d: %+v", i, loop)
+		}
+	}
+}
+
 // The record leaves out lines that begin in one way, however the bytes come.
 func TestTranscriptLeavesOut(t *testing.T) {
 	const text = "{\"type\":\"a\"}\n{\"part\":1}\n{\n\n{\"part\":2}\n{\"pa\n{\"part\":\n x{\"part\":3}\n{\"part\":4}\nend"

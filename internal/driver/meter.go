@@ -59,8 +59,9 @@ func (m *meter) spent(e provider.Spent) (started, ended bool) {
 	if before != nil {
 		before.done, ended = true, true
 	}
-	grew := largest(now.used, e.Usage) != now.used
-	now.used = largest(now.used, e.Usage)
+	more := largest(now.used, plausible(e.Usage))
+	grew := more != now.used
+	now.used = more
 	if e.Model != "" {
 		m.model = e.Model
 	}
@@ -78,6 +79,23 @@ func largest(a, b provider.Usage) provider.Usage {
 		CacheReadTokens:  max(a.CacheReadTokens, b.CacheReadTokens),
 		CacheWriteTokens: max(a.CacheWriteTokens, b.CacheWriteTokens),
 		CostUSD:          max(a.CostUSD, b.CostUSD),
+	}
+}
+
+// The most that an answer, or a stretch of work, can use. The sum of what a CLI reports beyond it could
+// be less than nothing.
+const (
+	maxTokens = int64(1e12)
+	maxUSD    = 1e6
+)
+
+// plausible returns usage without what nobody can use.
+func plausible(u provider.Usage) provider.Usage {
+	tokens := func(n int64) int64 { return min(max(n, 0), maxTokens) }
+	return provider.Usage{
+		InputTokens: tokens(u.InputTokens), OutputTokens: tokens(u.OutputTokens),
+		CacheReadTokens: tokens(u.CacheReadTokens), CacheWriteTokens: tokens(u.CacheWriteTokens),
+		CostUSD: min(max(u.CostUSD, 0), maxUSD),
 	}
 }
 

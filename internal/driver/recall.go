@@ -84,6 +84,7 @@ func (r *Report) add(e provider.Event) {
 	case provider.Acknowledged:
 		r.Acknowledged = append(r.Acknowledged, e.ID)
 	case provider.Result:
+		e.Usage = plausible(e.Usage)
 		if e.Text != "" {
 			r.Text = e.Text
 		}

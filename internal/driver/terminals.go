@@ -27,9 +27,10 @@ type terminals struct {
 	ctx  context.Context // of the run
 	work sync.WaitGroup
 
-	mu   sync.Mutex
-	all  map[string]*terminal // by ID
-	last int                  // number of the last one
+	mu      sync.Mutex
+	all     map[string]*terminal // by ID
+	last    int                  // number of the last one
+	running int                  // number of those that run, with those that were released: a command may take long to die
 }
 
 // terminal is a command and the end of its output.
@@ -62,9 +63,13 @@ func commandIn(do provider.RunCommand, dir string) string {
 func (t *terminals) start(host Host, command string, most int, over func()) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.all) == maxTerminals {
+	switch {
+	case len(t.all) == maxTerminals:
 		return "", fmt.Errorf("there are %d terminals; release one first", maxTerminals)
+	case t.running == maxTerminals:
+		return "", fmt.Errorf("%d commands still run, some of which are being killed; try again later", maxTerminals)
 	}
+	t.running++
 	t.last++
 	id := "terminal-" + strconv.Itoa(t.last)
 	if most <= 0 || most > maxTerminalOutput {
@@ -83,6 +88,9 @@ func (t *terminals) start(host Host, command string, most int, over func()) (str
 			exit.Code = max(exit.Code, 1)
 		}
 		one.exit = exit
+		t.mu.Lock()
+		t.running--
+		t.mu.Unlock()
 	})
 	return id, nil
 }

@@ -1,0 +1,48 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/plugins/provider"
+)
+
+// undying is a host whose commands end only when it is closed, whoever kills them.
+type undying struct {
+	Host
+	end chan struct{}
+}
+
+func (u undying) RunCommand(context.Context, string, io.Writer) (process.Exit, error) {
+	<-u.end
+	return process.Exit{}, nil
+}
+
+func (undying) Hide(text string) string { return text }
+
+// An agent that releases terminals, whose commands take long to die, does not get more of them.
+func TestReleasedTerminalsCount(t *testing.T) {
+	all, host := newTerminals(t.Context()), undying{end: make(chan struct{})}
+	for i := range maxTerminals {
+		id, err := all.start(host, "trap '' TERM; sleep 600", 0, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := all.use(t.Context(), provider.UseTerminal{ID: id, Do: provider.TerminalRelease}); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if id, err := all.start(host, "true", 0, func() {}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d commands still run", maxTerminals)) {
+		t.Errorf("%q, %v", id, err)
+	}
+	close(host.end)
+	all.work.Wait()
+	if _, err := all.start(host, "true", 0, func() {}); err != nil {
+		t.Error(err)
+	}
+	all.close()
+}
