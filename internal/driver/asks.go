@@ -168,10 +168,11 @@ func (a *asks) answer(e provider.Asked) provider.Answer {
 func (a *asks) decide(e provider.Asked) (provider.Action, error) {
 	for _, call := range e.Calls {
 		if err := a.permit(call); err != nil {
-			a.run.refuse(call.ID, err)
+			a.run.refuse(e.Calls, err)
 			return nil, err
 		}
 	}
+	a.run.allow(e.Calls)
 	call, ok := callOf(e, a.run.job.Dir)
 	if !ok {
 		return e.Action, nil

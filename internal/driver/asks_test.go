@@ -58,6 +58,10 @@ func request(words []string) provider.Asked {
 	switch text := words[3]; words[2] {
 	case "call":
 		e.Calls = []provider.ToolCall{{ID: "c1", Name: "bash", Input: json.RawMessage(fmt.Sprintf(`{"command":%q}`, text))}}
+	case "calls":
+		for _, id := range []string{"c1", "c2"} {
+			e.Calls = append(e.Calls, provider.ToolCall{ID: id, Name: "bash", Input: json.RawMessage(fmt.Sprintf(`{"command":%q,"dir":"/elsewhere"}`, id+text))})
+		}
 	case "read":
 		e.Action = provider.ReadFile{Path: text}
 	case "write":
@@ -122,7 +126,7 @@ func (s strict) Decide(ctx context.Context, call gate.Call) gate.Verdict {
 	case strings.Contains(string(call.Input), "slow"): // a person thinks about it
 		<-ctx.Done()
 		return gate.Verdict{Message: "stopped"}
-	case strings.Contains(string(call.Input), "evil"):
+	case strings.Contains(string(call.Input), "evil") && !strings.Contains(string(call.Input), "c1evil"):
 		return gate.Verdict{Message: "no"}
 	case strings.Contains(string(call.Input), "modify"):
 		return gate.Verdict{Allow: true, Input: json.RawMessage(`{"path":"other","content":"modified","command":"true"}`)}
@@ -199,6 +203,30 @@ echo end; cat >/dev/null`)
 	}
 	if shown := emitted[event.Tool](w, event.AgentTool); len(shown) != 1 { // all are about c1
 		t.Errorf("%+v", shown)
+	}
+}
+
+// A request is about several calls: if one is refused, all are, and a command is put to the gate with the directory
+// in which it runs.
+func TestRequestForSeveralCalls(t *testing.T) {
+	t.Parallel()
+	const script = `ask() { echo "ask $*"; read -r answer; echo "text $answer"; }
+echo started c
+ask 1 calls ok
+echo "result done"
+ask 2 calls %s
+echo "result done"
+echo end; cat >/dev/null`
+	w, calls := curiousWorld(t, fmt.Sprintf(script, "fine"))
+	w.start()
+	if report := w.end(); report.Kind != driver.None || string((*calls)[0].Input) != `{"command":"cd /elsewhere \u0026\u0026 c1ok"}` {
+		t.Errorf("%+v, %q", report, *calls)
+	}
+	w, calls = curiousWorld(t, fmt.Sprintf(script, "evil"))
+	w.job.Gate = strict{w, calls}
+	w.start()
+	if report := w.end(); report.Kind != driver.Ungated || report.Error != "a tool ran although coven's gate had refused it: call c1" {
+		t.Errorf("%+v, %q", report, w.said())
 	}
 }
 

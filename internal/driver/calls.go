@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"encoding/json"
+
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -8,7 +10,7 @@ import (
 // all, more than once, and so it may with the results of those that were refused.
 type calls struct {
 	reported map[string]bool // calls, by ID
-	refused  map[string]bool // calls whose result coven has reported
+	refused  map[string]bool // calls that were refused: coven has reported their result
 }
 
 func newCalls() calls { return calls{reported: map[string]bool{}, refused: map[string]bool{}} }
@@ -28,8 +30,9 @@ func (c calls) repeats(e provider.Event) (again bool) {
 // takeRequest accepts a request of the CLI, and reports the calls that it is about unless the CLI
 // did.
 func (r *run) takeRequest(e provider.Asked) error {
-	for _, call := range e.Calls {
-		if err := r.deliver(call); err != nil {
+	for i, call := range e.Calls {
+		e.Calls[i] = placed(call, r.job.Dir)
+		if err := r.deliver(e.Calls[i]); err != nil {
 			return err
 		}
 	}
@@ -40,14 +43,36 @@ func (r *run) takeRequest(e provider.Asked) error {
 	return nil
 }
 
-// refuse reports the result of a call that was refused: not every CLI does.
-func (r *run) refuse(id string, why error) {
+// placed returns a call of a shell as one in the worktree, dir: a command that runs elsewhere goes there first.
+func placed(call provider.ToolCall, dir string) provider.ToolCall {
+	var in struct{ Command, Dir string }
+	if call.Name != provider.CallBash || json.Unmarshal(call.Input, &in) != nil || in.Dir == "" || in.Command == "" {
+		return call
+	}
+	call.Input, _ = json.Marshal(map[string]string{"command": commandIn(provider.RunCommand{Command: in.Command, Dir: in.Dir}, dir)}) // strings can be encoded
+	return call
+}
+
+// refuse reports the results of the calls of a request that was refused: not every CLI does. The CLI may run none
+// of them, also of those that the gate allowed.
+func (r *run) refuse(calls []provider.ToolCall, why error) {
 	r.handling.Lock()
 	defer r.handling.Unlock()
-	if err := r.deliver(provider.ToolResult{ID: id, Text: why.Error(), IsError: true}); err != nil {
-		r.child.Stop(err)
+	for _, call := range calls {
+		if err := r.deliver(provider.ToolResult{ID: call.ID, Text: why.Error(), IsError: true}); err != nil {
+			r.child.Stop(err)
+		}
+		r.calls.refused[call.ID] = true
 	}
-	r.calls.refused[id] = true
+}
+
+// allow notes that the CLI may run the calls of a request, which may have been refused before.
+func (r *run) allow(calls []provider.ToolCall) {
+	r.handling.Lock()
+	defer r.handling.Unlock()
+	for _, call := range calls {
+		delete(r.calls.refused, call.ID)
+	}
 }
 
 // finish records that the agent returned a result.

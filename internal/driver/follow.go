@@ -407,7 +407,7 @@ func (r *run) compare(result provider.ToolResult) {
 	case result.NeverRan:
 	case r.command.Gated && !r.job.Gate.Decided(result.ID):
 		r.bypassed(fmt.Errorf("%w: call %s", errUngated, result.ID))
-	case !result.IsError && r.job.Gate.Refused(result.ID):
+	case !result.IsError && (r.job.Gate.Refused(result.ID) || r.calls.refused[result.ID]):
 		r.bypassed(fmt.Errorf("%w: call %s", errIgnored, result.ID))
 	}
 }

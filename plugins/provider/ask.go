@@ -31,7 +31,7 @@ const (
 	CallWrite = "write" // path; a person is shown the change if content is set
 	CallEdit  = "edit"  // path; a person is shown the change if oldText and newText are set
 	CallGrep  = "grep"  // pattern, path
-	CallBash  = "bash"  // command
+	CallBash  = "bash"  // command; in the worktree, or in the directory dir if it is set
 	CallFetch = "fetch" // url
 )
 

@@ -136,16 +136,25 @@ func TestCalls(t *testing.T) {
 		`"kind":"execute","rawInput":{"command":["sh","-c","a b"]}`: `bash {"command":"sh -c 'a b'"}`,
 		`"kind":"execute","rawInput":{"command":["sh",7]}`:          `bash {}`,
 		`"kind":"execute","rawInput":{"cmd":"make"}`:                `bash {}`,
-		`"kind":"execute"`:                                                    `bash {}`,
-		`"kind":"read","locations":[{"path":"/a"}]`:                           `read {"path":"/a"}`,
-		`"kind":"read","rawInput":{"file_path":"/a"}`:                         `read {"path":"/a"}`,
-		`"kind":"edit","rawInput":{"path":"/a"},"locations":[{"path":"/b"}]`:  `write {"path":"/a"}, write {"path":"/b"}`,
-		`"kind":"move","rawInput":{"source":"/a","destination":"/b"}`:         `write {"path":"/a"}, write {"path":"/b"}`,
-		`"kind":"delete","title":"Delete /a"`:                                 `write {}`,
-		`"kind":"edit","content":[{"type":"diff","path":"/a","newText":"x"}]`: `write {"content":"x","path":"/a"}`,
-		`"kind":"search","rawInput":{"pattern":"x","path":"/a"}`:              `grep {"path":"/a","pattern":"x"}`,
-		`"kind":"fetch","rawInput":{"url":"https://a"}`:                       `fetch {"url":"https://a"}`,
-		`"kind":"fetch","rawInput":{"query":"x"}`:                             `fetch {}`,
+		`"kind":"execute"`: `bash {}`,
+		`"kind":"execute","rawInput":{"command":"make","directory":"/b"}`:                    `bash {"command":"make","dir":"/b"}`,
+		`"kind":"execute","rawInput":{"cwd":"/b"}`:                                           `bash {}`,
+		`"kind":"read","rawInput":{"file_path":"/a","command":"rm x","cwd":"/b"}`:            `read {"path":"/a"}, bash {"command":"rm x","dir":"/b"}`,
+		`"kind":"search","rawInput":{"pattern":"x","path":"/a","command":["rm","x"]}`:        `grep {"path":"/a","pattern":"x"}, bash {"command":"rm x"}`,
+		`"kind":"edit","rawInput":{"path":"/a","command":"str_replace"}`:                     `write {"path":"/a"}`,
+		`"kind":"edit","rawInput":{"path":"/a","command":"true"}`:                            `write {"path":"/a"}, bash {"command":"true"}`,
+		`"kind":"fetch","rawInput":{"url":"https://a","command":7}`:                          `fetch {"url":"https://a"}, bash {}`,
+		`"kind":"search","rawInput":{"pattern":"x","path":"/a"},"locations":[{"path":"/b"}]`: `grep {"path":"/a","pattern":"x"}, grep {"path":"/b","pattern":"x"}`,
+		`"kind":"search","rawInput":{"query":"x","directory":"/a"}`:                          `grep {"path":"/a","pattern":"x"}`,
+		`"kind":"read","locations":[{"path":"/a"}]`:                                          `read {"path":"/a"}`,
+		`"kind":"read","rawInput":{"file_path":"/a"}`:                                        `read {"path":"/a"}`,
+		`"kind":"edit","rawInput":{"path":"/a"},"locations":[{"path":"/b"}]`:                 `write {"path":"/a"}, write {"path":"/b"}`,
+		`"kind":"move","rawInput":{"source":"/a","destination":"/b"}`:                        `write {"path":"/a"}, write {"path":"/b"}`,
+		`"kind":"delete","title":"Delete /a"`:                                                `write {}`,
+		`"kind":"edit","content":[{"type":"diff","path":"/a","newText":"x"}]`:                `write {"content":"x","path":"/a"}`,
+		`"kind":"search","rawInput":{"pattern":"x","path":"/a"}`:                             `grep {"path":"/a","pattern":"x"}`,
+		`"kind":"fetch","rawInput":{"url":"https://a"}`:                                      `fetch {"url":"https://a"}`,
+		`"kind":"fetch","rawInput":{"query":"x"}`:                                            `fetch {}`,
 		`"kind":"think"`:                                                      `think {}`,
 		`"kind":"switch_mode"`:                                                `switch_mode {}`,
 		`"kind":"other","rawInput":{"x":1}`:                                   `other {}`,
@@ -168,6 +177,23 @@ func TestCalls(t *testing.T) {
 		if text := strings.Join(got, ", "); text != want || len(ids) != len(got) || !ids["c"] {
 			t.Errorf("%s: %s with the IDs %v, want %s", call, text, ids, want)
 		}
+	}
+}
+
+// The ID of a call that an agent made too long is not remembered as it is, and is that of its result.
+func TestLongID(t *testing.T) {
+	ids := map[string]bool{}
+	for _, end := range []string{"1", "2"} {
+		update := `{"method":"session/update","params":{"sessionId":"s","update":{"toolCallId":"` + strings.Repeat("x", 9*maxID) + end
+		call := parse(t, update+`","sessionUpdate":"tool_call","title":"x","kind":"think"}}}`).(provider.ToolCall)
+		result := parse(t, update+`","sessionUpdate":"tool_call_update","status":"completed"}}}`).(provider.ToolResult)
+		if call.ID != result.ID || len(call.ID) > maxID {
+			t.Errorf("%q, %q", call.ID, result.ID)
+		}
+		ids[call.ID] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("%v", ids)
 	}
 }
 
@@ -243,6 +269,8 @@ func TestRespond(t *testing.T) {
 		{ask + all + `}`, provider.Answer{Cancelled: true}, `"result":{"outcome":{"outcome":"cancelled"}}`},
 		{ask + `[{"optionId":"a","name":"","kind":"allow_always"}]}`, yes, `"result":{"outcome":{"outcome":"cancelled"}}`},
 		{ask + `[{"optionId":"o","name":"","kind":"allow_once"}]}`, no, `"result":{"outcome":{"outcome":"cancelled"}}`},
+		{ask + `[{"optionId":"o","name":"","kind":"allow_once"},{"optionId":"o","name":"","kind":"reject_once"}]}`, no, `"result":{"outcome":{"outcome":"cancelled"}}`},
+		{ask + `[{"optionId":"o","name":"","kind":"allow_always"},{"optionId":"o","name":"","kind":"allow_once"}]}`, yes, `"result":{"outcome":{"outcome":"cancelled"}}`},
 		{ask + `7}`, yes, `"error":{"code":-32602`},
 		{`"method":"fs/read_text_file","params":{"path":"/a"}`, provider.Answer{Allowed: true, Text: "x"}, `"result":{"content":"x"}`},
 		{`"method":"fs/read_text_file","params":{"path":"/a"}`, provider.Answer{NotFound: true, Reason: "gone"}, `"error":{"code":-32002,"message":"gone"}`},

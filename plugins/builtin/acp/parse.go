@@ -175,12 +175,12 @@ func (m message) update() []provider.Event {
 		c := u.ToolCall
 		return append(begun(acp.ToolCallUpdate{
 			ToolCallId: c.ToolCallId, Kind: &c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
-		}, true), ended(string(c.ToolCallId), c.Status, c.Content)...)
+		}, true), ended(callID(c.ToolCallId), c.Status, c.Content)...)
 	case u.ToolCallUpdate != nil:
 		c := u.ToolCallUpdate
 		return append(begun(acp.ToolCallUpdate{
 			ToolCallId: c.ToolCallId, Kind: c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
-		}, false), ended(string(c.ToolCallId), value(c.Status), c.Content)...)
+		}, false), ended(callID(c.ToolCallId), value(c.Status), c.Content)...)
 	case u.UsageUpdate != nil && u.UsageUpdate.Cost != nil && u.UsageUpdate.Cost.Currency == "USD":
 		return []provider.Event{provider.Spent{ID: "session", Done: true, Usage: provider.Usage{CostUSD: u.UsageUpdate.Cost.Amount}}}
 	}

@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -84,10 +86,16 @@ func terminalMethods() map[string]string {
 	}
 }
 
-// optionsOf returns the options that allow and refuse one call; empty: there is none.
+// optionsOf returns the options that allow and refuse one call; empty: there is none. An ID that stands for
+// several options means nothing.
 func optionsOf(options []acp.PermissionOption) (once, reject string) {
+	count := map[acp.PermissionOptionId]int{}
+	for _, o := range options {
+		count[o.OptionId]++
+	}
 	for _, o := range options {
 		switch {
+		case count[o.OptionId] > 1:
 		case o.Kind == acp.PermissionOptionKindAllowOnce && once == "":
 			once = string(o.OptionId)
 		case o.Kind == acp.PermissionOptionKindRejectOnce:
@@ -133,24 +141,69 @@ func callsOf(c acp.ToolCallUpdate) []provider.ToolCall {
 		}
 		return ""
 	}
-	id := string(c.ToolCallId)
+	id := callID(c.ToolCallId)
 	kind := value(c.Kind)
 	if kind == "" || kind == acp.ToolKindOther {
 		kind = guess(raw)
 	}
 	switch kind {
 	case acp.ToolKindExecute:
-		return []provider.ToolCall{call(id, provider.CallBash, "command", command(raw["command"]))}
+		return []provider.ToolCall{bash(id, raw)}
 	case acp.ToolKindFetch:
-		return []provider.ToolCall{call(id, provider.CallFetch, "url", text("url"))}
+		return commanded(id, raw, []provider.ToolCall{call(id, provider.CallFetch, "url", text("url"))})
 	case acp.ToolKindSearch:
-		return []provider.ToolCall{call(id, provider.CallGrep, "pattern", text("pattern", "query"), "path", text("path", "dir_path"))}
+		return commanded(id, raw, searches(id, text("pattern", "query"), pathsOf(c, raw)))
 	case acp.ToolKindRead:
-		return each(id, provider.CallRead, pathsOf(c, raw))
+		return commanded(id, raw, each(id, provider.CallRead, pathsOf(c, raw)))
 	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
-		return changes(id, c, pathsOf(c, raw))
+		return commanded(id, raw, changes(id, c, pathsOf(c, raw)))
 	}
 	return []provider.ToolCall{call(id, string(kind))}
+}
+
+// callID returns the ID of a tool call. A long one is abbreviated: coven remembers the IDs.
+func callID(id acp.ToolCallId) string {
+	if len(id) <= maxID {
+		return string(id)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return string(id[:maxID/2]) + hex.EncodeToString(sum[:])
+}
+
+// bash returns the call of a shell, with the directory in which the command runs.
+func bash(id string, raw map[string]any) provider.ToolCall {
+	dir := ""
+	for _, name := range []string{"cwd", "workdir", "directory", "dir_path", "working_directory"} {
+		if text, ok := raw[name].(string); ok && dir == "" {
+			dir = text
+		}
+	}
+	text := command(raw["command"])
+	if text == "" {
+		dir = ""
+	}
+	return call(id, provider.CallBash, "command", text, "dir", dir)
+}
+
+// commanded adds the call of a shell to the calls of a kind that is not one: what names a command may run it,
+// whatever its kind says. Some tools that edit files call what they do their command.
+func commanded(id string, raw map[string]any, calls []provider.ToolCall) []provider.ToolCall {
+	switch raw["command"] {
+	case nil, "", "view", "create", "str_replace", "insert", "undo_edit":
+		return calls
+	}
+	return append(calls, bash(id+strings.Repeat("+", len(calls)), raw))
+}
+
+// searches returns calls that search files, one for each path.
+func searches(id, pattern string, paths []string) (calls []provider.ToolCall) {
+	if len(paths) == 0 {
+		return []provider.ToolCall{call(id, provider.CallGrep, "pattern", pattern)}
+	}
+	for i, path := range paths {
+		calls = append(calls, call(id+strings.Repeat("+", i), provider.CallGrep, "pattern", pattern, "path", path))
+	}
+	return calls
 }
 
 // guess returns the kind of a call whose agent does not tell it; a file counts as changed.
@@ -192,7 +245,7 @@ func pathsOf(c acp.ToolCallUpdate, raw map[string]any) (paths []string) {
 			paths = append(paths, path)
 		}
 	}
-	for _, name := range []string{"file_path", "absolute_path", "filePath", "filepath", "path", "notebook_path", "source", "destination"} {
+	for _, name := range []string{"file_path", "absolute_path", "filePath", "filepath", "path", "dir_path", "directory", "notebook_path", "source", "destination"} {
 		path, _ := raw[name].(string)
 		add(path)
 	}
