@@ -33,6 +33,7 @@ func TestCrash(t *testing.T) {
 		{story: "reflection", kills: 24, again: []string{"reflection.attempted:2", "reflection.restore:1"}, kills2: 3},
 		{story: "asked", kills: 12, again: []string{"chat.answered:1"}, kills2: 3},
 		{story: "loop", kills: 20, again: []string{"chat.answered:2", "chat.called:2"}, kills2: 5},
+		{story: "acp", kills: 16, again: []string{"agent.ended:1", "event.written.gate.decided:2"}, kills2: 3},
 		{story: "compact", kills: 15, again: []string{"chat.compacted:1"}, kills2: 3},
 		{story: "chat", kills: 16, again: []string{"agent.ended:1", "session.close:1"}, kills2: 6},
 		{story: "fork", kills: 12, again: []string{"session.copied:1", "fork.restored:1"}, kills2: 2},
