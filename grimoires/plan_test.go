@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/permission"
 )
 
@@ -56,6 +57,7 @@ func samplePlan(t *testing.T) *Plan {
 		"helper":     {Source: "helper.md", Description: "Helps", Mode: "subagent", Model: "haiku", Provider: "claude", Timeout: time.Minute, Prompt: "You help.\n"},
 	}
 	p.Spawn = &SpawnRequest{Agent: "helper", Task: "Look", Permissions: &[]string{}, Model: "opus", TaskID: "look"}
+	p.MCP = []servers.Server{{Name: "files", Line: "serve", Argv: []string{"--here"}, Env: map[string]string{"KEY": "${KEY}"}}, {Name: "web", URL: "https://mcp.example", Events: true, Headers: map[string]string{"A": "b"}}}
 	p.Rules = []permission.Rule{{Permission: permission.BashExecute, Pattern: "git push *", Action: permission.Deny}}
 	return p
 }
@@ -76,6 +78,34 @@ func TestPlanGolden(t *testing.T) {
 	}
 	if string(got) != string(want) {
 		t.Errorf("testdata/plan.yaml differs:\n%s", got)
+	}
+}
+
+// What has no key is not in plan.yaml, and a session that continues would not have it.
+func TestPlanHasAKeyForEverything(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var look func(reflect.Type)
+	look = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			look(of.Elem())
+		case reflect.Struct:
+			if seen[of] {
+				return
+			}
+			seen[of] = true
+			for i := range of.NumField() {
+				field := of.Field(i)
+				if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key == "" && field.Tag.Get("json") != "" {
+					t.Errorf("%s.%s has no key", of, field.Name)
+				}
+				look(field.Type)
+			}
+		}
+	}
+	look(reflect.TypeFor[planFile]())
+	if !seen[reflect.TypeFor[servers.Server]()] {
+		t.Error("the servers are not looked at")
 	}
 }
 

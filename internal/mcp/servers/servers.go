@@ -37,7 +37,7 @@ const maxServers = 64
 // Server is an MCP server: a program, or an address. Its texts may contain ${NAME}, or ${NAME:-default}, for
 // variables of the user's environment, until Expand.
 type Server struct {
-	Name    string            `json:"name"`
+	Name    string            `json:"name" yaml:"name"`
 	Line    string            `json:"command,omitempty" yaml:"command,omitempty"` // a program and its arguments, as a shell reads them
 	Argv    []string          `json:"argv,omitempty" yaml:"argv,omitempty"`       // a program and its arguments, or more arguments for Line
 	Env     map[string]string `json:"env,omitempty" yaml:"env,omitempty"`         // of the program
