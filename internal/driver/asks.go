@@ -187,14 +187,17 @@ func (a *asks) decide(e provider.Asked) (provider.Action, error) {
 // permit asks the gate about a call that the CLI makes itself. The CLI cannot be told to make
 // another one.
 func (a *asks) permit(call provider.ToolCall) error {
-	v := a.ask(gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input})
+	asked := gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}
+	v := a.ask(asked)
+	var refused error
 	switch {
 	case !v.Allow:
-		return errors.New(v.Message)
+		refused = errors.New(v.Message)
 	case v.Input != nil:
-		return fmt.Errorf("the user modified the parameters; make the call again with %s", v.Input)
+		refused = fmt.Errorf("the user modified the parameters; make the call again with %s", v.Input)
 	}
-	return nil
+	a.run.answered.add(asked, refused)
+	return refused
 }
 
 // ask asks the gate. The clocks of the agent stand still while a person is asked.

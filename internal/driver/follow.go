@@ -58,6 +58,7 @@ type run struct {
 	handling sync.Mutex // held while an event is handled, with what follows
 	assembly assembly
 	calls    calls
+	answered *answered
 
 	meter     meter
 	counted   *usageWait
@@ -80,7 +81,7 @@ func newRun(job Job) *run {
 	counted := &usageWait{}
 	r := &run{
 		notes: make(chan Message, maxNotes), job: job, talk: newTalk(), counted: counted, circle: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
-		gate: job.Gate, resulted: make(chan struct{}), calls: newCalls(),
+		gate: job.Gate, resulted: make(chan struct{}), calls: newCalls(), answered: newAnswered(),
 	}
 	if job.Spend != nil {
 		r.job.Gate = budgetGate{job.Gate, counted}

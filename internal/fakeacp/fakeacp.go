@@ -48,8 +48,9 @@ type agent struct {
 	state   string // directory; empty: nothing is kept
 	session string
 	cwd     string
-	last    string // answer
-	ended   bool   // the prompt is answered
+	servers []server // of the client
+	last    string   // answer
+	ended   bool     // the prompt is answered
 
 	mu      sync.Mutex // held while a line is written
 	out     io.Writer
@@ -76,9 +77,10 @@ type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params struct {
-		SessionID string `json:"sessionId"`
-		Cwd       string `json:"cwd"`
-		Value     string `json:"value"`
+		SessionID string   `json:"sessionId"`
+		Cwd       string   `json:"cwd"`
+		Servers   []server `json:"mcpServers"`
+		Value     string   `json:"value"`
 		Prompt    []struct {
 			Text string `json:"text"`
 		} `json:"prompt"`
@@ -126,10 +128,10 @@ func (a *agent) handle(m message) {
 			"agentCapabilities": map[string]any{"loadSession": a.script.Loads}, "authMethods": []any{},
 		})
 	case "session/new":
-		a.session, a.cwd = "ses_"+strconv.Itoa(os.Getpid()), m.Params.Cwd
+		a.session, a.cwd, a.servers = "ses_"+strconv.Itoa(os.Getpid()), m.Params.Cwd, m.Params.Servers
 		a.respond(m.ID, map[string]any{"sessionId": a.session, "configOptions": a.options()})
 	case "session/load":
-		a.session, a.cwd = m.Params.SessionID, m.Params.Cwd
+		a.session, a.cwd, a.servers = m.Params.SessionID, m.Params.Cwd, m.Params.Servers
 		if !a.replay() {
 			a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32002, "message": "no session " + a.session}})
 			return

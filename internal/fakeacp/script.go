@@ -1,6 +1,7 @@
 package fakeacp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -37,6 +38,7 @@ type Step struct {
 	Params  map[string]any    `yaml:"params"`
 	Nowait  bool              `yaml:"nowait"` // the answer is not waited for
 	Run     string            `yaml:"run"`    // a command in a terminal, to its end
+	Tool    *Tool             `yaml:"tool"`   // a call of a tool of an MCP server of the client; its text is the last answer
 	Raw     string            `yaml:"raw"`    // a line
 	Long    int               `yaml:"long"`   // the length of a line without meaning
 	Write   map[string]string `yaml:"write"`  // files that the agent writes itself
@@ -50,6 +52,7 @@ type Step struct {
 // Ask is a request for permission.
 type Ask struct {
 	ID      string         `yaml:"id"`
+	Title   string         `yaml:"title"` // empty: harmless
 	Kind    string         `yaml:"kind"`
 	Raw     map[string]any `yaml:"raw"`     // rawInput
 	Options []string       `yaml:"options"` // kinds; none: the usual ones
@@ -114,10 +117,12 @@ func (a *agent) request(ctx context.Context, s Step) {
 			options = append(options, map[string]any{"optionId": "id-" + kind, "name": kind, "kind": kind})
 		}
 		a.call(ctx, "session/request_permission", map[string]any{"options": options, "toolCall": map[string]any{
-			"toolCallId": s.Ask.ID, "title": "harmless", "kind": s.Ask.Kind, "rawInput": a.filled(s.Ask.Raw),
+			"toolCallId": s.Ask.ID, "title": cmp.Or(s.Ask.Title, "harmless"), "kind": s.Ask.Kind, "rawInput": a.filled(s.Ask.Raw),
 		}})
 	case s.Run != "":
 		a.run(ctx, a.fill(s.Run))
+	case s.Tool != nil:
+		a.use(ctx, *s.Tool)
 	case s.Method != "" && s.Nowait:
 		go a.call(ctx, s.Method, a.filled(s.Params))
 	case s.Method != "":

@@ -27,12 +27,13 @@ type Asked struct {
 // The tools of calls that the gate knows, each with the argument that it decides about. It
 // refuses calls of other tools.
 const (
-	CallRead  = "read"  // path
-	CallWrite = "write" // path; a person is shown the change if content is set
-	CallEdit  = "edit"  // path; a person is shown the change if oldText and newText are set
-	CallGrep  = "grep"  // pattern, path
-	CallBash  = "bash"  // command; in the worktree, or in the directory dir if it is set
-	CallFetch = "fetch" // url
+	CallRead  = "read"         // path
+	CallWrite = "write"        // path; a person is shown the change if content is set
+	CallEdit  = "edit"         // path; a person is shown the change if oldText and newText are set
+	CallGrep  = "grep"         // pattern, path
+	CallBash  = "bash"         // command; in the worktree, or in the directory dir if it is set
+	CallFetch = "fetch"        // url
+	CallOwn   = "mcp__coven__" // begins the name of a tool of coven's MCP server, Request.Gate
 )
 
 // Action is what coven does for the CLI: one of the types below. The gate decides about reading

@@ -155,17 +155,23 @@ func TestCalls(t *testing.T) {
 		`"kind":"search","rawInput":{"pattern":"x","path":"/a"}`:                             `grep {"path":"/a","pattern":"x"}`,
 		`"kind":"fetch","rawInput":{"url":"https://a"}`:                                      `fetch {"url":"https://a"}`,
 		`"kind":"fetch","rawInput":{"query":"x"}`:                                            `fetch {}`,
-		`"kind":"think"`:                                                      `think {}`,
-		`"kind":"switch_mode"`:                                                `switch_mode {}`,
-		`"kind":"other","rawInput":{"x":1}`:                                   `other {}`,
-		`"title":"ls","rawInput":{"command":"rm -r /"}`:                       `bash {"command":"rm -r /"}`,
-		`"rawInput":{"file_path":"/a"}`:                                       `write {"path":"/a"}`,
-		`"kind":"new","rawInput":{"command":"make"}`:                          `new {}`,
-		`"title":"Reads /a"`:                                                  `other {}`,
-		`"kind":"edit","rawInput":"text"`:                                     `write {}`,
-		`"kind":"edit","locations":[{"path":"/a"},{"path":"/a"},{"path":""}]`: `write {"path":"/a"}`,
-		`"kind":"execute","rawInput":{"command":"make"},"content":[]`:         `bash {"command":"make"}`,
-		`"kind":"edit","content":[{"type":"diff","path":"","newText":"x"}]`:   `write {}`,
+		`"kind":"think"`:                                                           `think {}`,
+		`"kind":"switch_mode"`:                                                     `switch_mode {}`,
+		`"kind":"other","rawInput":{"x":1}`:                                        `other {}`,
+		`"title":"ls","rawInput":{"command":"rm -r /"}`:                            `bash {"command":"rm -r /"}`,
+		`"rawInput":{"file_path":"/a"}`:                                            `write {"path":"/a"}`,
+		`"kind":"new","rawInput":{"command":"make"}`:                               `new {}`,
+		`"title":"mcp__coven__look","kind":"other","rawInput":{"path":"/a"}`:       `mcp__coven__look {"path":"/a"}`,
+		`"title":"look (coven MCP Server)"`:                                        `mcp__coven__look {}`,
+		`"title":"mcp__coven__look","rawInput":{"command":"make"}`:                 `bash {"command":"make"}`,
+		`"title":"mcp__coven__look","kind":"other","rawInput":{"url":"https://a"}`: `fetch {"url":"https://a"}`,
+		`"title":"mcp__coven__look","kind":"edit","rawInput":{"path":"/a"}`:        `write {"path":"/a"}`,
+		`"title":"mcp__other__look","kind":"other","rawInput":{"x":1}`:             `other {}`,
+		`"title":"Reads /a"`:                                                       `other {}`,
+		`"kind":"edit","rawInput":"text"`:                                          `write {}`,
+		`"kind":"edit","locations":[{"path":"/a"},{"path":"/a"},{"path":""}]`:      `write {"path":"/a"}`,
+		`"kind":"execute","rawInput":{"command":"make"},"content":[]`:              `bash {"command":"make"}`,
+		`"kind":"edit","content":[{"type":"diff","path":"","newText":"x"}]`:        `write {}`,
 	} {
 		asked := parse(t, `{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","options":[],"toolCall":{"toolCallId":"c",`+call+`}}}`).(provider.Asked)
 		var got []string
@@ -224,6 +230,12 @@ func TestSteps(t *testing.T) {
 	fresh := provider.Request{Prompt: "/clear", System: "be good", Dir: "/w"}
 	again := provider.Request{Prompt: "more", Dir: "/w", Conversation: "old", Resume: true}
 	chosen := provider.Request{Prompt: "x", Dir: "/w", Model: "large"}
+	served := provider.Request{Dir: "/w", Tools: []string{provider.ToolRead, provider.ToolWrite}, Gate: provider.Server{Name: "coven", Argv: []string{"/bin/coven", "gate"}, Env: []string{"A=b=c"}}}
+	reads := served
+	reads.Tools = served.Tools[:1]
+	loads := served
+	loads.Resume, loads.Conversation = true, "old"
+	const server = `"mcpServers":[{"args":["gate"],"command":"/bin/coven","env":[{"name":"A","value":"b=c"}],"name":"coven"}]`
 	const models = `"configOptions":[{"type":"select","id":"m","name":"Model","category":"model","currentValue":"v1","options":[{"value":"v1","name":"small"},{"value":"v2","name":"large"}]}]`
 	for _, test := range []struct {
 		line string
@@ -233,6 +245,9 @@ func TestSteps(t *testing.T) {
 		{`{"id":1,"result":{"protocolVersion":1}}`, fresh, `"method":"session/new","params":{"cwd":"/w","mcpServers":[]}`},
 		{`{"id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`, again, `"method":"session/load","params":{"cwd":"/w","mcpServers":[],"sessionId":"old"}`},
 		{`{"id":1,"result":{"protocolVersion":1}}`, again, "the agent cannot load sessions"},
+		{`{"id":1,"result":{"protocolVersion":1}}`, served, `"cwd":"/w",` + server},
+		{`{"id":1,"result":{"protocolVersion":1}}`, reads, `"mcpServers":[]`},
+		{`{"id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`, loads, `"cwd":"/w",` + server + `,"sessionId":"old"`},
 		{`{"id":1,"result":{"protocolVersion":2}}`, fresh, "the agent speaks version 2"},
 		{`{"id":1,"result":[]}`, fresh, "the agent speaks version 0"},
 		{`{"id":2,"result":{"sessionId":"s"}}`, fresh, `"text":"be good\n\n# Your task\n\n/clear"`},

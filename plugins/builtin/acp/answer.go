@@ -48,13 +48,26 @@ func (s step) open(req provider.Request) ([]byte, error) {
 	case s.Version != acp.ProtocolVersionNumber:
 		return nil, fmt.Errorf("the agent speaks version %d of the Agent Client Protocol, coven speaks version %d", s.Version, acp.ProtocolVersionNumber)
 	case !req.Resume:
-		return request(idNew, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: req.Dir, McpServers: []acp.McpServer{}})
+		return request(idNew, acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: req.Dir, McpServers: servers(req)})
 	case !s.Loads:
 		return nil, fmt.Errorf("the agent cannot load sessions: %w", pluginerr.ErrUnsupported)
 	}
 	return request(idLoad, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
-		SessionId: acp.SessionId(req.Conversation), Cwd: req.Dir, McpServers: []acp.McpServer{},
+		SessionId: acp.SessionId(req.Conversation), Cwd: req.Dir, McpServers: servers(req),
 	})
+}
+
+// servers returns the MCP server with the tools of coven. An agent that may only read has none of them.
+func servers(req provider.Request) []acp.McpServer {
+	if len(req.Gate.Argv) == 0 || req.ReadOnly() {
+		return []acp.McpServer{}
+	}
+	one := acp.McpServerStdio{Name: req.Gate.Name, Command: req.Gate.Argv[0], Args: append([]string{}, req.Gate.Argv[1:]...), Env: []acp.EnvVariable{}}
+	for _, kv := range req.Gate.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		one.Env = append(one.Env, acp.EnvVariable{Name: name, Value: value})
+	}
+	return []acp.McpServer{{Stdio: &one}}
 }
 
 // choose chooses the model.

@@ -174,7 +174,7 @@ func (m message) update() []provider.Event {
 	case u.ToolCall != nil:
 		c := u.ToolCall
 		return append(begun(acp.ToolCallUpdate{
-			ToolCallId: c.ToolCallId, Kind: &c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
+			ToolCallId: c.ToolCallId, Title: &c.Title, Kind: &c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
 		}, true), ended(callID(c.ToolCallId), c.Status, c.Content)...)
 	case u.ToolCallUpdate != nil:
 		c := u.ToolCallUpdate

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -144,6 +145,13 @@ func callsOf(c acp.ToolCallUpdate) []provider.ToolCall {
 	id := callID(c.ToolCallId)
 	kind := value(c.Kind)
 	if kind == "" || kind == acp.ToolKindOther {
+		if name := ownTool(value(c.Title)); name != "" && raw["command"] == nil && raw["url"] == nil {
+			if raw == nil {
+				raw = map[string]any{}
+			}
+			input, _ := json.Marshal(raw) // it was JSON
+			return []provider.ToolCall{{ID: id, Name: name, Input: input}}
+		}
 		kind = guess(raw)
 	}
 	switch kind {
@@ -204,6 +212,19 @@ func searches(id, pattern string, paths []string) (calls []provider.ToolCall) {
 		calls = append(calls, call(id+strings.Repeat("+", i), provider.CallGrep, "pattern", pattern, "path", path))
 	}
 	return calls
+}
+
+// ownToolRE matches what agents call a tool of coven's MCP server.
+var ownToolRE = regexp.MustCompile(`^(?:mcp__coven__(\w+)|(\w+) \(coven MCP Server\))$`)
+
+// ownTool returns the tool of coven that a title names; empty: none. If the title lies, the agent has asked for nothing:
+// the gate decides about this tool, and coven's server runs no other.
+func ownTool(title string) string {
+	found := ownToolRE.FindStringSubmatch(title)
+	if found == nil {
+		return ""
+	}
+	return provider.CallOwn + found[1] + found[2]
 }
 
 // guess returns the kind of a call whose agent does not tell it; a file counts as changed.
