@@ -163,6 +163,8 @@ func TestCalls(t *testing.T) {
 		`"kind":"new","rawInput":{"command":"make"}`:                               `new {}`,
 		`"title":"mcp__coven__look","kind":"other","rawInput":{"path":"/a"}`:       `mcp__coven__look {"path":"/a"}`,
 		`"title":"look (coven MCP Server)"`:                                        `mcp__coven__look {}`,
+		`"title":"look (coven MCP Server): {\"x\":1}","rawInput":{"x":1}`:          `mcp__coven__look {"x":1}`,
+		`"title":"the look (coven MCP Server)"`:                                    `other {}`,
 		`"title":"mcp__coven__look","rawInput":{"command":"make"}`:                 `bash {"command":"make"}`,
 		`"title":"mcp__coven__look","kind":"other","rawInput":{"url":"https://a"}`: `fetch {"url":"https://a"}`,
 		`"title":"mcp__coven__look","kind":"edit","rawInput":{"path":"/a"}`:        `write {"path":"/a"}`,
