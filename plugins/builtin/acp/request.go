@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	acp "github.com/coder/acp-go-sdk"
 
+	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -215,7 +215,7 @@ func searches(id, pattern string, paths []string) (calls []provider.ToolCall) {
 }
 
 // ownToolRE matches what agents call a tool of coven's MCP server.
-var ownToolRE = regexp.MustCompile(`^(?:mcp__coven__(\w+)|(\w+) \(coven MCP Server\)(?:: .*)?)$`)
+var ownToolRE = lazyregexp.New(`^(?:mcp__coven__(\w+)|(\w+) \(coven MCP Server\)(?:: .*)?)$`)
 
 // ownTool returns the tool of coven that a title names; empty: none. If the title lies, the agent has asked for nothing:
 // the gate decides about this tool, and coven's server runs no other.
