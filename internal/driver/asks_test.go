@@ -222,8 +222,12 @@ echo end; cat >/dev/null`
 	if report := w.end(); report.Kind != driver.None || string((*calls)[0].Input) != `{"command":"cd /elsewhere \u0026\u0026 c1ok"}` {
 		t.Errorf("%+v, %q", report, *calls)
 	}
-	w, calls = curiousWorld(t, fmt.Sprintf(script, "evil"))
-	w.job.Gate = strict{w, calls}
+	w, _ = curiousWorld(t, strings.Replace(fmt.Sprintf(script, "fine"), "ask 1 calls ok", "ask 1 calls evil; ask 3 calls ok", 1))
+	w.start()
+	if report := w.end(); report.Kind != driver.None { // asked again, it was allowed
+		t.Errorf("%+v", report)
+	}
+	w, _ = curiousWorld(t, fmt.Sprintf(script, "evil"))
 	w.start()
 	if report := w.end(); report.Kind != driver.Ungated || report.Error != "a tool ran although coven's gate had refused it: call c1" {
 		t.Errorf("%+v, %q", report, w.said())

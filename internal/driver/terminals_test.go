@@ -46,3 +46,14 @@ func TestReleasedTerminalsCount(t *testing.T) {
 	}
 	all.close()
 }
+
+// Of endless output, the end is kept.
+func TestEndlessOutput(t *testing.T) {
+	one := &terminal{ended: make(chan struct{}), most: 100, hide: func(text string) string { return text }}
+	for range 10000 {
+		_, _ = one.Write([]byte("0123456789"))
+	}
+	if text, state := one.state(); cap(one.tail) > 1000 || len(text) != 100 || !state.Truncated {
+		t.Errorf("%d bytes are kept, %q, %+v", cap(one.tail), text, state)
+	}
+}
