@@ -331,8 +331,12 @@ func TestAbsurdUsage(t *testing.T) {
 	most := provider.Usage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: math.MaxFloat64}
 	least := provider.Usage{InputTokens: math.MinInt64, OutputTokens: -1, CostUSD: -math.MaxFloat64}
 	w.job.Provider = scripted{w.job.Provider, []provider.Event{
-		provider.Spent{Next: true, Done: true, Usage: least}, provider.Spent{Next: true, Done: true, Usage: most}, provider.Spent{Next: true, Done: true, Usage: most},
-		provider.Result{OK: true, Usage: most}, provider.Result{OK: true, Usage: most}, provider.Result{OK: true, Usage: least},
+		provider.Spent{Next: true, Done: true, Usage: least},
+		provider.Spent{Next: true, Done: true, Usage: most},
+		provider.Spent{Next: true, Done: true, Usage: most},
+		provider.Result{OK: true, Usage: most},
+		provider.Result{OK: true, Usage: most},
+		provider.Result{OK: true, Usage: least},
 	}}
 	var before event.Usage
 	w.job.Spend = func(used event.Usage) error {

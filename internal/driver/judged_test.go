@@ -59,7 +59,8 @@ func TestToolsOfACLIThatNeedNotAsk(t *testing.T) {
 		{true, `"modify"`, `the user modified the parameters; make the call again with {"a":"modified"}`, 8},
 		{false, `"modify"`, `the user modified the parameters; make the call again with {"a":"modified"}`, 8},
 	} {
-		got, err := "", error(nil)
+		var got string
+		var err error
 		if step.ask {
 			err = ask(step.arguments)
 		} else {
