@@ -304,6 +304,23 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
+// The last text that a CLI prints for a person is a part of the reason, unless the agent said something.
+func TestEndsWithoutAResult(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		`echo "no  key" >&2; echo; echo '{"odd": 1}'; exit 7`:        "the agent ended with exit code 7 and without a result: no key",
+		`echo started c; echo text Hello; echo "no key" >&2; exit 7`: "the agent ended with exit code 7 and without a result: Hello",
+		`printf '\377%1000s' | tr ' ' x; echo; exit 7`:               "the agent ended with exit code 7 and without a result: " + strings.Repeat("x", 299) + "…",
+		`exit 7`: "the agent ended with exit code 7 and without a result",
+	} {
+		w, _ := curiousWorld(t, script)
+		w.start()
+		if report := w.end(); report.Kind != driver.ProcessExit || report.Error != want {
+			t.Errorf("%s: %v %q", script, report.Kind, report.Error)
+		}
+	}
+}
+
 // Usage that a CLI reports as a sum so far, and answers without names.
 func TestSums(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
@@ -66,6 +67,7 @@ type run struct {
 	circle    *LoopDetector
 	called    []string // IDs of the tool calls so far, if the command is gated
 	report    Report
+	plain     string      // the beginning of the last line of output that is text for a person
 	recordErr error       // coven could not record or read the run
 	sendErr   error       // coven could not send something to the agent
 	storeErr  error       // the worktree could not be stored
@@ -256,6 +258,9 @@ func (r *run) take(ctx context.Context, lines []byte) error {
 	}
 	r.handling.Lock()
 	defer r.handling.Unlock()
+	if len(events) == 0 {
+		r.plain = cmp.Or(plainText(lines), r.plain)
+	}
 	for _, e := range events {
 		for _, whole := range r.assembly.add(e) {
 			if err := r.deliver(whole); err != nil {
@@ -264,6 +269,20 @@ func (r *run) take(ctx context.Context, lines []byte) error {
 		}
 	}
 	return nil
+}
+
+// maxPlain is how much of a line of text counts, in characters.
+const maxPlain = 300
+
+// plainText returns the beginning of the last line of output that is text for a person, as programs write it on
+// standard error; empty: there is none.
+func plainText(lines []byte) (text string) {
+	for line := range bytes.Lines(lines) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && !bytes.HasPrefix(line, []byte("{")) {
+			text = oneline.Clip(strings.ToValidUTF8(string(line[:min(len(line), 4*maxPlain)]), ""), maxPlain)
+		}
+	}
+	return text
 }
 
 // rest handles what the agent has not completed at its end.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -79,12 +80,13 @@ func (r *run) fail(kind event.ErrorType, format string, args ...any) {
 	r.report.Kind, r.report.Error = kind, fmt.Sprintf(format, args...)
 }
 
-// lastText returns the agent's last text if it ended without a result.
+// lastText returns what the agent said last if it ended without a result, or else what its program printed.
 func (r *run) lastText() string {
-	if r.report.Text == "" {
+	last := cmp.Or(r.report.Text, r.plain)
+	if last == "" {
 		return ""
 	}
-	return ": " + oneline.Of(r.report.Text)
+	return ": " + oneline.Of(last)
 }
 
 func exitText(exit process.Exit) string {
