@@ -50,6 +50,10 @@ func Capabilities(name string) provider.Capabilities {
 	}[name]
 }
 
+// Toolless reports whether the CLI of a built-in provider takes no tools from coven: the plugin of codex offers it none,
+// and Qwen Code has none in its bare mode.
+func Toolless(name string) bool { return name == "codex" || name == "qwen" }
+
 // Settings returns what the user's configuration says about the built-in providers, as KEY=VALUE
 // for their environment. An agent without a command is not configured.
 func Settings(agent acp.Settings) []string {

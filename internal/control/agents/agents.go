@@ -188,7 +188,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(at, run.Path, part) },
 		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,
 	}
-	as := role{name: name, own: own, policy: policy}
+	as := role{name: name, provider: cmp.Or(run.Provider, c.Plan.Provider), own: own, policy: policy}
 	if !run.ReadOnly {
 		as.spawns = spawns
 		if launch.Own, err = c.ownTools(spawns, ask); err != nil {

@@ -56,6 +56,7 @@ func (c *Agents) priceOf(ctx context.Context, plugin string, m model.Model, id s
 // role is who an agent is, as far as its tools depend on it.
 type role struct {
 	name     string
+	provider string
 	own      grimoires.AgentDefinition
 	policy   *permission.Policy
 	spawns   *spawner // nil: it starts no others

@@ -24,6 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/plugins/builtin"
 )
 
 // serves connects an agent to its MCP servers and gives it their tools; end ends them. The servers are programs of
@@ -40,6 +41,10 @@ func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path st
 		}
 	}
 	if len(use) == 0 || !mayCall(policy) || c.isRoot(as.name) {
+		return func() {}
+	}
+	if builtin.Toolless(as.provider) {
+		warn("the agent works without MCP servers: its CLI, %s, takes none from coven (claude, acp and the models do)", as.provider)
 		return func() {}
 	}
 	ids, _ := agent.ToolIDs([]string{"*"}) // a model may call a tool by its ID

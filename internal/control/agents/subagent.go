@@ -217,7 +217,7 @@ func (r *subagent) run(ctx context.Context, as part, start event.AgentStart, tur
 
 // role returns who the subagent is in one of its parts.
 func (r *subagent) role(as part) role {
-	who := role{name: r.child.Agent, own: r.Plan.Agents[r.child.Agent], policy: as.policy, subagent: r.path()}
+	who := role{name: r.child.Agent, provider: r.provider, own: r.Plan.Agents[r.child.Agent], policy: as.policy, subagent: r.path()}
 	if as.works {
 		who.spawns = r.inner
 	}
