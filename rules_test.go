@@ -161,7 +161,7 @@ var imports = map[string][]string{
 		"internal/terminal", "plugins", "plugins/builtin", "plugins/builtin/acp", "plugins/builtin/endpoint", "plugins/provider", "runner", "internal/agent", "internal/budget", "internal/didyoumean", "internal/failpoint", "internal/oneline", "internal/sandbox", "internal/spawn", "internal/tool", "internal/usage", "internal/baseline", "internal/mcp/client", "internal/mcp/servers", "internal/search", "internal/shellword", "worktree", "internal/reflection",
 	},
 	"internal/control/conversation": {
-		"grimoires", "internal/chat", "internal/event", "internal/exit", "internal/session", "internal/shellword", "plugins", "plugins/model", "plugins/provider", "worktree",
+		"internal/channel", "grimoires", "internal/chat", "internal/event", "internal/exit", "internal/session", "internal/shellword", "plugins", "plugins/model", "plugins/provider", "worktree",
 	},
 	"internal/control/tracing":  {"internal/project", "internal/session", "internal/telemetry"},
 	"internal/control/commands": {"internal/driver", "internal/control/workspace", "internal/process", "runner", "runner/engine"},

@@ -88,19 +88,19 @@ func (c *Channels) Send(name, from, path, text string) (Message, error) {
 		return Message{}, fmt.Errorf("channel %s has %d messages, the maximum", name, maxMessages)
 	}
 	m := Message{N: len(all) + 1, Time: c.now().UTC(), From: from, Path: path, Text: text}
-	line, err := json.Marshal(m)
+	line, err := encode(m)
 	if err == nil {
-		err = c.fits(name, len(line)+1)
+		err = c.fits(name, len(line))
 	}
 	if err != nil {
 		return Message{}, err
 	}
-	if err := c.write(name, m, append(line, '\n')); err != nil {
+	if err := c.write(name, m, line); err != nil {
 		delete(c.known, name) // what is on disk counts
 		c.sizes = nil
 		return Message{}, fmt.Errorf("store the message: %w", err)
 	}
-	c.sizes[name] += int64(len(line)) + 1
+	c.sizes[name] += int64(len(line))
 	c.known[name] = append(all, m)
 	close(c.more)
 	c.more = make(chan struct{})
@@ -231,6 +231,12 @@ func (c *Channels) cut(name string, size int64) error {
 	return errors.Join(file.Truncate(size), file.Close())
 }
 
+// encode returns the line of a message.
+func encode(m Message) ([]byte, error) {
+	line, err := json.Marshal(m)
+	return append(line, '\n'), err
+}
+
 // parse reads the lines of a channel.
 func parse(data []byte) (all []Message, err error) {
 	for line := range bytes.Lines(data) {
@@ -254,8 +260,8 @@ func (c *Channels) directory() error {
 	return nil
 }
 
-// write appends the line of a message to the file of a channel. What a failed write leaves is removed.
-func (c *Channels) write(name string, m Message, line []byte) (err error) {
+// write appends lines to the file of a channel, of which m is the first. What a failed write leaves is removed.
+func (c *Channels) write(name string, m Message, lines []byte) (err error) {
 	if err := c.directory(); err != nil {
 		return err
 	}
@@ -271,7 +277,7 @@ func (c *Channels) write(name string, m Message, line []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err = file.Write(line); err == nil {
+	if _, err = file.Write(lines); err == nil {
 		err = file.Sync()
 	}
 	if err != nil {

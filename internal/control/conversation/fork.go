@@ -3,11 +3,14 @@ package conversation
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/coven-run/coven/internal/channel"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
@@ -25,7 +28,8 @@ type Fork struct {
 	Base         string // the commit from which the new worktree starts
 	Gap          string // what the files of the new worktree are instead of those of that moment; empty: they are
 
-	parts []session.Part
+	parts    []session.Part
+	channels map[string][]channel.Message // that its agents had until then
 }
 
 // Repository knows the states of worktrees.
@@ -54,7 +58,11 @@ func NewFork(ctx context.Context, repo Repository, v session.View, id string) (*
 	if err := check(v, last); err != nil {
 		return nil, err
 	}
-	f := &Fork{From: event.Fork{Session: v.ID, Message: last.Message}, Agent: agentOf(v, events, last)}
+	channels, err := channel.Until(v.Dir, last.Time)
+	if err != nil {
+		return nil, fmt.Errorf("fork session %s: %w", v.ID, err)
+	}
+	f := &Fork{From: event.Fork{Session: v.ID, Message: last.Message}, Agent: agentOf(v, events, last), channels: channels}
 	f.copy(parts[:at+1], last.Conversation)
 	return f, f.saved(ctx, repo, record{v, parts, events}, at)
 }
@@ -146,10 +154,10 @@ func (f *Fork) Origin() *event.Fork {
 	return &f.From
 }
 
-// WriteMessages writes the messages to the new session, before it starts. A nil Fork has none.
+// WriteMessages writes the messages, and those of channels, to the new session, before it starts. A nil Fork has none.
 func (f *Fork) WriteMessages(s *session.Session) error {
 	if f == nil {
 		return nil
 	}
-	return s.Copy(f.parts)
+	return errors.Join(s.Copy(f.parts), channel.Begin(s.Dir, f.channels))
 }
