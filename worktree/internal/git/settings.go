@@ -114,8 +114,14 @@ type configList struct {
 	files    map[string]seen // as they were when git read them; nil: nothing is listed
 }
 
-// unsettled is how long a file may change without another time stamp.
-const unsettled = 2 * time.Second
+// unsettled is how long a file may change without another time stamp: some file systems have stamps of whole
+// seconds, or of two. Other stamps are of a clock that ticks at least a hundred times a second.
+func unsettled(mtime time.Time) time.Duration {
+	if mtime.Nanosecond() == 0 {
+		return 2 * time.Second
+	}
+	return 100 * time.Millisecond
+}
 
 // list returns all settings. It fails if they cannot be kept: git includes other files, whose
 // choice can depend on much, or a file has just changed.
@@ -149,7 +155,7 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 		settings = append(settings, Setting{Key: key, Value: value})
 	}
 	for _, s := range files {
-		if time.Since(time.Unix(0, s.mtime)) < unsettled {
+		if mtime := time.Unix(0, s.mtime); time.Since(mtime) < unsettled(mtime) {
 			return settings, !includes // of now, but not for later
 		}
 	}

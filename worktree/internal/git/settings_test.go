@@ -83,23 +83,35 @@ func TestConfiguredIsCurrent(t *testing.T) {
 	}
 }
 
-// TestConfiguredIsKept asks git once for settled files.
+// TestConfiguredIsKept asks git once for settled files: those that cannot change without another time stamp.
 func TestConfiguredIsKept(t *testing.T) {
-	home, dir := t.TempDir(), t.TempDir()
-	t.Setenv("HOME", home)
+	t.Setenv("HOME", t.TempDir())
+	dir := t.TempDir()
 	shell(t, dir, "git init -q --bare r.git && git -C r.git config user.name kept")
 	at := filepath.Join(dir, "r.git")
-	hourAgo := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(at, "config"), hourAgo, hourAgo); err != nil {
-		t.Fatal(err)
-	}
-	r := Repo{Dir: at, Store: OpenStore(at)}
-	if _, err := r.Configured(t.Context(), `^user\.name$`, false); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", "")
-	found, err := r.Configured(t.Context(), `^user\.name$`, false)
-	if err != nil || len(found) != 1 || found[0].Value != "kept" {
-		t.Errorf("%q, %v", found, err)
+	second := time.Now().Truncate(time.Second)
+	for _, c := range []struct {
+		changed time.Time
+		kept    bool
+	}{
+		{second.Add(-time.Hour), true},
+		{second.Add(-time.Second), false}, // stamps may be of two seconds
+		{second.Add(-time.Second + time.Millisecond), true},
+		{time.Now().Add(time.Minute + time.Millisecond), false}, // as of now, which has not ended
+	} {
+		if err := os.Chtimes(filepath.Join(at, "config"), c.changed, c.changed); err != nil {
+			t.Fatal(err)
+		}
+		r := Repo{Dir: at, Store: OpenStore(at)}
+		if _, err := r.Configured(t.Context(), `^user\.name$`, false); err != nil {
+			t.Fatal(err)
+		}
+		program := os.Getenv("PATH")
+		t.Setenv("PATH", "")
+		found, err := r.Configured(t.Context(), `^user\.name$`, false)
+		t.Setenv("PATH", program)
+		if kept := err == nil && len(found) == 1 && found[0].Value == "kept"; kept != c.kept {
+			t.Errorf("changed %v ago: kept %v: %v", time.Since(c.changed), kept, err)
+		}
 	}
 }
