@@ -45,6 +45,7 @@ require github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/coder/acp-go-sdk v0.13.5
+	github.com/moby/sys/mountinfo v0.7.2
 	github.com/openai/openai-go/v3 v3.98.0
 )
 
