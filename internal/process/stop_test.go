@@ -87,7 +87,7 @@ func TestTermIgnored(t *testing.T) {
 // A program that is halted hears TERM all the same.
 func TestStopWakesTheHalted(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
-		child := start(t, l, Spec{Argv: shell("trap 'exit 9' TERM; echo up; kill -STOP $$; while :; do sleep 0.02; done"), Grace: limit})
+		child := start(t, l, Spec{Argv: shell("trap 'exit 9' TERM; (kill -STOP $$; echo up) & while :; do sleep 0.02; done"), Grace: limit})
 		readLine(t, child.Output())
 		child.Stop(nil)
 		if exit := wait(t, child); exit.Code != 9 {
