@@ -271,6 +271,24 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A CLI that asks and asks is stopped, and one that has returned its result is not answered.
+func TestRequestsWithoutMeasure(t *testing.T) {
+	t.Parallel()
+	w, _ := curiousWorld(t, `echo started c; i=0; while test $i -lt 66; do echo ask $i call slow; i=$((i+1)); done; exec sleep 600`)
+	w.start()
+	if report := w.end(); report.Kind != driver.Failed || report.Error != "the agent CLI made more than 64 requests without waiting for the answers" {
+		t.Errorf("%+v", report)
+	}
+	w, calls := curiousWorld(t, `echo started c; echo end; echo ask 1 call late; read -r a; echo "$a" >answer`)
+	w.start()
+	if report := w.end(); report.Kind != driver.None {
+		t.Errorf("%+v", report)
+	}
+	if text, _ := os.ReadFile(filepath.Join(w.dir, "answer")); len(*calls) > 0 || strings.TrimSpace(string(text)) != "" {
+		t.Errorf("%v, %q", *calls, text)
+	}
+}
+
 // A provider that cannot answer, or only now finds out that its CLI cannot resume.
 func TestCannotAnswer(t *testing.T) {
 	t.Parallel()
