@@ -13,11 +13,10 @@ const head = "name: foo\ndescription: What foo does\npermissions: [FilesystemRea
 // Each field is checked, with the line where it is.
 func TestParseProblems(t *testing.T) {
 	for front, want := range map[string]string{
-		head + "enabled: maybe\n":                       `5: Agent 'foo' has invalid enabled: it must be true or false, not "maybe"`,
-		"name: Foo\ndescription: x\npermissions: []\n":  `2: Agent 'Foo' has invalid name 'Foo' (use lowercase letters, digits and '-')`,
-		"name: user\ndescription: x\npermissions: []\n": `2: Agent 'user' has invalid name 'user' (it is reserved)`,
-		head + "id: bar\n":                              `5: Agent 'foo' has both name 'foo' and id 'bar'`,
-		"name: foo\ndescription: " + strings.Repeat("x", 501) + "\npermissions: []\n": `3: Agent 'foo' has a description of more than 500 characters`,
+		head + "enabled: maybe\n":                           `5: Agent 'foo' has invalid enabled: it must be true or false, not "maybe"`,
+		"name: Foo\ndescription: x\npermissions: []\n":      `2: Agent 'Foo' has invalid name 'Foo' (use lowercase letters, digits and '-')`,
+		"name: user\ndescription: x\npermissions: []\n":     `2: Agent 'user' has invalid name 'user' (it is reserved)`,
+		head + "id: bar\n":                                  `5: Agent 'foo' has both name 'foo' and id 'bar'`,
 		"name: foo\npermissions: []\n":                      `1: Agent 'foo' is missing required field 'description'`,
 		"name: foo\ndescription: x\n":                       `1: Agent 'foo' is missing required field 'permissions'`,
 		"description: x\npermissions: []\n":                 `1: Agent 'file' is missing required field 'name'`,
@@ -39,6 +38,8 @@ func TestParseProblems(t *testing.T) {
 		"name: foo\ndescription: x\npermissions:\n  - {permission: file.rite, action: allow}\n":                         `5: Agent 'foo' has invalid permission 'file.rite' (did you mean 'file.write'?)`,
 		"name: [\n": `: Agent 'file' is not valid YAML`,
 		"- a\n":     `2: Agent 'file' has no fields`,
+
+		"name: foo\ndescription: " + strings.Repeat("x", 501) + "\npermissions: []\n": `3: Agent 'foo' has a description of more than 500 characters`,
 	} {
 		_, problems := Parse("a/file.md", []byte("---\n"+front+"---\nA prompt.\n"))
 		texts := []string{}

@@ -200,27 +200,35 @@ func (c *Channels) messages(name string) ([]Message, error) {
 
 // load reads a channel, and removes a line that was not finished.
 func (c *Channels) load(name string) ([]Message, error) {
-	if err := c.directory(); err != nil {
+	all, whole, size, err := c.read(name)
+	if err == nil && whole < size {
+		if err = c.cut(name, whole); err != nil {
+			err = fmt.Errorf("repair channel %s: %w", name, err)
+		}
+	}
+	if err != nil {
 		return nil, err
+	}
+	return all, nil
+}
+
+// read reads a channel, which may have no file. whole is the size of its lines, size that of the file.
+func (c *Channels) read(name string) (all []Message, whole, size int64, err error) {
+	if err := c.directory(); err != nil {
+		return nil, 0, 0, err
 	}
 	data, err := regularfile.ReadIn(c.dir, name+".jsonl", maxBytes)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, 0, 0, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read channel %s: %w", name, err)
+		return nil, 0, 0, fmt.Errorf("read channel %s: %w", name, err)
 	}
-	whole := data[:bytes.LastIndexByte(data, '\n')+1]
-	all, err := parse(whole)
-	if err != nil {
-		return nil, fmt.Errorf("channel %s is damaged: %w", name, err)
+	lines := data[:bytes.LastIndexByte(data, '\n')+1]
+	if all, err = parse(lines); err != nil {
+		return nil, 0, 0, fmt.Errorf("channel %s is damaged: %w", name, err)
 	}
-	if len(whole) < len(data) {
-		if err := c.cut(name, int64(len(whole))); err != nil {
-			return nil, fmt.Errorf("repair channel %s: %w", name, err)
-		}
-	}
-	return all, nil
+	return all, int64(len(lines)), int64(len(data)), nil
 }
 
 func (c *Channels) cut(name string, size int64) error {

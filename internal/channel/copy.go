@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // Until returns the messages of a session that were sent until a time, by channel. It changes nothing: the session
@@ -30,13 +27,9 @@ func Until(session string, when time.Time) (map[string][]Message, error) {
 		if !ok || !nameRE.MatchString(name) {
 			continue
 		}
-		data, err := regularfile.ReadIn(c.dir, e.Name(), maxBytes)
+		sent, _, _, err := c.read(name)
 		if err != nil {
-			return nil, fmt.Errorf("read channel %s: %w", name, err)
-		}
-		sent, err := parse(data[:bytes.LastIndexByte(data, '\n')+1])
-		if err != nil {
-			return nil, fmt.Errorf("channel %s is damaged: %w", name, err)
+			return nil, err
 		}
 		if sent = slices.DeleteFunc(sent, func(m Message) bool { return m.Time.After(when) }); len(sent) > 0 {
 			all[name] = sent

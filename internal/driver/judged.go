@@ -85,14 +85,13 @@ func (a *answered) begin(call gate.Call) (id string, allowed bool, refused error
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	of := digestOf(call)
-	switch n := a.allowed[of]; {
-	case n == 1:
-		delete(a.allowed, of)
+	if a.allowed[of] > 0 {
+		if a.allowed[of]--; a.allowed[of] == 0 {
+			delete(a.allowed, of)
+		}
 		return "", true, nil
-	case n > 1:
-		a.allowed[of]--
-		return "", true, nil
-	case a.refused[of] != nil:
+	}
+	if a.refused[of] != nil {
 		return "", false, a.refused[of]
 	}
 	a.last++

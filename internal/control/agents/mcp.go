@@ -44,7 +44,7 @@ func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path st
 		return func() {}
 	}
 	if builtin.Toolless(as.provider) {
-		warn("the agent works without MCP servers: its CLI, %s, takes none from coven (claude, acp and the models do)", as.provider)
+		warn("the agent works without MCP servers: its CLI, %s, takes none from coven (claude, acp and coven's own loop do)", as.provider)
 		return func() {}
 	}
 	ids, _ := agent.ToolIDs([]string{"*"}) // a model may call a tool by its ID
