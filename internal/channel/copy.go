@@ -31,7 +31,10 @@ func Until(session string, when time.Time) (map[string][]Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if sent = slices.DeleteFunc(sent, func(m Message) bool { return m.Time.After(when) }); len(sent) > 0 {
+		if later := slices.IndexFunc(sent, func(m Message) bool { return m.Time.After(when) }); later >= 0 {
+			sent = sent[:later] // also those after it: their numbers follow, whatever the clock said
+		}
+		if len(sent) > 0 {
 			all[name] = sent
 		}
 	}

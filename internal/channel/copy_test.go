@@ -22,6 +22,11 @@ func TestBegin(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
+	now = now.Add(-time.Hour) // somebody has set the clock
+	if _, err := c.Send("ping", "build", "", "four"); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
 	if _, err := c.Send("later", "build", "", "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +35,7 @@ func TestBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.WriteString(`{"n":4,`); err != nil {
+	if _, err := file.WriteString(`{"n":5,`); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
