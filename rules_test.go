@@ -141,7 +141,7 @@ var imports = map[string][]string{
 	},
 	"internal/cli/setup": {
 		"docs", "grimoires", "internal/cli", "internal/config", "internal/didyoumean", "internal/exit", "internal/project", "internal/registry",
-		"internal/schema", "internal/secret", "internal/terminal", "internal/tool/command", "runner/workflowtest", "worktree",
+		"internal/regularfile", "internal/schema", "internal/secret", "internal/terminal", "internal/tool/command", "runner/workflowtest", "worktree",
 	},
 	"internal/cli/status":   {"internal/cli", "internal/control", "internal/project", "internal/terminal"},
 	"internal/cli/task":     {"internal/cli", "internal/control", "internal/exit", "internal/oneline", "internal/project", "internal/proposal", "internal/task", "internal/terminal"},
@@ -189,7 +189,7 @@ var imports = map[string][]string{
 	"internal/search":    {"internal/exit", "internal/regularfile"},
 	"internal/baseline":  {"internal/regularfile", "internal/search"},
 	"internal/scheduler": {"internal/control", "internal/event", "internal/exit", "internal/project", "internal/session", "internal/task", "worktree"},
-	"plugins/builtin":    {"plugins", "plugins/builtin/acp", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/endpoint", "plugins/builtin/qwen", "plugins/provider"},
+	"plugins/builtin":    {"internal/regularfile", "plugins", "plugins/builtin/acp", "plugins/builtin/claude", "plugins/builtin/codex", "plugins/builtin/endpoint", "plugins/builtin/qwen", "plugins/provider"},
 	"plugins/builtin/shipped": {
 		"plugins", "plugins/builtin", "plugins/builtin/agent", "plugins/builtin/anthropic", "plugins/builtin/command", "plugins/builtin/openai",
 		"plugins/builtin/rules", "plugins/builtin/scripted",
@@ -226,7 +226,7 @@ var imports = map[string][]string{
 		"internal/process",
 	},
 	"internal/scaffold": {
-		"examples/plugins", "internal/didyoumean", "internal/exit", "internal/registry", "internal/shellword", "plugins", "plugins/proto",
+		"examples/plugins", "internal/didyoumean", "internal/exit", "internal/registry", "internal/regularfile", "internal/shellword", "plugins", "plugins/proto",
 	},
 	"internal/schema":       {},
 	"internal/tempdir":      {},
@@ -414,6 +414,26 @@ func TestStartCompilesNothing(t *testing.T) {
 			if variables, ok := decl.(*ast.GenDecl); ok && variables.Tok == token.VAR && calls(variables, "regexp", "MustCompile") {
 				t.Errorf("%s compiles a regular expression when coven starts: use lazyregexp.New", file)
 			}
+		}
+	}
+}
+
+// Left to itself, renameio looks for a directory for its files with each file that it writes, by writing
+// one to the directory for temporary files and moving it.
+func TestFilesAreReplacedBesideThem(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "examples/") || file == "internal/regularfile/replace.go" {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if calls(f, "renameio", "WriteFile") {
+			t.Errorf("%s calls renameio.WriteFile: use regularfile.Replace", file)
+		}
+		if calls(f, "renameio", "NewPendingFile") && !calls(f, "renameio", "WithTempDir") {
+			t.Errorf("%s calls renameio.NewPendingFile without WithTempDir", file)
 		}
 	}
 }

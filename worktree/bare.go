@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -63,7 +62,7 @@ func (r *Repo) bareRoot() (string, error) {
 	if filepath.IsLocal(admin) && slices.Contains(tops, r.adminPath(admin)) {
 		root, name = r.adminPath(admin), admin
 	}
-	return root, renameio.WriteFile(path, rootRecord(root, name), 0o644)
+	return root, regularfile.Replace(path, rootRecord(root, name), 0o644)
 }
 
 // firstRoot makes the current checkout the root, unless another coven process has just

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
@@ -81,7 +79,7 @@ func UpdateCovenIgnore(root string) error {
 	if err != nil || state != IgnoreOld {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(root, ".coven", ".gitignore"), []byte(covenIgnore), 0o644); err != nil {
+	if err := regularfile.Replace(filepath.Join(root, ".coven", ".gitignore"), []byte(covenIgnore), 0o644); err != nil {
 		return fmt.Errorf("write .coven/.gitignore: %w", err)
 	}
 	return nil
@@ -100,7 +98,7 @@ func EnsureCovenDir(root string) error {
 	path := filepath.Join(dir, ".gitignore")
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = renameio.WriteFile(path, []byte(covenIgnore), 0o644)
+		err = regularfile.Replace(path, []byte(covenIgnore), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/worktree/internal/git"
-	"github.com/google/renameio/v2"
 )
 
 // unconverted disables conversions that could change bytes in a snapshot: line
@@ -88,7 +88,7 @@ func keepFile(path, content string) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(content)) {
 		return nil
 	}
-	return renameio.WriteFile(path, []byte(content), 0o644)
+	return regularfile.Replace(path, []byte(content), 0o644)
 }
 
 // stageRaw stages W unconverted in the snapshot index and returns the tree.

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/worktree/internal/git"
-	"github.com/google/renameio/v2"
 )
 
 // ErrNoWorktree means that the task has no worktree.
@@ -125,7 +125,7 @@ func writeJSON(path string, value any) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return renameio.WriteFile(path, append(raw, '\n'), 0o644)
+	return regularfile.Replace(path, append(raw, '\n'), 0o644)
 }
 
 // Tip returns the commit of the task's branch.

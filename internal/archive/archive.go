@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/lazyregexp"
@@ -144,7 +143,7 @@ func Export(from, dir string) error {
 			}
 			return "[[" + id + "/" + target + "|" + target + "]]"
 		})
-		if err := renameio.WriteFile(filepath.Join(to, name+".md"), []byte(text), 0o600); err != nil {
+		if err := regularfile.Replace(filepath.Join(to, name+".md"), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("export session %s: %w", id, err)
 		}
 	}

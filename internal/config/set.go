@@ -195,7 +195,7 @@ func (f file) write(text string) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(name, []byte(text), 0o644, renameio.WithExistingPermissions(), renameio.WithTempDir(filepath.Dir(name))); err != nil {
+	if err := regularfile.Replace(name, []byte(text), 0o644, renameio.WithExistingPermissions()); err != nil {
 		return fmt.Errorf("write %s: %w", f.label, err)
 	}
 	return nil

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/sandbox"
@@ -117,5 +115,5 @@ func writeRun(root, name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return renameio.WriteFile(file, []byte(text), 0o600)
+	return regularfile.Replace(file, []byte(text), 0o600)
 }

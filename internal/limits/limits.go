@@ -19,8 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
@@ -166,7 +164,7 @@ func (s *Store) write(account string, l Limit) error {
 	if err != nil {
 		return fmt.Errorf("write the limit of %s: %w", account, err)
 	}
-	if err := renameio.WriteFile(s.file(account), append(data, '\n'), 0o600); err != nil {
+	if err := regularfile.Replace(s.file(account), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the limit of %s: %w", account, err)
 	}
 	return nil

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/schema"
@@ -145,7 +143,7 @@ func (l Lock) Write(root string) error {
 	if top, err := filepath.EvalSymlinks(root); err != nil || dir != filepath.Join(top, ".coven") {
 		return errors.Join(fmt.Errorf("write %s: .coven is a link to another directory: %s", LockFile, dir), err)
 	}
-	if err := renameio.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(b.String()), 0o644, renameio.WithTempDir(dir)); err != nil {
+	if err := regularfile.Replace(filepath.Join(dir, filepath.Base(file)), []byte(b.String()), 0o644); err != nil {
 		return fmt.Errorf("write %s: %w", LockFile, err)
 	}
 	return nil

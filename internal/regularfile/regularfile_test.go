@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/coven-run/coven/internal/regularfile"
 )
@@ -74,5 +75,34 @@ func reads(t *testing.T, what string, f *os.File, err error, word string) {
 	defer f.Close() //nolint:errcheck // read only
 	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
 		t.Errorf("%s: %q, %v", what, text, err)
+	}
+}
+
+// A file is replaced beside itself: nothing is ever in the directory for temporary files.
+func TestReplace(t *testing.T) {
+	elsewhere, dir := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", elsewhere)
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(elsewhere, long, long); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "file")
+	for _, content := range []string{"one", "another"} {
+		if err := regularfile.Replace(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if got, err2 := os.ReadFile(file); err != nil || err2 != nil || string(got) != content || info.Mode() != 0o600 {
+			t.Errorf("the file has %q and the mode %v", got, info.Mode())
+		}
+	}
+	if info, err := os.Stat(elsewhere); err != nil || !info.ModTime().Equal(long) {
+		t.Errorf("something was in the directory for temporary files: %v", err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("beside the file are %v, %v", names, err)
+	}
+	if err := regularfile.Replace(filepath.Join(dir, "none", "file"), nil, 0o600); err == nil {
+		t.Error("a file in no directory was written")
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins/proto"
 )
@@ -175,7 +174,7 @@ func write(file string, f File) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return unwritable(file, err)
 	}
-	if err := renameio.WriteFile(file, f.Content, mode, renameio.WithTempDir(filepath.Dir(file))); err != nil {
+	if err := regularfile.Replace(file, f.Content, mode); err != nil {
 		return unwritable(file, err)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/internal/event"
@@ -62,7 +61,7 @@ func Ask(root, id string, r Request) (name string, err error) {
 	// Names sort in the order of the requests.
 	name = filepath.Join(dir, fmt.Sprintf("%020d-%s.json", r.Time.UnixNano(), r.ID))
 	failpoint.Point("inbox.ask.before")
-	if err := renameio.WriteFile(name, append(data, '\n'), fileMode); err != nil {
+	if err := regularfile.Replace(name, append(data, '\n'), fileMode); err != nil {
 		return "", fmt.Errorf("send a request to session %s: %w", id, err)
 	}
 	failpoint.Point("inbox.ask.after")

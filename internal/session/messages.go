@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/regularfile"
@@ -208,7 +206,7 @@ func (s *Session) KeepWorking(memory []byte) error {
 	if s.hider != nil {
 		memory = s.hider.JSON(memory)
 	}
-	if err := renameio.WriteFile(filepath.Join(s.Dir, workingFile), memory, fileMode); err != nil {
+	if err := regularfile.Replace(filepath.Join(s.Dir, workingFile), memory, fileMode); err != nil {
 		return fmt.Errorf("write %s: %w", workingFile, err)
 	}
 	failpoint.Point("session.working")

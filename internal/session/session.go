@@ -21,7 +21,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
 	"github.com/gosimple/slug"
 	"golang.org/x/sys/unix"
@@ -231,7 +230,7 @@ func (s *Session) Discard() error {
 // returns.
 func (s *Session) Freeze(plan []byte) error {
 	failpoint.Point("session.freeze.before")
-	if err := renameio.WriteFile(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
+	if err := regularfile.Replace(filepath.Join(s.Dir, planFile), plan, fileMode); err != nil {
 		return fmt.Errorf("store the plan: %w", err)
 	}
 	if err := regularfile.SyncDir(s.Dir); err != nil {
@@ -260,7 +259,7 @@ func (s *Session) KeepRejected(patch string) error {
 		cut := strings.LastIndexByte(patch[:maxRejected], '\n') + 1
 		patch = patch[:cut] + fmt.Sprintf("(%d more lines are left out here)\n", strings.Count(patch[cut:], "\n"))
 	}
-	if err := renameio.WriteFile(filepath.Join(s.Dir, rejectedFile), []byte(patch), fileMode); err != nil {
+	if err := regularfile.Replace(filepath.Join(s.Dir, rejectedFile), []byte(patch), fileMode); err != nil {
 		return fmt.Errorf("store the rejected change: %w", err)
 	}
 	return nil

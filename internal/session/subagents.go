@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/reflection"
@@ -253,7 +251,7 @@ func (s *Session) writeSubagents(v View) error {
 			return err
 		}
 		if old, err := regularfile.ReadIn(s.Dir, sub.ID+".md", int64(len(text))); err != nil || string(old) != text {
-			if err := renameio.WriteFile(file, []byte(text), fileMode); err != nil {
+			if err := regularfile.Replace(file, []byte(text), fileMode); err != nil {
 				return fmt.Errorf("write %s.md: %w", sub.ID, err)
 			}
 		}

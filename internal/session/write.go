@@ -9,12 +9,12 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/trace"
 )
 
@@ -80,7 +80,7 @@ func (s *Session) writeViews() error {
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)
 	}
-	if err := renameio.WriteFile(filepath.Join(s.Dir, metadataFile), append(data, '\n'), fileMode); err != nil {
+	if err := regularfile.Replace(filepath.Join(s.Dir, metadataFile), append(data, '\n'), fileMode); err != nil {
 		return fmt.Errorf("write metadata: %w", err)
 	}
 	failpoint.Point("session.views.half")
@@ -88,7 +88,7 @@ func (s *Session) writeViews() error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(s.Dir, storyFile), []byte(story), fileMode); err != nil {
+	if err := regularfile.Replace(filepath.Join(s.Dir, storyFile), []byte(story), fileMode); err != nil {
 		return fmt.Errorf("write session.md: %w", err)
 	}
 	failpoint.Point("session.views.after")

@@ -19,8 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/regularfile"
@@ -166,5 +164,5 @@ func write(place string, s stored) {
 	if err != nil || os.MkdirAll(filepath.Dir(place), 0o700) != nil {
 		return
 	}
-	_ = renameio.WriteFile(place, append(text, '\n'), 0o600)
+	_ = regularfile.Replace(place, append(text, '\n'), 0o600)
 }

@@ -29,7 +29,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/coven-run/coven/internal/lazyregexp"
@@ -212,7 +211,7 @@ func rewrite(path, repo string, do func([]Item) []Item) error {
 	if err != nil {
 		return fmt.Errorf("write the trust store: %w", err)
 	}
-	if err := renameio.WriteFile(path, append(text, '\n'), 0o600, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+	if err := regularfile.Replace(path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the trust store: %w", err)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // maxConversation limits the size of a file of a conversation that is adopted, in bytes.
@@ -87,5 +87,5 @@ func copyTo(to, from string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return renameio.WriteFile(to, raw, 0o600)
+	return regularfile.Replace(to, raw, 0o600)
 }

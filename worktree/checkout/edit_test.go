@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,21 +244,26 @@ func TestSwitchedMeanwhile(t *testing.T) {
 	r.clean()
 }
 
+// addLink is a commit's submodule.
+const addLink = "git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,s; mkdir -p s"
+
+// inTheWay is what a person can have done so that a move is refused, with the files it names.
+var inTheWay = map[string]struct{ old, new, person, files, reason string }{
+	"untracked in a directory":  {"mkdir d; echo 1 >d/a", "rm -r d; echo 2 >d", "echo mine >d/mine", "d/mine", "in the way"},
+	"ignored in a directory":    {"mkdir d; echo 1 >d/a; echo '*.o' >.gitignore", "rm -r d; echo 2 >d", "echo mine >d/x.o", "d/x.o", "in the way"},
+	"file for a directory":      {"echo 1 >a", "mkdir d; echo 2 >d/a", "echo mine >d", "d", "in the way"},
+	"link for a directory":      {"echo 1 >a", "mkdir d; echo 2 >d/a", "ln -s /tmp d", "d", "in the way"},
+	"directory behind a link":   {"mkdir d; echo 1 >d/a", "echo 2 >d/a", "mv d e; ln -s e d", "d/a", "in the way"},
+	"edited, then assumed":      {"echo 1 >a", "echo 2 >a", "git update-index --assume-unchanged a; echo mine >a", "", "not uptodate"},
+	"staged deletion":           {"echo 1 >a", "echo 2 >a", "git rm -q --cached a", "a", "in the way"},
+	"work in a submodule":       {addLink, "git rm -q --cached s; rmdir s; echo 2 >s", "echo mine >s/mine", "s", "in the way"},
+	"a sparse checkout changed": {"mkdir in out; echo 1 >in/a; echo 1 >out/a", "echo 2 >in/a", "git sparse-checkout set in; echo '/*' >.git/info/sparse-checkout", "out/a", "sparse"},
+	"a named pipe":              {"echo 1 >a", "echo 2 >b", "mkfifo b", "b", "in the way"},
+}
+
 // What is in the way is named, and nothing changes.
 func TestRefused(t *testing.T) {
-	gitlink := "git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,s; mkdir -p s"
-	for what, c := range map[string]struct{ old, new, person, files, reason string }{
-		"untracked in a directory":  {"mkdir d; echo 1 >d/a", "rm -r d; echo 2 >d", "echo mine >d/mine", "d/mine", "in the way"},
-		"ignored in a directory":    {"mkdir d; echo 1 >d/a; echo '*.o' >.gitignore", "rm -r d; echo 2 >d", "echo mine >d/x.o", "d/x.o", "in the way"},
-		"file for a directory":      {"echo 1 >a", "mkdir d; echo 2 >d/a", "echo mine >d", "d", "in the way"},
-		"link for a directory":      {"echo 1 >a", "mkdir d; echo 2 >d/a", "ln -s /tmp d", "d", "in the way"},
-		"directory behind a link":   {"mkdir d; echo 1 >d/a", "echo 2 >d/a", "mv d e; ln -s e d", "d/a", "in the way"},
-		"edited, then assumed":      {"echo 1 >a", "echo 2 >a", "git update-index --assume-unchanged a; echo mine >a", "", "not uptodate"},
-		"staged deletion":           {"echo 1 >a", "echo 2 >a", "git rm -q --cached a", "a", "in the way"},
-		"work in a submodule":       {gitlink, "git rm -q --cached s; rmdir s; echo 2 >s", "echo mine >s/mine", "s", "in the way"},
-		"a sparse checkout changed": {"mkdir in out; echo 1 >in/a; echo 1 >out/a", "echo 2 >in/a", "git sparse-checkout set in; echo '/*' >.git/info/sparse-checkout", "out/a", "sparse"},
-		"a named pipe":              {"echo 1 >a", "echo 2 >b", "mkfifo b", "b", "in the way"},
-	} {
+	for what, c := range inTheWay {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", c.old, c.new, c.person)
@@ -352,6 +358,52 @@ func TestExplain(t *testing.T) {
 		e, ok := errors.AsType[*Error](Explain(err, dir, filepath.Join(dir, "not", "there")))
 		if ok != full || full && (!errors.Is(e, ErrFull) || !errors.Is(e, err) || e.Next != "make room on the file system of "+dir) {
 			t.Errorf("%v: %v", err, e)
+		}
+	}
+}
+
+// Where the time stamps prove that a move meets nothing, git says so, too: it is not asked then. The
+// ordinary moves are among these.
+func TestUntouched(t *testing.T) {
+	untouched := func(old, new, config, person string) bool {
+		r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), config, old, new, person)
+		c := r.checkout()
+		changes, err := c.Git.Changes(t.Context(), from, to)
+		r.ok(err)
+		m := &Move{c: c, rec: record{From: from, To: to, Checkout: c.top(), Ref: c.Ref, Task: c.Task, Token: newToken()}, staged: map[string]unix.Stat_t{}}
+		r.ok(m.begin(t.Context()))
+		defer func() { r.ok(m.Undo(t.Context())) }()
+		before, err := m.copyIndex(t.Context(), from)
+		r.ok(err)
+		got := m.untouched(before, changes)
+		if err := m.check(t.Context(), from, to); got && err != nil {
+			t.Errorf("from %s to %s, then %s: git refuses it: %v", old, new, person, err)
+		}
+		return got
+	}
+	for what, s := range shapes {
+		if got := untouched(s.old, s.new, s.config, s.person); !got && slices.Contains([]string{"change", "add", "delete", "rename", "executable", "link"}, what) {
+			t.Errorf("%s: git is asked", what)
+		}
+	}
+	for _, c := range inTheWay {
+		untouched(c.old, c.new, "", c.person)
+	}
+	const old, new = "echo 1 >a; echo 1 >b; mkdir d; echo 1 >d/e", "echo 2 >a; echo 2 >n; mkdir f; echo 2 >f/g"
+	for _, person := range []string{
+		"echo 2 >a", "echo mine >n", "chmod +x a", "rm a; ln -s b a", "rm a", "mkdir n", "echo mine >f", "ln -s d f", "touch a",
+		"echo 2 >a; touch -r b a", // the same size and time, but not the same change time
+		"echo mine >n; git add n", "git rm -q a", "git rm -q --cached a", "mkdir n; echo x >n/x; git add n; rm -r n", "echo x >f; git add f; rm f",
+		"git update-index --assume-unchanged a", "git update-index --skip-worktree a",
+		"printf '100644 %s 1\\tx\\n' $(git rev-parse HEAD:a) | git update-index --index-info",
+	} {
+		if untouched(old, new, "", person) {
+			t.Errorf("%s: git is not asked", person)
+		}
+	}
+	for _, person := range []string{"", "echo mine >b", "echo mine >other", "rm -r d", "echo mine >d/e; git add d", "mkdir f", "git update-index --split-index"} {
+		if !untouched(old, new, "", person) {
+			t.Errorf("%q: git is asked, but nothing is in the way", person)
 		}
 	}
 }

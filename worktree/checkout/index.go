@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,13 +22,18 @@ type entry struct {
 	Oid  string
 	skip bool // not in the checkout: sparse
 	at   int  // offset of its time stamps
+	// assumed means that git does not look at the file.
+	assumed bool
 }
 
 // file reports whether the checkout has a file or link for the entry.
 func (e entry) file() bool { return e.Mode != "" && !e.skip && !e.link() }
 
+// submodule is the mode of a submodule.
+const submodule = "160000"
+
 // link reports whether the entry is a submodule.
-func (e entry) link() bool { return e.Mode == "160000" }
+func (e entry) link() bool { return e.Mode == submodule }
 
 func (e entry) same(other entry) bool {
 	return e.Mode == other.Mode && e.Oid == other.Oid && e.skip == other.skip
@@ -41,6 +47,7 @@ type index struct {
 	entries map[string]entry
 	// A split or a sparse index does not contain all entries itself.
 	split, sparse bool
+	unmerged      bool // it has conflicts, which are not among the entries
 }
 
 const (
@@ -48,6 +55,7 @@ const (
 	statSize    = 40
 	extended    = 1 << 14 // of the flags
 	stages      = 3 << 12
+	assumedFile = 1 << 15
 	skipEntry   = 1 << 14 // of the extended flags
 	nameLength  = 1<<12 - 1
 	sha256Chars = 64
@@ -87,6 +95,7 @@ func (x *index) entryAt(pos int, before string, version uint32) (int, string, er
 	}
 	flags := binary.BigEndian.Uint16(x.raw[p:])
 	p += 2
+	e.assumed = flags&assumedFile != 0
 	if flags&extended != 0 {
 		e.skip = binary.BigEndian.Uint16(x.raw[p:])&skipEntry != 0
 		p += 2
@@ -97,6 +106,8 @@ func (x *index) entryAt(pos int, before string, version uint32) (int, string, er
 	}
 	if flags&stages == 0 {
 		x.entries[name] = e
+	} else {
+		x.unmerged = true
 	}
 	return next, name, nil
 }
@@ -161,6 +172,25 @@ func (x *index) extensions(pos int) error {
 	return nil
 }
 
+// clashes reports whether a path has an entry above or below it.
+func (x *index) clashes(paths map[string]bool) bool {
+	for p := range paths {
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			if _, tracked := x.entries[dir]; tracked {
+				return true
+			}
+		}
+	}
+	for name := range x.entries {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if paths[dir] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // stamp sets the time stamps of an entry as git does after it has written the file:
 // those of staged, but with the current change time, because a rename changes it. They
 // do not match a file that was edited since. Like git, it stores the lower 32 bits of
@@ -178,6 +208,26 @@ func (x *index) stamp(path string, staged, now unix.Stat_t) {
 			binary.BigEndian.PutUint32(x.raw[e.at+4*i:], word)
 		}
 	}
+}
+
+// stamped reports whether a file has the time stamps of an entry, and cannot have been edited since
+// without a change of them: it is older than the index, which was written at a time in seconds.
+func (x *index) stamped(e entry, st unix.Stat_t, written int64) bool {
+	const modeType = 0o170000
+	mode := binary.BigEndian.Uint32(x.raw[e.at+24:])
+	is := uint32(st.Mode) //nolint:unconvert // of another type on macOS
+	if is&modeType != mode&modeType || mode&modeType == unix.S_IFREG && (is^mode)&0o100 != 0 || st.Mtim.Sec >= written {
+		return false
+	}
+	for i, word := range []uint32{
+		uint32(st.Ctim.Sec), uint32(st.Ctim.Nsec), uint32(st.Mtim.Sec), uint32(st.Mtim.Nsec),
+		4: 0, 5: uint32(st.Ino), 6: 0, 7: st.Uid, 8: st.Gid, 9: size(st.Size),
+	} {
+		if i != 4 && i != 6 && binary.BigEndian.Uint32(x.raw[e.at+4*i:]) != word { // git does not compare the device
+			return false
+		}
+	}
+	return true
 }
 
 // size returns the lower 32 bits of a size, but not 0, which means "unknown".

@@ -27,7 +27,7 @@ func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change)
 	if err != nil {
 		return err
 	}
-	if m.check(ctx, from, to) != nil { // perhaps files were only touched
+	if !m.untouched(before, changes) && m.check(ctx, from, to) != nil { // perhaps files were only touched
 		if have, err = m.retry(ctx, units, from, to, before, changes); err != nil {
 			return err
 		}
@@ -138,6 +138,38 @@ func (m *Move) check(ctx context.Context, from, to string) error {
 		return err
 	}
 	return g.Run(ctx, "read-tree", "-m", from, to)
+}
+
+// untouched reports whether the time stamps of the files to be changed are those of the index, so that
+// nothing is in the way. If not, only git can say.
+func (m *Move) untouched(x *index, changes []git.Change) bool {
+	info, err := os.Stat(m.mergedPath())
+	if err != nil || x.split || x.sparse || x.unmerged {
+		return false
+	}
+	added := map[string]bool{}
+	for _, c := range changes {
+		if c.Mode == submodule || c.OldMode == submodule || !m.asBefore(x, c, info.ModTime().Unix()) {
+			return false
+		}
+		if c.Status == 'A' {
+			added[c.Path] = true
+		}
+	}
+	return len(added) == 0 || !x.clashes(added)
+}
+
+// asBefore reports whether the index and the checkout have a path as it is before a change.
+func (m *Move) asBefore(x *index, c git.Change, written int64) bool {
+	st, err := statOf(filepath.Join(m.c.top(), c.Path))
+	e, tracked := x.entries[c.Path]
+	if _, blocked := m.c.blocked(c.Path); blocked {
+		return false
+	}
+	if c.Status == 'A' {
+		return !tracked && errors.Is(err, fs.ErrNotExist)
+	}
+	return tracked && err == nil && e.Mode == c.OldMode && e.Oid == c.OldOid && !e.skip && !e.assumed && x.stamped(e, st, written)
 }
 
 // retry refreshes the index and checks again, or returns the files in the way.

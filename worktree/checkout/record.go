@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/shellword"
-	"github.com/google/renameio/v2"
 )
 
 // A record is on disk from before the first effect of a move until its end.
@@ -67,7 +67,7 @@ func (m *Move) save() error {
 		err = os.MkdirAll(filepath.Dir(m.c.State), 0o755)
 	}
 	if err == nil {
-		err = renameio.WriteFile(m.c.recordPath(), raw, 0o644)
+		err = regularfile.Replace(m.c.recordPath(), raw, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("record the update of %s: %w", m.c.top(), err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/grimoires"
@@ -12,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/schema"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/tool/command"
@@ -92,7 +92,7 @@ func writeSchema(a *cli.App, file string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(file, text, 0o644); err != nil {
+	if err := regularfile.Replace(file, text, 0o644); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil

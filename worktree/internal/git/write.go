@@ -8,9 +8,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -192,9 +194,7 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 	if err != nil {
 		return "", err
 	}
-	packed, _ := zlib.NewWriterLevel(out, zlib.BestSpeed)
-	_, err = packed.Write(append(header, body...))
-	err = errors.Join(err, packed.Close(), r.Store.writeOut(out))
+	err = errors.Join(deflate(out, header, body), r.Store.writeOut(out))
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = os.Rename(temporary, file)
 	}
@@ -203,6 +203,25 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 		return "", err
 	}
 	return oid, nil
+}
+
+// deflaters are used again: each has tables of more than half a megabyte.
+var deflaters = sync.Pool{New: func() any {
+	w, _ := zlib.NewWriterLevel(nil, zlib.BestSpeed) // the level is valid
+	return w
+}}
+
+// deflate writes the parts of an object compressed.
+func deflate(to io.Writer, parts ...[]byte) error {
+	w := deflaters.Get().(*zlib.Writer)
+	defer deflaters.Put(w)
+	w.Reset(to)
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }
 
 // objectID returns the SHA-1 oid of an object, and what precedes its body in its file.
