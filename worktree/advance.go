@@ -36,6 +36,13 @@ func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string
 	if err := w.carry(ctx, ix, staged, m.New, noneShown); err != nil {
 		return err
 	}
+	if w.cone == nil {
+		tree, err := w.repo.git().Tree(ctx, m.New)
+		if err != nil {
+			return err
+		}
+		ix.setEqual(tree)
+	}
 	failpoint.Point("integrate.worktree")
 	edit := git.Move(headsPrefix+w.Branch, m.New, m.Old)
 	if err := w.repo.transact(ctx, ix.git, "coven: integrate", edit); err != nil {
@@ -113,7 +120,15 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string, show
 	if err := w.leave(ctx, staged, goal); err != nil {
 		return err
 	}
-	return ix.reserveAny(ctx, to)
+	if w.cone != nil {
+		return ix.reserveAny(ctx, to)
+	}
+	present, err := w.repo.git().Entries(ctx, goal, reserved()...)
+	if err != nil {
+		return err
+	}
+	_, err = ix.replaceReserved(ctx, present, to)
+	return err
 }
 
 // sparing returns the tree to which W moves: that of a commit, but with the reserved

@@ -139,14 +139,21 @@ func (ix *index) copyTo(name string) error {
 	return out.CloseAtomicallyReplace()
 }
 
-// switchTo moves the files from one tree, which is in the index, to another. git
-// refuses to overwrite a file with an unknown time stamp, so the index is refreshed
-// first: a file that was only touched has not changed.
+// switchTo moves the files from one tree, which is in the index, to another. git refuses to overwrite
+// a file with an unknown time stamp: then the index is refreshed, because a file that was only touched
+// has not changed.
 func (ix *index) switchTo(ctx context.Context, from, to string, show shown) error {
-	if err := ix.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
+	err := ix.move(ctx, from, to, show)
+	if err == nil {
+		return nil
+	}
+	if failed := ix.git.Run(ctx, "update-index", "-q", "--refresh"); failed != nil && git.ExitCode(failed) != 1 {
 		return err // 1: some files are changed
 	}
-	return ix.move(ctx, from, to, show)
+	if ix.move(ctx, from, to, show) != nil {
+		return err
+	}
+	return nil
 }
 
 // tree stores the index as a tree.

@@ -169,6 +169,9 @@ func (r *Repo) merge(ctx context.Context, ours, theirs string) (string, error) {
 	if contained, err := r.git().IsAncestor(ctx, theirs, ours); err != nil || contained {
 		return tree, err
 	}
+	if merged, err := r.git().MergeApart(ctx, ours, theirs, tree); err == nil {
+		return r.withReserved(ctx, merged, theirs)
+	}
 	prepared, err := r.makeCommit(ctx, tree, "coven: merge side\n", nil, ours)
 	if err != nil {
 		return "", err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -23,7 +24,7 @@ import (
 type Scheduler struct {
 	Controller *control.Controller
 	Queue      Queue
-	Width      int  // tasks at once
+	Width      int  // tasks at once, not counting those that are closed and only clean up
 	Max        int  // tasks in all; 0: no limit
 	Watch      bool // wait for more tasks instead of returning
 	// Ask asks a person about a change that is ready. nil: the change waits.
@@ -33,6 +34,7 @@ type Scheduler struct {
 	Work func(context.Context, project.Item) (control.Outcome, error)
 
 	running     map[string]bool
+	closed      map[string]bool // of those that run: the tracker has closed them, and they clean up
 	started     int
 	asking      []session.View // changes that wait for the person at this terminal
 	open        bool           // a question is open
@@ -42,6 +44,7 @@ type Scheduler struct {
 	counts      map[string]int
 	ended       chan ended
 	answers     chan answered
+	closing     chan string // tasks, once they are closed
 }
 
 // Observer is told what the scheduler does. All funcs must be set.
@@ -113,8 +116,9 @@ const pollEvery = 15 * time.Second
 
 // Run runs tasks and returns the exit code.
 func (s *Scheduler) Run(ctx context.Context) int {
-	s.running, s.counts = map[string]bool{}, map[string]int{}
-	s.ended, s.answers = make(chan ended), make(chan answered)
+	s.running, s.closed, s.counts = map[string]bool{}, map[string]bool{}, map[string]int{}
+	s.ended, s.answers, s.closing = make(chan ended), make(chan answered), make(chan string, 2*s.Width)
+	defer s.observeClosing()()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -131,6 +135,8 @@ func (s *Scheduler) Run(ctx context.Context) int {
 		}
 		s.idle = len(s.running) == 0
 		select {
+		case task := <-s.closing:
+			s.clean(task)
 		case e := <-s.ended:
 			s.finish(e)
 		case a := <-s.answers:
@@ -139,6 +145,32 @@ func (s *Scheduler) Run(ctx context.Context) int {
 		case <-s.interrupted(ctx):
 			s.Observer.Stopping()
 		}
+	}
+}
+
+// observeClosing lets the scheduler know when a task is closed, until stop is called.
+func (s *Scheduler) observeClosing() (stop func()) {
+	others := s.Controller.Observer.Event
+	s.Controller.Observer.Event = func(e event.Event) {
+		if others != nil {
+			others(e)
+		}
+		if e.Type != event.TaskClosed {
+			return
+		}
+		select {
+		case s.closing <- e.Task:
+		default: // the next task starts when this one has ended
+		}
+	}
+	return func() { s.Controller.Observer.Event = others }
+}
+
+// clean notes that a task is closed: the next one can start while it removes its worktree. No more
+// than Width tasks do that beside those that work.
+func (s *Scheduler) clean(task string) {
+	if s.running[task] && len(s.closed) < s.Width {
+		s.closed[task] = true
 	}
 }
 
@@ -157,7 +189,7 @@ func (s *Scheduler) interrupted(ctx context.Context) <-chan struct{} {
 
 // fill starts as many tasks as may run now.
 func (s *Scheduler) fill(ctx context.Context) {
-	room := s.Width - len(s.running)
+	room := s.Width - len(s.running) + len(s.closed)
 	if s.Max > 0 {
 		room = min(room, s.Max-s.started)
 	}
@@ -201,6 +233,7 @@ func (s *Scheduler) start(ctx context.Context, item project.Item) {
 // finish records how a task ended.
 func (s *Scheduler) finish(e ended) {
 	delete(s.running, e.item.Task.ID)
+	delete(s.closed, e.item.Task.ID)
 	if e.err != nil {
 		s.Queue.Done(e.item)
 		if s.takenByOthers(e) {
