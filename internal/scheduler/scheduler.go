@@ -136,7 +136,9 @@ func (s *Scheduler) Run(ctx context.Context) int {
 		s.idle = len(s.running) == 0
 		select {
 		case task := <-s.closing:
-			s.clean(task)
+			if s.running[task] {
+				s.closed[task] = true
+			}
 		case e := <-s.ended:
 			s.finish(e)
 		case a := <-s.answers:
@@ -166,14 +168,6 @@ func (s *Scheduler) observeClosing() (stop func()) {
 	return func() { s.Controller.Observer.Event = others }
 }
 
-// clean notes that a task is closed: the next one can start while it removes its worktree. No more
-// than Width tasks do that beside those that work.
-func (s *Scheduler) clean(task string) {
-	if s.running[task] && len(s.closed) < s.Width {
-		s.closed[task] = true
-	}
-}
-
 // complete reports whether no more tasks will start.
 func (s *Scheduler) complete() bool {
 	return !s.Watch || s.budgetSpent || s.Max > 0 && s.started >= s.Max
@@ -189,7 +183,9 @@ func (s *Scheduler) interrupted(ctx context.Context) <-chan struct{} {
 
 // fill starts as many tasks as may run now.
 func (s *Scheduler) fill(ctx context.Context) {
-	room := s.Width - len(s.running) + len(s.closed)
+	// The next task starts while a closed one removes its worktree. However many do that, no more than
+	// Width work beside them.
+	room := s.Width - len(s.running) + min(len(s.closed), s.Width)
 	if s.Max > 0 {
 		room = min(room, s.Max-s.started)
 	}
