@@ -44,9 +44,10 @@ func (q *tasks) Left() int         { return len(q.waiting) }
 func TestNextStartsWhenOneIsClosed(t *testing.T) {
 	for _, width := range []int{1, 2} {
 		t.Run(fmt.Sprint("width ", width), func(t *testing.T) {
-			queue := &tasks{waiting: []string{"1", "2", "3", "4", "5", "6"}}
+			ids := []string{"1", "2", "3", "4", "5", "6"}
+			queue := &tasks{waiting: slices.Clone(ids)}
 			started, ends := make(chan string), map[string]chan bool{}
-			for _, id := range queue.waiting {
+			for _, id := range ids {
 				ends[id] = make(chan bool)
 			}
 			c, over := &control.Controller{}, make(chan Summary, 1)
@@ -72,7 +73,6 @@ func TestNextStartsWhenOneIsClosed(t *testing.T) {
 				}
 			}
 			closes := func(id string) { c.Observer.Event(event.Event{Type: event.TaskClosed, Task: id}) }
-			ids := slices.Clone(queue.waiting)
 			next(ids[:width]...)
 			for i := range width { // each makes room for one, once
 				closes(ids[i])
