@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,15 +144,17 @@ func (ix *index) copyTo(name string) error {
 // a file with an unknown time stamp: then the index is refreshed, because a file that was only touched
 // has not changed.
 func (ix *index) switchTo(ctx context.Context, from, to string, show shown) error {
-	err := ix.move(ctx, from, to, show)
-	if err == nil {
-		return nil
+	var refused error
+	if ix.w.cone == nil { // otherwise a move that fails has changed the index
+		if refused = ix.move(ctx, from, to, show); refused == nil {
+			return nil
+		}
 	}
-	if failed := ix.git.Run(ctx, "update-index", "-q", "--refresh"); failed != nil && git.ExitCode(failed) != 1 {
-		return err // 1: some files are changed
+	if err := ix.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
+		return cmp.Or(refused, err) // 1: some files are changed
 	}
-	if ix.move(ctx, from, to, show) != nil {
-		return err
+	if err := ix.move(ctx, from, to, show); err != nil {
+		return cmp.Or(refused, err)
 	}
 	return nil
 }

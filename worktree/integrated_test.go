@@ -1,0 +1,95 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Whatever was merged into W, and whatever W has of its own, coven knows which tree its index has after that,
+// and is right: the next operation reads no file again.
+func TestIntegratedIndexIsKnown(t *testing.T) {
+	target := map[string]func(r *Repo){
+		"another file":  func(r *Repo) { write(t, filepath.Join(r.Root, "other.txt"), "other\n") },
+		"the same file": func(r *Repo) { write(t, filepath.Join(r.Root, "file1.txt"), "zero\none\ntwo\nthree 1\n") },
+		"a removal":     func(r *Repo) { must(t, os.RemoveAll(filepath.Join(r.Root, "dir"))) },
+		"a rename": func(r *Repo) {
+			must(t, os.Rename(filepath.Join(r.Root, "file2.txt"), filepath.Join(r.Root, "renamed.txt")))
+		},
+		"reserved files": func(r *Repo) { write(t, filepath.Join(r.Root, ".beads", "issues.jsonl"), "{}\n") },
+		"ignore rules":   func(r *Repo) { write(t, filepath.Join(r.Root, ".gitignore"), "*.log\nbuild/\nfile3.txt\n") },
+		"attributes":     func(r *Repo) { write(t, filepath.Join(r.Root, ".gitattributes"), "*.txt text eol=lf\n") },
+	}
+	own := map[string]func(w *Worktree){
+		"nothing more":  func(*Worktree) {},
+		"ignored files": func(w *Worktree) { write(t, filepath.Join(w.Path, "a.log"), "log\n") },
+		"a reserved file": func(w *Worktree) {
+			write(t, filepath.Join(w.Path, ".beads", "issues.jsonl"), "mine\n")
+		},
+		"touched files": func(w *Worktree) {
+			now := time.Now()
+			must(t, os.Chtimes(filepath.Join(w.Path, "file1.txt"), now, now))
+			must(t, os.Chtimes(filepath.Join(w.Path, "file4.txt"), now, now))
+		},
+	}
+	for theirs, change := range target {
+		for ours, have := range own {
+			t.Run(theirs+", "+ours, func(t *testing.T) {
+				r := sample(t)
+				w := add(t, r, "T")
+				write(t, filepath.Join(w.Path, "new.txt"), "new\n")
+				write(t, filepath.Join(w.Path, "file1.txt"), "one\ntwo\nthree 1\nfour\n")
+				commitAll(t, w, "mine")
+				change(r)
+				gitIn(t, r.Root, "add", "-A", "-f", "--", ".", ":!.coven")
+				gitIn(t, r.Root, "commit", "-qm", "theirs")
+				have(w)
+				landing := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+				ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+				defer ix.drop()
+				equal(t, "known", ix.knownTree(), landing.Tree)
+				equal(t, "by git", value[string](t)(ix.tree(t.Context())), landing.Tree)
+				equal(t, "the branch", gitIn(t, r.Root, "rev-parse", landing.Tip+"^{tree}"), landing.Tree)
+				equal(t, "W", value[string](t)(w.Tree(t.Context())), landing.Tree)
+				if ours == "nothing more" && theirs == "another file" {
+					equal(t, "nothing else is there", w.holdsOnly(t.Context(), landing.Tree), true)
+				}
+			})
+		}
+	}
+}
+
+// A file that somebody touches between the look at W and the move has not changed; one that somebody
+// edits has.
+func TestSwitchToTouched(t *testing.T) {
+	for what, edit := range map[string]func(name string){
+		"touched": func(name string) {
+			long := time.Now().Add(-time.Hour)
+			must(t, os.Chtimes(name, long, long))
+		},
+		"edited": func(name string) { must(t, os.WriteFile(name, []byte("mine\n"), 0o644)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := sample(t)
+			w := add(t, r, "T")
+			from := gitIn(t, r.Root, "rev-parse", "main^{tree}")
+			name := filepath.Join(w.Path, "file1.txt")
+			write(t, filepath.Join(r.Root, "file1.txt"), "theirs\n")
+			gitIn(t, r.Root, "commit", "-qam", "theirs")
+			to := gitIn(t, r.Root, "rev-parse", "main^{tree}")
+			ix, staged, err := w.stagedOn(t.Context(), value[string](t)(w.Tip(t.Context())), nil)
+			must(t, err)
+			defer ix.drop()
+			equal(t, "staged", staged, from)
+			edit(name)
+			err = ix.switchTo(t.Context(), from, to, noneShown)
+			if what == "touched" {
+				must(t, err)
+				equal(t, "the file", read(t, name), "theirs\n")
+			} else if err == nil || read(t, name) != "mine\n" {
+				t.Errorf("an edited file was overwritten: %v", err)
+			}
+		})
+	}
+}
