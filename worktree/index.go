@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,17 +143,15 @@ func (ix *index) copyTo(name string) error {
 // a file with an unknown time stamp: then the index is refreshed, because a file that was only touched
 // has not changed.
 func (ix *index) switchTo(ctx context.Context, from, to string, show shown) error {
-	var refused error
-	if ix.w.cone == nil { // otherwise a move that fails has changed the index
-		if refused = ix.move(ctx, from, to, show); refused == nil {
-			return nil
-		}
+	refused := ix.move(ctx, from, to, show)
+	if refused == nil {
+		return nil
 	}
 	if err := ix.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
-		return cmp.Or(refused, err) // 1: some files are changed
+		return refused // 1: some files are changed
 	}
-	if err := ix.move(ctx, from, to, show); err != nil {
-		return cmp.Or(refused, err)
+	if ix.move(ctx, from, to, show) != nil {
+		return refused
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (r *Repo) merge(ctx context.Context, ours, theirs string) (string, error) {
 		return tree, err
 	}
 	if merged, err := r.git().MergeApart(ctx, ours, theirs, tree); err == nil {
-		return r.withReserved(ctx, merged, theirs)
+		return merged, nil
 	}
 	prepared, err := r.makeCommit(ctx, tree, "coven: merge side\n", nil, ours)
 	if err != nil {

@@ -393,7 +393,8 @@ func TestUntouched(t *testing.T) {
 	for _, person := range []string{
 		"echo 2 >a", "echo mine >n", "chmod +x a", "rm a; ln -s b a", "rm a", "mkdir n", "echo mine >f", "ln -s d f", "touch a",
 		"echo 2 >a; touch -r b a", // the same size and time, but not the same change time
-		"echo mine >n; git add n", "git rm -q a", "git rm -q --cached a", "mkdir n; echo x >n/x; git add n; rm -r n", "echo x >f; git add f; rm f",
+		"echo mine >n; git add n", "echo mine >n; git add n; rm n", "git rm -q a", "git rm -q --cached a", "mkdir n; echo x >n/x; git add n; rm -r n", "echo x >f; git add f; rm f",
+		"echo 3 >a; touch -d '1 hour ago' a; git add a", "chmod +x a; git add a",
 		"git update-index --assume-unchanged a", "git update-index --skip-worktree a",
 		"printf '100644 %s 1\\tx\\n' $(git rev-parse HEAD:a) | git update-index --index-info",
 	} {
@@ -404,6 +405,38 @@ func TestUntouched(t *testing.T) {
 	for _, person := range []string{"", "echo mine >b", "echo mine >other", "rm -r d", "echo mine >d/e; git add d", "mkdir f", "git update-index --split-index"} {
 		if !untouched(old, new, "", person) {
 			t.Errorf("%q: git is asked, but nothing is in the way", person)
+		}
+	}
+}
+
+// Each time stamp of an entry, its kind and its permission prove that the file is the one of the entry, if it
+// is older than the index.
+func TestStamped(t *testing.T) {
+	r := newRepo(t, filepath.Join(t.TempDir(), "r"))
+	r.sh("echo 1 >a; git add a")
+	raw, err := os.ReadFile(filepath.Join(r.gitDir(), "index"))
+	r.ok(err)
+	x, err := readIndex(raw, strings.Repeat("0", 40))
+	r.ok(err)
+	st, err := statOf(filepath.Join(r.dir, "a"))
+	r.ok(err)
+	e, later := x.entries["a"], st.Mtim.Sec+1
+	if !x.stamped(e, st, later) {
+		t.Error("the file is not that of its entry")
+	}
+	if x.stamped(e, st, st.Mtim.Sec) {
+		t.Error("the index is as old as the file, which may have been edited since")
+	}
+	for what, change := range map[string]func(*unix.Stat_t){
+		"kind": func(st *unix.Stat_t) { st.Mode ^= unix.S_IFREG ^ unix.S_IFLNK }, "permission": func(st *unix.Stat_t) { st.Mode ^= 0o100 },
+		"change time": func(st *unix.Stat_t) { st.Ctim.Sec++ }, "its nanoseconds": func(st *unix.Stat_t) { st.Ctim.Nsec++ },
+		"time": func(st *unix.Stat_t) { st.Mtim.Sec-- }, "nanoseconds": func(st *unix.Stat_t) { st.Mtim.Nsec++ },
+		"inode": func(st *unix.Stat_t) { st.Ino++ }, "user": func(st *unix.Stat_t) { st.Uid++ }, "group": func(st *unix.Stat_t) { st.Gid++ },
+		"size": func(st *unix.Stat_t) { st.Size++ },
+	} {
+		other := st
+		if change(&other); x.stamped(e, other, later) {
+			t.Errorf("another %s is not seen", what)
 		}
 	}
 }

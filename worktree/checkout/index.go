@@ -29,11 +29,8 @@ type entry struct {
 // file reports whether the checkout has a file or link for the entry.
 func (e entry) file() bool { return e.Mode != "" && !e.skip && !e.link() }
 
-// submodule is the mode of a submodule.
-const submodule = "160000"
-
 // link reports whether the entry is a submodule.
-func (e entry) link() bool { return e.Mode == submodule }
+func (e entry) link() bool { return e.Mode == "160000" }
 
 func (e entry) same(other entry) bool {
 	return e.Mode == other.Mode && e.Oid == other.Oid && e.skip == other.skip

@@ -149,7 +149,7 @@ func (m *Move) untouched(x *index, changes []git.Change) bool {
 	}
 	added := map[string]bool{}
 	for _, c := range changes {
-		if c.Mode == submodule || c.OldMode == submodule || !m.asBefore(x, c, info.ModTime().Unix()) {
+		if !m.asBefore(x, c, info.ModTime().Unix()) {
 			return false
 		}
 		if c.Status == 'A' {

@@ -73,11 +73,15 @@ func TestMergeApart(t *testing.T) {
 		}
 		one, two := change(first, modes, 1+random.IntN(2)), change(first, modes, 1+random.IntN(2))
 		left, right := commit(one, base), commit(two, base)
-		if i%10 == 0 { // two merge bases
+		twoBases := i%10 == 0
+		if twoBases {
 			other := commit(change(first, files, 1))
 			left, right = commit(one, base, other), commit(two, base, other)
 		}
 		got, err := r.MergeApart(ctx, left, right, one)
+		if twoBases && err == nil {
+			t.Fatal("a merge with two bases was not left to git")
+		}
 		if errors.Is(err, errAsk) {
 			asked++
 			continue
@@ -111,6 +115,7 @@ func TestMergeApartLeavesToGit(t *testing.T) {
 		"removed there":     {{file('A', "b", "1")}, {file('D', "a", "")}},
 		"of another kind":   {{file('T', "a", "1")}, {file('A', "b", "1")}},
 		"a submodule":       {{link}, {file('A', "b", "1")}},
+		"a new submodule":   {{Change{Status: 'A', Mode: ModeSubmodule, Oid: "2", Path: "s"}}, {file('A', "b", "1")}},
 		"a submodule there": {{file('A', "b", "1")}, {link}},
 		"the same file":     {{file('M', "a", "1")}, {file('M', "a", "2")}},
 		"a file for a dir":  {{file('A', "d", "1")}, {file('A', "d/e", "1")}},
