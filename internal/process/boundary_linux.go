@@ -207,6 +207,9 @@ func (l *limits) eachReadable(visit func(path string, mode fs.FileMode, whole bo
 func (l *limits) resolved() (map[string]bool, error) {
 	all := map[string]bool{}
 	for _, path := range plain(l.Hide) {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			continue // most of them: that takes one look instead of one at each directory above
+		}
 		real, err := filepath.EvalSymlinks(path)
 		switch {
 		case err == nil:
