@@ -90,13 +90,13 @@ func pathCosts(b testing.TB) map[string]*pathCost {
 	b.Helper()
 	found := map[string]*pathCost{"start-warm": {}, "start-empty": {}, "land": {}}
 	r := newPathRepo(b)
-	r.run(b, "warm") // caches what coven asks the CLI once, and fills the pool
+	r.runLong(b, "warm") // caches what coven asks the CLI once, and fills the pool
 	for round := range pathRounds {
 		s := r.run(b, fmt.Sprint("warm ", round))
 		found["start-warm"].note(s.agent.Sub(s.began), r.recycle(b)+r.programs(b))
 		found["land"].note(s.ended.Sub(s.idle), r.landed(b))
 		must(b, os.RemoveAll(filepath.Join(r.root, ".coven", "worktrees", ".pool")))
-		s = r.run(b, fmt.Sprint("empty ", round))
+		s = r.runLong(b, fmt.Sprint("empty ", round))
 		found["start-empty"].note(s.agent.Sub(s.began), r.added(b)+r.programs(b))
 	}
 	return found
@@ -105,6 +105,7 @@ func pathCosts(b testing.TB) map[string]*pathCost {
 // pathRepo is a repository, and an agent that does nothing but note the time.
 type pathRepo struct {
 	coven, root string
+	long        string // while it exists, the agent takes two seconds
 	env         []string
 }
 
@@ -112,6 +113,7 @@ type pathRepo struct {
 const agentScript = `#!/bin/sh
 if test "$1" = --version; then exec %[1]s --version; fi
 date +%%s%%N > agent-began
+if test -e %[2]s; then sleep 2.1; fi
 %[1]s "$@"
 date +%%s%%N > agent-ended
 `
@@ -125,8 +127,8 @@ func newPathRepo(b testing.TB) *pathRepo {
 	cli, err := exec.LookPath("claude")
 	must(b, err)
 	bin := filepath.Join(dir, "bin")
-	must(b, errors.Join(os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, "claude"), fmt.Appendf(nil, agentScript, cli), 0o755)))
-	r := &pathRepo{coven: builtCoven(b), root: filepath.Join(dir, "repo"), env: benchEnv(dir)}
+	must(b, errors.Join(os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, "claude"), fmt.Appendf(nil, agentScript, cli, filepath.Join(dir, "long")), 0o755)))
+	r := &pathRepo{coven: builtCoven(b), root: filepath.Join(dir, "repo"), long: filepath.Join(dir, "long"), env: benchEnv(dir)}
 	r.env[0] = "PATH=" + bin + ":" + os.Getenv("PATH")
 	r.env = append(r.env, "ANTHROPIC_BASE_URL="+api.URL, "ANTHROPIC_API_KEY=dummy")
 	benchRepo(b, r.root, 0, 0)
@@ -168,6 +170,15 @@ func (r *pathRepo) run(b testing.TB, title string) pathTimes {
 	}
 	s.ended = last.Time
 	return s
+}
+
+// runLong is run with an agent that works for two seconds, as any does. After less, the files of a new
+// worktree are as old as its index, in seconds, and whoever compares them must read them all.
+func (r *pathRepo) runLong(b testing.TB, title string) pathTimes {
+	b.Helper()
+	must(b, os.WriteFile(r.long, nil, 0o600))
+	defer func() { must(b, os.Remove(r.long)) }()
+	return r.run(b, title)
 }
 
 // noted returns the time in a file that the agent has written and that has landed.
