@@ -15,15 +15,31 @@ func TargetBranch(ctx context.Context, p *project.Project, onto string) (string,
 	return target.Branch, unknownBranch(ctx, p, onto, err)
 }
 
-// Briefing returns what a person should know before agents start: a line each.
-func (c *Controller) Briefing(ctx context.Context, branch string) ([]string, error) {
+// Brief begins to look at the checkout, which takes a while in a large one. briefing returns what a person
+// should know before agents start: a line each.
+func (c *Controller) Brief(ctx context.Context, branch string) (briefing func() ([]string, error)) {
+	type look struct {
+		uncommitted []string
+		err         error
+	}
+	looked := make(chan look, 1)
+	go func() {
+		uncommitted, err := c.Project.Repo.Uncommitted(ctx)
+		looked <- look{uncommitted, err}
+	}()
+	return func() ([]string, error) {
+		seen := <-looked
+		if seen.err != nil {
+			return nil, seen.err
+		}
+		return c.briefing(seen.uncommitted, branch), nil
+	}
+}
+
+func (c *Controller) briefing(uncommitted []string, branch string) []string {
 	var lines []string
 	if line := c.sandboxLine(); line != "" {
 		lines = append(lines, line)
-	}
-	uncommitted, err := c.Project.Repo.Uncommitted(ctx)
-	if err != nil {
-		return nil, err
 	}
 	if len(uncommitted) > 0 {
 		lines = append(lines, "agents do not see your uncommitted files: "+nameSome(uncommitted))
@@ -38,7 +54,7 @@ func (c *Controller) Briefing(ctx context.Context, branch string) ([]string, err
 	case len(found) > 0:
 		lines = append(lines, "checks found: "+strings.Join(found, ", "))
 	}
-	return append(lines, "landing on "+branch), nil
+	return append(lines, "landing on "+branch)
 }
 
 // nameSome lists the first few names.

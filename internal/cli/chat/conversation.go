@@ -126,7 +126,7 @@ func (t *conversation) greet(ctx context.Context) error {
 	if err := t.app.Showf("Enter sends a message, Ctrl-C stops a turn, Ctrl-D or /exit leaves.\n"); err != nil || t.view.ID != "" {
 		return err
 	}
-	lines, err := t.controller.Briefing(ctx, t.options.Onto)
+	lines, err := t.controller.Brief(ctx, t.options.Onto)()
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,10 @@ func (o *runOptions) limit(p *project.Project) (budget.Amount, error) {
 
 // work runs the tasks and shows them.
 func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, todo []project.Item, branch string) error {
+	briefing := func() ([]string, error) { return nil, nil }
+	if !o.json {
+		briefing = c.Brief(ctx, branch)
+	}
 	if err := c.AllowsProvider(ctx, cmp.Or(o.provider, c.Project.Config.Provider)); err != nil {
 		return err // reported once, not for each task
 	}
@@ -167,8 +171,14 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 	if err := c.Preflight(ctx, todo, o.options(branch)); err != nil {
 		return err // reported once, not for each task
 	}
-	if err := o.brief(ctx, c, branch); err != nil {
+	lines, err := briefing()
+	if err != nil {
 		return err
+	}
+	for _, line := range lines {
+		if err := o.app.Showf("%s\n", terminal.Printable(line)); err != nil {
+			return err
+		}
 	}
 	options := o.options(branch)
 	s := o.app.Scheduler(c, from, o.width)
@@ -177,23 +187,6 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 		return c.Run(ctx, item, options)
 	}
 	return exit.Status(s.Run(ctx))
-}
-
-// brief prints what the user should know before agents start.
-func (o *runOptions) brief(ctx context.Context, c *control.Controller, branch string) error {
-	if o.json {
-		return nil
-	}
-	briefing, err := c.Briefing(ctx, branch)
-	if err != nil {
-		return err
-	}
-	for _, line := range briefing {
-		if err := o.app.Showf("%s\n", terminal.Printable(line)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // options returns how the sessions run that land on a branch.
