@@ -1,8 +1,13 @@
 package worktree
 
 import (
+	"bytes"
+	"encoding/hex"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -89,6 +94,35 @@ func TestSwitchToTouched(t *testing.T) {
 				equal(t, "the file", read(t, name), "theirs\n")
 			} else if err == nil || read(t, name) != "mine\n" {
 				t.Errorf("an edited file was overwritten: %v", err)
+			}
+		})
+	}
+}
+
+// A target can have a tree with names that are no parts of a path: then git decides, and nothing hangs.
+func TestIntegrateOddNames(t *testing.T) {
+	for _, name := range []string{"/", "/x", "a/b", ""} {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			w := add(t, r, "T")
+			write(t, filepath.Join(w.Path, "new.txt"), "new\n")
+			commitAll(t, w, "mine")
+			oid := value[[]byte](t)(hex.DecodeString(gitIn(t, r.Root, "rev-parse", "main:file1.txt")))
+			raw := value[[]byte](t)(exec.CommandContext(t.Context(), "git", "-C", r.Root, "cat-file", "tree", "main^{tree}").Output())
+			at := 0 // where git sorts the name
+			for at < len(raw) {
+				_, have, _ := strings.Cut(string(raw[at:at+bytes.IndexByte(raw[at:], 0)]), " ")
+				if have > name {
+					break
+				}
+				at += bytes.IndexByte(raw[at:], 0) + 1 + len(oid)
+			}
+			file := filepath.Join(t.TempDir(), "tree")
+			must(t, os.WriteFile(file, slices.Concat(raw[:at], []byte("100644 "+name+"\x00"), oid, raw[at:]), 0o600))
+			tree := gitIn(t, r.Root, "hash-object", "-t", "tree", "--literally", "-w", file)
+			gitIn(t, r.Root, "update-ref", "refs/heads/main", gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "odd", tree))
+			if landing, err := w.Integrate(t.Context(), r.target(t)); err == nil {
+				t.Errorf("merged as %s", landing.Tree)
 			}
 		})
 	}

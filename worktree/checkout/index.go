@@ -172,14 +172,14 @@ func (x *index) extensions(pos int) error {
 // clashes reports whether a path has an entry above or below it.
 func (x *index) clashes(paths map[string]bool) bool {
 	for p := range paths {
-		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		for dir := path.Dir(p); dir != "." && dir != "/"; dir = path.Dir(dir) {
 			if _, tracked := x.entries[dir]; tracked {
 				return true
 			}
 		}
 	}
 	for name := range x.entries {
-		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
 			if paths[dir] {
 				return true
 			}

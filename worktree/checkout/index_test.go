@@ -71,3 +71,13 @@ func FuzzReadIndex(f *testing.F) {
 		}
 	})
 }
+
+// A damaged tree or index can have names that begin with a slash.
+func TestClashesOddNames(t *testing.T) {
+	x := &index{entries: map[string]entry{"/y": {}, "d/e": {}}}
+	for path, want := range map[string]bool{"/x": false, "d": true, "d/e/f": true, "f": false} {
+		if got := x.clashes(map[string]bool{path: true}); got != want {
+			t.Errorf("%s clashes: %v", path, got)
+		}
+	}
+}

@@ -44,6 +44,9 @@ func (s *storage) tree(oid plumbing.Hash) ([]treeNode, error) {
 	}
 	nodes := make([]treeNode, 0, len(decoded.Entries))
 	for _, e := range decoded.Entries {
+		if e.Name == "" || strings.Contains(e.Name, "/") {
+			return nil, errAsk // a damaged tree: such names are no parts of a path
+		}
 		nodes = append(nodes, treeNode{name: e.Name, mode: canonical(uint32(e.Mode)), oid: e.Hash})
 	}
 	return nodes, nil
