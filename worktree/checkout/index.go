@@ -208,12 +208,13 @@ func (x *index) stamp(path string, staged, now unix.Stat_t) {
 }
 
 // stamped reports whether a file has the time stamps of an entry, and cannot have been edited since
-// without a change of them: it is older than the index, which was written at a time in seconds.
+// without a change of them: it is older than the index, which was written at a time in seconds. Of an empty
+// file only git can say that: it sets the size of an entry to 0 if the file must be read.
 func (x *index) stamped(e entry, st unix.Stat_t, written int64) bool {
 	const modeType = 0o170000
 	mode := binary.BigEndian.Uint32(x.raw[e.at+24:])
 	is := uint32(st.Mode) //nolint:unconvert // of another type on macOS
-	if is&modeType != mode&modeType || mode&modeType == unix.S_IFREG && (is^mode)&0o100 != 0 || st.Mtim.Sec >= written {
+	if is&modeType != mode&modeType || mode&modeType == unix.S_IFREG && (is^mode)&0o100 != 0 || st.Mtim.Sec >= written || st.Size == 0 {
 		return false
 	}
 	for i, word := range []uint32{

@@ -81,3 +81,20 @@ func TestClashesOddNames(t *testing.T) {
 		}
 	}
 }
+
+// git sets the size of an entry to 0 if the file was written in the same second as the index and must be read:
+// that does not prove that a file is unchanged that is empty now.
+func TestStampedEmpty(t *testing.T) {
+	r := newRepo(t, filepath.Join(t.TempDir(), "r"))
+	r.sh("echo 1 >a; git add a; : >a")
+	raw, err := os.ReadFile(filepath.Join(r.gitDir(), "index"))
+	r.ok(err)
+	x, err := readIndex(raw, strings.Repeat("0", 40))
+	r.ok(err)
+	st, err := statOf(filepath.Join(r.dir, "a"))
+	r.ok(err)
+	x.stamp("a", st, st) // with the size 0
+	if x.stamped(x.entries["a"], st, st.Mtim.Sec+1) {
+		t.Error("an emptied file counts as unchanged")
+	}
+}
