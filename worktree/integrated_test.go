@@ -99,9 +99,10 @@ func TestSwitchToTouched(t *testing.T) {
 	}
 }
 
-// A target can have a tree with names that are no parts of a path: then git decides, and nothing hangs.
+// A target can have a tree with names that are no parts of a path, or that are there twice, as a file and as
+// a directory: then git decides, and nothing hangs.
 func TestIntegrateOddNames(t *testing.T) {
-	for _, name := range []string{"/", "/x", "a/b", ""} {
+	for _, name := range []string{"/", "/x", "a/b", "", "dir"} {
 		t.Run(name, func(t *testing.T) {
 			r := sample(t)
 			w := add(t, r, "T")
@@ -121,8 +122,12 @@ func TestIntegrateOddNames(t *testing.T) {
 			must(t, os.WriteFile(file, slices.Concat(raw[:at], []byte("100644 "+name+"\x00"), oid, raw[at:]), 0o600))
 			tree := gitIn(t, r.Root, "hash-object", "-t", "tree", "--literally", "-w", file)
 			gitIn(t, r.Root, "update-ref", "refs/heads/main", gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "odd", tree))
-			if landing, err := w.Integrate(t.Context(), r.target(t)); err == nil {
+			landing, err := w.Integrate(t.Context(), r.target(t))
+			if err == nil && name != "dir" {
 				t.Errorf("merged as %s", landing.Tree)
+			}
+			if err == nil {
+				equal(t, "merged", landing.Tree, gitIn(t, r.Root, "merge-tree", "--write-tree", landing.Tip+"^1", landing.Tip+"^2"))
 			}
 		})
 	}

@@ -44,12 +44,29 @@ func (s *storage) tree(oid plumbing.Hash) ([]treeNode, error) {
 	}
 	nodes := make([]treeNode, 0, len(decoded.Entries))
 	for _, e := range decoded.Entries {
-		if e.Name == "" || strings.Contains(e.Name, "/") {
-			return nil, errAsk // a damaged tree: such names are no parts of a path
-		}
 		nodes = append(nodes, treeNode{name: e.Name, mode: canonical(uint32(e.Mode)), oid: e.Hash})
 	}
+	if !wellFormed(nodes) {
+		return nil, errAsk
+	}
 	return nodes, nil
+}
+
+// wellFormed reports whether a tree is one that git writes: each name is a part of a path, and is there
+// once, in order.
+func wellFormed(nodes []treeNode) bool {
+	for i, n := range nodes {
+		if n.name == "" || strings.Contains(n.name, "/") || i > 0 && nodes[i-1].order() >= n.order() {
+			return false
+		}
+		if n.mode != modeTree {
+			continue
+		}
+		if _, file := slices.BinarySearchFunc(nodes[:i], n.name, func(n treeNode, name string) int { return strings.Compare(n.order(), name) }); file {
+			return false
+		}
+	}
+	return true
 }
 
 // canonical returns a mode as git prints it, whatever an old program has stored.
