@@ -135,9 +135,9 @@ func (s *Scheduler) Run(ctx context.Context) int {
 		}
 		s.idle = len(s.running) == 0
 		select {
-		case task := <-s.closing:
-			if s.running[task] {
-				s.closed[task] = true
+		case id := <-s.closing:
+			if s.running[id] {
+				s.closed[id] = true
 			}
 		case e := <-s.ended:
 			s.finish(e)
