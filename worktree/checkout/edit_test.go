@@ -409,17 +409,24 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
+// entryOf returns the index, which has an entry for a file, and what the file is now.
+func (r repo) entryOf(name string) (*index, unix.Stat_t) {
+	r.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(r.gitDir(), "index"))
+	r.ok(err)
+	x, err := readIndex(raw, strings.Repeat("0", 40))
+	r.ok(err)
+	st, err := statOf(filepath.Join(r.dir, name))
+	r.ok(err)
+	return x, st
+}
+
 // Each time stamp of an entry, its kind and its permission prove that the file is the one of the entry, if it
 // is older than the index.
 func TestStamped(t *testing.T) {
 	r := newRepo(t, filepath.Join(t.TempDir(), "r"))
 	r.sh("echo 1 >a; git add a")
-	raw, err := os.ReadFile(filepath.Join(r.gitDir(), "index"))
-	r.ok(err)
-	x, err := readIndex(raw, strings.Repeat("0", 40))
-	r.ok(err)
-	st, err := statOf(filepath.Join(r.dir, "a"))
-	r.ok(err)
+	x, st := r.entryOf("a")
 	e, later := x.entries["a"], st.Mtim.Sec+1
 	if !x.stamped(e, st, later) {
 		t.Error("the file is not that of its entry")
