@@ -50,7 +50,7 @@ conversations:
 conversations:
 - turns: [{fail: [{status: 400, times: 9}], text: bye}]
 `},
-		{name: "stream cut in a block", env: once, drive: firstLineWhileHeld, scenario: `
+		{name: "stream cut in a block", env: once, drive: cutWhileHeld, scenario: `
 conversations:
 - turns: [{chunks: [{text: whole}, {text: half, hold: model}], cut: true}, {text: rest}]
 `},
@@ -111,8 +111,14 @@ func firstLineWhileHeld(w *world, p *process) []string {
 	return nil
 }
 
-// cutEachStream lets each answer be cut off when its first text was shown. The last
-// costs a token more when the piece that was cut off has come.
+// cutWhileHeld is firstLineWhileHeld for an answer that is then cut off. It costs a token more when the
+// piece that was cut off has come.
+func cutWhileHeld(w *world, p *process) []string {
+	p.unpaid = true
+	return firstLineWhileHeld(w, p)
+}
+
+// cutEachStream lets each answer be cut off when its first text was shown. The last costs more, as above.
 func cutEachStream(w *world, p *process) []string {
 	p.unpaid = true
 	p.send("hello")
