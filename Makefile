@@ -128,8 +128,8 @@ proto: $(TOOLS)/bin/protoc-gen-go $(TOOLS)/bin/protoc-gen-go-grpc ## generate th
 		--go-grpc_out=. --go-grpc_opt=module=github.com/coven-run/coven \
 		plugins/proto/coven/plugin/v1/*.proto
 
-man: build ## write the man pages of all commands to bin/man
-	$(BIN)/coven man $(BIN)/man
+man: ## write the man pages of all commands to bin/man
+	$(GO) run ./internal/manual/man $(BIN)/man
 
 bench: ## run the benchmarks, each with its lower bound
 	$(GO) test -timeout 60m -run '^$$' -bench . -benchtime 1s ./...

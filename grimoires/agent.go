@@ -94,8 +94,8 @@ func (a *Agent) texts() (run []string, named map[string]string) {
 func (a *Agent) secrets() []string { return secretsOfEnv(a.Env) }
 
 func (*Agent) describe(s *schema.Schema) {
-	set(s, "agent", nameSchema(pluginRE))
-	set(s, "provider", nameSchema(pluginRE))
+	schema.Set(s, "agent", nameSchema(pluginRE))
+	schema.Set(s, "provider", nameSchema(pluginRE))
 	s.AnyOf = []*schema.Schema{{Required: []string{"prompt"}}, {Required: []string{"spell"}}}
 }
 

@@ -81,9 +81,9 @@ func (l *AgentLoop) plugins() []Use {
 }
 
 func (*AgentLoop) describe(s *schema.Schema) {
-	set(s, "steps", listOf(ofRound()))
-	set(s, "reviewers", reviewersSchema())
-	set(s, "arbiter", reviewerSchema())
+	schema.Set(s, "steps", listOf(ofRound()))
+	schema.Set(s, "reviewers", reviewersSchema())
+	schema.Set(s, "arbiter", reviewerSchema())
 	bound(s, "max_iterations", maxIterations)
 	bound(s, "patience", maxIterations)
 }
@@ -94,7 +94,7 @@ func ofRound() *schema.Schema {
 	s, taken := outsideLoop(), schema.Of(struct {
 		Name text `yaml:"name" need:"true"`
 	}{})
-	set(taken, "name", schema.Words(roundLeaves()...))
+	schema.Set(taken, "name", schema.Words(roundLeaves()...))
 	taken.AdditionalProperties = nil
 	s.AllOf = append(s.AllOf, &schema.Schema{Not: taken})
 	return s

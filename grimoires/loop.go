@@ -50,6 +50,6 @@ func (l *Loop) words() []string {
 }
 
 func (*Loop) describe(s *schema.Schema) {
-	set(s, "steps", listOf(anyStep()))
+	schema.Set(s, "steps", listOf(anyStep()))
 	bound(s, "max_iterations", maxIterations)
 }

@@ -72,7 +72,7 @@ func (v *Review) agents() []Agent { return agentsOf(v.Reviewers) }
 
 func (v *Review) plugins() []Use { return usesOf(v.Reviewers) }
 
-func (*Review) describe(s *schema.Schema) { set(s, "reviewers", reviewersSchema()) }
+func (*Review) describe(s *schema.Schema) { schema.Set(s, "reviewers", reviewersSchema()) }
 
 // agentsOf returns the agents that reviewers are likely to run.
 func agentsOf(reviewers []Reviewer) []Agent {
@@ -147,11 +147,9 @@ func (r *reader) reviewer(n yamldoc.Node, step, kind, prompt string) Reviewer {
 // reviewerSchema is the schema of a reviewer or arbiter: the name of a plugin, or a map.
 func reviewerSchema() *schema.Schema {
 	s := schema.Of(Reviewer{})
-	set(s, "plugin", nameSchema(pluginRE))
-	set(s, "name", nameSchema(nameRE))
-	if with, ok := s.Properties.Get("with"); ok {
-		with.PropertyNames = &schema.Schema{Not: &schema.Schema{Const: "prompt"}}
-	}
+	schema.Set(s, "plugin", nameSchema(pluginRE))
+	schema.Set(s, "name", nameSchema(nameRE))
+	s.Properties["with"].PropertyNames = &schema.Schema{Not: constant("prompt")}
 	return &schema.Schema{AnyOf: []*schema.Schema{nameSchema(pluginRE), s}}
 }
 

@@ -1,9 +1,6 @@
 package grimoires
 
 import (
-	"encoding/json"
-	"strconv"
-
 	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/schema"
 )
@@ -13,8 +10,8 @@ import (
 // written differently, and options of built-in plugins.
 func Schema() *schema.Schema {
 	s := schema.Of(Grimoire{})
-	s.Definitions = map[string]*schema.Schema{"step": stepSchema()}
-	set(s, "steps", listOf(outsideLoop()))
+	s.Defs = map[string]*schema.Schema{"step": stepSchema()}
+	schema.Set(s, "steps", listOf(outsideLoop()))
 	return s
 }
 
@@ -31,8 +28,8 @@ func stepSchema() *schema.Schema {
 		Type string `yaml:"type" need:"true"`
 	}
 	head := schema.Of(typeKey{})
-	set(head, "type", schema.Words(stepTypes()...))
-	step := &schema.Schema{Type: "object", Required: []string{"name", "type"}, Properties: head.Properties}
+	schema.Set(head, "type", schema.Words(stepTypes()...))
+	step := &schema.Schema{Type: "object", Required: []string{"name", "type"}, Properties: head.Properties, PropertyOrder: head.PropertyOrder}
 	for _, k := range kinds {
 		kind := k.new()
 		of := schema.Of(stepHead{}, Step{}, kind)
@@ -41,7 +38,7 @@ func stepSchema() *schema.Schema {
 		}
 		bound(of, "retries", maxRetries)
 		is := schema.Of(typeKey{})
-		set(is, "type", &schema.Schema{Const: kind.Type()})
+		schema.Set(is, "type", constant(kind.Type()))
 		is.AdditionalProperties = nil
 		step.AllOf = append(step.AllOf, &schema.Schema{If: is, Then: of})
 	}
@@ -61,23 +58,22 @@ func nameSchema(form *lazyregexp.Regexp) *schema.Schema {
 
 // bound limits a number to 1 to limit.
 func bound(s *schema.Schema, key string, most int) {
-	if number, ok := s.Properties.Get(key); ok {
-		number.Minimum, number.Maximum = "1", json.Number(strconv.Itoa(most))
+	if number, ok := s.Properties[key]; ok {
+		least, most := 1.0, float64(most)
+		number.Minimum, number.Maximum = &least, &most
 	}
 }
 
 // MatchersSchema returns the JSON Schema of the rules that choose grimoires.
 func MatchersSchema() *schema.Schema { return schema.Of(matchersKeys{}) }
 
-// set replaces the schema of a key and keeps its description.
-func set(s *schema.Schema, key string, with *schema.Schema) {
-	if old, ok := s.Properties.Get(key); ok {
-		with.Description = old.Description
-	}
-	s.Properties.Set(key, with)
+// constant is the schema of one text.
+func constant(text string) *schema.Schema {
+	value := any(text)
+	return &schema.Schema{Const: &value}
 }
 
 func listOf(of *schema.Schema) *schema.Schema {
-	one := uint64(1)
+	one := 1
 	return &schema.Schema{Type: "array", Items: of, MinItems: &one}
 }

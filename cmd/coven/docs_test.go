@@ -11,9 +11,9 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/cli/root"
-	"github.com/coven-run/coven/internal/cli/setup"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/manual"
 	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -285,7 +285,7 @@ func TestSessionDoc(t *testing.T) {
 // docs/commands.md matches the program's help.
 func TestCommandsPage(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "commands.md")
-	page, err := setup.CommandsPage(root.NewRoot(root.NewApp("dev")))
+	page, err := manual.Markdown(root.NewRoot(root.NewApp("dev")))
 	if err != nil {
 		t.Fatal(err)
 	}

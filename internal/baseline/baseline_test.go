@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/coven-run/coven/internal/baseline"
 	"github.com/coven-run/coven/internal/search"
@@ -250,15 +250,13 @@ func (a *agent) valid(name, input string) bool {
 		}
 		text, err := json.Marshal(tool.InputSchema)
 		must(a.t, err)
-		schema, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+		var schema jsonschema.Schema
+		must(a.t, json.Unmarshal(text, &schema))
+		resolved, err := schema.Resolve(nil)
 		must(a.t, err)
-		c := jsonschema.NewCompiler()
-		must(a.t, c.AddResource("tool.json", schema))
-		compiled, err := c.Compile("tool.json")
-		must(a.t, err)
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(input))
-		must(a.t, err)
-		return compiled.Validate(value) == nil
+		var value any
+		must(a.t, json.Unmarshal([]byte(input), &value))
+		return resolved.Validate(value) == nil
 	}
 	a.t.Fatal(errors.New("there is no " + name))
 	return false

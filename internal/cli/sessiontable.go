@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
@@ -33,7 +33,7 @@ func (a *App) StatusTable(views []session.View, short map[string]string) error {
 			command = shortNext(v, short)
 		}
 		seen[v.Task] = true
-		longest = max(longest, runewidth.StringWidth(command))
+		longest = max(longest, ansi.StringWidth(command))
 		id.add(cmp.Or(short[v.Task], v.Task, v.ID))
 		state.add(control.StateOf(v))
 		age.add(ageText(now.Sub(control.StateSince(v))))
@@ -85,7 +85,7 @@ func (a *App) openFindings(views []session.View, short map[string]string, width 
 func cut(text string, width int) string {
 	text = terminal.Printable(text)
 	if width > 0 {
-		return runewidth.Truncate(text, width, "…")
+		return ansi.Truncate(text, width, "…")
 	}
 	return text
 }

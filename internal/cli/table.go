@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -73,7 +73,7 @@ func fit(width int, columns []*column, givingWay []squeeze) map[*column]int {
 func (c *column) width() int {
 	longest := 0
 	for _, cell := range c.cells {
-		longest = max(longest, runewidth.StringWidth(terminal.Printable(cell)))
+		longest = max(longest, ansi.StringWidth(terminal.Printable(cell)))
 	}
 	return longest
 }
@@ -89,8 +89,8 @@ func tableLine(width int, columns []*column, widths map[*column]int, row int) st
 		if room <= 0 {
 			break // the terminal ends here
 		}
-		text := runewidth.Truncate(terminal.Printable(c.cells[row]), room, "…")
-		pad := room - runewidth.StringWidth(text)
+		text := ansi.Truncate(terminal.Printable(c.cells[row]), room, "…")
+		pad := room - ansi.StringWidth(text)
 		if c.color != nil && text != "" {
 			text = painted(text, c.color(row))
 		}

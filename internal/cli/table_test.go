@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // A table fits every width, and its columns give way in order.
@@ -17,7 +17,7 @@ func TestTable(t *testing.T) {
 	}
 	for width := 1; width <= 60; width++ {
 		for _, line := range table(width) {
-			if got := runewidth.StringWidth(line); got > width {
+			if got := ansi.StringWidth(line); got > width {
 				t.Errorf("%d columns of %d: %q", got, width, line)
 			}
 		}

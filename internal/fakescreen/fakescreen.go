@@ -12,7 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Window is the window of a terminal with its history.
@@ -158,7 +158,7 @@ func (w *Window) put(r rune) {
 	}
 	line[w.col] = r
 	w.col++
-	if runewidth.RuneWidth(r) == 2 {
+	if ansi.StringWidth(string(r)) == 2 {
 		line = append(line[:w.col], filler)
 		w.col++
 	}

@@ -152,10 +152,10 @@ func (l Lock) Write(root string) error {
 // LockSchema returns the JSON Schema of the lock file.
 func LockSchema() *schema.Schema {
 	closed := func(s *schema.Schema) *schema.Schema {
-		s.Type, s.AdditionalProperties = "object", &schema.Schema{Not: &schema.Schema{}}
+		s.Type, s.AdditionalProperties = "object", schema.None()
 		return s
 	}
-	least := uint64(1)
+	least := 1
 	hashes := closed(&schema.Schema{
 		PatternProperties: map[string]*schema.Schema{platformRE.String(): {Type: "string", Pattern: hashRE.String()}},
 		MinProperties:     &least,

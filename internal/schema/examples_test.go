@@ -1,7 +1,7 @@
 package schema_test
 
 import (
-	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/grimoires"
@@ -19,7 +19,7 @@ import (
 )
 
 // compiled is the schema of a kind, as any validator reads it.
-func compiled(t *testing.T, kind string) *jsonschema.Schema {
+func compiled(t *testing.T, kind string) *jsonschema.Resolved {
 	t.Helper()
 	for _, k := range setup.SchemaKinds() {
 		if k.Name != kind {
@@ -29,25 +29,21 @@ func compiled(t *testing.T, kind string) *jsonschema.Schema {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
+		var s jsonschema.Schema
+		if err := json.Unmarshal(text, &s); err != nil {
 			t.Fatal(err)
 		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource("coven.json", doc); err != nil {
-			t.Fatal(err)
-		}
-		s, err := c.Compile("coven.json")
+		resolved, err := s.Resolve(nil)
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
-		return s
+		return resolved
 	}
 	t.Fatalf("no schema %s", kind)
 	return nil
 }
 
-func checkYAML(t *testing.T, s *jsonschema.Schema, text string) error {
+func checkYAML(t *testing.T, s *jsonschema.Resolved, text string) error {
 	t.Helper()
 	var value any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/invopop/jsonschema"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // Schema is a JSON Schema (draft 2020-12).
@@ -23,89 +23,100 @@ type Schema = jsonschema.Schema
 // Of returns the schema of a mapping that fills structs with yaml tags. Other keys are
 // not allowed.
 func Of(v any, more ...any) *Schema {
-	s := of(reflect.TypeOf(v))
+	s := object(reflect.TypeOf(v))
 	for _, other := range more {
-		t := reflect.TypeOf(other)
-		if t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		o := of(t)
-		for p := o.Properties.Oldest(); p != nil; p = p.Next() {
-			s.Properties.Set(p.Key, p.Value)
-		}
-		s.Required = append(s.Required, o.Required...)
+		fields(s, reflect.Indirect(reflect.ValueOf(other)).Type())
 	}
 	return s
 }
 
+// of returns the schema of a value of any type that coven decodes.
 func of(t reflect.Type) *Schema {
-	reflector := &jsonschema.Reflector{
-		FieldNameTag: "yaml", DoNotReference: true, Anonymous: true, Mapper: mapped,
-		RequiredFromJSONSchemaTags: true,
-	}
-	s := reflector.ReflectFromType(t)
-	s.Version, s.ID = "", ""
-	describe(s, t)
-	return s
-}
-
-// mapped returns the schema of types that reflection does not support.
-func mapped(t reflect.Type) *Schema {
-	switch {
-	case t == reflect.TypeFor[time.Duration]():
-		return &Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`}
-	case t.Kind() == reflect.String:
+	switch t.Kind() {
+	case reflect.Pointer:
+		return of(t.Elem())
+	case reflect.String:
 		return Text()
-	case isAt(t):
-		value := t.Field(0).Type
-		if s := mapped(value); s != nil {
-			return s
-		}
-		return of(value)
-	case t.Kind() == reflect.Struct && t.NumField() == 1 && !t.Field(0).IsExported(): // a node: anything
+	case reflect.Bool:
+		return &Schema{Type: "boolean"}
+	case reflect.Float64:
+		return &Schema{Type: "number"}
+	case reflect.Slice:
+		return &Schema{Type: "array", Items: of(t.Elem())}
+	case reflect.Map:
+		return &Schema{Type: "object", AdditionalProperties: of(t.Elem())}
+	case reflect.Struct:
+		return ofStruct(t)
+	case reflect.Interface:
 		return &Schema{}
 	}
-	return nil
+	if t == reflect.TypeFor[time.Duration]() {
+		return &Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`}
+	}
+	if t.ConvertibleTo(reflect.TypeFor[int64]()) {
+		return &Schema{Type: "integer"}
+	}
+	panic(fmt.Sprintf("schema: files have no values of type %s", t))
 }
 
-// isAt reports whether a type is a yamldoc.At.
-func isAt(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "At[") && strings.HasSuffix(t.PkgPath(), "/yamldoc")
+func ofStruct(t reflect.Type) *Schema {
+	switch {
+	case isAt(t):
+		return of(t.Field(0).Type)
+	case t.NumField() == 1 && !t.Field(0).IsExported(): // a node of YAML, of any form
+		return &Schema{}
+	}
+	return object(t)
 }
 
-// describe adds the information in field tags to the schema of a struct.
-func describe(s *Schema, t reflect.Type) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-		if s.Items != nil {
-			s = s.Items
-		}
-	}
-	if t.Kind() != reflect.Struct || isAt(t) || s.Properties == nil {
-		return
-	}
+// object returns the schema of a mapping that fills a struct.
+func object(t reflect.Type) *Schema {
+	s := &Schema{Type: "object", Properties: map[string]*Schema{}, AdditionalProperties: None()}
+	fields(s, t)
+	return s
+}
+
+// fields adds the keys that fill the fields of a struct.
+func fields(s *Schema, t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if options == "inline" {
-			describe(s, f.Type)
+			fields(s, f.Type)
 			continue
 		}
-		property, ok := s.Properties.Get(key)
-		if key == "" || !ok {
+		if key == "" || key == "-" {
 			continue
 		}
+		property := of(f.Type)
 		if words := f.Tag.Get("oneof"); words != "" {
 			property = Words(strings.Split(words, "|")...)
-			s.Properties.Set(key, property)
-		} else {
-			describe(property, f.Type)
 		}
 		property.Description = f.Tag.Get("about")
+		Set(s, key, property)
 		if f.Tag.Get("need") == "true" {
 			s.Required = append(s.Required, key)
 		}
 	}
+}
+
+// Set sets the schema of a key. It keeps the key's description unless with has one.
+func Set(s *Schema, key string, with *Schema) {
+	old, ok := s.Properties[key]
+	if !ok {
+		s.PropertyOrder = append(s.PropertyOrder, key)
+	} else if with.Description == "" {
+		with.Description = old.Description
+	}
+	s.Properties[key] = with
+}
+
+// None returns the schema that no value has.
+func None() *Schema { return &Schema{Not: &Schema{}} }
+
+// isAt reports whether a type is a yamldoc.At.
+func isAt(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "At[") && strings.HasSuffix(t.PkgPath(), "/yamldoc")
 }
 
 // Words returns the schema of one of several words.
@@ -125,7 +136,7 @@ func Text() *Schema {
 
 // Write returns a schema as a file.
 func Write(s *Schema, title string) ([]byte, error) {
-	s.Version, s.Title = jsonschema.Version, title
+	s.Schema, s.Title = "https://json-schema.org/draft/2020-12/schema", title
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("write the schema: %w", err)

@@ -4,9 +4,9 @@ import "github.com/coven-run/coven/internal/schema"
 
 // Schema is the JSON Schema of secrets.yaml.
 func Schema() *schema.Schema {
-	least := uint64(MinLength)
+	least := MinLength
 	value := &schema.Schema{Type: "string", MinLength: &least}
 	return &schema.Schema{
-		Type: "object", PatternProperties: map[string]*schema.Schema{nameRE.String(): value}, AdditionalProperties: &schema.Schema{Not: &schema.Schema{}},
+		Type: "object", PatternProperties: map[string]*schema.Schema{nameRE.String(): value}, AdditionalProperties: schema.None(),
 	}
 }

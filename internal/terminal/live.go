@@ -13,7 +13,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/mattn/go-runewidth"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/oneline"
@@ -241,12 +240,12 @@ func (l *Live) lines() []string {
 	var lines []string
 	for _, t := range l.tasks {
 		if t.step != "" {
-			lines = append(lines, runewidth.Truncate(t.line(l.now()), max(width-1, 1), "…"))
+			lines = append(lines, ansi.Truncate(t.line(l.now()), max(width-1, 1), "…"))
 		}
 	}
 	if room := max(height/2, 1); len(lines) > room {
 		more := len(lines) - room + 1
-		lines = append(lines[:room-1], runewidth.Truncate(fmt.Sprintf("… and %d more", more), max(width-1, 1), "…"))
+		lines = append(lines[:room-1], ansi.Truncate(fmt.Sprintf("… and %d more", more), max(width-1, 1), "…"))
 	}
 	return lines
 }

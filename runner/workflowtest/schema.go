@@ -5,12 +5,9 @@ import "github.com/coven-run/coven/internal/schema"
 // Schema is the JSON Schema of a file of tests.
 func Schema() *schema.Schema {
 	s := schema.Of(suiteKeys{})
-	tests, _ := s.Properties.Get("tests")
-	steps, _ := tests.Items.Properties.Get("steps")
-	steps.AdditionalProperties = oneOrMore(schema.Of(answerKeys{}))
-	expect, _ := tests.Items.Properties.Get("expect")
-	given, _ := expect.Properties.Get("given")
-	given.AdditionalProperties = oneOrMore(schema.Text())
+	test := s.Properties["tests"].Items
+	test.Properties["steps"].AdditionalProperties = oneOrMore(schema.Of(answerKeys{}))
+	test.Properties["expect"].Properties["given"].AdditionalProperties = oneOrMore(schema.Text())
 	return s
 }
 

@@ -3,7 +3,7 @@ package reviewpage
 import (
 	"strings"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/terminal"
@@ -90,7 +90,7 @@ func wrap(text string, width int) string {
 }
 
 func wrapLine(line string, width int) []string {
-	if runewidth.StringWidth(line) <= width {
+	if ansi.StringWidth(line) <= width {
 		return []string{line}
 	}
 	indent := strings.Repeat(" ", min(hang(line), width/2))
@@ -98,7 +98,7 @@ func wrapLine(line string, width int) []string {
 	now := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 	empty := true // now has no word yet
 	for _, word := range strings.Fields(line) {
-		if !empty && runewidth.StringWidth(now)+1+runewidth.StringWidth(word) > width {
+		if !empty && ansi.StringWidth(now)+1+ansi.StringWidth(word) > width {
 			lines, now, empty = append(lines, now), indent, true
 		}
 		if !empty {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
@@ -39,7 +39,7 @@ func TestFit(t *testing.T) {
 		t.Error("the request was wrapped without a terminal")
 	}
 	for line := range strings.Lines(requestText(Fit(p, 60))) {
-		if n := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); n > 60 {
+		if n := ansi.StringWidth(strings.TrimSuffix(line, "\n")); n > 60 {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}

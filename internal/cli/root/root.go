@@ -68,7 +68,7 @@ coven help also lists the guides and file formats, which coven contains.`,
 	checkUsage(help) // cobra adds it to root later
 	root.SetHelpCommand(help)
 	root.SetHelpCommandGroupID("Set up:")
-	root.AddCommand(setup.NewMan(a), newGate(a), newEvaluate(a), newPlugin())
+	root.AddCommand(newGate(a), newEvaluate(a), newPlugin())
 	checkUsage(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cli.NoFiles)
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exit.Help + "\n")

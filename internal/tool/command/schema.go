@@ -5,6 +5,6 @@ import "github.com/coven-run/coven/internal/schema"
 // Schema returns the JSON Schema of a file with a tool.
 func Schema() *schema.Schema {
 	s := schema.Of(file{})
-	s.Properties.Set("parameters", &schema.Schema{Type: "object"}) // a JSON Schema itself
+	schema.Set(s, "parameters", &schema.Schema{Type: "object"}) // a JSON Schema itself
 	return s
 }

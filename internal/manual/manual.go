@@ -1,4 +1,6 @@
-package setup
+// Package manual renders the help of coven's commands as man pages and as docs/commands.md. It is
+// not a part of the coven binary: make man and the tests use it.
+package manual
 
 import (
 	"bytes"
@@ -11,32 +13,25 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// NewMan returns the hidden command coven man, for packagers.
-func NewMan(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use: "man DIR", Short: "Write the man pages of all commands into a directory",
-		Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return fmt.Errorf("write the man pages: %w", err)
-			}
-			pages := visible(cmd.Root())
-			for _, c := range pages {
-				page, err := manPage(c)
-				if err != nil {
-					return err
-				}
-				if err := os.WriteFile(filepath.Join(args[0], dashed(c)+".1"), page, 0o644); err != nil {
-					return fmt.Errorf("write the man pages: %w", err)
-				}
-			}
-			return a.Printf("wrote %d man pages to %s\n", len(pages), args[0])
-		},
+// WriteMan writes the man pages of all visible commands into a directory and returns their number.
+func WriteMan(root *cobra.Command, dir string) (int, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, fmt.Errorf("write the man pages: %w", err)
 	}
+	commands := visible(root)
+	for _, c := range commands {
+		page, err := manPage(c)
+		if err != nil {
+			return 0, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, dashed(c)+".1"), page, 0o644); err != nil {
+			return 0, fmt.Errorf("write the man pages: %w", err)
+		}
+	}
+	return len(commands), nil
 }
 
 // visible returns a command and its visible subcommands, in order.
@@ -100,8 +95,8 @@ func codeLines(text string) string {
 	return b.String()
 }
 
-// CommandsPage returns docs/commands.md: the exit codes and the help of every command.
-func CommandsPage(root *cobra.Command) (string, error) {
+// Markdown returns docs/commands.md: the exit codes and the help of every command.
+func Markdown(root *cobra.Command) (string, error) {
 	var page bytes.Buffer
 	page.WriteString("# Commands\n\nGenerated from the program's help by `UPDATE=1 go test ./cmd/coven -run TestCommandsPage`.\n\n")
 	page.WriteString("```\n" + exit.Help + "\n```\n\n")
