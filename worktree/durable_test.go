@@ -32,17 +32,31 @@ func (g gitRun) writer() string {
 	return ""
 }
 
-// traced returns the processes of git that do starts, and their own children, of a user whose
-// settings ask git not to wait for the disk.
-func traced(t *testing.T, do func()) []gitRun {
+// A gitTrace is a directory into which each process of git that a test starts reports.
+type gitTrace string
+
+// traceGit traces the processes of git from now on. The user's settings ask git not to wait for the
+// disk. Open a repository after this call: it reads the settings only once.
+func traceGit(t *testing.T) gitTrace {
 	t.Helper()
 	dir, config := t.TempDir(), filepath.Join(t.TempDir(), "config")
 	write(t, config, fmt.Sprintf("[core]\n\tfsync = none\n[trace2]\n\teventTarget = %s\n", dir))
 	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	return gitTrace(dir)
+}
+
+// of returns the processes of git that do starts, and their own children. It settles r before and
+// after, because the git that makes transactions reports at its end.
+func (g gitTrace) of(t *testing.T, r *Repo, do func()) []gitRun {
+	t.Helper()
+	r.Settle()
+	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
+		must(t, os.Remove(file))
+	}
 	do()
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	r.Settle()
 	var runs []gitRun
-	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(dir, "*"))) {
+	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
 		var run gitRun
 		lines := bufio.NewScanner(bytes.NewReader(value[[]byte](t)(os.ReadFile(file))))
 		for lines.Scan() {
@@ -70,6 +84,7 @@ func traced(t *testing.T, do func()) []gitRun {
 // Objects and refs that a record may name are on disk when an operation ends: each process of
 // git that writes objects hands them to the disk, and the one that names them waits for all.
 func TestWritesAreDurable(t *testing.T) {
+	trace := traceGit(t)
 	r := sample(t)
 	ctx := t.Context()
 	w := add(t, r, "T")
@@ -84,8 +99,7 @@ func TestWritesAreDurable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			change(len(name) + int(name[0]))                   // new for each
 			flushed, not := map[string]int{}, map[string]int{} // by command
-			r.Settle()                                         // the git that makes transactions tells at its end
-			for _, run := range traced(t, func() { do(); r.Settle() }) {
+			for _, run := range trace.of(t, r, do) {
 				command := run.writer()
 				if command != "" && (run.flushes > 0 || command != "update-ref" && run.written > 0) {
 					flushed[command]++
@@ -105,13 +119,14 @@ func TestWritesAreDurable(t *testing.T) {
 
 // git does not wait for each object: their number does not matter.
 func TestManyObjectsAreFlushedTogether(t *testing.T) {
+	trace := traceGit(t)
 	r := sample(t)
 	w := add(t, r, "T")
 	for n := range 200 {
 		write(t, filepath.Join(w.Path, fmt.Sprintf("many%d", n)), fmt.Sprint("content ", n))
 	}
 	flushes, written := 0, 0
-	for _, run := range traced(t, func() { value[Snapshot](t)(w.Snapshot(t.Context(), "s", "note")); r.Settle() }) {
+	for _, run := range trace.of(t, r, func() { value[Snapshot](t)(w.Snapshot(t.Context(), "s", "note")) }) {
 		flushes, written = flushes+run.flushes, written+run.written
 	}
 	if flushes == 0 || flushes > 20 || written < 200 {
