@@ -20,7 +20,10 @@ export GORACE ?= atexit_sleep_ms=0
 # The agent CLIs and MCP servers that .ci/claude, .ci/qwen and .ci/mcp install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen COVEN_REAL_MCP=$(TOOLS)/mcp/node_modules/.bin
 
-.PHONY: build help demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
+# testrun prints a line for each package, the output of failed tests, and the slowest tests.
+TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -vet=off -parallel=4
+
+.PHONY: build help ci unsteady macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	$(GO) build -o $(BIN)/coven ./cmd/coven
@@ -60,37 +63,37 @@ modules: ## download the modules and packages of coven, its tests and its exampl
 	@examples/plugins/reviewer-node/build $(TOOLS)/examples || echo "modules: no Node.js, no npm, or no registry: the tests of reviewer-node are skipped"
 
 test: modules ## run the tests; make stories and make long run what takes longer
-	@echo "test: a package a line; cmd/coven, with the stories, takes minutes"
 	@# The longest packages go first, so that the others run beside them. make lint vets.
-	$(GO) test -timeout 60m -vet=off -parallel 4 $(TESTFLAGS) ./worktree ./cmd/coven ./plugins ./...
+	@$(TESTRUN) $(TESTFLAGS) ./worktree ./cmd/coven ./plugins ./...
 
 # Packages in which nothing, or next to nothing, happens at once, and which take long.
 ALONE := /(cmd/coven|worktree/internal/git|worktree/checkout|examples/.*)$$
 
 # The packages in which most happens at once.
-RACE_FEW := ./runner/... ./plugins ./internal/chat ./internal/control/... ./internal/driver ./internal/gate ./internal/mcp/... ./internal/process ./internal/session ./internal/spawn
+RACE_1 := ./runner/... ./plugins ./internal/chat ./internal/control/... ./internal/driver ./internal/gate ./internal/mcp/... ./internal/process ./internal/session ./internal/spawn
+RACE_2 = ./worktree $$($(GO) list ./... | grep -Ev '$(ALONE)' | grep -vFx "$$($(GO) list $(RACE_1))")
 
-race: modules ## run the tests with the race detector, as far as something happens at once; RACE=few: the most important ones
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m -vet=off -parallel 4 $(if $(filter few,$(RACE)),$(RACE_FEW),./worktree $$($(GO) list ./... | grep -Ev '$(ALONE)'))
+race: modules ## run the tests with the race detector, as far as something happens at once; PART=1: the most important packages, PART=2: the others
+	@CGO_ENABLED=1 $(TESTRUN) -race $(if $(PART),$(RACE_$(PART)),$(RACE_1) $(RACE_2))
 
 race-stories: modules ## play some of the stories with the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m -vet=off -parallel 4 -run '^TestScript$$' ./cmd/coven
+	@CGO_ENABLED=1 $(TESTRUN) -race -run='^TestScript$$' ./cmd/coven
 
 stories: modules ## run the stories with the real CLIs, and what holds the fakes to them
 	@.ci/claude $(TOOLS) || echo "stories: no npm, or no registry: those with the real Claude Code CLI are skipped"
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
 	@.ci/mcp $(TOOLS) || echo "stories: no npm, or no registry: those with real MCP servers are skipped"
-	COVEN_LONG=1 $(CLIS) $(GO) test -count=1 -timeout 40m -parallel 4 $(TESTFLAGS) -run '^(TestReal|TestQwen|TestMCP)' ./cmd/coven
-	$(CLIS) $(GO) test -count=1 -timeout 40m $(TESTFLAGS) ./internal/driver ./internal/fakeacp ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
+	COVEN_LONG=1 $(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestReal|TestQwen|TestMCP)' ./cmd/coven
+	$(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) ./internal/driver ./internal/fakeacp ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
 
 long: modules ## run the long stories, the original's scenarios, and long tests of worktrees
-	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run '^(TestOriginal|TestLong|TestTorture)' ./cmd/coven
-	COVEN_LONG=1 $(GO) test -count=1 -timeout 40m $(TESTFLAGS) -run '^(TestRevertProperty|TestCrowd|TestPlainTreeIsExact|TestPoolIsAsNew)$$' ./worktree
+	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestOriginal|TestLong|TestTorture)' ./cmd/coven
+	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestRevertProperty|TestCrowd|TestPlainTreeIsExact|TestPoolIsAsNew)$$' ./worktree
 
 e2e-codex: ## run the stories of agents that do not pass the gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)
 	COVEN_REAL_CODEX=$(TOOLS)/codex/node_modules/.bin/codex COVEN_REQUIRE_REAL_CODEX=1 COVEN_LONG=1 \
-		$(GO) test -count=1 -timeout 20m $(TESTFLAGS) -run TestCodex ./cmd/coven ./internal/fakeapi
+		$(TESTRUN) -count=1 $(TESTFLAGS) -run=TestCodex ./cmd/coven ./internal/fakeapi
 
 LATEST := $(TOOLS)/latest
 
@@ -98,25 +101,25 @@ e2e-latest: ## run the stories and the contract of the real Claude Code CLI with
 	.ci/claude $(LATEST) latest
 	@echo "Claude Code $$(cat $(LATEST)/claude/version) is npm's latest; $(CLAUDE_CODE) is pinned"
 	COVEN_LONG=1 COVEN_REAL_CLAUDE=$(LATEST)/claude/node_modules/.bin/claude COVEN_REQUIRE_REAL_CLAUDE=1 \
-		$(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fakeclaude ./internal/forwarder
+		$(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fakeclaude ./internal/forwarder
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
-	COVEN_LONG=1 $(GO) test -count=1 -timeout 60m -parallel 4 $(TESTFLAGS) -run '^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven
+	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven
 
 soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200), run 32 tasks at once for SOAK_SECONDS (600), and destroy LOST_CASES (5000) worktrees while git fails
-	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(GO) test -count=1 -timeout 180m $(TESTFLAGS) -run TestNothingLost ./worktree
-	LOST_COMMANDS=$(or $(LOST_COMMANDS),500) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run TestNothingLostByCommands ./cmd/coven
-	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) SOAK_SECONDS=$(or $(SOAK_SECONDS),600) $(GO) test -count=1 -timeout 60m $(TESTFLAGS) -run 'TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
+	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(TESTRUN) -count=1 $(TESTFLAGS) -run=TestNothingLost ./worktree
+	LOST_COMMANDS=$(or $(LOST_COMMANDS),500) $(TESTRUN) -count=1 $(TESTFLAGS) -run=TestNothingLostByCommands ./cmd/coven
+	COVEN_LONG=1 SOAK_ROUNDS=$(or $(SOAK_ROUNDS),200) SOAK_SECONDS=$(or $(SOAK_SECONDS),600) $(TESTRUN) -count=1 $(TESTFLAGS) -run='TestSoak|TestLateLanding|TestLeaseOfAnotherMachine' ./cmd/coven
 
 accept: modules ## run the acceptance tests of the design document for agents, with a line for each criterion
 	@$(CLIS) .ci/accept
 
 builds: ## build real projects in the sandbox as an ordinary user; make long does it as yourself
-	COVEN_BUILDS=1 $(GO) test -count=1 -timeout 30m $(TESTFLAGS) -run '^TestBuildsOfUser$$' ./cmd/coven
+	COVEN_BUILDS=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestBuildsOfUser$$' ./cmd/coven
 
 torture: ## land while coven and git are killed (200 times) and while the disk is full (50 times)
 	COVEN_LONG=1 TORTURE_KILLS=$(or $(TORTURE_KILLS),200) TORTURE_DISKS=$(or $(TORTURE_DISKS),50) \
-		$(GO) test -count=1 -timeout 90m $(TESTFLAGS) -v -run '^TestTorture' ./cmd/coven
+		$(TESTRUN) -count=1 $(TESTFLAGS) -v -run='^TestTorture' ./cmd/coven
 
 lint: $(TOOLS)/bin/golangci-lint ## run the linters of CI
 	golangci-lint run --allow-parallel-runners ./...
@@ -134,15 +137,24 @@ proto: $(TOOLS)/bin/protoc-gen-go $(TOOLS)/bin/protoc-gen-go-grpc ## generate th
 		--go-grpc_out=. --go-grpc_opt=module=github.com/coven-run/coven \
 		plugins/proto/coven/plugin/v1/*.proto
 
+macos: ## build coven for macOS
+	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+
+ci: ## run everything that CI runs
+	.ci/run
+
+unsteady: modules ## run the tests of what changed since the commit SINCE (HEAD~1) 20 times, at four times the usual parallelism, under load
+	@.ci/unsteady $(or $(SINCE),HEAD~1)
+
 man: ## write the man pages of all commands to bin/man
 	$(GO) run ./internal/manual/man $(BIN)/man
 
 bench: ## run the benchmarks, each with its lower bound
-	$(GO) test -timeout 60m -run '^$$' -bench . -benchtime 1s ./...
+	$(GO) test -timeout 60m -run='^$$' -bench . -benchtime 1s ./...
 
 speed: build ## compare what coven takes with its floors, alone on the machine: tasks per second, worktrees, the way to the agent and back, memory, coven's own loop and Claude Code
-	COVEN_SPEED=$(or $(SPEED),1) COVEN_BUILT=$(CURDIR)/$(BIN)/coven $(CLIS) $(GO) test -count=1 -timeout 20m -v -run '^(TestSpeed|TestPathCosts|TestMemory|TestLoopIsNotSlower)$$' ./cmd/coven
-	COVEN_SPEED=$(or $(SPEED),1) $(GO) test -count=1 -timeout 20m -v -run '^TestCosts$$' ./worktree
+	COVEN_SPEED=$(or $(SPEED),1) COVEN_BUILT=$(CURDIR)/$(BIN)/coven $(CLIS) $(GO) test -count=1 -timeout 20m -v -run='^(TestSpeed|TestPathCosts|TestMemory|TestLoopIsNotSlower)$$' ./cmd/coven
+	COVEN_SPEED=$(or $(SPEED),1) $(GO) test -count=1 -timeout 20m -v -run='^TestCosts$$' ./worktree
 
 speed-short: ## compare the most important of it, in less than two minutes
 	$(MAKE) speed SPEED=short

@@ -79,7 +79,7 @@ var boxes = []box{
 }
 
 // undrawn are packages that no part of coven imports: fakes, examples and former names.
-var undrawn = []string{"examples/*", "examples/plugins/*", "internal/fake*", "internal/manual", "internal/manual/man", "plugins/fault", "plugins/services"}
+var undrawn = []string{"examples/*", "examples/plugins/*", "internal/fake*", "internal/manual", "internal/manual/man", "internal/testrun", "plugins/fault", "plugins/services"}
 
 func TestPicture(t *testing.T) {
 	text, err := os.ReadFile(picturePage)

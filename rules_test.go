@@ -136,6 +136,7 @@ var imports = map[string][]string{
 		"internal/cli/trust", "internal/cli/worktree", "internal/control", "internal/didyoumean", "internal/exit", "internal/mcp", "internal/project", "internal/terminal", "plugins", "internal/evaluator",
 		"plugins/builtin/shipped", "internal/cli/spawn", "internal/cli/sessions", "internal/cli/metrics", "internal/cli/chat", "internal/cli/mcp", "internal/cli/skills", "internal/cli/tools",
 	},
+	"internal/testrun":    {},
 	"internal/manual":     {"internal/exit"},
 	"internal/manual/man": {"internal/cli/root", "internal/manual"},
 	"internal/cli/run": {

@@ -1,0 +1,127 @@
+// Command testrun runs go test and makes its result readable: a line per package, the output of
+// failed tests only, and the slowest tests at the end. make test and CI use it.
+//
+// With -again N, a failed test runs again N times, alone. If it passes each time, testrun reports it
+// as unsteady and goes on; a second unsteady test in the same CI run is a failure.
+//
+//	testrun [-again N] [-slowest N] [-record FILE] -- [FLAGS OF GO TEST] PACKAGE...
+//
+// All flags of go
+// test must have the form -flag=value, because every other argument is a package.
+//
+// Exit status: 0, all tests pass, or one is unsteady; 1, a test fails; 2, testrun could not run them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+func main() {
+	r := run{out: os.Stdout, err: os.Stderr}
+	flag.IntVar(&r.again, "again", 0, "run a failed test `N` times more, alone, to see if it is unsteady")
+	flag.IntVar(&r.slowest, "slowest", 0, "print the `N` slowest tests")
+	flag.StringVar(&r.record, "record", "", "append the names of unsteady tests to this `FILE`, which all steps of a CI run share")
+	flag.Parse()
+	for _, arg := range flag.Args() {
+		if strings.HasPrefix(arg, "-") {
+			r.flags = append(r.flags, arg)
+		} else {
+			r.packages = append(r.packages, arg)
+		}
+	}
+	os.Exit(r.run(context.Background()))
+}
+
+// A run is one call of testrun.
+type run struct {
+	again, slowest  int
+	record          string
+	flags, packages []string // of go test
+	out, err        io.Writer
+}
+
+func (r *run) run(ctx context.Context) int {
+	report := newReport(r.out)
+	err := r.test(ctx, report, append(r.flags, r.packages...)...)
+	report.printSlowest(r.slowest)
+	if err == nil && len(report.failed) == 0 {
+		return 0
+	}
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		fmt.Fprintln(r.err, "testrun:", err)
+		return 2
+	}
+	if r.again == 0 || report.broken || len(report.failed) == 0 {
+		return 1
+	}
+	return r.repeat(ctx, report.failed)
+}
+
+// test runs go test and reports its events. It returns an *exec.ExitError if a test fails.
+func (r *run) test(ctx context.Context, report *report, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = r.err
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return errors.Join(report.read(events), cmd.Wait())
+}
+
+// repeat runs each failed test again, alone.
+func (r *run) repeat(ctx context.Context, failed []name) int {
+	code := 0
+	for _, test := range failed {
+		fmt.Fprintf(r.out, "\nagain, alone, %d times: %s\n", r.again, test)
+		args := append(slices.Clone(r.flags), "-count=1", "-run="+test.pattern(), test.pkg)
+		passed := 0
+		for passed < r.again && r.test(ctx, newReport(r.out), args...) == nil {
+			passed++
+		}
+		if passed < r.again {
+			fmt.Fprintf(r.out, "fails: %s (2 of %d)\n", test, passed+2)
+			code = 1
+			continue
+		}
+		n, err := r.remember(fmt.Sprintf("unsteady: %s (1 of %d)", test, r.again+1))
+		if err != nil {
+			fmt.Fprintln(r.err, "testrun:", err)
+			return 2
+		}
+		if n > 1 {
+			fmt.Fprintln(r.out, "a second unsteady test is a failure")
+			code = 1
+		}
+	}
+	return code
+}
+
+// remember prints a line about an unsteady test, appends it to the record, and returns how many the
+// record has.
+func (r *run) remember(line string) (int, error) {
+	fmt.Fprintln(r.out, line)
+	if r.record == "" {
+		r.record = os.DevNull
+	}
+	file, err := os.OpenFile(r.record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	_, err = fmt.Fprintln(file, line)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return 0, err
+	}
+	all, err := os.ReadFile(r.record)
+	return strings.Count(string(all), "\n"), err
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A name identifies a test. test is empty for what belongs to no test of the package.
+type name struct{ pkg, test string }
+
+func (n name) String() string { return strings.TrimSuffix(n.pkg+" "+n.test, " ") }
+
+// pattern returns the value of -run that matches only the test.
+func (n name) pattern() string {
+	parts := strings.Split(n.test, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// An event is a line of go test -json: see go doc test2json.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Elapsed float64 // seconds
+	Output  string
+}
+
+// A report collects the events of go test.
+type report struct {
+	out    io.Writer
+	output map[name]*strings.Builder // of tests and packages that have not ended
+	parent map[name]bool             // tests with a failed subtest
+	failed []name                    // tests without a failed subtest
+	broken bool                      // a package fails and no test in it does: it does not build, or panicked
+	times  []timed
+}
+
+type timed struct {
+	name
+	seconds float64
+}
+
+func newReport(out io.Writer) *report {
+	return &report{out: out, output: map[name]*strings.Builder{}, parent: map[name]bool{}}
+}
+
+// read reads the events until their end. A line that is no event is printed: go writes the errors of
+// the compiler like this.
+func (r *report) read(events io.Reader) error {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			r.take(e)
+		} else {
+			_, _ = r.out.Write(line)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *report) take(e event) {
+	at := name{e.Package, e.Test}
+	switch e.Action {
+	case "output":
+		if r.output[at] == nil {
+			r.output[at] = &strings.Builder{}
+		}
+		r.output[at].WriteString(e.Output)
+	case "build-output":
+		fmt.Fprint(r.out, e.Output)
+	case "pass", "skip", "fail":
+		if e.Test == "" {
+			r.endPackage(at, e)
+		} else {
+			r.endTest(at, e)
+		}
+		delete(r.output, at)
+	}
+}
+
+func (r *report) endTest(at name, e event) {
+	r.times = append(r.times, timed{at, e.Elapsed})
+	if e.Action != "fail" {
+		return
+	}
+	if up := strings.LastIndexByte(at.test, '/'); up >= 0 {
+		r.parent[name{at.pkg, at.test[:up]}] = true
+	}
+	if !r.parent[at] {
+		r.failed = append(r.failed, at)
+	}
+	r.print(at)
+}
+
+func (r *report) endPackage(at name, e event) {
+	if e.Action == "skip" { // no test files
+		return
+	}
+	if e.Action == "fail" {
+		inTest := func(n name) bool { return n.pkg == at.pkg }
+		for test := range r.output { // of tests that did not end
+			if test.pkg == at.pkg && test.test != "" {
+				r.print(test)
+			}
+		}
+		r.broken = r.broken || !slices.ContainsFunc(r.failed, inTest)
+		r.print(at)
+		return
+	}
+	fmt.Fprintf(r.out, "ok    %6.1fs  %s\n", e.Elapsed, at.pkg)
+}
+
+func (r *report) print(at name) {
+	if text := r.output[at]; text != nil {
+		fmt.Fprint(r.out, text.String())
+	}
+}
+
+// printSlowest prints the n slowest tests that have no subtests of their own among them.
+func (r *report) printSlowest(n int) {
+	slices.SortStableFunc(r.times, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
+	if n = min(n, len(r.times)); n > 0 {
+		fmt.Fprintf(r.out, "\nthe %d slowest tests:\n", n)
+	}
+	for _, t := range r.times[:n] {
+		fmt.Fprintf(r.out, "%8.1fs  %s\n", t.seconds, t.name)
+	}
+}
