@@ -5,17 +5,17 @@
 package embedding
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 )
 
 const (
@@ -118,51 +118,69 @@ func (e *Endpoint) askUnlessFailed(ctx context.Context, texts []string) ([][]flo
 	return all, err
 }
 
-// client returns a client that follows no redirect, because it would send passages to another address, and reads no
-// answer without an end.
-func (e *Endpoint) client() *http.Client {
-	return &http.Client{Transport: limited{e.Transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirects }}
+// vectorsAnswer is the answer of an endpoint.
+type vectorsAnswer struct {
+	Data []struct {
+		Index     float64   `json:"index"` // some servers send 0.0
+		Embedding []float64 `json:"embedding"`
+	} `json:"data"`
 }
 
-// limited is a transport whose answers end with an error after maxAnswer bytes.
-type limited struct{ over http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	over := l.over
-	if over == nil {
-		over = http.DefaultTransport
+// post sends texts and returns the answer. It follows no redirect, which would send passages to another address, and
+// reads no answer without an end.
+func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	body, err := json.Marshal(map[string]any{"model": e.Model, "input": texts})
+	if err != nil {
+		return nil, err
 	}
-	answer, err := over.RoundTrip(r)
-	if err == nil {
-		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(e.URL, "/")+"/embeddings", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
-	return answer, err
+	request.Header.Set("User-Agent", "coven")
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Content-Type", "application/json")
+	if e.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+e.Key)
+	}
+	client := http.Client{Transport: e.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirects }}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	if response.StatusCode >= 300 {
+		return nil, fmt.Errorf("the endpoint answered %d", response.StatusCode)
+	}
+	var answer *vectorsAnswer // stays nil if it says null
+	err = json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxAnswer)).Decode(&answer)
+	large, other := (*http.MaxBytesError)(nil), (*json.UnmarshalTypeError)(nil)
+	switch {
+	case errors.As(err, &large):
+		return nil, fmt.Errorf("the answer is larger than %d MB", large.Limit>>20)
+	case errors.As(err, &other): // which may quote a long number
+		return nil, fmt.Errorf("the endpoint answered with JSON in which %q is no %s", other.Field, other.Type)
+	case err != nil:
+		return nil, fmt.Errorf("the endpoint did not answer with vectors: %w", err)
+	}
+	return answer, nil
 }
 
 // ask asks the endpoint.
 func (e *Endpoint) ask(ctx context.Context, texts []string) ([][]float64, error) {
-	service := sdk.NewEmbeddingService(
-		option.WithBaseURL(e.URL), option.WithAPIKey(e.Key), option.WithMaxRetries(0), option.WithRequestTimeout(timeout),
-		option.WithHTTPClient(e.client()),
-	)
-	answer, err := service.New(ctx, sdk.EmbeddingNewParams{Model: e.Model, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts}})
-	if refused := (*sdk.Error)(nil); errors.As(err, &refused) {
-		return nil, fmt.Errorf("the endpoint answered %d", refused.StatusCode)
-	}
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return nil, fmt.Errorf("the answer is larger than %d MB", large.Limit>>20)
-	}
+	answer, err := e.post(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
-	if answer == nil { // it said null
+	if answer == nil {
 		return nil, errors.New("the endpoint answered nothing")
 	}
 	all := make([][]float64, len(texts))
 	for _, one := range answer.Data {
-		if i := one.Index; i >= 0 && i < int64(len(all)) {
-			all[i] = unit(one.Embedding)
+		if i := one.Index; i >= 0 && i < float64(len(all)) {
+			all[int(i)] = unit(one.Embedding)
 		}
 	}
 	for _, v := range all {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,6 +114,11 @@ func TestLies(t *testing.T) {
 		"zeros":       vector(`[0,0]`),
 		"another dim": vector(`[1,0,0]`),
 		"huge":        vector(`[1e200,1e200]`),
+		"texts":       vector(`["1","0"]`),
+		"base64":      vector(`"AACAPwAAAAA="`),
+		"too large":   vector(`[1` + strings.Repeat("0", 1<<10) + `,0]`),
+		"an array":    func([]string) string { return `[[1,0],[1,0]]` },
+		"cut off":     func([]string) string { return `{"data":[{"index":0,"embedding":[1,` },
 		"no JSON":     func([]string) string { return `<html>` },
 		"refusal":     func([]string) string { return "status 401" },
 		"null":        func([]string) string { return `null` },
@@ -127,6 +135,33 @@ func TestLies(t *testing.T) {
 	gone := &embedding.Endpoint{URL: "http://127.0.0.1:1/v1", Model: "small"}
 	if got, err := gone.Similarities(t.Context(), "a", []string{"b"}); err == nil {
 		t.Error(got)
+	}
+}
+
+// Requests are those of the published API, and answers may be sloppy.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	var header http.Header
+	var body, path string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		header, body, path = r.Header, string(raw), r.URL.Path
+		_, _ = io.WriteString(w, `{"new":[],"data":[{"index":1.0,"embedding":[0,2]},{"embedding":[1,0],"object":null}],"usage":null}`)
+	}))
+	t.Cleanup(server.Close)
+	for _, url := range []string{server.URL, server.URL + "/"} {
+		e := &embedding.Endpoint{URL: url, Model: "small"} // without a key
+		got, err := e.Similarities(t.Context(), "<a>", []string{"b"})
+		if err != nil || !slices.Equal(got, []float64{0}) {
+			t.Errorf("%v %v", got, err)
+		}
+		var sent map[string]any
+		if err := json.Unmarshal([]byte(body), &sent); err != nil || !reflect.DeepEqual(sent, map[string]any{"model": "small", "input": []any{"<a>", "b"}}) {
+			t.Errorf("%v: %s", err, body)
+		}
+		if path != "/embeddings" || header.Get("Content-Type") != "application/json" || header["Authorization"] != nil {
+			t.Errorf("%s %v", path, header)
+		}
 	}
 }
 

@@ -1,30 +1,58 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
+// event is an event of a stream. What an event has depends on its type.
+type event struct {
+	Type         string                `json:"type"`
+	Message      struct{ Usage usage } `json:"message"`
+	ContentBlock piece                 `json:"content_block"`
+	Delta        piece                 `json:"delta"`
+	Usage        usage                 `json:"usage"`
+}
+
+type usage struct {
+	Input      endpoint.Number `json:"input_tokens"`
+	Output     endpoint.Number `json:"output_tokens"`
+	CacheRead  endpoint.Number `json:"cache_read_input_tokens"`
+	CacheWrite endpoint.Number `json:"cache_creation_input_tokens"`
+}
+
+// piece is the beginning of a block, or what is added to one, or to the whole answer.
+type piece struct {
+	Type        string          `json:"type"`
+	Text        string          `json:"text"`
+	Thinking    string          `json:"thinking"`
+	Signature   string          `json:"signature"`
+	Data        string          `json:"data"`
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Input       json.RawMessage `json:"input"`
+	PartialJSON string          `json:"partial_json"`
+	StopReason  string          `json:"stop_reason"`
+}
+
 // answer turns the events of a stream into those of a turn.
 type answer struct {
 	emit    func(model.Event) error
 	call    *provider.ToolCall // whose input arrives
 	input   strings.Builder
-	reason  sdk.StopReason
+	reason  string
 	usage   provider.Usage
 	stopped bool // the answer is complete
 }
 
-func (a *answer) take(e sdk.MessageStreamEventUnion) error {
+func (a *answer) take(e event) error {
 	switch e.Type {
 	case "message_start":
-		u := e.Message.Usage
-		a.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+		a.count(e.Message.Usage)
 	case "content_block_start":
 		return a.start(e.ContentBlock)
 	case "content_block_delta":
@@ -33,8 +61,7 @@ func (a *answer) take(e sdk.MessageStreamEventUnion) error {
 		return a.stop()
 	case "message_delta":
 		a.reason = e.Delta.StopReason
-		u := e.Usage
-		a.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+		a.count(e.Usage)
 	case "message_stop":
 		a.stopped = true
 	}
@@ -42,14 +69,14 @@ func (a *answer) take(e sdk.MessageStreamEventUnion) error {
 }
 
 // count keeps the largest numbers: each report is about the whole answer, and some leave numbers out.
-func (a *answer) count(input, output, read, written int64) {
+func (a *answer) count(u usage) {
 	a.usage = provider.Usage{
-		InputTokens: max(a.usage.InputTokens, input), OutputTokens: max(a.usage.OutputTokens, output),
-		CacheReadTokens: max(a.usage.CacheReadTokens, read), CacheWriteTokens: max(a.usage.CacheWriteTokens, written),
+		InputTokens: max(a.usage.InputTokens, int64(u.Input)), OutputTokens: max(a.usage.OutputTokens, int64(u.Output)),
+		CacheReadTokens: max(a.usage.CacheReadTokens, int64(u.CacheRead)), CacheWriteTokens: max(a.usage.CacheWriteTokens, int64(u.CacheWrite)),
 	}
 }
 
-func (a *answer) start(block sdk.ContentBlockStartEventContentBlockUnion) error {
+func (a *answer) start(block piece) error {
 	a.call = nil
 	a.input.Reset()
 	switch block.Type {
@@ -60,12 +87,12 @@ func (a *answer) start(block sdk.ContentBlockStartEventContentBlockUnion) error 
 	case "redacted_thinking":
 		return a.emit(model.Reasoning{Signature: redacted + block.Data})
 	case "tool_use":
-		a.call = &provider.ToolCall{ID: block.ID, Name: block.Name}
+		a.call = &provider.ToolCall{ID: block.ID, Name: block.Name, Input: block.Input}
 	}
 	return nil
 }
 
-func (a *answer) delta(d sdk.MessageStreamEventUnionDelta) error {
+func (a *answer) delta(d piece) error {
 	switch d.Type {
 	case "text_delta":
 		return a.text(d.Text)
@@ -93,20 +120,23 @@ func (a *answer) thinking(text, signature string) error {
 	return a.emit(model.Reasoning{Text: text, Signature: signature})
 }
 
-// stop ends a block. Only now a call is complete.
+// stop ends a block. Only now a call is complete. Some servers send its input in one piece, when it
+// begins.
 func (a *answer) stop() error {
 	if a.call == nil {
 		return nil
 	}
 	call := *a.call
-	call.Input = endpoint.Arguments(a.input.String())
+	if input := string(call.Input); a.input.Len() > 0 || input == "" || input == "null" {
+		call.Input = endpoint.Arguments(a.input.String())
+	}
 	a.call = nil
 	return a.emit(call)
 }
 
 func (a *answer) end() model.End {
-	reasons := map[sdk.StopReason]model.Reason{
-		sdk.StopReasonToolUse: model.ForTools, sdk.StopReasonMaxTokens: model.Length, sdk.StopReasonRefusal: model.Refusal,
+	reasons := map[string]model.Reason{
+		"tool_use": model.ForTools, "max_tokens": model.Length, "refusal": model.Refusal,
 		"model_context_window_exceeded": model.Length,
 	}
 	reason, ok := reasons[a.reason]

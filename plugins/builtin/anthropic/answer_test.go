@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -22,7 +20,7 @@ func TestReasons(t *testing.T) {
 			`{"type":"something_new"}`,
 			`{"type":"message_stop"}`,
 		} {
-			var e sdk.MessageStreamEventUnion
+			var e event
 			if err := json.Unmarshal([]byte(text), &e); err != nil {
 				t.Fatal(err)
 			}

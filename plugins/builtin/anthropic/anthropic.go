@@ -10,11 +10,8 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 	"net/http"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"net/url"
 
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
@@ -32,17 +29,14 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 	if err := c.Check(m.Getenv); err != nil {
 		return err
 	}
-	messages := sdk.NewMessageService(m.options(c)...)
-	stream := messages.NewStreaming(ctx, params(c, request))
-	defer stream.Close() //nolint:errcheck // only read
 	a := answer{emit: emit}
-	for stream.Next() {
-		if err := a.take(stream.Current()); err != nil {
+	for e, err := range endpoint.Stream[event](ctx, c, "v1/messages", bodyOf(c, request)) {
+		if err != nil {
+			return c.Fail(ctx, err, emit)
+		}
+		if err := a.take(e); err != nil {
 			return err
 		}
-	}
-	if err := stream.Err(); err != nil {
-		return c.Fail(ctx, failure(err), emit)
 	}
 	if !a.stopped {
 		return c.Fail(ctx, c.Cut(), emit)
@@ -56,50 +50,45 @@ func (m Model) Models(ctx context.Context) ([]model.Info, error) {
 	if err := c.Check(m.Getenv); err != nil {
 		return nil, err
 	}
-	service := sdk.NewModelService(m.options(c)...)
 	var all []model.Info
-	pages := service.ListAutoPaging(ctx, sdk.ModelListParams{})
-	for pages.Next() {
-		found := pages.Current()
-		info := c.Info(found.ID)
-		if found.MaxInputTokens > 0 {
-			info.Window = int(found.MaxInputTokens)
+	path := "v1/models"
+	for range maxPages {
+		var page modelPage
+		if err := c.Get(ctx, path, &page); err != nil {
+			return nil, c.FailList(ctx, err)
 		}
-		if found.MaxTokens > 0 {
-			info.MaxOutput = int(found.MaxTokens)
+		for _, found := range page.Data {
+			info := c.Info(found.ID)
+			if found.MaxInputTokens > 0 {
+				info.Window = int(found.MaxInputTokens)
+			}
+			if found.MaxTokens > 0 {
+				info.MaxOutput = int(found.MaxTokens)
+			}
+			all = append(all, info)
 		}
-		all = append(all, info)
-	}
-	if err := pages.Err(); err != nil {
-		return nil, c.FailList(ctx, failure(err))
+		if !page.HasMore || page.LastID == "" || len(page.Data) == 0 {
+			break
+		}
+		path = "v1/models?after_id=" + url.QueryEscape(page.LastID)
 	}
 	return all, nil
 }
 
+// maxPages limits how often a server can say that it has more models.
+const maxPages = 100
+
+// modelPage is a page of models.
+type modelPage struct {
+	Data []struct {
+		ID             string          `json:"id"`
+		MaxInputTokens endpoint.Number `json:"max_input_tokens"`
+		MaxTokens      endpoint.Number `json:"max_tokens"`
+	} `json:"data"`
+	HasMore bool   `json:"has_more"`
+	LastID  string `json:"last_id"`
+}
+
 func (m Model) connection() endpoint.Connection {
-	return endpoint.Connection{API: endpoint.Anthropic(), Getenv: m.Getenv}
-}
-
-// options configures the SDK, which would otherwise read the environment and files of its own, and
-// repeat requests.
-func (m Model) options(c endpoint.Connection) []option.RequestOption {
-	all := []option.RequestOption{
-		option.WithBaseURL(c.URL(c.Getenv)), option.WithHTTPClient(endpoint.Client(m.Transport)), option.WithMaxRetries(0), option.WithMiddleware(c.Middleware),
-	}
-	if key := c.Getenv("ANTHROPIC_API_KEY"); key != "" {
-		all = append(all, option.WithAPIKey(key))
-	}
-	if token := c.Getenv("ANTHROPIC_AUTH_TOKEN"); token != "" {
-		all = append(all, option.WithAuthToken(token))
-	}
-	return all
-}
-
-// failure returns an error of the SDK, with an error event of the stream as a failure.
-func failure(err error) error {
-	event := (*sdk.Error)(nil)
-	if !errors.As(err, &event) {
-		return err
-	}
-	return endpoint.ParseFailure(event.StatusCode, []byte(event.RawJSON()))
+	return endpoint.Connection{API: endpoint.Anthropic(), Getenv: m.Getenv, Transport: m.Transport}
 }

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
@@ -25,27 +22,93 @@ const (
 // redacted begins the signature of thinking that the API encrypted.
 const redacted = "redacted:"
 
-// params returns the request for a turn.
-func params(c endpoint.Connection, r model.Request) sdk.MessageNewParams {
-	id := c.ModelID(r.Model)
-	p := sdk.MessageNewParams{Model: id, MaxTokens: int64(r.MaxTokens), Messages: messages(r.Messages), Tools: tools(r.Tools)}
-	if r.MaxTokens <= 0 {
-		p.MaxTokens = limitOf(c, id)
-	}
-	if strings.TrimSpace(r.System) != "" {
-		p.System = []sdk.TextBlockParam{{Text: r.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
-	}
-	if c.Adaptive(id) {
-		p.Thinking = sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
-	}
-	cache(p)
-	return p
+// body is the body of a request.
+type body struct {
+	MaxTokens int       `json:"max_tokens"`
+	Messages  []message `json:"messages"`
+	Model     string    `json:"model"`
+	System    []*text   `json:"system,omitempty"`
+	Thinking  *thinking `json:"thinking,omitempty"`
+	Tools     []tool    `json:"tools,omitempty"`
+	Stream    bool      `json:"stream"`
 }
 
-func limitOf(c endpoint.Connection, id string) int64 {
+type message struct {
+	Content []any      `json:"content"` // blocks
+	Role    model.Role `json:"role"`
+}
+
+// mark says that the API should keep a request up to here in its cache.
+type mark struct {
+	Type string `json:"type"`
+}
+
+func newMark() *mark { return &mark{Type: "ephemeral"} }
+
+type thinking struct {
+	Display string `json:"display"`
+	Type    string `json:"type"`
+}
+
+type tool struct {
+	InputSchema json.RawMessage `json:"input_schema"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Cache       *mark           `json:"cache_control,omitempty"`
+}
+
+// The blocks of messages.
+type (
+	text struct {
+		Text  string `json:"text"`
+		Cache *mark  `json:"cache_control,omitempty"`
+		Type  string `json:"type"`
+	}
+	thought struct {
+		Signature string `json:"signature"`
+		Thinking  string `json:"thinking"`
+		Type      string `json:"type"`
+	}
+	hiddenThought struct {
+		Data string `json:"data"`
+		Type string `json:"type"`
+	}
+	call struct {
+		ID    string          `json:"id"`
+		Input json.RawMessage `json:"input"`
+		Name  string          `json:"name"`
+		Type  string          `json:"type"`
+	}
+	result struct {
+		CallID  string  `json:"tool_use_id"`
+		IsError bool    `json:"is_error"`
+		Cache   *mark   `json:"cache_control,omitempty"`
+		Content []*text `json:"content,omitempty"`
+		Type    string  `json:"type"`
+	}
+)
+
+// bodyOf returns the body of the request for a turn.
+func bodyOf(c endpoint.Connection, r model.Request) body {
+	id := c.ModelID(r.Model)
+	b := body{Model: id, MaxTokens: r.MaxTokens, Messages: messages(r.Messages), Tools: tools(r.Tools), Stream: true}
+	if r.MaxTokens <= 0 {
+		b.MaxTokens = limitOf(c, id)
+	}
+	if strings.TrimSpace(r.System) != "" {
+		b.System = []*text{{Text: r.System, Cache: newMark(), Type: "text"}}
+	}
+	if c.Adaptive(id) {
+		b.Thinking = &thinking{Display: "summarized", Type: "adaptive"}
+	}
+	b.cache()
+	return b
+}
+
+func limitOf(c endpoint.Connection, id string) int {
 	switch most := c.MaxOutput(id); {
 	case most > 0:
-		return int64(min(most, maxTokens))
+		return min(most, maxTokens)
 	case c.IsStandard(c.Getenv):
 		return newTokens
 	}
@@ -55,76 +118,80 @@ func limitOf(c endpoint.Connection, id string) int64 {
 // cache marks where the next request will begin to differ: behind the tools, and behind the last
 // two messages of the user. The mark behind the last but one is where this request finds what the
 // one before it stored, also after a turn of many calls.
-func cache(p sdk.MessageNewParams) {
-	if last := len(p.Tools) - 1; last >= 0 {
-		p.Tools[last].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+func (b body) cache() {
+	if last := len(b.Tools) - 1; last >= 0 {
+		b.Tools[last].Cache = newMark()
 	}
 	marked := 0
-	for _, m := range slices.Backward(p.Messages) {
-		if m.Role != sdk.MessageParamRoleUser || marked == 2 {
+	for _, m := range slices.Backward(b.Messages) {
+		if m.Role != model.User || marked == 2 {
 			continue
 		}
-		if control := m.Content[len(m.Content)-1].GetCacheControl(); control != nil {
-			*control = sdk.NewCacheControlEphemeralParam()
+		switch last := m.Content[len(m.Content)-1].(type) {
+		case *text:
+			last.Cache = newMark()
+			marked++
+		case *result:
+			last.Cache = newMark()
 			marked++
 		}
 	}
 }
 
-func messages(all []model.Message) (converted []sdk.MessageParam) {
+func messages(all []model.Message) (converted []message) {
 	for _, m := range all {
-		var results, content []sdk.ContentBlockParamUnion
+		var results, content []any
 		for _, part := range m.Parts {
-			if result, ok := part.(provider.ToolResult); ok {
-				results = append(results, toolResult(result))
-			} else if block, ok := block(part); ok {
+			if r, ok := part.(provider.ToolResult); ok {
+				results = append(results, resultOf(r))
+			} else if block := blockOf(part); block != nil {
 				content = append(content, block)
 			}
 		}
 		content = append(results, content...) // the API wants results first
 		if len(content) > 0 {
-			converted = append(converted, sdk.MessageParam{Role: sdk.MessageParamRole(m.Role), Content: content})
+			converted = append(converted, message{Role: m.Role, Content: content})
 		}
 	}
 	return converted
 }
 
-// block returns a part of a message, unless the API does not accept it: an empty text, or
+// blockOf returns a part of a message, or nil if the API does not accept it: an empty text, or
 // thinking that is not signed, which is another server's.
-func block(part model.Part) (sdk.ContentBlockParamUnion, bool) {
+func blockOf(part model.Part) any {
 	switch p := part.(type) {
 	case model.Text:
-		return sdk.NewTextBlock(p.Text), strings.TrimSpace(p.Text) != ""
+		if strings.TrimSpace(p.Text) != "" {
+			return &text{Text: p.Text, Type: "text"}
+		}
 	case model.Reasoning:
 		if data, ok := strings.CutPrefix(p.Signature, redacted); ok {
-			return sdk.NewRedactedThinkingBlock(data), true
+			return hiddenThought{Data: data, Type: "redacted_thinking"}
 		}
-		return sdk.NewThinkingBlock(p.Signature, p.Text), p.Signature != ""
+		if p.Signature != "" {
+			return thought{Signature: p.Signature, Thinking: p.Text, Type: "thinking"}
+		}
 	case provider.ToolCall:
-		return sdk.NewToolUseBlock(p.ID, endpoint.Object(p.Input), p.Name), true
+		return call{ID: p.ID, Input: endpoint.Object(p.Input), Name: p.Name, Type: "tool_use"}
 	}
-	return sdk.ContentBlockParamUnion{}, false
+	return nil
 }
 
-func toolResult(r provider.ToolResult) sdk.ContentBlockParamUnion {
-	block := sdk.NewToolResultBlock(r.ID, r.Text, r.IsError)
-	if strings.TrimSpace(r.Text) == "" {
-		block.OfToolResult.Content = nil // an empty text is refused
+func resultOf(r provider.ToolResult) *result {
+	block := &result{CallID: r.ID, IsError: r.IsError, Type: "tool_result"}
+	if strings.TrimSpace(r.Text) != "" { // an empty text is refused
+		block.Content = []*text{{Text: r.Text, Type: "text"}}
 	}
 	return block
 }
 
-func tools(all []model.Tool) (converted []sdk.ToolUnionParam) {
+func tools(all []model.Tool) (converted []tool) {
 	for _, t := range all {
 		schema := t.Schema
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object"}`)
 		}
-		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
-		if t.Description != "" {
-			tool.Description = sdk.String(t.Description)
-		}
-		converted = append(converted, sdk.ToolUnionParam{OfTool: &tool})
+		converted = append(converted, tool{Name: t.Name, Description: t.Description, InputSchema: schema})
 	}
 	return converted
 }

@@ -1,9 +1,10 @@
 // Package endpoint describes the model APIs of the built-in model plugins: where they are, how
-// the user logs in, which models they have, and what their refusals mean.
+// the user logs in, which models they have, and what their refusals mean. It sends the requests
+// and reads the streams of the answers.
 //
 // Rules:
 //   - The base URL and the credential come from the user's environment, never from a repository.
-//   - No redirect is followed: it could take the credential elsewhere.
+//   - No redirect is followed: it could take the credential elsewhere. No request is repeated.
 //   - No error shows the credential.
 package endpoint
 
@@ -29,6 +30,7 @@ type API struct {
 
 	standard string            // base URL without the variable
 	short    map[string]string // IDs of models by short name
+	version  string            // of Anthropic's API
 }
 
 // Anthropic is the Messages API of Anthropic.
@@ -37,6 +39,7 @@ func Anthropic() API {
 		Name: "anthropic", Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, BaseURL: "ANTHROPIC_BASE_URL",
 		standard: "https://api.anthropic.com/",
 		short:    map[string]string{"sonnet": "claude-sonnet-5-5", "opus": "claude-opus-5-5", "haiku": "claude-haiku-5-5"},
+		version:  "2023-06-01",
 	}
 }
 

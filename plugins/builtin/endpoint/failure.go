@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,17 +18,6 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Connection is an API as one user uses it.
-type Connection struct {
-	API
-	Getenv func(string) string
-}
-
-// Client returns an HTTP client that follows no redirect. Without a transport, it uses the network.
-func Client(transport http.RoundTripper) *http.Client {
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
 // Failure is an error that the API answered. It implements error.
 type Failure struct {
 	Status  int    // HTTP; 200: in the middle of an answer
@@ -40,14 +28,10 @@ type Failure struct {
 
 // Error implements error.
 func (f *Failure) Error() string {
-	text := f.Message
-	if text == "" {
-		text = strings.TrimSpace(f.Kind + " " + http.StatusText(f.Status))
-	}
 	if f.Status == http.StatusOK {
-		return "the API stopped in the middle of the answer: " + text
+		return "the API stopped in the middle of the answer: " + cmp.Or(f.Message, f.Kind, "it does not say why")
 	}
-	return fmt.Sprintf("the API answered %d: %s", f.Status, text)
+	return fmt.Sprintf("the API answered %d: %s", f.Status, cmp.Or(f.Message, strings.TrimSpace(f.Kind+" "+http.StatusText(f.Status))))
 }
 
 // maxBody limits how much of an error is read, in bytes; maxMessage how much of it is shown.
@@ -56,22 +40,15 @@ const (
 	maxMessage = 500
 )
 
-// Middleware turns answers that are no success into a *Failure. It is one for both SDKs, whose own
-// errors depend on the form of the body.
-func (c Connection) Middleware(request *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	response, err := next(request)
-	if err != nil || response.StatusCode < 300 {
-		return response, err
-	}
-	defer response.Body.Close()                                   //nolint:errcheck // only read
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // as much as came
-	f := ParseFailure(response.StatusCode, body)
-	f.Message, f.After = c.hide(c.Getenv, f.Message), retryAfter(response.Header)
-	return nil, f
+// failure returns the failure that an answer reports.
+func (c Connection) failure(status int, header http.Header, body []byte) *Failure {
+	f := parseFailure(status, body)
+	f.Message, f.After = c.hide(c.Getenv, f.Message), retryAfter(header)
+	return f
 }
 
-// ParseFailure reads the body of an error: the forms of Anthropic, OpenAI, and other servers.
-func ParseFailure(status int, body []byte) *Failure {
+// parseFailure reads the body of an error: the forms of Anthropic, OpenAI, and other servers.
+func parseFailure(status int, body []byte) *Failure {
 	f := &Failure{Status: status}
 	var wire struct {
 		Error   json.RawMessage `json:"error"`
@@ -150,13 +127,13 @@ func (f *Failure) class() error {
 	return nil
 }
 
-// Fail ends a turn because of an error of the SDK: with the events of a limit, or with an error
+// Fail ends a turn because of an error of a stream: with the events of a limit, or with an error
 // of package pluginerr.
 func (c Connection) Fail(ctx context.Context, err error, emit func(model.Event) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if errors.Is(err, pluginerr.ErrTransient) {
+	if known := (classified{}); errors.As(err, &known) {
 		return err
 	}
 	if f := (*Failure)(nil); errors.As(err, &f) {

@@ -1,16 +1,65 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
 
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 )
+
+// chunk is a part of an answer.
+type chunk struct {
+	Choices []struct {
+		Index        endpoint.Number `json:"index"`
+		Delta        delta           `json:"delta"`
+		FinishReason string          `json:"finish_reason"`
+	} `json:"choices"`
+	Usage usage `json:"usage"`
+}
+
+// delta is what a chunk adds. Compatible servers send reasoning, under one of two names.
+type delta struct {
+	Content          anyText     `json:"content"`
+	Refusal          string      `json:"refusal"`
+	ReasoningContent string      `json:"reasoning_content"`
+	Reasoning        string      `json:"reasoning"`
+	ToolCalls        []callDelta `json:"tool_calls"`
+}
+
+type callDelta struct {
+	Index    endpoint.Number `json:"index"`
+	ID       anyText         `json:"id"`
+	Function struct {
+		Name      string  `json:"name"`
+		Arguments anyText `json:"arguments"`
+	} `json:"function"`
+}
+
+type usage struct {
+	Prompt     endpoint.Number `json:"prompt_tokens"`
+	Completion endpoint.Number `json:"completion_tokens"`
+	Total      endpoint.Number `json:"total_tokens"`
+	Details    struct {
+		Cached     endpoint.Number `json:"cached_tokens"`
+		CacheWrite endpoint.Number `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+// anyText is a text. Some servers send another value instead, such as an object with the arguments
+// of a call: the text is its JSON.
+type anyText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *anyText) UnmarshalJSON(data []byte) error {
+	if text := (*string)(t); json.Unmarshal(data, text) != nil {
+		*text = string(data)
+	}
+	return nil
+}
 
 // answer turns the chunks of a stream into the events of a turn.
 type answer struct {
@@ -18,22 +67,22 @@ type answer struct {
 	calls   []*call
 	reason  string // why the answer ended; empty: it has not
 	refused bool
-	usage   sdk.CompletionUsage
+	usage   usage
 	said    int // bytes, for an estimate
 }
 
 // call is a call whose arguments arrive.
 type call struct {
-	index     int64
+	index     endpoint.Number
 	id, name  string
 	arguments strings.Builder
 }
 
-func (a *answer) take(chunk sdk.ChatCompletionChunk) error {
-	if chunk.Usage.TotalTokens > 0 || chunk.Usage.PromptTokens > 0 {
-		a.usage = chunk.Usage
+func (a *answer) take(c chunk) error {
+	if c.Usage.Total > 0 || c.Usage.Prompt > 0 {
+		a.usage = c.Usage
 	}
-	for _, choice := range chunk.Choices {
+	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue
 		}
@@ -47,15 +96,15 @@ func (a *answer) take(chunk sdk.ChatCompletionChunk) error {
 	return nil
 }
 
-func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta) error {
-	if thought := reasoning(d.JSON.ExtraFields); thought != "" {
+func (a *answer) delta(d delta) error {
+	if thought := cmp.Or(d.ReasoningContent, d.Reasoning); thought != "" {
 		a.said += len(thought)
 		if err := a.emit(model.Reasoning{Text: thought}); err != nil {
 			return err
 		}
 	}
 	a.refused = a.refused || d.Refusal != ""
-	for _, text := range []string{d.Content, d.Refusal} {
+	for _, text := range []string{string(d.Content), d.Refusal} {
 		if text == "" {
 			continue
 		}
@@ -67,35 +116,23 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta) error {
 	for _, part := range d.ToolCalls {
 		c := a.callOf(part)
 		c.name += part.Function.Name
-		c.arguments.WriteString(part.Function.Arguments)
+		c.arguments.WriteString(string(part.Function.Arguments))
 		a.said += len(part.Function.Name) + len(part.Function.Arguments)
 	}
 	return nil
 }
 
-// reasoning returns the reasoning in a delta: a field of compatible servers, under one of two names.
-func reasoning(fields map[string]respjson.Field) (text string) {
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		if field, ok := fields[name]; ok && json.Unmarshal([]byte(field.Raw()), &text) == nil && text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
 // callOf returns the call that a delta belongs to. Some servers give all calls the same index, each
 // with an ID of its own.
-func (a *answer) callOf(part sdk.ChatCompletionChunkChoiceDeltaToolCall) *call {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		c := a.calls[i]
-		if c.index == part.Index && (part.ID == "" || c.id == "" || c.id == part.ID) {
-			if c.id == "" {
-				c.id = part.ID
-			}
+func (a *answer) callOf(part callDelta) *call {
+	id := string(part.ID)
+	for _, c := range slices.Backward(a.calls) {
+		if c.index == part.Index && (id == "" || c.id == "" || c.id == id) {
+			c.id = cmp.Or(c.id, id)
 			return c
 		}
 	}
-	c := &call{index: part.Index, id: part.ID}
+	c := &call{index: part.Index, id: id}
 	a.calls = append(a.calls, c)
 	return c
 }
@@ -109,11 +146,7 @@ func (a *answer) finish(request model.Request) error {
 	}
 	if end.Reason == model.ForTools {
 		for _, c := range a.calls {
-			id := c.id
-			if id == "" {
-				id = "call"
-			}
-			if err := a.emit(provider.ToolCall{ID: id, Name: c.name, Input: endpoint.Arguments(c.arguments.String())}); err != nil {
+			if err := a.emit(provider.ToolCall{ID: cmp.Or(c.id, "call"), Name: c.name, Input: endpoint.Arguments(c.arguments.String())}); err != nil {
 				return err
 			}
 		}
@@ -136,10 +169,9 @@ func (a *answer) end() model.End {
 
 // used returns the usage that the server reported. It counts tokens of its cache as input, too.
 func (a *answer) used() provider.Usage {
-	u := a.usage
-	read, written := u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
+	read, written := int64(a.usage.Details.Cached), int64(a.usage.Details.CacheWrite)
 	return provider.Usage{
-		InputTokens: max(u.PromptTokens-read-written, 0), OutputTokens: u.CompletionTokens, CacheReadTokens: read, CacheWriteTokens: written,
+		InputTokens: max(int64(a.usage.Prompt)-read-written, 0), OutputTokens: int64(a.usage.Completion), CacheReadTokens: read, CacheWriteTokens: written,
 	}
 }
 
@@ -165,15 +197,4 @@ func (a *answer) estimate(r model.Request) provider.Usage {
 		}
 	}
 	return provider.Usage{InputTokens: int64(sent / bytesPerToken), OutputTokens: int64(a.said / bytesPerToken)}
-}
-
-// windowOf returns the context window that a server reports beside a model's ID, or 0: vLLM and
-// some hosts do, under these names.
-func windowOf(m sdk.Model) (window int) {
-	for _, name := range []string{"max_model_len", "context_window", "context_length"} {
-		if field, ok := m.JSON.ExtraFields[name]; ok && json.Unmarshal([]byte(field.Raw()), &window) == nil && window > 0 {
-			return window
-		}
-	}
-	return 0
 }

@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"testing"
 
-	sdk "github.com/openai/openai-go/v3"
-
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -60,11 +58,11 @@ func TestAnswers(t *testing.T) {
 		var events []model.Event
 		a := answer{emit: func(e model.Event) error { events = append(events, e); return nil }}
 		for _, text := range c.chunks {
-			var chunk sdk.ChatCompletionChunk
-			if err := json.Unmarshal([]byte(text), &chunk); err != nil {
+			var piece chunk
+			if err := json.Unmarshal([]byte(text), &piece); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.take(chunk); err != nil {
+			if err := a.take(piece); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,14 +9,10 @@
 package openai
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
@@ -38,17 +34,14 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 	if request.Model == "" {
 		return fmt.Errorf("no model is chosen: %w", pluginerr.ErrInvalid)
 	}
-	completions := sdk.NewChatCompletionService(m.options(c)...)
-	stream := completions.NewStreaming(ctx, params(c, request))
-	defer stream.Close() //nolint:errcheck // only read
 	a := answer{emit: emit}
-	for stream.Next() {
-		if err := a.take(stream.Current()); err != nil {
+	for e, err := range endpoint.Stream[chunk](ctx, c, "chat/completions", bodyOf(c, request)) {
+		if err != nil {
+			return c.Fail(ctx, err, emit)
+		}
+		if err := a.take(e); err != nil {
 			return err
 		}
-	}
-	if err := stream.Err(); err != nil {
-		return c.Fail(ctx, failure(err), emit)
 	}
 	if a.reason == "" {
 		return c.Fail(ctx, c.Cut(), emit)
@@ -63,44 +56,31 @@ func (m Model) Models(ctx context.Context) ([]model.Info, error) {
 	if err := c.Check(m.Getenv); err != nil {
 		return nil, err
 	}
-	service := sdk.NewModelService(m.options(c)...)
+	var list modelList
+	if err := c.Get(ctx, "models", &list); err != nil {
+		return nil, c.FailList(ctx, err)
+	}
 	var all []model.Info
-	pages := service.ListAutoPaging(ctx)
-	for pages.Next() {
-		found := pages.Current()
+	for _, found := range list.Data {
 		info := c.Info(found.ID)
-		if window := windowOf(found); window > 0 {
-			info.Window = window
+		if window := cmp.Or(found.MaxModelLen, found.ContextWindow, found.ContextLength); window > 0 {
+			info.Window = int(window)
 		}
 		all = append(all, info)
-	}
-	if err := pages.Err(); err != nil {
-		return nil, c.FailList(ctx, failure(err))
 	}
 	return all, nil
 }
 
+// modelList lists models, with the names that vLLM and some hosts have for the context window.
+type modelList struct {
+	Data []struct {
+		ID            string          `json:"id"`
+		MaxModelLen   endpoint.Number `json:"max_model_len"`
+		ContextWindow endpoint.Number `json:"context_window"`
+		ContextLength endpoint.Number `json:"context_length"`
+	} `json:"data"`
+}
+
 func (m Model) connection() endpoint.Connection {
-	return endpoint.Connection{API: endpoint.OpenAI(), Getenv: m.Getenv}
-}
-
-// options configures the SDK, which would otherwise repeat requests. A server of the user's own
-// may need no key.
-func (m Model) options(c endpoint.Connection) []option.RequestOption {
-	all := []option.RequestOption{
-		option.WithBaseURL(c.URL(c.Getenv)), option.WithHTTPClient(endpoint.Client(m.Transport)), option.WithMaxRetries(0), option.WithMiddleware(c.Middleware),
-	}
-	if key := c.Getenv("OPENAI_API_KEY"); key != "" {
-		all = append(all, option.WithAPIKey(key))
-	}
-	return all
-}
-
-// failure returns an error of the SDK, with an error in the stream as a failure.
-func failure(err error) error {
-	event := (*ssestream.StreamError)(nil)
-	if !errors.As(err, &event) {
-		return err
-	}
-	return endpoint.ParseFailure(http.StatusOK, event.Event.Data)
+	return endpoint.Connection{API: endpoint.OpenAI(), Getenv: m.Getenv, Transport: m.Transport}
 }

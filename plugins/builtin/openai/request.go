@@ -4,36 +4,72 @@ import (
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// params returns the request for a turn.
+// body is the body of a request.
 //
 // The limit of an answer has two names. OpenAI's newer models refuse max_tokens, and some other
 // servers do not know max_completion_tokens, so the server decides.
-func params(c endpoint.Connection, r model.Request) sdk.ChatCompletionNewParams {
-	p := sdk.ChatCompletionNewParams{
-		Model: c.ModelID(r.Model), Messages: messages(r), Tools: tools(r.Tools),
-		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)},
-	}
-	switch {
-	case r.MaxTokens <= 0:
-	case c.IsStandard(c.Getenv):
-		p.MaxCompletionTokens = sdk.Int(int64(r.MaxTokens))
-	default:
-		p.MaxTokens = sdk.Int(int64(r.MaxTokens))
-	}
-	return p
+type body struct {
+	Messages            []message     `json:"messages"`
+	Model               string        `json:"model"`
+	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
+	MaxTokens           int           `json:"max_tokens,omitempty"`
+	StreamOptions       streamOptions `json:"stream_options"`
+	Tools               []tool        `json:"tools,omitempty"`
+	Stream              bool          `json:"stream"`
 }
 
-func messages(r model.Request) (converted []sdk.ChatCompletionMessageParamUnion) {
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type message struct {
+	Content   *string    `json:"content,omitempty"` // may be empty: a result
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+	CallID    string     `json:"tool_call_id,omitempty"`
+	Role      string     `json:"role"`
+}
+
+type toolCall struct {
+	ID       string `json:"id"`
+	Function struct {
+		Arguments string `json:"arguments"`
+		Name      string `json:"name"`
+	} `json:"function"`
+	Type string `json:"type"`
+}
+
+type tool struct {
+	Function function `json:"function"`
+	Type     string   `json:"type"`
+}
+
+type function struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters,omitzero"`
+}
+
+// bodyOf returns the body of the request for a turn.
+func bodyOf(c endpoint.Connection, r model.Request) body {
+	b := body{Model: c.ModelID(r.Model), Messages: messages(r), Tools: tools(r.Tools), StreamOptions: streamOptions{IncludeUsage: true}, Stream: true}
+	if limit := max(r.MaxTokens, 0); c.IsStandard(c.Getenv) {
+		b.MaxCompletionTokens = limit
+	} else {
+		b.MaxTokens = limit
+	}
+	return b
+}
+
+func said(role, text string) message { return message{Role: role, Content: &text} }
+
+func messages(r model.Request) (converted []message) {
 	if r.System != "" {
-		converted = append(converted, sdk.SystemMessage(r.System))
+		converted = append(converted, said("system", r.System))
 	}
 	for _, m := range r.Messages {
 		if m.Role == model.Assistant {
@@ -46,18 +82,20 @@ func messages(r model.Request) (converted []sdk.ChatCompletionMessageParamUnion)
 }
 
 // user returns the results of calls, each a message of its own, and then the text.
-func user(m model.Message) (converted []sdk.ChatCompletionMessageParamUnion) {
+func user(m model.Message) (converted []message) {
 	var texts []string
 	for _, part := range m.Parts {
 		switch p := part.(type) {
 		case model.Text:
 			texts = appendText(texts, p)
 		case provider.ToolResult:
-			converted = append(converted, sdk.ToolMessage(p.Text, callID(p.ID)))
+			result := said("tool", p.Text)
+			result.CallID = callID(p.ID)
+			converted = append(converted, result)
 		}
 	}
 	if len(texts) > 0 {
-		converted = append(converted, sdk.UserMessage(strings.Join(texts, "\n\n")))
+		converted = append(converted, said("user", strings.Join(texts, "\n\n")))
 	}
 	return converted
 }
@@ -76,39 +114,37 @@ func appendText(texts []string, t model.Text) []string {
 }
 
 // assistant returns an answer without its reasoning, which this API does not take back.
-func assistant(m model.Message) []sdk.ChatCompletionMessageParamUnion {
+func assistant(m model.Message) []message {
 	var texts []string
-	message := sdk.ChatCompletionAssistantMessageParam{}
+	answer := message{Role: "assistant"}
 	for _, part := range m.Parts {
 		switch p := part.(type) {
 		case model.Text:
 			texts = appendText(texts, p)
 		case provider.ToolCall:
-			call := sdk.ChatCompletionMessageFunctionToolCallParam{ID: callID(p.ID)}
+			call := toolCall{ID: callID(p.ID), Type: "function"}
 			call.Function.Name, call.Function.Arguments = p.Name, string(endpoint.Object(p.Input))
-			message.ToolCalls = append(message.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: &call})
+			answer.ToolCalls = append(answer.ToolCalls, call)
 		}
 	}
 	if len(texts) > 0 {
-		message.Content.OfString = sdk.String(strings.Join(texts, "\n\n"))
+		text := strings.Join(texts, "\n\n")
+		answer.Content = &text
 	}
-	if len(texts) == 0 && len(message.ToolCalls) == 0 {
+	if len(texts) == 0 && len(answer.ToolCalls) == 0 {
 		return nil
 	}
-	return []sdk.ChatCompletionMessageParamUnion{{OfAssistant: &message}}
+	return []message{answer}
 }
 
-func tools(all []model.Tool) (converted []sdk.ChatCompletionToolUnionParam) {
+func tools(all []model.Tool) (converted []tool) {
 	for _, t := range all {
-		function := shared.FunctionDefinitionParam{Name: t.Name}
-		if t.Description != "" {
-			function.Description = sdk.String(t.Description)
+		f := function{Name: t.Name, Description: t.Description}
+		_ = json.Unmarshal(t.Schema, &f.Parameters) // without a schema, the function has no parameters
+		if f.Parameters["type"] == "object" && f.Parameters["properties"] == nil {
+			f.Parameters["properties"] = map[string]any{} // OpenAI wants them
 		}
-		_ = json.Unmarshal(t.Schema, &function.Parameters) // without a schema, the function has no parameters
-		if function.Parameters["type"] == "object" && function.Parameters["properties"] == nil {
-			function.Parameters["properties"] = map[string]any{} // OpenAI wants them
-		}
-		converted = append(converted, sdk.ChatCompletionFunctionTool(function))
+		converted = append(converted, tool{Function: f, Type: "function"})
 	}
 	return converted
 }

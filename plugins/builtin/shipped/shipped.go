@@ -1,5 +1,5 @@
 // Package shipped has the plugins that coven serves itself. Only the command that serves them
-// imports it: the SDKs of model APIs are large.
+// imports it.
 package shipped
 
 import (
