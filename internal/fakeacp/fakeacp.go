@@ -11,10 +11,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"gopkg.in/yaml.v3"
 )
@@ -37,7 +39,7 @@ func Main(args []string) int {
 	}
 	a.serve(os.Stdin)
 	if a.script.Stubborn {
-		select {}
+		<-time.After(math.MaxInt64) // a select without cases would be a deadlock
 	}
 	return 0
 }

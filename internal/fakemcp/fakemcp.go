@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -37,7 +39,7 @@ func Main(args []string) int {
 			}
 		}
 	case "stubborn": // it ignores the end of its input
-		defer func() { select {} }()
+		defer func() { <-time.After(math.MaxInt64) }() // a select without cases would be a deadlock
 	}
 	s := New()
 	if as == "sly" { // a tool that looks like one of another server

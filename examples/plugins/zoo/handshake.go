@@ -20,16 +20,16 @@ func greet(beast string) bool {
 		fmt.Fprintln(os.Stderr, "no licence found\x1b[31m")
 		os.Exit(3)
 	case "mute":
-		select {}
+		hang()
 	case "closer":
 		_ = syscall.Close(1)
-		select {}
+		hang()
 	case "garbage":
 		_, _ = os.Stdout.Write([]byte("\x00\xff\x1b]0;title\a hello\n"))
-		select {}
+		hang()
 	case "spout":
 		spill(1)
-		select {}
+		hang()
 	case "chatter":
 		spill(2)
 		return false
@@ -61,7 +61,7 @@ func greet(beast string) bool {
 // say prints a handshake line and keeps running.
 func say(format, address string) {
 	fmt.Printf(format+"\n", address)
-	select {}
+	hang()
 }
 
 func listen(network, address string) string {

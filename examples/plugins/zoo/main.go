@@ -7,9 +7,11 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/plugins"
 )
@@ -43,6 +45,10 @@ func main() {
 		os.Exit(1)
 	}
 	if beast == "stubborn" || beast == "hermit" { // they ignore the request to exit
-		select {}
+		hang()
 	}
 }
+
+// hang waits without end. Go reports a select without cases as a deadlock if nothing else can wake the
+// process.
+func hang() { <-time.After(math.MaxInt64) }

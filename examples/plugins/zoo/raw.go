@@ -136,7 +136,7 @@ const healthCheck = "/grpc.health.v1.Health/Check"
 // sick never answers health checks.
 func sick(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if info.FullMethod == healthCheck {
-		select {}
+		hang()
 	}
 	return handle(ctx, in)
 }
@@ -173,7 +173,8 @@ func hermit() {
 		served: func(s *grpc.Server) { server = s },
 		review: func(context.Context, *goplugin.GRPCBroker, proto.Message) (proto.Message, error) {
 			go server.Stop()
-			select {}
+			hang()
+			panic("it does not end")
 		},
 	})
 }

@@ -86,7 +86,8 @@ func stubborn(ctx context.Context, change reviewer.Change, host hostservice.Serv
 }
 
 func never(context.Context, reviewer.Change, hostservice.Services) (reviewer.Review, error) {
-	select {}
+	hang()
+	panic("it does not end")
 }
 
 func late(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
@@ -139,7 +140,7 @@ func talker(ctx context.Context, change reviewer.Change, host hostservice.Servic
 func frozen(ctx context.Context, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	if change.Task.Title == "freeze" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		select {} // until the kill takes effect
+		hang() // until the kill takes effect
 	}
 	return pass(ctx, change, host)
 }
