@@ -170,8 +170,9 @@ func (c *Child) listen() {
 			return
 		}
 		switch {
-		case r.Ready:
+		case r.Main != 0:
 			c.main = r.Main
+		case r.Ready:
 			c.clocks.resume()
 			close(c.up)
 		case r.Failed != nil:

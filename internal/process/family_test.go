@@ -200,7 +200,7 @@ func assertGone(t *testing.T, pids []int) {
 	shown := must(processes())
 	for _, pid := range pids {
 		if info, found := shown[pid]; found && !info.zombie {
-			t.Errorf("process %d lives", pid)
+			t.Errorf("process %d lives: %+v", pid, info)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

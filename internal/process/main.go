@@ -46,7 +46,6 @@ func Main(args []string) int {
 // its guard.
 type wire struct {
 	order   order
-	main    int // the program's process ID, after it has started
 	memory  *os.File
 	control *os.File
 	status  *os.File

@@ -31,7 +31,7 @@ func (w *wire) program() int {
 		return w.fail(newFailure(err))
 	}
 	tree := treeBelow(w.order.Containment, pid)
-	w.main = pid
+	w.tell(report{Main: pid}) // before the program can do anything: the shim may be killed at any time
 	watch := &watch{
 		main: pid, tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
 		begun: begun, commands: readCommands(w.control),
@@ -44,7 +44,7 @@ func (w *wire) program() int {
 // started reports whether the program runs.
 func (w *wire) started(f *failure) {
 	if f == nil {
-		w.tell(report{Ready: true, Main: w.main})
+		w.tell(report{Ready: true})
 		return
 	}
 	w.fail(f)

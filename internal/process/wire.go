@@ -47,10 +47,11 @@ type order struct {
 	Grace, Leftover time.Duration
 }
 
-// report is a message from a shim: the program runs, could not be started, or ended.
+// report is a message from a shim: it has a process for the program, the program runs, could not be
+// started, or ended.
 type report struct {
 	Ready  bool     `json:",omitempty"`
-	Main   int      `json:",omitempty"` // with Ready: the program's process ID, as the shim sees it
+	Main   int      `json:",omitempty"` // the program's process ID, as the shim sees it
 	Failed *failure `json:",omitempty"`
 	Ended  *ended   `json:",omitempty"`
 }
