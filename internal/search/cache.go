@@ -14,12 +14,12 @@ import (
 
 // The files of an index, in a directory of its own below Options.Cache.
 const (
-	storeFile = "index.db"
+	storeFile = "index"
 	lockFile  = "lock"
 	rootFile  = "root" // has the path of the root
 )
 
-// unused is how long an index is kept that nobody opens.
+// unused is how long an index is kept after its last query.
 const unused = 30 * 24 * time.Hour
 
 // with calls use with the open index: the one on disk; after an error a new one; and if
@@ -33,11 +33,7 @@ func (x *Index) with(ctx context.Context, use func(*store) error) error {
 		}
 	}
 	if x.memory == nil {
-		s, err := openStore(ctx, "")
-		if err != nil {
-			return err
-		}
-		x.memory = s
+		x.memory = &store{manifest: emptyManifest()}
 	}
 	return use(x.memory)
 }
@@ -57,12 +53,12 @@ func (x *Index) withCache(ctx context.Context, use func(*store) error) error {
 	}
 	unlock, err := lock(ctx, filepath.Join(dir, lockFile))
 	if err != nil {
-		return stored(err)
+		return err
 	}
 	defer unlock()
-	err = x.withFile(ctx, dir, use)
+	err = x.withFile(dir, use)
 	if isStoreError(err) && discard(dir) == nil {
-		err = x.withFile(ctx, dir, use)
+		err = x.withFile(dir, use)
 	}
 	return err
 }
@@ -79,35 +75,40 @@ func onlyFiles(dir string) error {
 	return err
 }
 
-func (x *Index) withFile(ctx context.Context, dir string, use func(*store) error) error {
+func (x *Index) withFile(dir string, use func(*store) error) error {
 	file := filepath.Join(dir, storeFile)
 	if _, err := os.Lstat(file); err != nil {
+		if err := discard(dir); err != nil { // files of another version of coven
+			return storeError{err}
+		}
 		if err := os.WriteFile(filepath.Join(dir, rootFile), []byte(x.Root), 0o600); err != nil {
 			return storeError{err}
 		}
 		x.prune(filepath.Dir(dir), dir)
 	}
-	s, err := openStore(ctx, file)
+	s, err := openStore(file)
 	if err != nil {
 		return err
 	}
-	defer s.close()
 	now := x.Now()
 	_ = os.Chtimes(filepath.Join(dir, rootFile), now, now) // it is used
 	return use(s)
 }
 
-// discard removes an index, except the lock that the caller holds.
+// discard removes an index, also the files of other versions of coven, but neither the lock, which the
+// caller holds, nor the path of the root.
 func discard(dir string) error {
-	var errs []error
-	for _, name := range []string{storeFile, storeFile + "-wal", storeFile + "-shm", storeFile + "-journal"} {
-		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != lockFile && e.Name() != rootFile {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// prune removes the indexes of directories that are gone, and those that nobody has used
-// for long. The directory and its lock stay, so that no two processes use different locks.
+// prune removes the indexes of directories that are gone, and those that were not used for long. The
+// directory and its lock stay, so that no two processes use different locks.
 func (x *Index) prune(all, own string) {
 	roots, _ := filepath.Glob(filepath.Join(all, "*", rootFile)) // a cache: what cannot be listed stays
 	for _, file := range roots {
@@ -154,7 +155,10 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 	}()
 	select {
 	case r := <-got:
-		return r.unlock, r.err
+		if r.err != nil {
+			return nil, storeError{r.err}
+		}
+		return r.unlock, nil
 	case <-ctx.Done():
 		go func() {
 			if r := <-got; r.err == nil {

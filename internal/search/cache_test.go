@@ -29,7 +29,7 @@ func TestDamage(t *testing.T) {
 	f := repository(t, files)
 	ask := func() { t.Helper(); f.open(); f.answer(word(17), "f17.txt") }
 	ask()
-	whole, err := os.ReadFile(f.file("index.db"))
+	whole, err := os.ReadFile(f.file("index"))
 	must(t, err)
 	if len(whole) < 20000 {
 		t.Fatalf("the index has %d bytes, so that this test damages nothing", len(whole))
@@ -52,10 +52,10 @@ func TestDamage(t *testing.T) {
 		"directory": func(file string) error {
 			return errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, "x"), 0o755))
 		},
-		"journal": func(file string) error { return os.WriteFile(file+"-wal", slices.Repeat([]byte("x"), 9999), 0o600) },
+		"half written": func(file string) error { return os.WriteFile(file+".new", []byte("x"), 0o600) },
 		"pipes": func(file string) error {
 			var errs []error
-			for _, name := range []string{"index.db", "lock", "root", "index.db-wal"} {
+			for _, name := range []string{"index", "lock", "root", "index.new"} {
 				name = filepath.Join(filepath.Dir(file), name)
 				errs = append(errs, os.RemoveAll(name), syscall.Mkfifo(name, 0o600))
 			}
@@ -69,7 +69,7 @@ func TestDamage(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
 			f.t = t
-			must(t, damage(f.file("index.db")))
+			must(t, damage(f.file("index")))
 			ask()
 			lists := f.lists
 			ask()
@@ -101,9 +101,9 @@ func TestNamesOfBytes(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.answer("apple", "a.txt")
-	file, err := os.OpenFile(f.file("index.db"), os.O_WRONLY, 0)
+	file, err := os.OpenFile(f.file("index"), os.O_WRONLY, 0)
 	must(t, err)
-	_, err = file.WriteAt([]byte{0, 0, 0, 99}, 60) // user_version in the header of SQLite
+	_, err = file.WriteAt([]byte("coven search index 1\n"), 0)
 	must(t, errors.Join(err, file.Close()))
 	f.open()
 	f.answer("apple", "a.txt")
@@ -224,20 +224,62 @@ func TestCanceled(t *testing.T) {
 func TestPrune(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.answer("apple", "a.txt")
-	gone := f.file("index.db")
+	gone := f.file("index")
 	must(t, os.RemoveAll(f.dir))
 	other := repository(t, map[string]string{"a.txt": "apple"})
 	other.cache = f.cache
 	other.open()
 	other.answer("apple", "a.txt")
-	if other.file("index.db") == gone {
+	if other.file("index") == gone {
 		t.Error("the index of a directory that is gone is still there")
 	}
 	third := repository(t, map[string]string{"b.txt": "apple"})
 	third.cache = f.cache
 	third.open()
 	third.answer("apple", "b.txt")
-	if found, _ := filepath.Glob(filepath.Join(f.cache, "search", "*", "index.db")); len(found) != 2 {
+	if found, _ := filepath.Glob(filepath.Join(f.cache, "search", "*", "index")); len(found) != 2 {
 		t.Errorf("the cache has %q", found)
+	}
+}
+
+// Files that an older version of coven made are removed.
+func TestOlderFiles(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	f.answer("apple", "a.txt")
+	dir := filepath.Dir(f.file("index"))
+	must(t, os.Remove(filepath.Join(dir, "index")))
+	for _, name := range []string{"index.db", "index.db-wal", "index.db-shm", "index.db-journal"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("SQLite format 3"), 0o600))
+	}
+	f.answer("apple", "a.txt")
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{"index", "lock", "root"}; !slices.Equal(names, want) {
+		t.Errorf("the directory has %q, want %q", names, want)
+	}
+}
+
+// The index forgets what files had before, so that it does not grow.
+func TestGone(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple", "b.txt": "apple", "c.txt": "apple"})
+	f.answer("apple", "a.txt", "b.txt", "c.txt")
+	for i := range 30 {
+		f.write("a.txt", word(i)+" apple")
+		f.answer(word(i), "a.txt")
+	}
+	f.answer(word(0))
+	f.answer("apple", "b.txt", "c.txt", "a.txt")
+	must(t, errors.Join(os.Remove(filepath.Join(f.dir, "a.txt")), os.Remove(filepath.Join(f.dir, "b.txt"))))
+	f.answer("apple", "c.txt")
+	data, err := os.ReadFile(f.file("index"))
+	must(t, err)
+	for i := range 30 {
+		if strings.Contains(string(data), word(i)) {
+			t.Errorf("the index still has %s", word(i))
+		}
 	}
 }

@@ -3,10 +3,6 @@ package search
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"hash/crc32"
-	"maps"
-	"slices"
 )
 
 // A manifest says which state of which files an index has.
@@ -15,26 +11,36 @@ type manifest struct {
 	depends     map[string]stamp // Listing.Depends
 	files       map[string]entry // all regular files of the listing
 	last        int64            // the highest document so far
+	gone        int64            // the number of documents that the lists may still have
 }
 
 // An entry is a file of a manifest.
 type entry struct {
 	stamp    stamp
 	hash     [16]byte // of the content
-	document int64    // its row in the index; 0: its text is not searched
+	document int64    // its number in the index; it is 0 if its text is not searched
+	length   int64    // the number of its terms
 }
 
 func emptyManifest() *manifest {
 	return &manifest{directories: map[string]stamp{}, depends: map[string]stamp{}, files: map[string]entry{}}
 }
 
-// paths returns the path of each document.
-func (m *manifest) paths() map[int64]string {
-	paths := make(map[int64]string, len(m.files))
+// An indexed is a file with a document.
+type indexed struct {
+	path   string
+	length int64
+}
+
+// documents returns the file of each document.
+func (m *manifest) documents() map[int64]indexed {
+	files := make(map[int64]indexed, len(m.files))
 	for path, e := range m.files {
-		paths[e.document] = path
+		if e.document != 0 {
+			files[e.document] = indexed{path, e.length}
+		}
 	}
-	return paths
+	return files
 }
 
 func hashOf(text []byte) (hash [16]byte) {
@@ -43,30 +49,25 @@ func hashOf(text []byte) (hash [16]byte) {
 	return hash
 }
 
-var errManifest = errors.New("the manifest is damaged")
-
-// encode returns the manifest as bytes, with their checksum first. One value is read much
-// faster than a row for each file.
-func (m *manifest) encode() []byte {
-	out := make([]byte, 4, 64*(len(m.files)+len(m.directories)+1))
-	out = binary.AppendVarint(out, m.last)
+// appendTo appends the encoded manifest to out.
+func (m *manifest) appendTo(out []byte) []byte {
+	out = binary.AppendVarint(binary.AppendVarint(out, m.last), m.gone)
 	for _, stamps := range []map[string]stamp{m.directories, m.depends} {
 		out = binary.AppendVarint(out, int64(len(stamps)))
-		for _, path := range slices.Sorted(maps.Keys(stamps)) {
-			out = appendStamp(appendText(out, path), stamps[path])
+		for path, s := range stamps {
+			out = appendStamp(appendText(out, path), s)
 		}
 	}
 	out = binary.AppendVarint(out, int64(len(m.files)))
-	for _, path := range slices.Sorted(maps.Keys(m.files)) {
-		e := m.files[path]
+	for path, e := range m.files {
 		out = appendStamp(appendText(out, path), e.stamp)
 		out = binary.AppendVarint(append(out, e.hash[:]...), e.document)
+		out = binary.AppendVarint(out, e.length)
 	}
-	binary.BigEndian.PutUint32(out, crc32.ChecksumIEEE(out[4:]))
 	return out
 }
 
-func appendText(out []byte, text string) []byte {
+func appendText[T string | []byte](out []byte, text T) []byte {
 	return append(binary.AppendVarint(out, int64(len(text))), text...)
 }
 
@@ -77,57 +78,57 @@ func appendStamp(out []byte, s stamp) []byte {
 	return out
 }
 
-func decodeManifest(data []byte) (*manifest, error) {
-	if len(data) < 4 || binary.BigEndian.Uint32(data) != crc32.ChecksumIEEE(data[4:]) {
-		return nil, errManifest
-	}
-	r := reader{text: string(data[4:]), data: data[4:]}
+// A reader reads an encoded index. After an error it returns zeros.
+type reader struct {
+	data []byte
+	err  error
+}
+
+func (r *reader) manifest() *manifest {
 	m := emptyManifest()
-	m.last = r.number()
+	m.last, m.gone = r.number(), r.number()
 	for _, stamps := range []map[string]stamp{m.directories, m.depends} {
-		for range r.number() {
-			path := r.take(r.number())
+		for n := r.number(); n > 0 && r.err == nil; n-- {
+			path := string(r.text())
 			stamps[path] = r.stamp()
 		}
 	}
 	n := r.number()
-	m.files = make(map[string]entry, max(0, min(n, int64(len(data)))))
-	for range n {
-		path := r.take(r.number())
+	m.files = make(map[string]entry, max(0, min(n, int64(len(r.data)/24)))) // no entry has fewer bytes
+	for ; n > 0 && r.err == nil; n-- {
+		path := string(r.text())
 		e := entry{stamp: r.stamp()}
 		copy(e.hash[:], r.take(int64(len(e.hash))))
-		e.document = r.number()
+		e.document, e.length = r.number(), r.number()
+		if e.length < 0 {
+			r.err = errDamaged
+		}
 		m.files[path] = e
 	}
-	return m, r.err
-}
-
-// A reader reads what encode wrote. After an error it returns zeros.
-type reader struct {
-	data []byte
-	text string // data, so that paths are parts of one string
-	err  error
+	return m
 }
 
 func (r *reader) number() int64 {
 	n, size := binary.Varint(r.data)
 	if size <= 0 {
-		r.err = errManifest
+		r.err, r.data = errDamaged, nil
 		return 0
 	}
-	r.data, r.text = r.data[size:], r.text[size:]
+	r.data = r.data[size:]
 	return n
 }
 
-func (r *reader) take(n int64) string {
-	if n < 0 || n > int64(len(r.text)) {
-		r.err = errManifest
-		return ""
+func (r *reader) take(n int64) []byte {
+	if n < 0 || n > int64(len(r.data)) {
+		r.err, r.data = errDamaged, nil
+		return nil
 	}
-	taken := r.text[:n]
-	r.data, r.text = r.data[n:], r.text[n:]
+	taken := r.data[:n]
+	r.data = r.data[n:]
 	return taken
 }
+
+func (r *reader) text() []byte { return r.take(r.number()) }
 
 func (r *reader) stamp() stamp {
 	return stamp{r.number(), r.number(), r.number(), r.number(), uint32(r.number())} //nolint:gosec // written from a uint32

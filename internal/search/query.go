@@ -3,8 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -50,16 +48,13 @@ func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error
 		if err := x.refresh(ctx, s); err != nil {
 			return err
 		}
-		frequencies, err := s.frequencies(ctx, terms)
+		files := s.manifest.documents()
+		found, err := s.find(terms, files)
 		if err != nil {
 			return err
 		}
-		found, err := s.best(ctx, rarest(frequencies), w)
-		if err != nil {
-			return err
-		}
-		hits, err = x.passages(found, s.weights(frequencies))
-		return err
+		hits = best(found, files, w)
+		return x.passages(hits, s.weights(found))
 	})
 	if err != nil {
 		return nil, err
@@ -111,86 +106,18 @@ func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
 	return nil
 }
 
-// maxRanked limits the documents that are ranked, roughly. The time of a query is that of
-// ranking them.
-const maxRanked = 1000
-
-// rarest returns the terms that choose the documents to rank: as many as fit, the rarest
-// first, because frequent ones tell little. A term that is nowhere chooses none.
-func rarest(frequencies map[string]int) []string {
-	terms := slices.SortedFunc(maps.Keys(frequencies), func(a, b string) int {
-		return cmp.Or(cmp.Compare(frequencies[a], frequencies[b]), cmp.Compare(a, b))
-	})
-	var chosen []string
-	total := 0
-	for _, term := range terms {
-		if n := frequencies[term]; n > 0 && (total == 0 || total+n <= maxRanked) {
-			chosen, total = append(chosen, term), total+n
-		}
-	}
-	return chosen
-}
-
-// best returns the best documents that may be shown.
-func (s *store) best(ctx context.Context, terms []string, w Wanted) ([]Hit, error) {
-	if len(terms) == 0 {
-		return nil, nil
-	}
-	paths := s.manifest.paths()
-	for ask := w.Limit; ; ask *= 8 {
-		found, err := s.rank(ctx, terms, ask)
-		if err != nil {
-			return nil, err
-		}
-		hits := []Hit{}
-		for _, m := range found {
-			if path := paths[m.id]; len(hits) < w.Limit && (w.Keep == nil || w.Keep(path)) {
-				hits = append(hits, Hit{Path: path, Score: m.score})
-			}
-		}
-		if len(hits) == w.Limit || len(found) < ask {
-			slices.SortStableFunc(hits, func(a, b Hit) int {
-				return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path))
-			})
-			return hits, nil
-		}
-	}
-}
-
-// frequencies returns in how many documents each term is.
-func (s *store) frequencies(ctx context.Context, terms []string) (map[string]int, error) {
-	all := map[string]int{}
-	for _, term := range terms {
-		n, err := s.frequency(ctx, term)
-		if err != nil {
-			return nil, err
-		}
-		all[term] = n
-	}
-	return all, nil
-}
-
-// weights returns how much each term tells about a passage that has it.
-func (s *store) weights(frequencies map[string]int) map[string]float64 {
-	weights := map[string]float64{}
-	for term, n := range frequencies {
-		weights[term] = math.Log(1 + float64(len(s.manifest.files)+1)/float64(n+1))
-	}
-	return weights
-}
-
 // passages fills in the best passage of each hit.
-func (x *Index) passages(hits []Hit, weights map[string]float64) ([]Hit, error) {
+func (x *Index) passages(hits []Hit, weights map[string]float64) error {
 	root, err := os.OpenRoot(x.Root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Close() //nolint:errcheck // read only
 	for i := range hits {
 		text, _ := readText(root, hits[i].Path) // of one that is gone by now, there is only the path
 		hits[i].Line, hits[i].Snippet = passage(string(text), weights)
 	}
-	return hits, nil
+	return nil
 }
 
 // The size of a passage in lines, and of one of its lines in bytes.

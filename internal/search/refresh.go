@@ -18,7 +18,7 @@ func (x *Index) refresh(ctx context.Context, s *store) error {
 		return err
 	}
 	defer at.Close() //nolint:errcheck // read only
-	u := &updating{Index: x, at: at, old: s.manifest, next: &manifest{last: s.manifest.last, files: map[string]entry{}}}
+	u := &updating{Index: x, at: at, old: s.manifest, next: &manifest{last: s.manifest.last, gone: s.manifest.gone, files: map[string]entry{}}}
 	relisted, err := u.list(ctx)
 	if err != nil {
 		return err
@@ -26,7 +26,11 @@ func (x *Index) refresh(ctx context.Context, s *store) error {
 	if !u.compare() && !relisted {
 		return nil
 	}
-	return s.update(ctx, func(c *change) (*manifest, error) { return u.next, u.apply(ctx, c) })
+	c, err := u.read(ctx)
+	if err != nil {
+		return err
+	}
+	return s.update(u.next, c)
 }
 
 // updating is one comparison of an index with the files.
@@ -36,7 +40,6 @@ type updating struct {
 	old, next *manifest
 	paths     []string // the listing
 	stale     []string // files to read
-	gone      []int64  // documents to remove
 }
 
 // list finds out which files there are. The listing is the last one if neither a directory
@@ -109,15 +112,15 @@ func (u *updating) compare() bool {
 			u.next.files[path] = known
 		default:
 			u.stale = append(u.stale, path)
-			u.next.files[path] = entry{stamp: now, hash: known.hash, document: known.document}
+			known.stamp = now
+			u.next.files[path] = known
 		}
 	}
 	for path, e := range u.old.files {
 		if _, there := u.next.files[path]; !there && e.document != 0 {
-			u.gone = append(u.gone, e.document)
+			u.next.gone++
 		}
 	}
-	slices.Sort(u.stale)
 	return len(u.stale) > 0 || len(u.next.files) != len(u.old.files)
 }
 
@@ -130,29 +133,34 @@ type text struct {
 	terms document
 }
 
-// apply reads what has changed, on all cores, and writes it to the index.
-func (u *updating) apply(ctx context.Context, c *change) error {
-	for _, id := range u.gone {
-		if err := c.remove(ctx, id); err != nil {
-			return err
-		}
-	}
+// read reads what has changed, on all cores, completes the manifest, and returns the new lists.
+func (u *updating) read(ctx context.Context) (change, error) {
+	c := change{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	texts, err := u.read(ctx)
+	texts, err := u.texts(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for t := range texts {
-		if err := u.write(ctx, c, t); err != nil {
-			return err
+		if !t.same {
+			if t.entry.document != 0 {
+				u.next.gone++
+			}
+			t.entry.document, t.entry.length = 0, t.terms.length
+			if t.ok {
+				u.next.last++
+				t.entry.document = u.next.last
+				c.add(t.entry.document, t.terms)
+			}
 		}
+		u.next.files[t.path] = t.entry
 	}
-	return context.Cause(ctx)
+	return c, context.Cause(ctx)
 }
 
-// read reads the stale files. The channel is closed at the end, or soon after ctx is.
-func (u *updating) read(ctx context.Context) (<-chan text, error) {
+// texts reads the stale files. The channel is closed at the end, or soon after ctx is.
+func (u *updating) texts(ctx context.Context) (<-chan text, error) {
 	root, err := os.OpenRoot(u.Root)
 	if err != nil {
 		return nil, err
@@ -169,12 +177,12 @@ func (u *updating) read(ctx context.Context) (<-chan text, error) {
 			}
 		}
 	})
-	read := maps.Clone(u.next.files) // the workers' own: write changes the other
+	known := maps.Clone(u.next.files) // the workers' own: read changes the other
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for path := range paths {
 				select {
-				case texts <- u.readOne(root, path, read[path]):
+				case texts <- u.readOne(root, path, known[path]):
 				case <-ctx.Done():
 					return
 				}
@@ -196,42 +204,12 @@ func (u *updating) readOne(root *os.Root, path string, e entry) text {
 	t.entry.hash, t.entry.stamp = hashOf(data), e.stamp.at(now)
 	t.same = ok == (e.document != 0) && (!ok || t.entry.hash == e.hash)
 	if ok && !t.same {
-		t.terms = document{path: terms(path), heading: terms(headings(path, data)), body: terms(string(data))}
+		t.terms.counts = map[string]uint64{}
+		t.terms.add(path, pathWeight)
+		t.terms.add(headings(path, data), headingWeight)
+		t.terms.add(string(data), 1)
 	}
 	return t
-}
-
-// write replaces the document of a file.
-func (u *updating) write(ctx context.Context, c *change, t text) error {
-	if !t.same {
-		if t.entry.document != 0 {
-			if err := c.remove(ctx, t.entry.document); err != nil {
-				return err
-			}
-			t.entry.document = 0
-		}
-		if t.ok {
-			place, _ := slices.BinarySearch(u.stale, t.path) // not the order of reading, which differs
-			t.terms.id = u.old.last + 1 + int64(place)
-			t.entry.document, u.next.last = t.terms.id, max(u.next.last, t.terms.id)
-			if err := c.add(ctx, t.terms); err != nil {
-				return err
-			}
-		}
-	}
-	u.next.files[t.path] = t.entry
-	return nil
-}
-
-// terms returns the terms of a text, separated by spaces.
-func terms(text string) string {
-	var out strings.Builder
-	out.Grow(len(text) + len(text)/2)
-	eachToken(text, func(term string) {
-		out.WriteString(term)
-		out.WriteByte(' ')
-	})
-	return out.String()
 }
 
 // headings returns the headings of a Markdown file, in one text.

@@ -9,7 +9,7 @@
 //   - Each query first compares the index with the files and reads those that have changed,
 //     so that an answer is never older than its question.
 //   - One process at a time uses an index on disk. The kernel releases the lock of a killed
-//     one; what it had not committed is gone, and the next query reads those files again.
+//     one. Its index is that of the last update, and the next query reads the other files again.
 package search
 
 import (
@@ -58,7 +58,7 @@ type Options struct {
 type Index struct {
 	Options
 	mu     sync.Mutex
-	memory *store // nil: not needed yet
+	memory *store // it is nil until it is needed
 }
 
 // New returns an index. It touches no file before the first question.

@@ -1,0 +1,126 @@
+package search
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// A posting says how much of a term a document has: the sum of the weights of its places.
+type posting struct {
+	document int64
+	count    uint64
+}
+
+// A list has the postings of a term, sorted by document: for each, the difference to the document
+// before, and the count.
+type list struct {
+	data []byte
+	last int64
+}
+
+func (l *list) add(p posting) {
+	l.data = binary.AppendUvarint(l.data, uint64(p.document-l.last)) //nolint:gosec // documents are added in order
+	l.data = binary.AppendUvarint(l.data, p.count)
+	l.last = p.document
+}
+
+// decodeLists returns the postings of one list, or of several for one term. It leaves out documents
+// that are gone.
+func decodeLists(files map[int64]indexed, lists ...[]byte) (all []posting, err error) {
+	for _, data := range lists {
+		for last := int64(0); len(data) > 0; {
+			step, n := binary.Uvarint(data)
+			count, m := binary.Uvarint(data[max(n, 0):])
+			document := last + int64(step) //nolint:gosec // an overflow is found
+			if n <= 0 || m <= 0 || document <= last {
+				return nil, errDamaged
+			}
+			if files[document].length > 0 {
+				all = append(all, posting{document, count})
+			}
+			last, data = document, data[n+m:]
+		}
+	}
+	return all, nil
+}
+
+// find returns the postings of terms.
+func (s *store) find(terms []string, files map[int64]indexed) (map[string][]posting, error) {
+	found := map[string][]posting{}
+	for _, term := range terms {
+		found[term] = nil
+	}
+	r := reader{data: s.lists}
+	for len(r.data) > 0 {
+		term, data := r.text(), r.text()
+		if _, wanted := found[string(term)]; wanted {
+			postings, err := decodeLists(files, data)
+			if err != nil {
+				return nil, err
+			}
+			found[string(term)] = postings
+		}
+	}
+	return found, r.err
+}
+
+// A document is the indexed part of a file.
+type document struct {
+	length int64             // in terms
+	counts map[string]uint64 // see posting
+}
+
+// add adds the terms of a text, each with this weight.
+func (d *document) add(text string, weight uint64) {
+	eachToken(text, func(term string) {
+		d.length++
+		d.counts[term] += weight
+	})
+}
+
+// A change has the lists of the documents that an update adds. Their numbers are higher than all before.
+type change map[string]*list
+
+func (c change) add(number int64, d document) {
+	for term, count := range d.counts {
+		l := c[term]
+		if l == nil {
+			l = &list{}
+			c[strings.Clone(term)] = l // the term is a part of the file's text, which need not stay
+		}
+		l.add(posting{number, count})
+	}
+}
+
+// merge appends the old lists with those of c, which it empties, to out. Documents that are gone leave
+// the lists that get others; with sweep they leave all lists, which takes longer than a query.
+func (c change) merge(out, old []byte, files map[int64]indexed, sweep bool) ([]byte, error) {
+	r := reader{data: old}
+	for len(r.data) > 0 {
+		term, data := r.text(), r.text()
+		added := c[string(term)]
+		if added == nil && !sweep {
+			out = appendText(appendText(out, term), data)
+			continue
+		}
+		if added == nil {
+			added = &list{}
+		}
+		delete(c, string(term))
+		postings, err := decodeLists(files, data, added.data)
+		if err != nil {
+			return nil, err
+		}
+		var l list
+		for _, p := range postings {
+			l.add(p)
+		}
+		if len(l.data) > 0 {
+			out = appendText(appendText(out, term), l.data)
+		}
+	}
+	for term, l := range c {
+		out = appendText(appendText(out, term), l.data)
+	}
+	return out, r.err
+}

@@ -1,0 +1,96 @@
+package search
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"slices"
+	"testing"
+)
+
+// A damaged index with the right checksum can be read and updated, or it gives an error that makes
+// coven replace it.
+func FuzzStore(f *testing.F) {
+	s := &store{manifest: emptyManifest()}
+	first := &manifest{
+		directories: map[string]stamp{".": {inode: 1}}, depends: map[string]stamp{"/x": {}},
+		files: map[string]entry{"a": {document: 1, length: 2}, "b": {document: 2, length: 1}, "c": {}}, last: 2,
+	}
+	c := change{}
+	c.add(1, document{counts: map[string]uint64{"apple": 1, "pear": 200}})
+	c.add(2, document{counts: map[string]uint64{"apple": 7}})
+	if err := s.update(first, c); err != nil {
+		f.Fatal(err)
+	}
+	content := append(first.appendTo(nil), s.lists...)
+	for i := range content {
+		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			changed := slices.Clone(content)
+			changed[i] = b
+			f.Add(changed)
+		}
+		f.Add(content[:i])
+		f.Add(slices.Insert(slices.Clone(content), i, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)) // a large number
+	}
+	f.Add(content)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		file := binary.BigEndian.AppendUint32([]byte(header), crc32.ChecksumIEEE(content))
+		s, err := decodeStore(append(file, content...))
+		if err == nil {
+			err = use(t, s)
+		}
+		if err != nil && !isStoreError(err) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// use asks an index, adds a document that replaces one, and asks again.
+func use(t *testing.T, s *store) error {
+	ask := func() error {
+		files := s.manifest.documents()
+		found, err := s.find([]string{"apple", "pear"}, files)
+		for _, h := range best(found, files, Wanted{Limit: 10}) {
+			if math.IsNaN(h.Score) || math.IsInf(h.Score, 0) {
+				t.Errorf("the score of %q is %v", h.Path, h.Score)
+			}
+		}
+		return err
+	}
+	if err := ask(); err != nil {
+		return err
+	}
+	next := s.manifest
+	next.last++
+	next.files["a"] = entry{document: next.last, length: 1}
+	c := change{}
+	c.add(next.last, document{counts: map[string]uint64{"apple": 1}})
+	if err := s.update(next, c); err != nil {
+		return err
+	}
+	return ask()
+}
+
+// An index in a file is the one that was written.
+func TestStore(t *testing.T) {
+	s := &store{file: t.TempDir() + "/index", manifest: emptyManifest()}
+	next := emptyManifest()
+	next.last = 300
+	next.files["a"] = entry{stamp: unsettled, hash: hashOf([]byte("a")), document: 300, length: 2}
+	c := change{}
+	c.add(300, document{counts: map[string]uint64{"apple": 1, "pear": 200}})
+	if err := s.update(next, c); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStore(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.manifest.files["a"] != next.files["a"] || s.manifest.last != 300 {
+		t.Errorf("the manifest is %+v", s.manifest)
+	}
+	found, err := s.find([]string{"pear", "plum"}, s.manifest.documents())
+	if err != nil || !slices.Equal(found["pear"], []posting{{300, 200}}) || len(found["plum"]) > 0 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
