@@ -172,7 +172,7 @@ func descend(generation string) bool {
 		}
 	case "grandchild":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-		<-make(chan os.Signal, 1)
+		hang()
 	default:
 		return false
 	}
