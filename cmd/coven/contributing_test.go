@@ -10,6 +10,7 @@ import (
 // CONTRIBUTING.md shows the diffs that add a command and a step kind. They apply, the
 // rules hold for the result, and coven has the command and the kind.
 func TestContributing(t *testing.T) {
+	longRun(t) // it compiles most of coven
 	scratch := t.TempDir()
 	copyTracked(t, scratch, ".")
 	diffs := diffsIn(t, filepath.Join(scratch, "CONTRIBUTING.md"))
