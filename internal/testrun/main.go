@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	r := run{out: os.Stdout, err: os.Stderr}
+	r := run{out: printer{os.Stdout}, err: printer{os.Stderr}}
 	flag.IntVar(&r.again, "again", 0, "run a failed test `N` times more, alone, to see if it is unsteady")
 	flag.IntVar(&r.slowest, "slowest", 0, "print the `N` slowest tests")
 	flag.StringVar(&r.record, "record", "", "append the names of unsteady tests to this `FILE`, which all steps of a CI run share")
@@ -45,8 +45,13 @@ type run struct {
 	again, slowest  int
 	record          string
 	flags, packages []string // of go test
-	out, err        io.Writer
+	out, err        printer
 }
+
+// A printer writes for people. Nothing can be done if that fails.
+type printer struct{ io.Writer }
+
+func (p printer) print(format string, args ...any) { _, _ = fmt.Fprintf(p, format, args...) }
 
 func (r *run) run(ctx context.Context) int {
 	report := newReport(r.out)
@@ -56,7 +61,7 @@ func (r *run) run(ctx context.Context) int {
 		return 0
 	}
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
-		fmt.Fprintln(r.err, "testrun:", err)
+		r.err.print("testrun: %v\n", err)
 		return 2
 	}
 	if r.again == 0 || report.broken || len(report.failed) == 0 {
@@ -83,24 +88,24 @@ func (r *run) test(ctx context.Context, report *report, args ...string) error {
 func (r *run) repeat(ctx context.Context, failed []name) int {
 	code := 0
 	for _, test := range failed {
-		fmt.Fprintf(r.out, "\nagain, alone, %d times: %s\n", r.again, test)
+		r.out.print("\nagain, alone, %d times: %s\n", r.again, test)
 		args := append(slices.Clone(r.flags), "-count=1", "-run="+test.pattern(), test.pkg)
 		passed := 0
 		for passed < r.again && r.test(ctx, newReport(r.out), args...) == nil {
 			passed++
 		}
 		if passed < r.again {
-			fmt.Fprintf(r.out, "fails: %s (2 of %d)\n", test, passed+2)
+			r.out.print("fails: %s (2 of %d)\n", test, passed+2)
 			code = 1
 			continue
 		}
 		n, err := r.remember(fmt.Sprintf("unsteady: %s (1 of %d)", test, r.again+1))
 		if err != nil {
-			fmt.Fprintln(r.err, "testrun:", err)
+			r.err.print("testrun: %v\n", err)
 			return 2
 		}
 		if n > 1 {
-			fmt.Fprintln(r.out, "a second unsteady test is a failure")
+			r.out.print("a second unsteady test is a failure\n")
 			code = 1
 		}
 	}
@@ -110,7 +115,7 @@ func (r *run) repeat(ctx context.Context, failed []name) int {
 // remember prints a line about an unsteady test, appends it to the record, and returns how many the
 // record has.
 func (r *run) remember(line string) (int, error) {
-	fmt.Fprintln(r.out, line)
+	r.out.print("%s\n", line)
 	if r.record == "" {
 		r.record = os.DevNull
 	}

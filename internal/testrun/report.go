@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -36,7 +35,7 @@ type event struct {
 
 // A report collects the events of go test.
 type report struct {
-	out    io.Writer
+	out    printer
 	output map[name]*strings.Builder // of tests and packages that have not ended
 	parent map[name]bool             // tests with a failed subtest
 	failed []name                    // tests without a failed subtest
@@ -49,7 +48,7 @@ type timed struct {
 	seconds float64
 }
 
-func newReport(out io.Writer) *report {
+func newReport(out printer) *report {
 	return &report{out: out, output: map[name]*strings.Builder{}, parent: map[name]bool{}}
 }
 
@@ -83,7 +82,7 @@ func (r *report) take(e event) {
 		}
 		r.output[at].WriteString(e.Output)
 	case "build-output":
-		fmt.Fprint(r.out, e.Output)
+		r.out.print("%s", e.Output)
 	case "pass", "skip", "fail":
 		if e.Test == "" {
 			r.endPackage(at, e)
@@ -123,12 +122,12 @@ func (r *report) endPackage(at name, e event) {
 		r.print(at)
 		return
 	}
-	fmt.Fprintf(r.out, "ok    %6.1fs  %s\n", e.Elapsed, at.pkg)
+	r.out.print("ok    %6.1fs  %s\n", e.Elapsed, at.pkg)
 }
 
 func (r *report) print(at name) {
 	if text := r.output[at]; text != nil {
-		fmt.Fprint(r.out, text.String())
+		r.out.print("%s", text)
 	}
 }
 
@@ -136,9 +135,9 @@ func (r *report) print(at name) {
 func (r *report) printSlowest(n int) {
 	slices.SortStableFunc(r.times, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
 	if n = min(n, len(r.times)); n > 0 {
-		fmt.Fprintf(r.out, "\nthe %d slowest tests:\n", n)
+		r.out.print("\nthe %d slowest tests:\n", n)
 	}
 	for _, t := range r.times[:n] {
-		fmt.Fprintf(r.out, "%8.1fs  %s\n", t.seconds, t.name)
+		r.out.print("%8.1fs  %s\n", t.seconds, t.name)
 	}
 }

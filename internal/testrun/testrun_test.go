@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(module(t, c.files))
 			var out strings.Builder
-			r := run{out: &out, err: &out, again: 3, slowest: 2, record: filepath.Join(t.TempDir(), "unsteady"), flags: []string{"-vet=off"}, packages: []string{"./..."}}
+			r := run{out: printer{&out}, err: printer{&out}, again: 3, slowest: 2, record: filepath.Join(t.TempDir(), "unsteady"), flags: []string{"-vet=off"}, packages: []string{"./..."}}
 			if code := r.run(t.Context()); code != c.code {
 				t.Errorf("exit status %d, want %d", code, c.code)
 			}
@@ -85,7 +85,7 @@ func TestRecord(t *testing.T) {
 	for step, want := range []int{0, 1} {
 		t.Chdir(module(t, map[string]string{"failures": "1"}))
 		var out strings.Builder
-		r := run{out: &out, err: &out, again: 1, record: record, flags: []string{"-vet=off"}, packages: []string{"."}}
+		r := run{out: printer{&out}, err: printer{&out}, again: 1, record: record, flags: []string{"-vet=off"}, packages: []string{"."}}
 		if code := r.run(t.Context()); code != want {
 			t.Errorf("step %d: exit status %d\n%s", step, code, out.String())
 		}
