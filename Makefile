@@ -118,9 +118,10 @@ accept: modules ## run the acceptance tests of the design document for agents, w
 builds: ## build real projects in the sandbox as an ordinary user; make long does it as yourself
 	COVEN_BUILDS=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestBuildsOfUser$$' ./cmd/coven
 
+torture: TESTRUNFLAGS += -output
 torture: ## land while coven and git are killed (200 times) and while the disk is full (50 times)
 	COVEN_LONG=1 TORTURE_KILLS=$(or $(TORTURE_KILLS),200) TORTURE_DISKS=$(or $(TORTURE_DISKS),50) \
-		$(TESTRUN) -count=1 $(TESTFLAGS) -v -run='^TestTorture' ./cmd/coven
+		$(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestTorture' ./cmd/coven
 
 lint: $(TOOLS)/bin/golangci-lint ## run the linters of CI
 	golangci-lint run --allow-parallel-runners ./...
@@ -153,9 +154,10 @@ man: ## write the man pages of all commands to bin/man
 bench: ## run the benchmarks, each with its lower bound
 	$(GO) test -timeout 60m -run='^$$' -bench . -benchtime 1s ./...
 
+speed: TESTRUNFLAGS += -output
 speed: build ## compare what coven takes with its floors, alone on the machine: tasks per second, worktrees, the way to the agent and back, memory, coven's own loop and Claude Code
-	COVEN_SPEED=$(or $(SPEED),1) COVEN_BUILT=$(CURDIR)/$(BIN)/coven $(CLIS) $(GO) test -count=1 -timeout 20m -v -run='^(TestSpeed|TestPathCosts|TestMemory|TestLoopIsNotSlower)$$' ./cmd/coven
-	COVEN_SPEED=$(or $(SPEED),1) $(GO) test -count=1 -timeout 20m -v -run='^TestCosts$$' ./worktree
+	COVEN_SPEED=$(or $(SPEED),1) COVEN_BUILT=$(CURDIR)/$(BIN)/coven $(CLIS) $(TESTRUN) -count=1 -run='^(TestSpeed|TestPathCosts|TestMemory|TestLoopIsNotSlower)$$' ./cmd/coven
+	COVEN_SPEED=$(or $(SPEED),1) $(TESTRUN) -count=1 -run='^TestCosts$$' ./worktree
 
 speed-short: ## compare the most important of it, in less than two minutes
 	$(MAKE) speed SPEED=short

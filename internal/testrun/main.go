@@ -28,6 +28,7 @@ func main() {
 	r := run{out: printer{os.Stdout}, err: printer{os.Stderr}}
 	flag.IntVar(&r.again, "again", 0, "run a failed test `N` times more, alone, to see if it is unsteady")
 	flag.IntVar(&r.slowest, "slowest", 0, "print the `N` slowest tests")
+	flag.BoolVar(&r.verbose, "output", false, "print the output of tests that pass, too")
 	flag.StringVar(&r.record, "record", "", "append the names of unsteady tests to this `FILE`, which all steps of a CI run share")
 	flag.Parse()
 	for _, arg := range flag.Args() {
@@ -43,6 +44,7 @@ func main() {
 // A run is one call of testrun.
 type run struct {
 	again, slowest  int
+	verbose         bool
 	record          string
 	flags, packages []string // of go test
 	out, err        printer
@@ -55,6 +57,7 @@ func (p printer) print(format string, args ...any) { _, _ = fmt.Fprintf(p, forma
 
 func (r *run) run(ctx context.Context) int {
 	report := newReport(r.out)
+	report.verbose = r.verbose
 	err := r.test(ctx, report, append(r.flags, r.packages...)...)
 	report.printSlowest(r.slowest)
 	if err == nil && len(report.failed) == 0 {

@@ -35,12 +35,13 @@ type event struct {
 
 // A report collects the events of go test.
 type report struct {
-	out    printer
-	output map[name]*strings.Builder // of tests and packages that have not ended
-	parent map[name]bool             // tests with a failed subtest
-	failed []name                    // tests without a failed subtest
-	broken bool                      // a package fails and no test in it does: it does not build, or panicked
-	times  []timed
+	out     printer
+	verbose bool                      // print the output of tests that pass
+	output  map[name]*strings.Builder // of tests and packages that have not ended
+	parent  map[name]bool             // tests with a failed subtest
+	failed  []name                    // tests without a failed subtest
+	broken  bool                      // a package fails and no test in it does: it does not build, or panicked
+	times   []timed
 }
 
 type timed struct {
@@ -96,6 +97,9 @@ func (r *report) take(e event) {
 func (r *report) endTest(at name, e event) {
 	r.times = append(r.times, timed{at, e.Elapsed})
 	if e.Action != "fail" {
+		if r.verbose {
+			r.print(at)
+		}
 		return
 	}
 	if up := strings.LastIndexByte(at.test, '/'); up >= 0 {

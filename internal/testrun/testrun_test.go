@@ -79,6 +79,15 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestOutput(t *testing.T) {
+	t.Chdir(module(t, map[string]string{}))
+	var out strings.Builder
+	r := run{out: printer{&out}, err: printer{&out}, verbose: true, flags: []string{"-vet=off"}, packages: []string{"."}}
+	if code := r.run(t.Context()); code != 0 || !strings.Contains(out.String(), "silence") {
+		t.Errorf("exit status %d\n%s", code, out.String())
+	}
+}
+
 // Two steps of one CI run share the record.
 func TestRecord(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "unsteady")
