@@ -42,8 +42,6 @@ var imports = map[string][]string{
 
 	"plugins":           {"internal/lazyregexp", "plugins/arbiter", "plugins/pluginerr", "plugins/internal/wire", "plugins/model", "plugins/provider", "plugins/reviewer", "internal/exit"},
 	"plugins/arbiter":   {"plugins/reviewer", "plugins/hostservice"},
-	"plugins/fault":     {"plugins/pluginerr"}, // the former names, for one release
-	"plugins/services":  {"plugins/hostservice"},
 	"plugins/pluginerr": {},
 	"plugins/model":     {"plugins/provider"},
 	"plugins/provider":  {"internal/lazyregexp", "plugins/pluginerr"},
