@@ -15,7 +15,6 @@ import (
 // Plan holds everything a session needs of grimoires, prompts, configuration and
 // tracker, frozen when the session starts. Later edits do not affect it.
 type Plan struct {
-	V        int // version of the rules by which it runs; see PlanVersion
 	Grimoire *Grimoire
 	Prompts  map[string]Prompt          // all that the steps use, included ones too
 	Agents   map[string]AgentDefinition // that its steps and agents can start
@@ -121,30 +120,24 @@ type Worktree struct {
 	TeardownTimeout time.Duration `yaml:"teardown_timeout,omitempty"` // of all commands together
 }
 
-// The versions of plans. A session runs by the rules of its plan's version, so that it
-// resumes as recorded. Plans without a version have version 0.
-const (
-	// PlanChecksLastFix is the first version in which a loop evaluates its exit
-	// condition again after the last fix.
-	PlanChecksLastFix = 1
-	// PlanNamesOfOriginal is the first version in which templates know the names
-	// documented by the original Coven: the status of a step, the steps before a loop
-	// in loop_entry, optional names in prompts.
-	PlanNamesOfOriginal = 1
-	// PlanHasAgents is the first version that has the definitions of agents.
-	PlanHasAgents = 2
-	// PlanHasSubagents is the first version that has the definitions of all agents, which its
-	// agents may start.
-	PlanHasSubagents = 3
-	// PlanVersion is the version of new plans, and the newest supported one.
-	PlanVersion = 3
-)
+// PlanVersion is the version of plans: of their format, and of the rules by which their
+// sessions run. It is the only supported one.
+const PlanVersion = 3
 
-// VersionError reports a plan with a newer version than this coven supports.
-type VersionError struct{ V int }
+// VersionError reports a plan with a version that this coven does not support.
+type VersionError struct{ V int } // 0: the plan has no version
+
+// Newer reports whether a newer coven made the plan.
+func (e *VersionError) Newer() bool { return e.V > PlanVersion }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("plan version %d is newer than %d, the newest that this coven supports; resume the session with a newer coven", e.V, PlanVersion)
+	switch {
+	case e.Newer():
+		return fmt.Sprintf("plan version %d is newer than %d, the newest that this coven supports; resume the session with a newer coven", e.V, PlanVersion)
+	case e.V == 0:
+		return fmt.Sprintf("the plan has no version; the oldest that this coven supports is %d", PlanVersion)
+	}
+	return fmt.Sprintf("plan version %d is older than %d, the oldest that this coven supports", e.V, PlanVersion)
 }
 
 // Proves reports whether a command is a check, which must pass on the exact tree that
@@ -188,7 +181,7 @@ func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{V: PlanVersion, Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
+	return &Plan{Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
 }
 
 // rawUses returns where commands opt out of quoting.
@@ -226,20 +219,11 @@ func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, e
 		return found.file(), found.Text, ok
 	}
 	inputs, _ := data["input"].(map[string]any)
-	return tmpl.PromptWith(file, text, data, lookup, tmpl.PromptOptions{Inputs: inputs, Strict: p.V < PlanNamesOfOriginal})
+	return tmpl.PromptWith(file, text, data, lookup, inputs)
 }
 
-// prompt finds a prompt of the plan; the name may end in .md. Plans of older versions lack
-// prompts that are not named by their steps, such as RevisePrompt: those are built in.
+// prompt finds a prompt of the plan; the name may end in .md.
 func (p *Plan) prompt(name string) (Prompt, bool) {
-	name = strings.TrimSuffix(name, ".md")
-	found, ok := p.Prompts[name]
-	if !ok && (name == RevisePrompt || name == taskPrompt) {
-		text, err := shipped.ReadFile("prompts/" + name + ".md")
-		return Prompt{Name: name, Source: BuiltIn, Text: string(text)}, err == nil
-	}
+	found, ok := p.Prompts[strings.TrimSuffix(name, ".md")]
 	return found, ok
 }
-
-// taskPrompt is the prompt that the built-in prompts include.
-const taskPrompt = "task"

@@ -152,11 +152,13 @@ func TestReadPlanErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
-		"unknown key": {"model: sonnet", "modle: sonnet", `unknown key "modle" (did you mean "model"?)`},
-		"in a step":   {"expect: changes", "expect: miracles", `"miracles" is not one of changes`},
-		"no prompt":   {"      prompt: fix-tests", "      prompt: fix", `the plan has no prompt "fix"`},
-		"priority":    {"priority: 2", "priority: P2", `this must be a whole number, not "P2"`},
-		"a torn file": {"prompts:", "prompts: '", "this is not YAML"},
+		"unknown key":       {"model: sonnet", "modle: sonnet", `unknown key "modle" (did you mean "model"?)`},
+		"in a step":         {"expect: changes", "expect: miracles", `"miracles" is not one of changes`},
+		"no prompt":         {"      prompt: fix-tests", "      prompt: fix", `the plan has no prompt "fix"`},
+		"priority":          {"priority: 2", "priority: P2", `this must be a whole number, not "P2"`},
+		"a torn file":       {"prompts:", "prompts: '", "this is not YAML"},
+		"a nameless server": {"prompts:", "mcp: [{name: '', argv: [x]}]\nprompts:", "an MCP server has no name"},
+		"a strange version": {"v: 3", "v: three", `this must be a whole number, not "three"`},
 	} {
 		bad := strings.Replace(string(good), c.old, c.new, 1)
 		if bad == string(good) {
@@ -180,14 +182,24 @@ func TestPlanVersions(t *testing.T) {
 	if !strings.Contains(string(data), current) {
 		t.Fatalf("the plan has no version:\n%s", data)
 	}
-	old, err := ReadPlan([]byte(strings.Replace(string(data), current, "\n", 1)))
-	if err != nil || old.V != 0 {
-		t.Errorf("a plan without a version: %+v, %v", old, err)
+	for line, want := range map[string]string{
+		"":                        "the plan has no version; the oldest that this coven supports is 3",
+		"v: 2\ninvented: earlier": "plan version 2 is older than 3, the oldest that this coven supports",
+		"v: 4\ninvented: later":   "plan version 4 is newer than 3, the newest that this coven supports; resume the session with a newer coven",
+	} {
+		other := []byte(strings.Replace(string(data), current, "\n"+line+"\n", 1))
+		_, err := ReadPlan(other)
+		if refused := (*VersionError)(nil); !errors.As(err, &refused) || err.Error() != want || refused.Newer() != strings.Contains(want, "newer") {
+			t.Errorf("%q: %v", line, err)
+		}
+		if task, err := ReadTask(other); err != nil || task.Title != samplePlan(t).Task.Title {
+			t.Errorf("%q: the task is %+v, %v", line, task, err)
+		}
 	}
-	newer := fmt.Sprintf("\nv: %d\ninvented: later\n", PlanVersion+1)
-	_, err = ReadPlan([]byte(strings.Replace(string(data), current, newer, 1)))
-	if refused := (*VersionError)(nil); !errors.As(err, &refused) || refused.V != PlanVersion+1 {
-		t.Errorf("a plan of a newer coven: %v", err)
+	for _, bad := range []string{"", "task: [", "task: 1"} {
+		if task, err := ReadTask([]byte(bad)); err == nil {
+			t.Errorf("%q: the task is %+v", bad, task)
+		}
 	}
 }
 
@@ -259,27 +271,5 @@ func TestRenderPrompt(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: got %s, want %s", prompt, got, want)
 		}
-	}
-}
-
-// A plan of an older version has no prompt for changes that a person asks for: the built-in
-// one is used, with the plan's own prompts in it.
-func TestPlanWithoutRevise(t *testing.T) {
-	p := samplePlan(t)
-	delete(p.Prompts, RevisePrompt)
-	data := map[string]any{"task": TaskData(p.Task), "attempt": "", "input": map[string]any{"findings": "paint it blue"}}
-	if got, err := p.RenderPrompt(RevisePrompt, data); err != nil || !strings.Contains(got, "    paint it blue") || !strings.Contains(got, "# Task: Add: a flag") {
-		t.Errorf("%q, %v", got, err)
-	}
-	p.Prompts["task"] = Prompt{Name: "task", Text: "OUR TASK"}
-	if got, err := p.RenderPrompt(RevisePrompt, data); err != nil || !strings.Contains(got, "OUR TASK") {
-		t.Errorf("%q, %v", got, err)
-	}
-	delete(p.Prompts, "task")
-	if got, err := p.RenderPrompt(RevisePrompt, data); err != nil || !strings.Contains(got, "# Task: Add: a flag") {
-		t.Errorf("%q, %v", got, err)
-	}
-	if _, err := p.RenderPrompt("fix-it", data); err == nil {
-		t.Error("an unknown prompt was found")
 	}
 }

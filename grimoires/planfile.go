@@ -1,6 +1,10 @@
 package grimoires
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/mcp/servers"
@@ -16,7 +20,7 @@ const planComment = "# The plan of a session, frozen when it began. Edits to gri
 
 // planFile is the format of plan.yaml.
 type planFile struct {
-	V        int                        `yaml:"v,omitempty"`
+	V        int                        `yaml:"v"`
 	Source   string                     `yaml:"source"`
 	Model    string                     `yaml:"model"`
 	Provider string                     `yaml:"provider"`
@@ -41,7 +45,7 @@ type planFile struct {
 // Marshal encodes the plan for plan.yaml. Invalid UTF-8 is replaced.
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := yamldoc.Marshal(planFile{
-		V: p.V, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
+		V: PlanVersion, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
 		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts, Agents: p.Agents, Tools: p.Tools, Tree: p.Tree, Rules: p.Rules, Spawn: p.Spawn, Chat: p.Chat, MCP: p.MCP, Skills: p.Skills,
 	})
 	return append([]byte(planComment), data...), err
@@ -54,14 +58,14 @@ func ReadPlan(data []byte) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := versionOf(data); v > PlanVersion {
+	if v := versionOf(data); v != PlanVersion {
 		return nil, &VersionError{v}
 	}
 	var file planFile
 	doc.Decode(&file)
 	r := &reader{doc: doc}
 	p := &Plan{
-		V: file.V, Worktree: file.Worktree, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
+		Worktree: file.Worktree, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
 		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt, Agents: file.Agents, Tools: file.Tools, Tree: file.Tree, Rules: file.Rules, Spawn: file.Spawn, Chat: file.Chat, MCP: file.MCP, Skills: file.Skills,
 	}
 	p.Grimoire.Source = file.Source
@@ -72,6 +76,9 @@ func ReadPlan(data []byte) (*Plan, error) {
 		prompt.Name = name
 		p.Prompts[name] = prompt
 	}
+	if slices.ContainsFunc(p.MCP, func(s servers.Server) bool { return s.Name == "" }) {
+		doc.Fail(doc.Key(doc.Root(), "mcp"), "an MCP server has no name", "")
+	}
 	r.requirePrompts(p)
 	if err := doc.Err(); err != nil {
 		return nil, err
@@ -79,13 +86,34 @@ func ReadPlan(data []byte) (*Plan, error) {
 	return p, nil
 }
 
-// versionOf returns the version of a plan. It is read before the rest: a newer plan
-// may have unknown keys.
+// ReadTask decodes the task of a plan. The version of the plan can be any: a new session can
+// have the task of one that cannot continue.
+func ReadTask(data []byte) (Task, error) {
+	if _, err := yamldoc.Parse(planName, data); err != nil {
+		return Task{}, err
+	}
+	var plan struct {
+		Task Task `yaml:"task"`
+	}
+	err := yaml.Unmarshal(data, &plan)
+	if err == nil && plan.Task.Title == "" {
+		err = errors.New("there is no title")
+	}
+	if err != nil {
+		return Task{}, fmt.Errorf("read the task of the plan: %w", err)
+	}
+	return plan.Task, nil
+}
+
+// versionOf returns the version of a plan; 0: it has none. It is read before the rest: a plan
+// of another version may have unknown keys.
 func versionOf(data []byte) int {
 	var head struct {
 		V int `yaml:"v"`
 	}
-	_ = yaml.Unmarshal(data, &head) // reading the rest reports its errors
+	if yaml.Unmarshal(data, &head) != nil {
+		return PlanVersion // reading the rest reports its errors
+	}
 	return head.V
 }
 

@@ -187,7 +187,7 @@ func (w *Worktree) finish(ctx context.Context, m move, l *lock) error {
 	if err != nil {
 		return err
 	}
-	if tip == m.Old && !kept { // an older version kept no ref, and git gc removed the commit: integrate again
+	if tip == m.Old && !kept { // its ref was deleted, and git gc removed the commit: integrate again
 		return os.Remove(w.movePath())
 	}
 	if tip != m.Old {

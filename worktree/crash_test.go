@@ -126,36 +126,6 @@ func noLocks(t *testing.T, gitDir string) {
 // movePathOf is where the record of a move of the main checkout is.
 func movePathOf(r *Repo) string { return r.ours("moves", r.checkout(r.GitDir, r.Root).key()+".json") }
 
-// A coven of a version that let git write the files was killed, and its git, too:
-// it has left a mark. git itself is killed half way: some files are moved, the index is not.
-func TestRecoverHalfMovedCheckout(t *testing.T) {
-	oneAtATime(t)
-	r := sample(t)
-	w, c := ready(t, r, "T")
-	personWorks(t, r.Root)
-	before := status(t, r.Root)
-	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", c.Tree)
-	intent := Landing{Task: "T", Target: Target{Ref: "refs/heads/main"}, Old: c.Old, New: commit, Tree: c.Tree}
-	half := func() {
-		t.Helper()
-		must(t, writeJSON(movePathOf(r), map[string]string{"checkout": r.Root, "from": intent.Old, "to": intent.New}))
-		write(t, filepath.Join(r.Root, "file0.txt"), "landed T\n")
-		write(t, filepath.Join(r.Root, "new.txt"), "landed T\n")
-	}
-	half()
-	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
-	equal(t, "checkout", status(t, r.Root), before)
-
-	half() // its lock is left, and its owner is unknown
-	write(t, filepath.Join(r.GitDir, "index.lock"), "")
-	_, err := r.RecoverLanding(t.Context(), intent)
-	_ = wantError[*CheckoutError](t, err)
-	must(t, os.Remove(filepath.Join(r.GitDir, "index.lock")))
-	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
-	equal(t, "checkout", status(t, r.Root), before)
-	value[Landing](t)(land(t, w, c, Squash))
-}
-
 // Without a mark coven has not started to move anything: a person's change that
 // happens to be the landing's is left alone.
 func TestRecoverLeavesEqualChangesAlone(t *testing.T) {

@@ -31,58 +31,25 @@ const (
 	ignoreSessions = "sessions/"
 )
 
-// oldIgnores returns the contents that earlier versions wrote.
-func oldIgnores() []string {
-	return []string{
-		"worktrees/\nrun/\nsessions/*/logs/\nsessions/*/results/\nsecrets.yaml\n",
-		"worktrees/\nrun/\nsessions/*/logs/\nsessions/*/results/\n",
-	}
-}
-
-// The states of .coven/.gitignore.
-const (
-	IgnoreGood    = "good"    // as coven writes it, or ignores sessions, or deliberately does not
-	IgnoreOld     = "old"     // exactly as an earlier version wrote it
-	IgnoreChanged = "changed" // changed by a user, and does not ignore sessions
-)
-
 // maxIgnore limits the size of a .gitignore, in bytes.
 const maxIgnore = 1 << 20
 
-// CovenIgnore returns the state of ROOT/.coven/.gitignore. A missing file is good: it
-// is created when needed.
-func CovenIgnore(root string) (string, error) {
+// SessionsIgnored reports whether ROOT/.coven/.gitignore ignores sessions, or deliberately does
+// not, because a person removed only that line. A missing file counts as ignoring: it is created
+// when needed.
+func SessionsIgnored(root string) (bool, error) {
 	data, err := regularfile.ReadIn(root, ".coven/.gitignore", maxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
-		return IgnoreGood, nil
+		return true, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read .coven/.gitignore: %w", err)
+		return false, fmt.Errorf("read .coven/.gitignore: %w", err)
 	}
 	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
 	ignores := func(line string) bool {
 		return slices.Contains([]string{"sessions/", "sessions", "/sessions/", "/sessions", "*"}, strings.TrimSpace(line))
 	}
-	switch {
-	case slices.Contains(oldIgnores(), string(data)):
-		return IgnoreOld, nil
-	case slices.ContainsFunc(lines, ignores), slices.Contains(lines, keepSessions):
-		return IgnoreGood, nil
-	}
-	return IgnoreChanged, nil
-}
-
-// UpdateCovenIgnore replaces a .coven/.gitignore that an earlier version wrote. It
-// does not change a file that a user edited.
-func UpdateCovenIgnore(root string) error {
-	state, err := CovenIgnore(root)
-	if err != nil || state != IgnoreOld {
-		return err
-	}
-	if err := regularfile.Replace(filepath.Join(root, ".coven", ".gitignore"), []byte(covenIgnore), 0o644); err != nil {
-		return fmt.Errorf("write .coven/.gitignore: %w", err)
-	}
-	return nil
+	return slices.ContainsFunc(lines, ignores) || slices.Contains(lines, keepSessions), nil
 }
 
 // EnsureCovenDir creates ROOT/.coven and, if missing, the .gitignore in it that keeps

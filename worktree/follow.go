@@ -1,13 +1,11 @@
 package worktree
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -163,7 +161,7 @@ func (c *userCheckout) finishLeft(ctx context.Context) error {
 }
 
 func (c *userCheckout) finishMove(ctx context.Context, m *checkout.Move, left *checkout.Left) error {
-	intent := Landing{Task: left.Task, Target: Target{Ref: cmp.Or(left.Ref, c.ref)}, Old: left.From, New: left.To}
+	intent := Landing{Task: left.Task, Target: Target{Ref: left.Ref}, Old: left.From, New: left.To}
 	kept, err := c.repo.keeps(ctx, intent)
 	if err != nil {
 		return err
@@ -176,25 +174,13 @@ func (c *userCheckout) finishMove(ctx context.Context, m *checkout.Move, left *c
 	if err != nil {
 		return err
 	}
-	switch {
-	case left.ByGit && kept:
-		err = m.Forget()
-	case left.ByGit:
-		err = c.repair(ctx, left)
-	case kept:
+	if kept {
 		err = m.Settle(ctx)
-	default:
+	} else {
 		err = m.Undo(ctx)
 	}
 	finished()
 	return err
-}
-
-func (c *userCheckout) repair(ctx context.Context, left *checkout.Left) error {
-	if err := c.awaitIndex(ctx); err != nil {
-		return err
-	}
-	return c.mover().Repair(ctx, left.From, left.To)
 }
 
 // keeps reports whether a moved checkout must not be moved back.
@@ -262,29 +248,4 @@ func (c userCheckout) rescue(ctx context.Context, files map[string]string) error
 	}
 	_, err = w.saveRescue(ctx, "edited in "+c.path+" while a landing changed it", tree)
 	return err
-}
-
-// entries returns the entries of the checkout's index.
-func (c userCheckout) entries(ctx context.Context) (map[string]git.Entry, error) {
-	fields, err := c.git.Fields(ctx, "ls-files", "-z", "-s")
-	if err != nil {
-		return nil, err
-	}
-	list := map[string]git.Entry{}
-	for _, field := range fields {
-		e, err := indexEntry(field)
-		if err != nil {
-			return nil, err
-		}
-		list[e.Path] = e
-	}
-	return list, nil
-}
-
-// wanted returns the entry after a change, which is zero for a deleted path.
-func wanted(change git.Change) git.Entry {
-	if strings.Trim(change.Mode, "0") == "" {
-		return git.Entry{}
-	}
-	return git.Entry{Mode: change.Mode, Oid: change.Oid, Path: change.Path}
 }

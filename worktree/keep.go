@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -55,23 +54,4 @@ func (r *Repo) hasCommit(ctx context.Context, oid string) (bool, error) {
 		return false, fmt.Errorf("look for commit %s: %w", oid, err)
 	}
 	return has, nil
-}
-
-// LandingKept reports whether a ref keeps the commit of an unfinished landing. A
-// commit that git gc has removed needs no ref.
-func (r *Repo) LandingKept(ctx context.Context, taskID, commit string) (bool, error) {
-	held, err := r.git().Ref(ctx, keepRef(taskID, keepLanding))
-	if err == nil && held == commit {
-		return true, nil
-	}
-	if err != nil && !errors.Is(err, git.ErrNoRef) {
-		return false, err
-	}
-	there, err := r.hasCommit(ctx, commit)
-	return !there, err
-}
-
-// KeepLanding creates a ref that keeps such a commit.
-func (r *Repo) KeepLanding(ctx context.Context, taskID, commit string) error {
-	return r.keep(ctx, taskID, keepLanding, commit)
 }

@@ -42,7 +42,7 @@ func TestIntentSurvivesGC(t *testing.T) {
 	equal(t, "kept at the end", keptRefs(t, r), "")
 }
 
-// A session of a coven that kept no ref makes the commit again.
+// If the ref of a landing was deleted and git gc removed the commit, the commit is made again.
 func TestRecoverWithoutTheCommit(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -55,7 +55,7 @@ func TestRecoverWithoutTheCommit(t *testing.T) {
 
 // The merge of a killed integration still exists when the integration is resumed.
 func TestIntegrationSurvivesGC(t *testing.T) {
-	for name, kept := range map[string]bool{"kept": true, "of an older coven": false} {
+	for name, kept := range map[string]bool{"kept": true, "its ref is gone": false} {
 		t.Run(name, func(t *testing.T) {
 			r := sample(t)
 			w := add(t, r, "T")

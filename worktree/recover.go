@@ -36,7 +36,7 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Landing) (landed bool,
 		c.task = intent.Task
 		// Checkouts move before the target, so if the target has moved, so have all its
 		// checkouts.
-		err = errors.Join(err, c.recover(ctx, intent.moved(), landed))
+		err = errors.Join(err, c.clearLeft(ctx))
 		failpoint.Point("recover.checkout.each")
 	}
 	if err != nil {
@@ -52,52 +52,7 @@ func (r *Repo) reached(ctx context.Context, intent Landing) (bool, error) {
 		return err == nil, err
 	}
 	if kept, err := r.hasCommit(ctx, intent.New); err != nil || !kept {
-		return false, err // an older version kept no ref, and git gc removed the commit
+		return false, err // its ref was deleted, and git gc removed the commit
 	}
 	return r.git().IsAncestor(ctx, intent.New, tip)
-}
-
-// recover moves back a checkout that has moved, completely or partially, without the
-// target.
-func (c *userCheckout) recover(ctx context.Context, intent Landing, landed bool) error {
-	if err := c.clearLeft(ctx); err != nil || landed {
-		return err
-	}
-	// After this, a version that let git write the files has left no other trace.
-	if err := c.awaitIndex(ctx); err != nil {
-		return err
-	}
-	if kept, err := c.repo.hasCommit(ctx, intent.New); err != nil || !kept {
-		return err // git gc removed the commit, so no index contained any of it
-	}
-	moved, err := c.holds(ctx, intent.Old, intent.New)
-	if err != nil || !moved {
-		return err
-	}
-	swallowed, err := swallows(ctx, c.git, intent)
-	if err != nil || swallowed {
-		return err
-	}
-	if err := c.follow(ctx, intent.New, intent.Old); err != nil {
-		return err
-	}
-	return c.settle(ctx)
-}
-
-// holds reports whether the index contains all changes between two commits.
-func (c userCheckout) holds(ctx context.Context, from, to string) (bool, error) {
-	changes, err := c.git.Changes(ctx, from, to)
-	if err != nil {
-		return false, err
-	}
-	have, err := c.entries(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, change := range changes {
-		if have[change.Path] != wanted(change) {
-			return false, nil
-		}
-	}
-	return len(changes) > 0, nil
 }

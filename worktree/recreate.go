@@ -89,12 +89,7 @@ func (re *recreation) choose(ctx context.Context, session string) error {
 		return err
 	}
 	re.start = re.tip
-	tip, err := re.w.repo.git().Commit(ctx, re.tip)
-	if err != nil {
-		return err
-	}
-	current := last.Tip == re.tip || last.Tip == "" && !tip.Time.After(last.Time)
-	if last.N > 0 && current {
+	if last.N > 0 && last.Tip == re.tip {
 		re.from = last
 	}
 	return nil

@@ -29,7 +29,7 @@ type Snapshot struct {
 	N      int
 	Commit string
 	Tree   string // unconverted bytes: not always the tree of a commit
-	Tip    string // the branch's tip at that time; empty: unknown
+	Tip    string // the branch's tip at that time
 	Note   string
 	Time   time.Time
 	Clean  bool // when it was made, a commit of W was known to have Tree; false after reading it again
@@ -41,7 +41,7 @@ type Snapshot struct {
 
 // same reports whether a new snapshot would be this one again.
 func (s Snapshot) same(next Snapshot) bool {
-	return s.N > 0 && s.Only == nil && next.Only == nil && s.Tree == next.Tree && s.links == next.links && (s.Tip == next.Tip || s.Tip == "")
+	return s.N > 0 && s.Only == nil && next.Only == nil && s.Tree == next.Tree && s.links == next.links && s.Tip == next.Tip
 }
 
 // Snapshot saves W: tracked files and untracked ones that are not ignored, also those
@@ -235,11 +235,13 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 	}
 	s := Snapshot{N: n, Commit: c.Oid, Tree: c.Tree, Time: c.Time}
 	note = strings.Trim(note, "\n")
-	if at := strings.LastIndex(note, "\n") + 1; strings.HasPrefix(note[at:], snapshotTip) {
-		note, s.Tip = note[:at], strings.TrimPrefix(note[at:], snapshotTip)
-		note, s.links = cutLines(note, snapshotLink)
-		note, s.Only = cutOnly(note)
+	at := strings.LastIndex(note, "\n") + 1
+	if !strings.HasPrefix(note[at:], snapshotTip) {
+		return Snapshot{}, fmt.Errorf("the snapshot %s names no tip: %w", c.Oid, ErrNoSnapshot)
 	}
+	note, s.Tip = note[:at], strings.TrimPrefix(note[at:], snapshotTip)
+	note, s.links = cutLines(note, snapshotLink)
+	note, s.Only = cutOnly(note)
 	s.Note = strings.Trim(note, "\n")
 	return s, nil
 }
@@ -290,8 +292,8 @@ func (r *Repo) StateAt(ctx context.Context, oid string) (Snapshot, error) {
 		return Snapshot{Commit: c.Oid, Tree: c.Tree, Tip: c.Oid}, nil
 	}
 	s, err := parseSnapshot(c)
-	if err != nil || s.Tip == "" {
-		return s, errors.Join(err, gone)
+	if err != nil {
+		return s, err
 	}
 	if has, err = r.hasCommit(ctx, s.Tip); err == nil && !has {
 		err = gone

@@ -128,8 +128,9 @@ func TestRecoverStack(t *testing.T) {
 	if _, err := LandStack(t.Context(), parts...); err == nil {
 		t.Fatal("it landed")
 	}
-	// As an older version left it, without a record of the move: the index and the files.
-	gitIn(t, r.Root, "read-tree", "-m", "-u", intents[0].Old, intents[0].Head)
+	checkouts := value[[]userCheckout](t)(r.checkoutsOf(t.Context(), intents[0].Target.Ref, nil))
+	must(t, checkouts[0].follow(t.Context(), intents[0].Old, intents[0].Head))
+	checkouts[0].release() // killed
 	equal(t, "moved", gitIn(t, r.Root, "diff", "--cached", "--name-only"), "A.txt\nB.txt\nC.txt")
 	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intents[1])), false)
 	equal(t, "checkout", gitIn(t, r.Root, "status", "--porcelain", "--", ".", ":!.coven"), "")

@@ -259,8 +259,8 @@ func linksOf(lines string) map[string]string {
 // leaveAsIn makes submodules count as in a snapshot: all, or those at or below some paths.
 func (w *Worktree) leaveAsIn(ctx context.Context, snapshot git.Commit, paths []string) error {
 	s, err := parseSnapshot(snapshot)
-	if err != nil || s.Tip == "" {
-		return err // the snapshot of an older version
+	if err != nil {
+		return err
 	}
 	if has, err := w.repo.hasCommit(ctx, s.Tip); err != nil || !has {
 		return err

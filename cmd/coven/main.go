@@ -6,14 +6,32 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/coven-run/coven/internal/cli/root"
+	"github.com/coven-run/coven/internal/lazyregexp"
 	_ "github.com/coven-run/coven/internal/process/early" // handles coven exec
 )
 
 func main() {
-	os.Exit(root.Run(root.NewApp(version), os.Args[1:]))
+	os.Exit(root.Run(root.NewApp(versionOf(debug.ReadBuildInfo())), os.Args[1:]))
 }
 
-// version is set when a release is built.
-var version = "dev"
+// version is the version of this source.
+const version = "v0.1.0"
+
+// released matches the versions of releases. A pseudo-version does not match: it ends with a
+// timestamp and a commit.
+var (
+	released = lazyregexp.New(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+	pseudo   = lazyregexp.New(`-(.*\.)?\d{14}-[0-9a-f]{12}$`)
+)
+
+// versionOf returns the version that go install was asked for, if the binary was made by it from
+// a release, and otherwise that of the source.
+func versionOf(info *debug.BuildInfo, ok bool) string {
+	if ok && released.MatchString(info.Main.Version) && !pseudo.MatchString(info.Main.Version) {
+		return info.Main.Version
+	}
+	return version
+}

@@ -148,6 +148,18 @@ func play(t *testing.T, program string, dirs ...string) {
 	})
 }
 
+// TestFixture makes the repository that testdata/fixtures keeps of a released version, and keeps
+// it if FIXTURE names the version.
+func TestFixture(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Files: stories(t, "fixtures"), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("FIXTURE", os.Getenv("FIXTURE"))
+			return seal(env)
+		},
+	})
+}
+
 // stories returns the files of directories below testdata.
 func stories(t *testing.T, dirs ...string) []string {
 	t.Helper()

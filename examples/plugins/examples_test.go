@@ -155,39 +155,6 @@ func TestGovet(t *testing.T) {
 	}
 }
 
-// A plugin written against the SDK's former names (packages fault and services,
-// reviewer.MostText) still builds and passes the suite, and its errors keep their
-// meaning. The source is reviewer-govet as it was before the names changed.
-func TestFormerNames(t *testing.T) {
-	t.Parallel()
-	binary := built(t, "testdata/reviewer-formernames")
-	results, err := plugintest.Run(t.Context(), binary, "", plugintest.Options{Ready: 2 * time.Minute, Answer: 2 * time.Minute, End: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range results {
-		if r.Status == plugintest.Failed {
-			t.Errorf("%s: %s: %s", r.Name, r.Demand, r.Detail)
-		}
-	}
-	repo := plugintest.NewRepo(t, t.TempDir(), map[string]string{"go.mod": "module example.test/app\n\ngo 1.24\n"})
-	repo.Write(t, "new.go", "package app\n\nfunc fresh() int { return \"x\" }\n")
-	host := &plugintest.Services{}
-	review := reviewed(t, binary, repo, host, nil)
-	if got := places(review.Findings); review.Verdict != reviewer.Fail || len(got) != 1 || !strings.HasPrefix(got[0], "error new.go:3 ") || len(host.Logs()) != 1 {
-		t.Errorf("%s %q, logged %q", review.Verdict, got, host.Logs())
-	}
-	r, err := plugintest.Start(t, binary, plugintest.Options{}).Reviewer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	change := repo.Change(t)
-	change.Options = map[string]string{"colour": "red"}
-	if _, err := r.Review(t.Context(), change, host); !errors.Is(err, pluginerr.ErrInvalid) {
-		t.Errorf("an unknown option: %v", err)
-	}
-}
-
 func TestMajority(t *testing.T) {
 	t.Parallel()
 	a, err := plugintest.Start(t, built(t, "arbiter-majority"), plugintest.Options{}).Arbiter(t.Context())

@@ -138,9 +138,6 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := c.Project.NameServers(plan); err != nil {
-		return Outcome{}, err
-	}
 	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
 		return Outcome{}, err
 	}

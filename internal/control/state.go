@@ -71,15 +71,11 @@ func HasOpenErrors(v session.View) bool {
 	return WaitsForReview(v) && len(v.Open) > 0
 }
 
-// DetailOf returns why a session is in its state, in one line. Sessions of older versions
-// do not mention open findings in their record.
+// DetailOf returns why a session is in its state, in one line.
 func DetailOf(v session.View) string {
-	detail, open := oneline.Of(v.Detail), oneline.Of(findings.Summary(v.Open))
+	detail := oneline.Of(v.Detail)
 	if v.Status == session.Cancelled {
 		detail = strings.TrimPrefix(detail, "cancelled ") // it follows the state
-	}
-	if HasOpenErrors(v) && !strings.Contains(detail, open) {
-		return open + "; " + detail
 	}
 	return detail
 }

@@ -31,21 +31,14 @@ func (v *Examination) privacy(ctx context.Context) []Finding {
 
 // ignoring checks whether git ignores sessions.
 func (v *Examination) ignoring(ctx context.Context) []Finding {
-	root := v.project.Repo.Root
-	state, err := worktree.CovenIgnore(root)
-	switch {
-	case err != nil:
+	ignored, err := worktree.SessionsIgnored(v.project.Repo.Root)
+	if err != nil {
 		return fail("ls -l .coven", "%v", err)
-	case state == worktree.IgnoreOld:
-		f := warn("coven doctor --fix", ".coven/.gitignore was written by an earlier coven: git does not ignore sessions, which contain tool output")[0]
-		f.fix = func(context.Context) (string, error) {
-			return ".coven/.gitignore ignores sessions; to commit them, remove its line sessions/", worktree.UpdateCovenIgnore(root)
-		}
-		return []Finding{f}
-	case state != worktree.IgnoreChanged:
+	}
+	if ignored {
 		return nil
 	}
-	ignored, err := v.project.Repo.Ignores(ctx, session.Dir)
+	ignored, err = v.project.Repo.Ignores(ctx, session.Dir)
 	if err != nil || ignored {
 		return nil // it is ignored elsewhere
 	}

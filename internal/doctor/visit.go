@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -269,9 +268,6 @@ func (v *Examination) refs(ctx context.Context) []Finding {
 	if err != nil {
 		return fail("git fsck --connectivity-only", "%v", err)
 	}
-	if found := v.unkept(ctx); len(found) > 0 {
-		return found
-	}
 	var parts []string
 	for _, a := range accounts {
 		if a.Count > 0 {
@@ -282,43 +278,4 @@ func (v *Examination) refs(ctx context.Context) []Finding {
 		return ok("none")
 	}
 	return ok("%s", strings.Join(parts, ", "))
-}
-
-// keepLanding makes a ref hold the commit of an interrupted landing. It takes the session's
-// lock, because a coven that finishes the landing at the same time deletes the ref.
-func (v *Examination) keepLanding(ctx context.Context, view session.View, commit string) (string, error) {
-	root := v.project.Repo.Root
-	s, err := session.Open(root, view.ID, v.env.Now)
-	if errors.Is(err, session.ErrBusy) {
-		return "another coven is resuming it", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer s.Close() //nolint:errcheck // nothing was written
-	if session.IsOver(root, view.ID) {
-		return "it has ended in the meantime", nil
-	}
-	return "stored the commit under refs/coven/keep", v.project.Repo.KeepLanding(ctx, view.Task, commit)
-}
-
-// unkept finds interrupted landings of older covens whose commit no ref holds: git gc could
-// delete it before coven resume finishes the landing.
-func (v *Examination) unkept(ctx context.Context) []Finding {
-	views, _ := v.sessionViews() // the checkup of sessions reports damaged ones
-	var found []Finding
-	for _, s := range views {
-		id, commit := s.Task, s.Landing.New
-		if commit == "" || session.Busy(s.Dir) || session.IsOver(v.project.Repo.Root, s.ID) {
-			continue // there is none, or its coven is about to delete the ref
-		}
-		kept, err := v.project.Repo.LandingKept(ctx, id, commit)
-		if err != nil || kept {
-			continue
-		}
-		f := warn("coven doctor --fix", "task %s is landing commit %.10s, which no ref protects from git gc", id, commit)[0]
-		f.fix = func(ctx context.Context) (string, error) { return v.keepLanding(ctx, s, commit) }
-		found = append(found, f)
-	}
-	return found
 }

@@ -15,7 +15,7 @@ type Session struct {
 	Project  string `json:"project"`            // absolute path of the main checkout
 	Query    string `json:"query"`              // the task's title, or the prompt of run -p
 	Grimoire string `json:"grimoire"`           // its name
-	Agent    string `json:"agent,omitempty"`    // at depth 0 of the first step; empty: build, or the session is of an older version
+	Agent    string `json:"agent,omitempty"`    // at depth 0 of the first step
 	Provider string `json:"provider"`           // who drives the agents
 	Model    string `json:"model"`              // what the agents are asked to use
 	Target   string `json:"target"`             // full ref: refs/heads/main
@@ -28,7 +28,7 @@ type Session struct {
 	Holder   string `json:"holder"`             // the coven that runs it: coven/<host>/<pid>
 	Actor    string `json:"actor,omitempty"`    // under which the task is claimed in the tracker
 	Chat     bool   `json:"chat,omitempty"`     // it is a chat: its task is a conversation
-	Sandbox  string `json:"sandbox,omitempty"`  // its level: full, partial or none; empty: an earlier coven, which had none
+	Sandbox  string `json:"sandbox,omitempty"`  // its level: full, partial or none
 	Forked   *Fork  `json:"forked_from,omitempty"`
 }
 
@@ -82,8 +82,7 @@ type Ended struct {
 	Next    string `json:"next,omitempty"`
 	Step    string `json:"step,omitempty"` // path of the step that ended it
 	Rescue  string `json:"rescue,omitempty"`
-	// Rejected reports whether a person rejected the change. Older sessions have
-	// only a Reason that begins with "rejected: ".
+	// Rejected reports whether a person rejected the change.
 	Rejected bool `json:"rejected,omitempty"`
 }
 
@@ -97,7 +96,7 @@ type StepStart struct {
 
 // AgentStart is the data of AgentStarted.
 type AgentStart struct {
-	Agent        string `json:"agent,omitempty"` // the name of its definition; empty in old sessions: build
+	Agent        string `json:"agent,omitempty"` // the name of its definition; empty: build
 	Conversation string `json:"conversation"`    // the CLI's own session id
 	Resumed      bool   `json:"resumed,omitempty"`
 	Log          int64  `json:"log_offset"` // where in the step's log this run begins, in bytes

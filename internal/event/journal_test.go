@@ -61,7 +61,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// A journal that an earlier coven made for everybody to read is its owner's again.
+// A journal that others could read is its owner's again.
 func TestJournalIsPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	must(t, os.WriteFile(file, nil, 0o644))

@@ -14,7 +14,7 @@ type Spawn struct {
 	ModelSource string   `json:"model_source"` // definition, default or override
 	Depth       int      `json:"depth"`
 	ParentChain []string `json:"parent_chain"` // user, ..., the agent itself
-	// ParentTraceID is the trace id of the agent that asked; empty in older sessions.
+	// ParentTraceID is the trace id of the agent that asked.
 	ParentTraceID string   `json:"parent_trace_id,omitempty"`
 	Permissions   []string `json:"permissions"` // all that it may do, at least in part
 	Inherited     bool     `json:"inherited"`   // the request named no permissions

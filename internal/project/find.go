@@ -161,12 +161,12 @@ func (p *Project) adHocItem(id string) (Item, error) {
 	if v.Info.Tracker != NoTracker {
 		return Item{}, session.ErrNone
 	}
-	plan, err := PlanOf(v.Dir)
+	planned, err := TaskOf(v.Dir)
 	if err != nil {
 		return Item{}, err
 	}
 	t := task.Task{
-		ID: id, Title: plan.Task.Title, Description: plan.Task.Description,
+		ID: id, Title: planned.Title, Description: planned.Description,
 		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keeps the choice of the first session
 	}
 	return Item{Task: t}, nil
@@ -179,14 +179,36 @@ func PlanOf(dir string) (*grimoires.Plan, error) {
 		return nil, err
 	}
 	plan, err := grimoires.ReadPlan(frozen)
-	if newer := (*grimoires.VersionError)(nil); errors.As(err, &newer) {
-		return nil, exit.Usagef("coven version", "session %s: %w", filepath.Base(dir), err)
+	return plan, planError(dir, err)
+}
+
+// TaskOf returns the task of a session, whatever the version of its plan.
+func TaskOf(dir string) (grimoires.Task, error) {
+	frozen, err := session.Plan(dir)
+	if err != nil {
+		return grimoires.Task{}, err
+	}
+	t, err := grimoires.ReadTask(frozen)
+	return t, planError(dir, err)
+}
+
+// planError adds to an error of reading the plan of a session the command that helps.
+func planError(dir string, err error) error {
+	if wrong := (*grimoires.VersionError)(nil); errors.As(err, &wrong) {
+		next := "coven version"
+		if v, loadErr := session.Load(dir); !wrong.Newer() && loadErr == nil {
+			next = "coven run " + shellword.Word(v.Task)
+			if v.Live() || v.Failing != "" { // it has the task's claim and worktree
+				next = "coven cancel " + shellword.Word(v.Task)
+			}
+		}
+		return exit.Usagef(next, "session %s: %w", filepath.Base(dir), err)
 	}
 	if wrong := config.Errors(nil); errors.As(err, &wrong) {
 		next := shellword.Edit(filepath.Join(dir, wrong[0].File), wrong[0].Line)
-		return nil, exit.Usagef(next, "session %s: the plan was changed: %w", filepath.Base(dir), err)
+		return exit.Usagef(next, "session %s: the plan was changed: %w", filepath.Base(dir), err)
 	}
-	return plan, err
+	return err
 }
 
 // Newest returns the newest session of each task. The newest of all come first.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/regularfile"
@@ -67,30 +66,6 @@ func (p *Project) serverAgents() map[string]string {
 		made[name+".md"] = fmt.Sprintf(serverAgent, name, s.Name)
 	}
 	return made
-}
-
-// NameServers gives the MCP servers of a plan names if they have none: older versions of coven did not write them. The
-// names are those of the same servers in today's files.
-func (p *Project) NameServers(plan *grimoires.Plan) error {
-	for i, s := range plan.MCP {
-		if s.Name != "" {
-			continue
-		}
-		today, err := p.PlannedServers()
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(today, func(known servers.Server) bool {
-			known.Name = ""
-			return known.SHA256() == s.SHA256()
-		})
-		if at < 0 {
-			return exit.Usagef(shellword.Edit(filepath.Join(p.Repo.Root, ".coven", servers.File), 1),
-				"the session was begun by an older coven, which did not keep the name of its MCP server %q, and mcp.json has none like it", s.What())
-		}
-		plan.MCP[i].Name = today[at].Name
-	}
-	return nil
 }
 
 // PlannedServers returns the MCP servers for the agents of a new session.

@@ -192,7 +192,7 @@ func (p *Project) Requests() ([]Request, error) {
 		if !s.Live() {
 			continue
 		}
-		if plan, err := PlanOf(s.Dir()); err == nil && p.NameServers(plan) == nil {
+		if plan, err := PlanOf(s.Dir()); err == nil {
 			all = append(all, p.SecretRequests(plan.Grimoire, store)...)
 			servers, err := p.requestedServers(plan.MCP)
 			if err != nil {

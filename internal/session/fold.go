@@ -110,7 +110,7 @@ func (v *View) end(e event.Event) error {
 		return err
 	}
 	v.Status, v.Reason = event.Status(strings.TrimPrefix(string(e.Type), "session.")), ""
-	v.Rejected = d.Rejected || v.Status == Failed && d.Step == "" && strings.HasPrefix(d.Reason, "rejected: ") // recorded like this by older versions
+	v.Rejected = d.Rejected
 	v.Detail, v.Next, v.Failing, v.Rescue = d.Reason, d.Next, d.Step, d.Rescue
 	v.Until, v.Parked = time.Time{}, nil
 	if failed := v.Status == Blocked || v.Status == Failed; failed && d.Step != "" {

@@ -8,8 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// A rejected session is recognized by its record; that of an older coven by the
-// reason, which only a rejection begins with.
+// A rejected session is recognized by its record, not by the reason.
 func TestRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  event.Type
@@ -17,7 +16,6 @@ func TestRejected(t *testing.T) {
 		want bool
 	}{
 		"rejected":            {event.SessionFailed, `{"reason":"rejected: no","rejected":true}`, true},
-		"by an older coven":   {event.SessionFailed, `{"reason":"rejected: no"}`, true},
 		"a step failed":       {event.SessionFailed, `{"reason":"step a failed","step":"a#1"}`, false},
 		"a step, by its text": {event.SessionFailed, `{"reason":"rejected: no","step":"a#1"}`, false},
 		"cancelled":           {event.SessionCancelled, `{"reason":"rejected: no"}`, false},

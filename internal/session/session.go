@@ -270,7 +270,7 @@ func (s *Session) KeepRejected(patch string) error {
 func RejectedPatch(dir string) string {
 	patch, err := regularfile.ReadIn(dir, rejectedFile, 2*maxRejected)
 	if err != nil {
-		return "" // it was removed, or the session is of an older version
+		return "" // it was removed, or the change had no patch
 	}
 	return string(patch)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/trace"
 )
 
-// TraceID returns the trace id of the events of the session that have no other. Sessions of older
-// versions have none.
+// TraceID returns the trace id of the events of the session that have no other.
 func (s *Session) TraceID() string { return s.trace }
 
 // traced adds an event to the execution trace.

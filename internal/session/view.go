@@ -27,7 +27,7 @@ type View struct {
 	ID       string           `json:"session_id"`
 	Dir      string           `json:"-"`
 	Task     string           `json:"task"`
-	TraceID  string           `json:"trace_id,omitempty"` // a UUID; sessions of older versions have none
+	TraceID  string           `json:"trace_id,omitempty"` // a UUID
 	Info     event.Session    `json:"info"`
 	Status   event.Status     `json:"status"`
 	Reason   event.WaitReason `json:"reason,omitempty"` // of waiting

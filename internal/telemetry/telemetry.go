@@ -63,8 +63,8 @@ func Export(ctx context.Context, to To, s Session) error {
 		return nil
 	}
 	id, err := uuid.Parse(s.TraceID)
-	if err != nil { // an older version began it
-		id = uuid.NewSHA1(uuid.NameSpaceURL, []byte("coven:session:"+s.ID+s.Started.String()))
+	if err != nil {
+		return fmt.Errorf("the trace id of session %s: %w", s.ID, err)
 	}
 	data, err := json.Marshal(s.request(traceID(id)))
 	if err != nil {

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -136,22 +135,6 @@ func TestHeaders(t *testing.T) {
 		if got, err := Headers(text); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
-	}
-}
-
-// The IDs of a session of an older version, which has none, are the same each time.
-func TestNoTraceID(t *testing.T) {
-	old := sample()
-	old.TraceID = ""
-	file := filepath.Join(t.TempDir(), "traces")
-	for range 2 {
-		if err := Export(t.Context(), To{File: file}, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a, b, _ := strings.Cut(strings.TrimSpace(read(t, file)), "\n")
-	if a != b || !json.Valid([]byte(a)) || strings.Contains(a, `"traceId":"00000000000000000000000000000000"`) {
-		t.Errorf("%s\n%s", a, b)
 	}
 }
 

@@ -115,16 +115,14 @@ type including struct {
 	taken  map[string]any // the initial data, whose names parameters must not hide
 	open   []string       // names being included, innermost last
 	count  *int           // of all includes so far
-	strict bool           // what a prompt tests must exist
 }
 
 func (p *program) execute(out io.Writer, data map[string]any, in *including) error {
 	include := func(string, ...any) (string, error) { return "", errors.New("include works in prompts only") }
-	strict := in == nil || in.strict
 	if in != nil {
 		include = func(name string, params ...any) (string, error) { return in.include(name, params, data) }
 	}
-	t := template.New(treeName).Funcs(p.functions(include, strict))
+	t := template.New(treeName).Funcs(p.functions(include, in == nil))
 	if _, err := t.AddParseTree(treeName, p.tree); err != nil {
 		return fmt.Errorf("add template: %w", err)
 	}
@@ -160,6 +158,6 @@ func (in *including) include(name string, params []any, data map[string]any) (st
 		}
 		inner[key] = params[i+1]
 	}
-	deeper := &including{in.lookup, in.taken, append(slices.Clone(in.open), name), in.count, in.strict}
+	deeper := &including{in.lookup, in.taken, append(slices.Clone(in.open), name), in.count}
 	return render(file, text, prompt, inner, deeper)
 }

@@ -85,17 +85,16 @@ func TestFunctionsOfTheOriginal(t *testing.T) {
 	}
 }
 
-// original 3c 18: a name that is missing is an error in every kind of template,
-// also where a function would stand in for it, unless a prompt asks for it; and a
+// original 3c 18: a name that is missing is an error in every kind of template but
+// prompts, also where a function would stand in for it; and a
 // condition is true or false and nothing else.
 func TestMissingAndConditions(t *testing.T) {
 	data := map[string]any{"tests": Output{Text: "0 failures"}, "step": map[string]any{}}
 	for _, text := range []string{"{{.nope}}", `{{default "d" .nope}}`, "{{if .nope}}{{end}}", "{{.step.nope}}", "{{not .nope}}", `{{index .step.nope "x"}}`} {
 		_, errText := Text("f", text, data)
 		_, errCommand := Command("f", text, data)
-		_, errPrompt := PromptWith("f", text, data, nil, PromptOptions{Strict: true})
 		_, errBool := Bool("f", text, data)
-		for kind, err := range map[string]error{"text": errText, "command": errCommand, "prompt": errPrompt, "bool": errBool} {
+		for kind, err := range map[string]error{"text": errText, "command": errCommand, "bool": errBool} {
 			if err == nil || !containsAll(err.Error(), "f:1:", `has no "nope"`) {
 				t.Errorf("%s as %s: %v", text, kind, err)
 			}
@@ -131,7 +130,7 @@ func TestOptionalNames(t *testing.T) {
 		"{{if .step.output}}{{if .other}}{{end}}{{.step.output}}{{end}}":       "out",
 		`{{include "i"}}{{include "i" inner="x"}}{{include "i" given="mine"}}`: "-x-",
 	} {
-		got, err := PromptWith("f", text, data, lookup, PromptOptions{Inputs: map[string]any{"given": "G", "step": "hidden"}})
+		got, err := PromptWith("f", text, data, lookup, map[string]any{"given": "G", "step": "hidden"})
 		if err != nil || got != want {
 			t.Errorf("%s: got %q, %v; want %q", text, got, err, want)
 		}

@@ -61,27 +61,18 @@ type Lookup func(name string) (file, text string, ok bool)
 // parameters of the include, and as .parent the data of the including template. A
 // parameter may hide another parameter, but no other name.
 func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
-	return PromptWith(name, text, data, lookup, PromptOptions{})
+	return PromptWith(name, text, data, lookup, nil)
 }
 
-// PromptOptions controls the names that a prompt may use.
-type PromptOptions struct {
-	// Inputs are names beside those of the data, which hide them. A parameter may hide
-	// an input.
-	Inputs map[string]any
-	// Strict makes it an error to test a name that does not exist: {{if .maybe}},
-	// {{default "none" .maybe}}.
-	Strict bool
-}
-
-// PromptWith is Prompt with options.
-func PromptWith(name, text string, data map[string]any, lookup Lookup, o PromptOptions) (string, error) {
+// PromptWith is Prompt with more names beside those of the data, which hide them. A parameter
+// may hide an input.
+func PromptWith(name, text string, data map[string]any, lookup Lookup, inputs map[string]any) (string, error) {
 	seen := data
-	if len(o.Inputs) > 0 {
-		seen = maps.Clone(o.Inputs)
+	if len(inputs) > 0 {
+		seen = maps.Clone(inputs)
 		maps.Copy(seen, data)
 	}
-	return render(name, text, prompt, seen, &including{lookup: lookup, taken: data, count: new(int), strict: o.Strict})
+	return render(name, text, prompt, seen, &including{lookup: lookup, taken: data, count: new(int)})
 }
 
 func shorten(s string) string {

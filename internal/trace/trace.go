@@ -55,8 +55,8 @@ func Tree(entries []Entry) []*Node {
 	return roots
 }
 
-// parent returns the node of the agent that started another, or nil. Records of older sessions do
-// not name it: there it is the last one before with the chain above.
+// parent returns the node of the agent that started another, or nil. An
+// entry need not name it: then it is the last one before with the chain above.
 func parent(before []*Node, e Entry) *Node {
 	for _, p := range slices.Backward(before) {
 		isAbove := len(p.ParentChain) > 0 && len(p.ParentChain)+1 == len(e.ParentChain) && slices.Equal(p.ParentChain, e.ParentChain[:len(p.ParentChain)])

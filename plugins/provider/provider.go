@@ -20,11 +20,6 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// ErrNoMessages is pluginerr.ErrUnsupported with a message.
-//
-// Deprecated: return pluginerr.ErrUnsupported.
-var ErrNoMessages = fmt.Errorf("the agent CLI accepts no messages while it works: %w", pluginerr.ErrUnsupported)
-
 // Provider drives one agent CLI.
 type Provider interface {
 	// Command returns how to start the CLI for one run of an agent. If Request.Resume
@@ -212,11 +207,6 @@ type Result struct {
 // Result answers it. For messages that coven did not send, such as the first one, the
 // ID is arbitrary.
 type Acknowledged struct{ ID string }
-
-// Heard is the former name of Acknowledged.
-//
-// Deprecated: use Acknowledged.
-type Heard = Acknowledged
 
 // Spent is the usage of one answer of the model API so far. For each number, the
 // maximum reported for an answer counts.

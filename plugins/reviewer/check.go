@@ -14,14 +14,6 @@ const (
 	MaxText     = 16 << 10 // bytes of a message, a suggestion or a summary
 )
 
-// The former names of the limits.
-//
-// Deprecated: use MaxFindings and MaxText.
-const (
-	MostFindings = MaxFindings
-	MostText     = MaxText
-)
-
 // Clip truncates text to MaxText bytes.
 func Clip(text string) string {
 	if len(text) > MaxText {

@@ -132,7 +132,7 @@ func (r *rounds) decide(ctx context.Context, s *State, review event.Result) (Out
 // fix runs an agent to fix the findings of the review.
 func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, error) {
 	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
-		"findings": findingsForPrompt(findings.Opinions(review.Result.Opinions), r.loop.plan.V), "reason": r.history[len(r.history)-1].Reason,
+		"findings": findingsForPrompt(findings.Opinions(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
 	}))
 	if err != nil {
 		return Outcome{}, &templateError{err}

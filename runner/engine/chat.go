@@ -78,7 +78,7 @@ func (c chat) message(s *State, r event.Result) (string, error) {
 		return r.Output, nil
 	}
 	prompt, err := c.plan.RenderPrompt(grimoires.RevisePrompt, s.Data(map[string]any{
-		"findings": findingsForPrompt(findings.Opinions(r.Opinions), c.plan.V),
+		"findings": findingsForPrompt(findings.Opinions(r.Opinions)),
 	}))
 	if err != nil {
 		return "", &templateError{err}

@@ -8,8 +8,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// A prompt has at most 64 KiB of findings. Its text is part of the recorded input of the
-// agent that fixes them: a session of an older version keeps the words of its time.
+// A prompt has at most 64 KiB of findings.
 func TestFindingsForPrompt(t *testing.T) {
 	long := arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Fail}
 	for range 100 {
@@ -17,12 +16,10 @@ func TestFindingsForPrompt(t *testing.T) {
 	}
 	short := long
 	short.Findings = long.Findings[:1]
-	for v, want := range map[int]string{0: ": mend these first)", 1: ": fix these first)"} {
-		if got := findingsForPrompt([]arbiter.Opinion{long}, v); len(got) > maxFindings+100 || !strings.HasSuffix(got, want) || !strings.Contains(got, " more lines are left out here") {
-			t.Errorf("version %d: %d bytes, ends with %q", v, len(got), got[len(got)-80:])
-		}
-		if got := findingsForPrompt([]arbiter.Opinion{short}, v); strings.Contains(got, "left out") {
-			t.Errorf("version %d: a short text is truncated: %q", v, got)
-		}
+	if got := findingsForPrompt([]arbiter.Opinion{long}); len(got) > maxFindings+100 || !strings.HasSuffix(got, " more lines are left out here: fix these first)") {
+		t.Errorf("%d bytes, ends with %q", len(got), got[len(got)-80:])
+	}
+	if got := findingsForPrompt([]arbiter.Opinion{short}); strings.Contains(got, "left out") {
+		t.Errorf("a short text is truncated: %q", got)
 	}
 }

@@ -74,21 +74,6 @@ func TestLastCheck(t *testing.T) {
 	}
 }
 
-// A plan without a version runs as in the version that froze it.
-func TestLastCheckOfOldPlans(t *testing.T) {
-	p, l := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &leaves{answer: func(c engine.Call) (event.Result, error) {
-		if c.Step == "test" {
-			return event.Result{Error: "no"}, nil
-		}
-		return ok(c)
-	}}
-	p.V = 0
-	out, err := runPlan(t, p, l)
-	if err != nil || out.Status != event.StatusBlocked || l.calls[len(l.calls)-1] != "l[2]/fix#1" {
-		t.Errorf("%+v, %v, calls %q", out, err, l.calls)
-	}
-}
-
 // Resuming a loop that is blocked at its limit repeats its last iteration, and the check
 // after it.
 func TestLastCheckAgain(t *testing.T) {

@@ -20,7 +20,7 @@ type loop struct {
 // lastCheck evaluates the exit condition of a loop again after the last iteration, so
 // that the last fix is checked, too.
 type lastCheck struct {
-	step  Step     // nil: nothing comes after the exit condition, or the plan is older than this check
+	step  Step     // nil: nothing comes after the exit condition
 	fixes []string // names of the steps after the exit condition
 }
 
@@ -33,7 +33,7 @@ func checkOf(plan *grimoires.Plan, body []grimoires.Step) lastCheck {
 			end = i + 1
 		}
 	}
-	if plan.V < grimoires.PlanChecksLastFix || end == 0 || end == len(body) {
+	if end == 0 || end == len(body) {
 		return lastCheck{}
 	}
 	var again []grimoires.Step

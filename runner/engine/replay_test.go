@@ -148,7 +148,6 @@ func TestReplayAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		p.V = rapid.IntRange(0, grimoires.PlanVersion).Draw(t, "version")
 		answer := fate(rapid.IntRange(0, 1000).Draw(t, "seed"))
 		whole, first := &paper{}, &leaves{answer: answer}
 		want, err := runner.RunSteps(t.Context(), p, runner.NewJournal(withoutLogs{whole}), first, nil)

@@ -82,7 +82,7 @@ type reviseStep struct {
 // Run implements Step.
 func (r reviseStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	prompt, err := r.plan.RenderPrompt(grimoires.RevisePrompt, s.Data(map[string]any{
-		"findings": findingsForPrompt(findings.Opinions(r.asked), r.plan.V),
+		"findings": findingsForPrompt(findings.Opinions(r.asked)),
 	}))
 	if err != nil {
 		return Outcome{}, &templateError{err}

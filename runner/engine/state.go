@@ -16,7 +16,6 @@ import (
 type State struct {
 	options Options
 	leaves  Leaves
-	v       int // of the plan
 	task    map[string]any
 	prior   string // summary of the previous session
 	secrets map[string]any
@@ -82,7 +81,7 @@ type Options struct {
 // have the values of a skipped step.
 func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 	s := &State{
-		options: options, leaves: leaves, v: plan.V, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
+		options: options, leaves: leaves, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
 		steps: map[string]any{}, outputs: map[string]any{}, attempt: 1,
 		secrets: map[string]any{}, reviewed: map[string]string{},
 	}
@@ -214,15 +213,11 @@ func (s *State) view(r event.Result, skipped bool) map[string]any {
 	if outputs == nil {
 		outputs = map[string]any{}
 	}
-	value := map[string]any{
+	return map[string]any{
 		"output": r.Output, "outputs": outputs, "summary": r.Summary, "error": r.Error,
 		"exit_code": r.ExitCode, "commit": r.Commit, "files": r.Files,
-		"success": r.OK, "failed": !r.OK && !skipped, "skipped": skipped,
+		"success": r.OK, "failed": !r.OK && !skipped, "skipped": skipped, "status": statusOf(r, skipped),
 	}
-	if s.v >= grimoires.PlanNamesOfOriginal {
-		value["status"] = statusOf(r, skipped)
-	}
-	return value
 }
 
 // statusOf returns the status of a step for templates.
@@ -239,19 +234,13 @@ func statusOf(r event.Result, skipped bool) string {
 // emptyView returns the value of previous before the first step.
 func (s *State) emptyView() map[string]any {
 	v := s.view(event.Result{}, true)
-	v["skipped"] = false
-	if s.v >= grimoires.PlanNamesOfOriginal {
-		v["status"] = ""
-	}
+	v["skipped"], v["status"] = false, ""
 	return v
 }
 
 // snapshot returns the value of loop_entry in a loop that starts now: the result of the
 // step before it, which also has the results of earlier steps by name.
 func (s *State) snapshot() any {
-	if s.v < grimoires.PlanNamesOfOriginal {
-		return s.previous
-	}
 	parts := maps.Clone(s.steps)
 	maps.Copy(parts, s.previous)
 	return tmpl.Output{Text: tmpl.JSON(s.previous), Parts: parts}

@@ -49,9 +49,7 @@ func (r repo) recover(c *Checkout) error {
 		if err != nil || left == nil {
 			return err
 		}
-		if left.ByGit {
-			err = c.Repair(context.Background(), left.From, left.To)
-		} else if r.git("rev-parse", "refs/heads/main") == left.To {
+		if r.git("rev-parse", "refs/heads/main") == left.To {
 			err = m.Settle(context.Background())
 		} else {
 			err = m.Undo(context.Background())

@@ -72,7 +72,7 @@ func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) 
 
 // begin records the move, then locks the index.
 func (m *Move) begin(ctx context.Context) error {
-	if left, _, err := m.c.Left(); err != nil || left != nil && left.rec.Token != "" {
+	if left, _, err := m.c.Left(); err != nil || left != nil {
 		return errors.Join(err, errors.New("coven was killed while it updated "+m.c.top()))
 	}
 	m.rec.Stage = m.c.State

@@ -15,19 +15,17 @@ import (
 
 // A record is on disk from before the first effect of a move until its end.
 type record struct {
-	Checkout string `json:"checkout"`
-	From     string `json:"from"`
-	To       string `json:"to"`
-	// Versions that let git write the files omit the following: see Repair.
-	Ref     string   `json:"ref,omitempty"`
-	Task    string   `json:"task,omitempty"`
-	Token   string   `json:"token,omitempty"`
-	Stage   string   `json:"stage,omitempty"` // directory of staged and displaced files
-	Index   node     `json:"index"`           // the merged index
-	Steps   []step   `json:"steps,omitempty"`
-	Changes []change `json:"changes,omitempty"`
-	Dirs    []name   `json:"dirs,omitempty"`   // created for additions
-	ByGit   bool     `json:"by_git,omitempty"` // the move repairs a checkout that git left half-written
+	Checkout string   `json:"checkout"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Ref      string   `json:"ref"`
+	Task     string   `json:"task,omitempty"`
+	Token    string   `json:"token"`
+	Stage    string   `json:"stage,omitempty"` // directory of staged and displaced files
+	Index    node     `json:"index"`           // the merged index
+	Steps    []step   `json:"steps,omitempty"`
+	Changes  []change `json:"changes,omitempty"`
+	Dirs     []name   `json:"dirs,omitempty"` // created for additions
 }
 
 // A step exchanges, adds or removes one path.
@@ -77,12 +75,9 @@ func (m *Move) save() error {
 
 // A Left describes a killed move.
 type Left struct {
-	Ref      string // the branch; empty in records of old versions
+	Ref      string // the branch
 	Task     string
 	From, To string
-	// ByGit means that the record was written by a version that let git write the files:
-	// use Repair, not Settle or Undo.
-	ByGit bool
 }
 
 // Left returns the killed move of this checkout, or nil.
@@ -95,11 +90,11 @@ func (c *Checkout) Left() (*Move, *Left, error) {
 	if err == nil {
 		err = json.Unmarshal(raw, &m.rec)
 	}
+	if err == nil && (m.rec.Token == "" || m.rec.Ref == "") {
+		err = errors.New("it has no token or no branch")
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("checkout %s: the record of a landing cannot be read: %w; next: rm %s", c.top(), err, shellword.Quote(c.recordPath()))
 	}
-	return m, &Left{Ref: m.rec.Ref, Task: m.rec.Task, From: m.rec.From, To: m.rec.To, ByGit: m.rec.Token == ""}, nil
+	return m, &Left{Ref: m.rec.Ref, Task: m.rec.Task, From: m.rec.From, To: m.rec.To}, nil
 }
-
-// Forget removes the record of an old version's move that has ended.
-func (m *Move) Forget() error { return os.Remove(m.c.recordPath()) }

@@ -68,20 +68,6 @@ func (m *Move) stage(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// write lets git write the given files of an index to a directory.
-func (m *Move) write(ctx context.Context, index, dir string, paths []string) error {
-	if len(paths) == 0 {
-		return nil
-	}
-	g := m.c.Git
-	g.Index, g.WorkTree = index, dir
-	g.Settings = slices.Concat(g.Settings, m.c.Settings)
-	if _, err := g.Feed(ctx, git.Join(paths), "checkout-index", "-z", "--stdin", "-f"); err != nil {
-		return fmt.Errorf("write files of %s: %w", m.c.top(), err)
-	}
-	return nil
-}
-
 // know records the time stamps of staged files.
 func (m *Move) know(paths []string) error {
 	for _, path := range paths {

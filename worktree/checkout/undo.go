@@ -24,7 +24,7 @@ func (m *Move) Settle(ctx context.Context) error {
 	for i := range m.rec.Steps {
 		m.removeParents(m.rec.Steps[i])
 	}
-	return m.end(ctx, true)
+	return m.end(ctx)
 }
 
 // Undo reverts a move at any stage. It does not change files that were edited since.
@@ -33,7 +33,7 @@ func (m *Move) Undo(ctx context.Context) error {
 		return nil
 	}
 	if m.finished() || len(m.rec.Changes) == 0 {
-		return m.end(ctx, false)
+		return m.end(ctx)
 	}
 	if err := m.lock(ctx); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (m *Move) Undo(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("checkout.undo.index")
-	return m.end(ctx, false)
+	return m.end(ctx)
 }
 
 // finished reports whether the move has ended and only its files must be removed: see
@@ -219,7 +219,7 @@ func revert(ctx context.Context, g git.Repo, rec record) error {
 
 // end unlocks the index, stores content that exists nowhere else, and removes the
 // files of the move. After State is renamed, the move cannot be undone.
-func (m *Move) end(ctx context.Context, settled bool) error {
+func (m *Move) end(ctx context.Context) error {
 	if err := m.unlock(); err != nil {
 		return err
 	}
@@ -240,10 +240,6 @@ func (m *Move) end(ctx context.Context, settled bool) error {
 	}
 	if err := os.RemoveAll(m.done()); err != nil {
 		return err
-	}
-	if m.rec.ByGit && !settled { // the checkout must still be repaired
-		m.rec = record{Checkout: m.rec.Checkout, From: m.rec.From, To: m.rec.To}
-		return m.save()
 	}
 	return ignore(os.Remove(m.c.recordPath()), fs.ErrNotExist)
 }

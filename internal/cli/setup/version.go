@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
 // NewVersion returns the command coven version.
@@ -25,7 +26,8 @@ func VersionText(a *cli.App) string {
 	return fmt.Sprintf("coven %s%s %s %s/%s", a.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// revision returns the commit that this binary was built from, if Go recorded it.
+// revision returns the commit that this binary was built from, if Go recorded it: among its
+// settings, or at the end of the pseudo-version that go install was asked for.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -36,5 +38,11 @@ func revision() string {
 			return " (" + s.Value[:12] + ")"
 		}
 	}
+	if found := pseudo.FindStringSubmatch(info.Main.Version); found != nil {
+		return " (" + found[1] + ")"
+	}
 	return ""
 }
+
+// pseudo matches the end of a pseudo-version, with the commit.
+var pseudo = lazyregexp.New(`\d{14}-([0-9a-f]{12})$`)

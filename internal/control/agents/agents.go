@@ -169,10 +169,6 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 		return c.Session.Append(event.Event{Type: t, Path: run.Path}, data)
 	}
 	tracker := &limitTracker{agents: c, account: at.traits.account}
-	state, err := c.stateDir(cmp.Or(run.Provider, c.Plan.Provider), run)
-	if err != nil {
-		return driver.Report{}, err
-	}
 	spawns := &spawner{Agents: c, ctx: ctx, caller: c.asCaller(policy, run, name), charge: run.Subagent}
 	defer spawns.work.Wait() // they end with their caller
 	gatekeeper := gate.New(policy, recorded{c, run.Path}, emit)
@@ -182,7 +178,7 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 	launch := driver.Job{
 		Agent: name, Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
 		Prompt: run.Prompt, System: text, Model: run.Model, Tools: c.listed(name, own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
-		Room: at.room, Network: at.network, StateDir: state, ReadOnly: run.ReadOnly,
+		Room: at.room, Network: at.network, StateDir: c.stateDir(cmp.Or(run.Provider, c.Plan.Provider)), ReadOnly: run.ReadOnly,
 		Dir: dir, Pass: c.Workspace.Pass, Env: slices.Concat([]string{"COVEN_STEP_KEY=" + run.Key}, c.Workspace.TraceEnv(), env), Idle: c.Idle, Spend: run.Spend,
 		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
 		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(at, run.Path, part) },
@@ -273,12 +269,8 @@ func (c *Agents) start(ctx context.Context, at setting, as role, keeper *gate.Ga
 }
 
 // stateDir returns the directory where a provider's CLI keeps what it knows about the task.
-func (c *Agents) stateDir(provider string, run runner.AgentRun) (string, error) {
-	dir := filepath.Join(c.Workspace.Worktree.StateDir(), provider)
-	if !run.Resume {
-		return dir, nil
-	}
-	return dir, builtin.AdoptConversation(provider, run.Conversation, dir, c.Getenv)
+func (c *Agents) stateDir(provider string) string {
+	return filepath.Join(c.Workspace.Worktree.StateDir(), provider)
 }
 
 // subagentDir returns the directory where a provider's CLI keeps what it knows about a subagent:

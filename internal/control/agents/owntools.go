@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/baseline"
 	"github.com/coven-run/coven/internal/channel"
 	"github.com/coven-run/coven/internal/gate"
@@ -16,12 +15,8 @@ import (
 	"github.com/coven-run/coven/internal/tool/message"
 )
 
-// ownTools returns the tools of coven that an agent has: the baseline, and spawn_agent. Plans of
-// older versions do not have the definitions that subagents need, and their agents have none.
+// ownTools returns the tools of coven that an agent has: the baseline, and spawn_agent.
 func (c *Agents) ownTools(s *spawner, ask asking) ([]tool.Tool, error) {
-	if c.Plan.V < grimoires.PlanHasSubagents {
-		return nil, nil
-	}
 	all := append([]tool.Tool{s.tool(), ask.tool()}, s.messageTools()...)
 	for _, t := range baseline.Tools(baseline.Options{
 		Files: c.Search.Files(c.Workspace.Worktree), Sessions: c.Search.Sessions(), Check: checker(s.caller.Policy),

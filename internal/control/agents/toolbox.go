@@ -64,7 +64,7 @@ func Described(definitions map[string]grimoires.AgentDefinition, commands map[st
 	}
 	nothing := func() *search.Index { return nil }
 	c := &Agents{
-		Plan: &grimoires.Plan{V: grimoires.PlanVersion, Agents: definitions}, Workspace: &workspace.Workspace{},
+		Plan: &grimoires.Plan{Agents: definitions}, Workspace: &workspace.Workspace{},
 		Search: Search{Files: func(*worktree.Worktree) *search.Index { return nil }, Sessions: nothing},
 	}
 	own, err := c.ownTools(&spawner{Agents: c}, asking{})

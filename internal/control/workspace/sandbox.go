@@ -87,10 +87,7 @@ const TraceVariable = "COVEN_TRACE_ID"
 
 // TraceEnv returns the variable with the session's trace id.
 func (s *Workspace) TraceEnv() []string {
-	if id := s.Session.TraceID(); id != "" {
-		return []string{TraceVariable + "=" + id}
-	}
-	return nil // the session is of an older version
+	return []string{TraceVariable + "=" + s.Session.TraceID()}
 }
 
 // wasRefused reports whether a program printed that it may not change or read a file. Whether
