@@ -62,6 +62,8 @@ func (g gitTrace) of(t *testing.T, r *Repo, do func()) []gitRun {
 		for lines.Scan() {
 			var e struct {
 				Event, Category, Key, Value string
+				Name                        string // since git 2.40, with Count
+				Count                       int
 				Argv                        []string
 			}
 			if json.Unmarshal(lines.Bytes(), &e) != nil {
@@ -70,6 +72,10 @@ func (g gitTrace) of(t *testing.T, r *Repo, do func()) []gitRun {
 			switch {
 			case e.Event == "start":
 				run.argv = e.Argv
+			case e.Event == "counter" && e.Category == "fsync" && e.Name == "hardware-flush":
+				run.flushes += e.Count
+			case e.Event == "counter" && e.Category == "fsync" && e.Name == "writeout-only":
+				run.written += e.Count
 			case e.Event == "data" && e.Category == "fsync" && e.Key == "fsync/hardware-flush":
 				run.flushes += value[int](t)(strconv.Atoi(e.Value))
 			case e.Event == "data" && e.Category == "fsync" && e.Key == "fsync/writeout-only":

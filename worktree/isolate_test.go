@@ -158,6 +158,7 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	if entries := value[[]os.DirEntry](t)(os.ReadDir(outside)); len(entries) > 0 {
 		t.Errorf("a ref was written outside: %v", entries)
 	}
+	must(t, os.Remove(w.private("refs", "heads", "link"))) // newer versions of git report it
 	equal(t, "the refs in W", gitIn(t, w.Path, "fsck"), "")
 
 	// What is up to date is not written again, and the agent's changes count from then on.

@@ -229,7 +229,7 @@ var shapes = map[string]struct {
 	"sparse": {"", "mkdir in out; echo 1 >in/a; echo 1 >out/a; echo 1 >top", "echo 2 >in/a; echo 2 >out/a; echo 2 >out/n; echo 2 >in/n; rm top", "git sparse-checkout set in"},
 	"sparse index": {
 		"", "mkdir in out; echo 1 >in/a; echo 1 >out/a; echo 1 >out/b; echo 1 >top", "echo 2 >in/a; echo 2 >out/a; echo 2 >out/n",
-		"git sparse-checkout set --cone --sparse-index in",
+		"git sparse-checkout set --cone --sparse-index in; git config advice.sparseIndexExpanded false",
 	},
 }
 

@@ -154,10 +154,17 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 // plainDateRE is a date as a commit has it.
 var plainDateRE = lazyregexp.New(`^[0-9]{1,12} [+-][0-9]{4}$`)
 
-// withoutCrud removes from a name or an address what git removes.
+// withoutCrud removes from a name or an address the characters that git removes. Only git knows
+// whether it removes dots: versions before 2.44 do.
 func withoutCrud(text string) (string, error) {
-	text = strings.TrimFunc(text, func(c rune) bool { return c <= ' ' || strings.ContainsRune(".,:;<>\"\\'", c) })
-	text = strings.NewReplacer("\n", "", "<", "", ">", "").Replace(text)
+	trim := func(crud string) string {
+		return strings.TrimFunc(text, func(c rune) bool { return c <= ' ' || strings.ContainsRune(crud, c) })
+	}
+	trimmed := trim(",:;<>\"\\'")
+	if trimmed != trim(".,:;<>\"\\'") {
+		return "", errAsk
+	}
+	text = strings.NewReplacer("\n", "", "<", "", ">", "").Replace(trimmed)
 	if text == "" {
 		return "", errAsk
 	}

@@ -39,10 +39,10 @@ func emptyRepo(t *testing.T, more string) (r Repo, commit, tree string) {
 func TestWrittenAlike(t *testing.T) {
 	r, commit, tree := emptyRepo(t, "git config user.name Configured; git config author.email au@example.org")
 	ctx, random := context.Background(), rand.New(rand.NewPCG(3, 1))
-	words := []string{"", "Ada", " Ada Ö. ", "<Ada>", "a\nb", ".;:\"'\\", "J.<>K", "\t\x01x", "\xff"}
+	words := []string{"", "Ada", "Bea", " Ada Ö ", "<Ada>", "a\nb", ";:\"'\\", "J.<>K", ".", "\t\x01x", "\xff"}
 	pick := func() string { return words[random.IntN(len(words))] + words[random.IntN(len(words))] }
 	written := 0
-	for range 200 {
+	for range 400 {
 		r.Env = []string{"GIT_AUTHOR_DATE=@1700000000 +0230", "GIT_COMMITTER_DATE=@1700000001 -0700"}
 		for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"} {
 			if random.IntN(3) > 0 {
@@ -72,7 +72,7 @@ func TestWrittenAlike(t *testing.T) {
 		}
 	}
 	if written < 30 {
-		t.Errorf("only %d of 200 commits were written in process", written)
+		t.Errorf("only %d of 400 commits were written in process", written)
 	}
 	for _, content := range []string{"", "x", strings.Repeat("long ", 1<<16)} {
 		oid, err := r.Blob(ctx, []byte(content))
