@@ -150,8 +150,8 @@ func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, er
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
-	if response.StatusCode >= 300 {
+	defer response.Body.Close()       //nolint:errcheck // only read
+	if response.StatusCode/100 != 2 { // reading after 101 would not end
 		return nil, fmt.Errorf("the endpoint answered %d", response.StatusCode)
 	}
 	var answer *vectorsAnswer // stays nil if it says null

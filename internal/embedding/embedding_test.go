@@ -196,3 +196,23 @@ func TestHostileEndpoint(t *testing.T) {
 		t.Errorf("asked %d times, and %d times elsewhere", asked.Load(), elsewhere.Load())
 	}
 }
+
+// An endpoint that switches to another protocol, and then waits, does not answer.
+func TestSwitching(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close() //nolint:errcheck // the test is over
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+	}))
+	t.Cleanup(server.Close)
+	e := &embedding.Endpoint{URL: server.URL, Model: "small"}
+	if _, err := e.Similarities(t.Context(), "a", []string{"b"}); err == nil || !strings.Contains(err.Error(), "answered 101") {
+		t.Error(err)
+	}
+}
