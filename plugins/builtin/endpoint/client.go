@@ -152,7 +152,7 @@ func (c Connection) setHeader(h http.Header, hasBody bool) {
 // unexpected returns an error for an answer that is called a success: it may have the error of a
 // server that calls everything a success, or be the page of another server.
 func (c Connection) unexpected(header http.Header, body []byte, want string) error {
-	if f := c.failure(http.StatusOK, header, body); f.Message != "" {
+	if f := c.failure(http.StatusOK, header, body); f.Message != "" || f.Kind != "" {
 		return f
 	}
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
