@@ -379,3 +379,40 @@ func TestFullDisk(t *testing.T) {
 	f.answer(word(7), "f7.txt")
 	f.file("index")
 }
+
+// An index that was not used for a month is removed, unless a process uses it now.
+func TestPruneUnused(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		used []time.Duration // when
+		now  time.Duration
+		held bool
+		kept bool
+	}{
+		"not long ago":        {[]time.Duration{0}, 29 * day, false, true},
+		"long ago":            {[]time.Duration{0}, 31 * day, false, false},
+		"first long ago":      {[]time.Duration{0, 20 * day}, 40 * day, false, true},
+		"a process holds it":  {[]time.Duration{0}, 31 * day, true, true},
+		"the clock goes back": {[]time.Duration{31 * day}, 0, false, true},
+	} {
+		f := repository(t, map[string]string{"a.txt": "apple"})
+		for _, at := range c.used {
+			f.now = time.Time{}.Add(at)
+			f.answer("apple", "a.txt")
+		}
+		index := f.file("index")
+		lock, err := os.OpenFile(f.file("lock"), os.O_RDWR, 0)
+		must(t, err)
+		if c.held {
+			must(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+		}
+		other := repository(t, map[string]string{"a.txt": "apple"})
+		other.cache, other.now = f.cache, time.Time{}.Add(c.now)
+		other.open()
+		other.answer("apple", "a.txt")
+		if _, err := os.Lstat(index); (err == nil) != c.kept {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, lock.Close())
+	}
+}
