@@ -89,6 +89,19 @@ func TestSkips(t *testing.T) {
 
 var first = func() bool { _, err := os.Stat("seen"); return err != nil }()
 `
+	counts = `package m
+
+import ("syscall"; "testing")
+
+func TestCounts(t *testing.T) { // with calls of which the cache of go test does not know
+	count, _ := syscall.Open("count", syscall.O_WRONLY|syscall.O_APPEND|syscall.O_CREAT, 0o644)
+	_, _ = syscall.Write(count, []byte("x"))
+	var info syscall.Stat_t
+	if err := syscall.Fstat(count, &info); err != nil || info.Size%2 == 1 {
+		t.Error("not yet", err)
+	}
+}
+`
 	strange = `package m
 
 import "testing"
@@ -108,17 +121,18 @@ func TestRun(t *testing.T) {
 		code     int
 		has, not []string
 	}{
-		{"all pass", map[string]string{}, 0, []string{"ok  ", "example.test/m", "the 2 slowest tests:"}, []string{"silence", "again"}},
+		{"all pass", map[string]string{"z/z.go": "package z\n"}, 0, []string{"ok  ", "example.test/m", "the 2 slowest tests:"}, []string{"silence", "again", "m/z"}},
 		{"once", map[string]string{"failures": "1"}, 0, []string{"not yet", "unsteady: example.test/m Test/sub (1 of 4)"}, []string{"silence"}},
 		{"twice", map[string]string{"failures": "11"}, 1, []string{"fails: example.test/m Test/sub (2 of 2)"}, []string{"unsteady"}},
 		{"always", map[string]string{"failures": "111111"}, 1, []string{"fails:"}, []string{"unsteady"}},
 		{"two tests", map[string]string{"failures": "1", "other": "1"}, 1, []string{"Test/sub (1 of 4)", "TestOther (1 of 4)", "a second unsteady test"}, nil},
 		{"does not build", map[string]string{"m.go": "package m\n\nvar x int = `a`\n"}, 1, []string{"m.go:3"}, []string{"again", "unsteady"}},
 		{"panics", map[string]string{"z_test.go": "package m\n\nfunc init() { panic(\"no\") }\n"}, 1, []string{"panic: no"}, []string{"unsteady"}},
-		{"a test fails once, and another one ends the process", map[string]string{"failures": "1", "z_test.go": exits}, 1, []string{"not yet"}, []string{"again", "unsteady"}},
+		{"a test fails once, and another one ends the process", map[string]string{"failures": "1", "z_test.go": exits}, 1, []string{"not yet", "=== RUN   TestZ"}, []string{"again", "unsteady"}},
 		{"panics once", map[string]string{"panics": "1", "z_test.go": panics}, 1, []string{"panic: no"}, []string{"again", "unsteady"}},
 		{"a test is not there when it runs alone", map[string]string{"z_test.go": others}, 1, []string{"fails: example.test/m TestZ/x"}, []string{"unsteady"}},
 		{"a test is skipped when it runs again", map[string]string{"z_test.go": skips}, 1, []string{"fails: example.test/m TestSkips"}, []string{"unsteady"}},
+		{"fails at the second repetition", map[string]string{"z_test.go": counts}, 1, []string{"fails: example.test/m TestCounts"}, []string{"unsteady"}},
 		{"names", map[string]string{"strange": "1", "z_test.go": strange}, 0, []string{"unsteady: example.test/m TestZ/a_|_(b)/[c_\\x01#00#01 (1 of 4)"}, nil},
 		{"no package", map[string]string{"failures": "1", "z/z_test.go": "package z\n\nimport _ \"example.test/m/none\"\n"}, 1, []string{"not yet", "none"}, []string{"again", "unsteady"}},
 		{"what a test prints", map[string]string{"z_test.go": prints}, 1, []string{"fails: example.test/m TestPrints"}, []string{"unsteady"}},
