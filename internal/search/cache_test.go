@@ -416,3 +416,15 @@ func TestPruneUnused(t *testing.T) {
 		must(t, lock.Close())
 	}
 }
+
+// An update that was killed costs nothing of the index.
+func TestHalfWritten(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	f.answer("apple", "a.txt")
+	must(t, os.WriteFile(f.file("index")+".new", []byte("x"), 0o600))
+	f.write("a.txt", "pear")
+	f.open()
+	if f.answer("pear", "a.txt"); f.lists != 1 {
+		t.Errorf("the files were listed %d times", f.lists)
+	}
+}

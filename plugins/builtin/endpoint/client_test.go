@@ -34,7 +34,7 @@ func TestPublishedStreams(t *testing.T) {
 			"CRLF":         strings.ReplaceAll(stream, "\n", "\r\n"),
 			"BOM":          "\ufeff" + stream,
 			"retry":        "retry: 1\n" + stream,
-			"[DONE] ":      stream + "data: [DONE] \n\ndata: oops\n\n",
+			"[DONE] ":      strings.ReplaceAll(stream, "[DONE]", "[DONE] ") + "data: [DONE] \n\ndata: oops\n\n",
 			"comments":     ": ping\n\n" + strings.ReplaceAll(stream, "data: ", ":\nid: 7\nretry: 1\nnew\ndata:"),
 			"lines":        strings.ReplaceAll(stream, `"id":`, "\ndata: \"id\":"),
 			"[DONE]":       stream + "data: [DONE]\n\ndata: oops\n\n",

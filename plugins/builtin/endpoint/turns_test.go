@@ -333,7 +333,7 @@ func TestErrors(t *testing.T) {
 			"422":      {422, `{"detail":"Not\tnow"}`, nil, "the API answered 422: Not now"},
 			"408":      {408, `{}`, pluginerr.ErrTransient, "the API answered 408: Request Timeout"},
 			"500":      {500, `<html>`, pluginerr.ErrTransient, "the API answered 500: Internal Server Error"},
-			"redirect": {307, ``, nil, "the API answered 307: Temporary Redirect"},
+			"redirect": {307, `{"error":"moved"}`, nil, "the API answered 307: moved"},
 		} {
 			var requests atomic.Int64
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
