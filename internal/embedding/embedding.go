@@ -148,10 +148,10 @@ func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, er
 	client := http.Client{Transport: e.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirects }}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, short(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
-	if response.StatusCode >= 300 {
+	defer response.Body.Close()       //nolint:errcheck // only read
+	if response.StatusCode/100 != 2 { // reading after 101 would not end
 		return nil, fmt.Errorf("the endpoint answered %d", response.StatusCode)
 	}
 	var answer *vectorsAnswer // stays nil if it says null
@@ -166,6 +166,16 @@ func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, er
 		return nil, fmt.Errorf("the endpoint did not answer with vectors: %w", err)
 	}
 	return answer, nil
+}
+
+// maxError limits how much of an error is shown, in bytes: it may quote what the endpoint sent.
+const maxError = 500
+
+func short(err error) error {
+	if text := err.Error(); len(text) > maxError {
+		return errors.New(strings.ToValidUTF8(text[:maxError], "") + "...")
+	}
+	return err
 }
 
 // ask asks the endpoint.

@@ -196,3 +196,38 @@ func TestHostileEndpoint(t *testing.T) {
 		t.Errorf("asked %d times, and %d times elsewhere", asked.Load(), elsewhere.Load())
 	}
 }
+
+// raw serves bytes of HTTP, and then waits until the client closes the connection.
+func raw(t *testing.T, answer string) *embedding.Endpoint {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close() //nolint:errcheck // the test is over
+		_, _ = io.WriteString(conn, answer)
+		_, _ = io.Copy(io.Discard, conn)
+	}))
+	t.Cleanup(server.Close)
+	return &embedding.Endpoint{URL: server.URL, Model: "small"}
+}
+
+// An endpoint that switches to another protocol, and then waits, does not answer.
+func TestSwitching(t *testing.T) {
+	t.Parallel()
+	e := raw(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+	if _, err := e.Similarities(t.Context(), "a", []string{"b"}); err == nil || !strings.Contains(err.Error(), "answered 101") {
+		t.Error(err)
+	}
+}
+
+// What an endpoint sends instead of HTTP is not repeated at length.
+func TestLongError(t *testing.T) {
+	t.Parallel()
+	e := raw(t, "HTTP/1.1 "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
+	if _, err := e.Similarities(t.Context(), "a", []string{"b"}); err == nil || len(err.Error()) > 600 {
+		t.Errorf("%.600v", err)
+	}
+}

@@ -18,12 +18,18 @@ import (
 // closes it. The order is on orderFd.
 const fenceFd = 4
 
+// gateFd yields a byte when the shim has reported this process, and its end if the shim is dead.
+const gateFd = 5
+
 // fence replaces this process by the program in the order. It returns only on failure.
-func fence() int {
+func fence() {
 	unix.CloseOnExec(fenceFd)
+	unix.CloseOnExec(gateFd)
+	if n, _ := os.NewFile(gateFd, "gate").Read([]byte{0}); n == 0 {
+		return // otherwise coven might never know of the program
+	}
 	err := becomeProgram(os.NewFile(orderFd, "order"))
 	_ = json.NewEncoder(os.NewFile(fenceFd, "fence")).Encode(newFailure(err)) // the shim may be dead
-	return 127
 }
 
 func becomeProgram(memory *os.File) error {

@@ -17,6 +17,9 @@ const (
 	fenceStage  = "--stage=fence"
 )
 
+// exitNotBegun is the exit code of a fence that did not become the program.
+const exitNotBegun = 127
+
 // exitBroken is the exit code of a launcher that failed.
 const exitBroken = 125
 
@@ -31,7 +34,8 @@ func Main(args []string) int {
 		stage = args[0]
 	}
 	if stage == fenceStage {
-		syscall.Exit(fence())
+		fence()
+		syscall.Exit(exitNotBegun)
 	}
 	wire, err := takeWire()
 	if err != nil {

@@ -26,12 +26,18 @@ type tree interface {
 // program runs the program through the fence and returns its exit code when no process
 // of the tree is left.
 func (w *wire) program() int {
-	pid, begun, err := w.startFence()
+	gate, open, err := os.Pipe()
+	if err != nil {
+		return w.fail(newFailure(fmt.Errorf("make gate pipe: %w", err)))
+	}
+	pid, begun, err := w.startFence(gate)
 	if err != nil {
 		return w.fail(newFailure(err))
 	}
 	tree := treeBelow(w.order.Containment, pid)
-	w.tell(report{Main: pid}) // before the program can do anything: the shim may be killed at any time
+	w.tell(report{Main: pid})    // before the program can do anything: the shim may be killed at any time
+	_, _ = open.Write([]byte{0}) // fails only if the fence is dead, which begun tells
+	_ = open.Close()
 	watch := &watch{
 		main: pid, tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
 		begun: begun, commands: readCommands(w.control),
@@ -50,19 +56,19 @@ func (w *wire) started(f *failure) {
 	w.fail(f)
 }
 
-// startFence starts the process that becomes the program. The channel yields nil if
-// that succeeds, otherwise the reason.
-func (w *wire) startFence() (int, <-chan *failure, error) {
+// startFence starts the process that becomes the program when gate, which it closes, yields a
+// byte. The channel yields nil if that succeeds, otherwise the reason.
+func (w *wire) startFence(gate *os.File) (int, <-chan *failure, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return 0, nil, fmt.Errorf("make fence pipe: %w", err)
 	}
-	files := []uintptr{0, 1, 2, w.memory.Fd(), writer.Fd()}
+	files := []uintptr{0, 1, 2, w.memory.Fd(), writer.Fd(), gate.Fd()}
 	if !w.order.Inherit {
 		files[0], files[1], files[2] = w.input.Fd(), w.terminal.Fd(), w.terminal.Fd()
 	}
 	pid, err := w.next(fenceStage, files...)
-	if err = errors.Join(err, writer.Close(), w.memory.Close()); err != nil {
+	if err = errors.Join(err, writer.Close(), gate.Close(), w.memory.Close()); err != nil {
 		return 0, nil, errors.Join(fmt.Errorf("start fence: %w", err), reader.Close())
 	}
 	begun := make(chan *failure, 1)

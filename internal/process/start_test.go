@@ -4,10 +4,12 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -187,6 +189,39 @@ func TestInitSurvivesSignals(t *testing.T) {
 		}
 		if exit := wait(t, child); !exit.OK() {
 			t.Fatalf("exit is %v", exit)
+		}
+	}
+}
+
+// A program whose shim was killed before it reported the process does not begin.
+func TestFenceWaits(t *testing.T) {
+	for text, begins := range map[string]bool{"": false, "g": true} {
+		file := filepath.Join(t.TempDir(), "begun")
+		memory := must(memoryFile("order"))
+		o := order{Containment: ProcessGroup, Argv: texts([]string{"/bin/sh", "-c", "echo x >" + file}), Inherit: true}
+		if err := json.NewEncoder(memory).Encode(o); err != nil {
+			t.Fatal(err)
+		}
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate, open, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(must(os.Executable()), "exec", fenceStage)
+		cmd.ExtraFiles = []*os.File{memory, writer, gate} // orderFd, fenceFd, gateFd
+		_, err = open.WriteString(text)
+		if err = errors.Join(err, open.Close()); err != nil {
+			t.Fatal(err)
+		}
+		said, err := cmd.CombinedOutput()
+		if _, missing := os.Stat(file); (missing == nil) != begins || (err == nil) != begins {
+			t.Errorf("the shim wrote %q: %v, %v, %s", text, missing, err, said)
+		}
+		if err := closeAll(memory, reader, writer, gate); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func isStoreError(err error) bool {
 
 func (x *Index) withCache(ctx context.Context, use func(*store) error) error {
 	dir := filepath.Join(x.Cache, "search", fmt.Sprintf("%x", sha256.Sum256([]byte(x.Root)))[:32])
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return storeError{err}
 	}
 	if err := onlyFiles(dir); err != nil {
@@ -61,6 +61,16 @@ func (x *Index) withCache(ctx context.Context, use func(*store) error) error {
 		err = x.withFile(dir, use)
 	}
 	return err
+}
+
+// makeDir makes the directory of an index. A link in its place leads to files that are not the index's.
+func makeDir(dir string) error {
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		if err := os.Remove(dir); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(dir, 0o700)
 }
 
 // onlyFiles removes what is no file from the directory of an index: opening a pipe would wait, and a
@@ -81,7 +91,7 @@ func (x *Index) withFile(dir string, use func(*store) error) error {
 		if err := discard(dir); err != nil { // files of another version of coven
 			return storeError{err}
 		}
-		if err := os.WriteFile(filepath.Join(dir, rootFile), []byte(x.Root), 0o600); err != nil {
+		if err := replace(filepath.Join(dir, rootFile), []byte(x.Root)); err != nil {
 			return storeError{err}
 		}
 		x.prune(filepath.Dir(dir), dir)
@@ -110,10 +120,10 @@ func discard(dir string) error {
 // prune removes the indexes of directories that are gone, and those that were not used for long. The
 // directory and its lock stay, so that no two processes use different locks.
 func (x *Index) prune(all, own string) {
-	roots, _ := filepath.Glob(filepath.Join(all, "*", rootFile)) // a cache: what cannot be listed stays
-	for _, file := range roots {
-		dir := filepath.Dir(file)
-		if dir != own && x.isStale(file) {
+	entries, _ := os.ReadDir(all) // a cache: what cannot be listed stays
+	for _, e := range entries {
+		dir := filepath.Join(all, e.Name())
+		if e.IsDir() && dir != own && x.isStale(filepath.Join(dir, rootFile)) {
 			_ = discardUnused(dir)
 		}
 	}

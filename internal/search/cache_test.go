@@ -283,3 +283,148 @@ func TestGone(t *testing.T) {
 		}
 	}
 }
+
+// Nothing of the user is written or removed, whatever is in the place of the index.
+func TestElsewhere(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	f.answer("apple", "a.txt")
+	index := f.file("index")
+	dir := filepath.Dir(index)
+	mine := t.TempDir()
+	keep := func() {
+		must(t, os.MkdirAll(filepath.Join(mine, "sub"), 0o755))
+		for _, name := range []string{"file", "root", "lock", "sub/file"} {
+			must(t, os.WriteFile(filepath.Join(mine, name), []byte("mine"), 0o644))
+		}
+		long := time.Now().Add(-1000 * time.Hour)
+		must(t, os.Chtimes(filepath.Join(mine, "root"), long, long))
+	}
+	link := func(name string) error {
+		return errors.Join(os.RemoveAll(filepath.Join(dir, name)), os.Link(filepath.Join(mine, "file"), filepath.Join(dir, name)))
+	}
+	for name, damage := range map[string]func() error{
+		"a link to a new index":   func() error { f.write("b.txt", "pear"); return link("index.new") },
+		"a link to the root":      func() error { return errors.Join(os.Remove(index), link("root")) },
+		"a link to the index":     func() error { return link("index") },
+		"a link to the lock":      func() error { return link("lock") },
+		"a directory elsewhere":   func() error { return errors.Join(os.RemoveAll(dir), os.Symlink(mine, dir)) },
+		"a file":                  func() error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, []byte("x"), 0o600)) },
+		"a link to nothing":       func() error { return errors.Join(os.RemoveAll(dir), os.Symlink(filepath.Join(mine, "none"), dir)) },
+		"another index elsewhere": func() error { return errors.Join(os.RemoveAll(dir), os.Symlink(mine, dir+"0")) },
+	} {
+		keep()
+		must(t, damage())
+		f.open()
+		f.answer("apple", "a.txt")
+		for _, file := range []string{"file", "root", "lock", "sub/file"} {
+			if text, err := os.ReadFile(filepath.Join(mine, file)); err != nil || string(text) != "mine" {
+				t.Errorf("%s: %s has %.20q, %v", name, file, text, err)
+			}
+		}
+		if names, err := os.ReadDir(mine); err != nil || len(names) != 4 {
+			t.Errorf("%s: %v, %v", name, names, err)
+		}
+		lists := f.lists
+		f.open()
+		if f.answer("apple", "a.txt"); f.lists != lists {
+			t.Errorf("%s: the index was not stored again", name)
+		}
+		_ = os.Remove(dir + "0")
+	}
+}
+
+// A cache whose path looks like a pattern is pruned as well.
+func TestPrunePattern(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	f.cache = filepath.Join(f.cache, "[a")
+	f.open()
+	f.answer("apple", "a.txt")
+	must(t, os.RemoveAll(f.dir))
+	other := repository(t, map[string]string{"a.txt": "apple"})
+	other.cache = f.cache
+	other.open()
+	other.answer("apple", "a.txt")
+	left := 0
+	must(t, filepath.WalkDir(f.cache, func(path string, _ os.DirEntry, err error) error {
+		if filepath.Base(path) == "index" {
+			left++
+		}
+		return err
+	}))
+	if left != 1 {
+		t.Errorf("the cache has %d indexes", left)
+	}
+}
+
+// On a full disk the answer is right, and nothing that is half written stays.
+func TestFullDisk(t *testing.T) {
+	files := map[string]string{}
+	for i := range 200 {
+		files[fmt.Sprintf("f%d.txt", i)] = word(i) + " " + strings.Repeat(word(i)+"x ", 20)
+	}
+	f := repository(t, files)
+	if err := mountSmall(t, f.cache, 64<<10); err != nil {
+		t.Skip(err)
+	}
+	for i := range 3 {
+		must(t, os.WriteFile(filepath.Join(f.cache, "ballast"), make([]byte, 52<<10), 0o600))
+		f.open()
+		f.answer(word(i), fmt.Sprintf("f%d.txt", i))
+		if found, _ := filepath.Glob(filepath.Join(f.cache, "search", "*", "index*")); len(found) > 0 {
+			t.Errorf("the cache has %q", found)
+		}
+	}
+	must(t, os.Remove(filepath.Join(f.cache, "ballast")))
+	f.open()
+	f.answer(word(7), "f7.txt")
+	f.file("index")
+}
+
+// An index that was not used for a month is removed, unless a process uses it now.
+func TestPruneUnused(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		used []time.Duration // when
+		now  time.Duration
+		held bool
+		kept bool
+	}{
+		"not long ago":        {[]time.Duration{0}, 29 * day, false, true},
+		"long ago":            {[]time.Duration{0}, 31 * day, false, false},
+		"first long ago":      {[]time.Duration{0, 20 * day}, 40 * day, false, true},
+		"a process holds it":  {[]time.Duration{0}, 31 * day, true, true},
+		"the clock goes back": {[]time.Duration{31 * day}, 0, false, true},
+	} {
+		f := repository(t, map[string]string{"a.txt": "apple"})
+		for _, at := range c.used {
+			f.now = time.Time{}.Add(at)
+			f.answer("apple", "a.txt")
+		}
+		index := f.file("index")
+		lock, err := os.OpenFile(f.file("lock"), os.O_RDWR, 0)
+		must(t, err)
+		if c.held {
+			must(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+		}
+		other := repository(t, map[string]string{"a.txt": "apple"})
+		other.cache, other.now = f.cache, time.Time{}.Add(c.now)
+		other.open()
+		other.answer("apple", "a.txt")
+		if _, err := os.Lstat(index); (err == nil) != c.kept {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, lock.Close())
+	}
+}
+
+// An update that was killed costs nothing of the index.
+func TestHalfWritten(t *testing.T) {
+	f := repository(t, map[string]string{"a.txt": "apple"})
+	f.answer("apple", "a.txt")
+	must(t, os.WriteFile(f.file("index")+".new", []byte("x"), 0o600))
+	f.write("a.txt", "pear")
+	f.open()
+	if f.answer("pear", "a.txt"); f.lists != 1 {
+		t.Errorf("the files were listed %d times", f.lists)
+	}
+}

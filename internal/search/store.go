@@ -85,13 +85,28 @@ func (s *store) update(next *manifest, c change) error {
 }
 
 // replace does not wait until the file is on disk: after a power failure it may be damaged, which
-// its checksum shows.
+// its checksum shows. It writes a file of its own, because one that is there may have other names.
 func replace(file string, data []byte) error {
 	if len(data) > maxIndex {
 		return fmt.Errorf("the index has %d bytes, more than %d", len(data), maxIndex)
 	}
-	if err := os.WriteFile(file+".new", data, 0o600); err != nil {
+	next := file + ".new"
+	_ = os.Remove(next) // of a killed process
+	err := create(next, data)
+	if err == nil {
+		err = os.Rename(next, file)
+	}
+	if err != nil {
+		_ = os.Remove(next) // a part of it, on a full disk
+	}
+	return err
+}
+
+func create(file string, data []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return err
 	}
-	return os.Rename(file+".new", file)
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
 }

@@ -3,7 +3,9 @@ package search
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"maps"
 	"math"
+	"os"
 	"slices"
 	"testing"
 )
@@ -92,5 +94,58 @@ func TestStore(t *testing.T) {
 	found, err := s.find([]string{"pear", "plum"}, s.manifest.documents())
 	if err != nil || !slices.Equal(found["pear"], []posting{{300, 200}}) || len(found["plum"]) > 0 {
 		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// A file of which any byte is another, or that is cut off, is no index.
+func TestChecksum(t *testing.T) {
+	s := &store{file: t.TempDir() + "/index", manifest: emptyManifest()}
+	next := emptyManifest()
+	next.files["a"] = entry{document: 1, length: 2}
+	if err := s.update(next, change{"apple": {data: []byte{1, 1}, last: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range data {
+		changed := slices.Clone(data)
+		changed[i] ^= 1
+		if _, err := decodeStore(changed); !isStoreError(err) {
+			t.Errorf("byte %d is another: %v", i, err)
+		}
+		if _, err := decodeStore(data[:i]); !isStoreError(err) {
+			t.Errorf("cut off at %d: %v", i, err)
+		}
+	}
+}
+
+// The lists of an update are those of the index before and its own, and a sweep forgets what is gone.
+func TestUpdates(t *testing.T) {
+	s := &store{manifest: emptyManifest()}
+	for i := int64(1); i <= 3; i++ {
+		next := &manifest{files: maps.Clone(s.manifest.files), last: i}
+		next.files[string(rune('a'+i))] = entry{document: i, length: 1}
+		c := change{}
+		c.add(i, document{counts: map[string]uint64{"apple": uint64(i)}}) //nolint:gosec // small
+		if err := s.update(next, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []posting{{1, 1}, {2, 2}, {3, 3}}
+	if found, err := s.find([]string{"apple"}, s.manifest.documents()); err != nil || !slices.Equal(found["apple"], want) {
+		t.Errorf("found %v, %v", found, err)
+	}
+	next := &manifest{files: map[string]entry{"d": {document: 3, length: 1}}, last: 3, gone: 2}
+	if err := s.update(next, change{}); err != nil || s.manifest.gone != 0 {
+		t.Errorf("%d documents are gone, %v", s.manifest.gone, err)
+	}
+	all := map[int64]indexed{1: {length: 1}, 2: {length: 1}, 3: {length: 1}}
+	if found, err := s.find([]string{"apple"}, all); err != nil || !slices.Equal(found["apple"], want[2:]) {
+		t.Errorf("found %v, %v", found, err)
+	}
+	if _, err := decodeLists(all, []byte{1, 1, 0, 1}); !isStoreError(err) {
+		t.Errorf("a document twice in a list: %v", err)
 	}
 }

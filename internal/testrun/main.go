@@ -6,10 +6,13 @@
 //
 //	testrun [-again N] [-slowest N] [-record FILE] -- [FLAGS OF GO TEST] PACKAGE...
 //
-// All flags of go
-// test must have the form -flag=value, because every other argument is a package.
+// All flags of go test must have the form -flag=value, because every other argument is a package.
 //
-// Exit status: 0, all tests pass, or one is unsteady; 1, a test fails; 2, testrun could not run them.
+// Nothing is repeated if a package does not build, if its process ended before all its tests had
+// run, or if the race detector found something.
+//
+// Exit status: 0, all tests pass, or one is unsteady; 1, a test fails, or none matches -run; 2,
+// testrun could not run them.
 package main
 
 import (
@@ -61,9 +64,9 @@ func (r *run) run(ctx context.Context) int {
 	err := r.test(ctx, report, append(r.flags, r.packages...)...)
 	report.printSlowest(r.slowest)
 	if err == nil && len(report.failed) == 0 {
-		return 0
+		return r.anyRan(report)
 	}
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+	if failed, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || failed.ExitCode() != 1) {
 		r.err.print("testrun: %v\n", err)
 		return 2
 	}
@@ -71,6 +74,16 @@ func (r *run) run(ctx context.Context) int {
 		return 1
 	}
 	return r.repeat(ctx, report.failed)
+}
+
+// anyRan returns the exit status of a run without failures: it is 1 if no test matches -run.
+func (r *run) anyRan(report *report) int {
+	isPattern := func(flag string) bool { return strings.HasPrefix(flag, "-run=") && flag != "-run=^$" }
+	if len(report.times) > 0 || !slices.ContainsFunc(r.flags, isPattern) {
+		return 0
+	}
+	r.err.print("testrun: no test matches %s\n", strings.Join(r.flags, " "))
+	return 1
 }
 
 // test runs go test and reports its events. It returns an *exec.ExitError if a test fails.
@@ -94,7 +107,7 @@ func (r *run) repeat(ctx context.Context, failed []name) int {
 		r.out.print("\nagain, alone, %d times: %s\n", r.again, test)
 		args := append(slices.Clone(r.flags), "-count=1", "-run="+test.pattern(), test.pkg)
 		passed := 0
-		for passed < r.again && r.test(ctx, newReport(r.out), args...) == nil {
+		for passed < r.again && r.passes(ctx, test, args) {
 			passed++
 		}
 		if passed < r.again {
@@ -113,6 +126,12 @@ func (r *run) repeat(ctx context.Context, failed []name) int {
 		}
 	}
 	return code
+}
+
+// passes runs a test. One that is skipped, or that is not there if others do not run, does not pass.
+func (r *run) passes(ctx context.Context, test name, args []string) bool {
+	report := newReport(r.out)
+	return r.test(ctx, report, args...) == nil && report.passed[test]
 }
 
 // remember prints a line about an unsteady test, appends it to the record, and returns how many the

@@ -40,7 +40,9 @@ type report struct {
 	output  map[name]*strings.Builder // of tests and packages that have not ended
 	parent  map[name]bool             // tests with a failed subtest
 	failed  []name                    // tests without a failed subtest
-	broken  bool                      // a package fails and no test in it does: it does not build, or panicked
+	passed  map[name]bool             // tests
+	whole   map[string]bool           // packages that ran all their tests
+	broken  bool                      // more is wrong than that tests fail: see endPackage
 	times   []timed
 }
 
@@ -50,7 +52,7 @@ type timed struct {
 }
 
 func newReport(out printer) *report {
-	return &report{out: out, output: map[name]*strings.Builder{}, parent: map[name]bool{}}
+	return &report{out: out, output: map[name]*strings.Builder{}, parent: map[name]bool{}, passed: map[name]bool{}, whole: map[string]bool{}}
 }
 
 // read reads the events until their end. A line that is no event is printed: go writes the errors of
@@ -74,6 +76,9 @@ func (r *report) read(events io.Reader) error {
 	}
 }
 
+// raced is how package testing says that the race detector found something. A race stays, even if it is seldom found.
+const raced = "race detected during execution of test\n"
+
 func (r *report) take(e event) {
 	at := name{e.Package, e.Test}
 	switch e.Action {
@@ -82,6 +87,8 @@ func (r *report) take(e event) {
 			r.output[at] = &strings.Builder{}
 		}
 		r.output[at].WriteString(e.Output)
+		r.whole[at.pkg] = r.whole[at.pkg] || at.test == "" && e.Output == "FAIL\n" // a panic has no such line
+		r.broken = r.broken || strings.HasSuffix(e.Output, raced)
 	case "build-output":
 		r.out.print("%s", e.Output)
 	case "pass", "skip", "fail":
@@ -97,13 +104,16 @@ func (r *report) take(e event) {
 func (r *report) endTest(at name, e event) {
 	r.times = append(r.times, timed{at, e.Elapsed})
 	if e.Action != "fail" {
+		r.passed[at] = e.Action == "pass"
 		if r.verbose {
 			r.print(at)
 		}
 		return
 	}
-	if up := strings.LastIndexByte(at.test, '/'); up >= 0 {
-		r.parent[name{at.pkg, at.test[:up]}] = true
+	for i, c := range at.test { // the name of a subtest may have a slash, too
+		if c == '/' {
+			r.parent[name{at.pkg, at.test[:i]}] = true
+		}
 	}
 	if !r.parent[at] {
 		r.failed = append(r.failed, at)
@@ -111,18 +121,21 @@ func (r *report) endTest(at name, e event) {
 	r.print(at)
 }
 
+// endPackage ends a package. If it fails, there may be more than the failed tests: it does not build, or
+// its process ended early, so that other tests did not run.
 func (r *report) endPackage(at name, e event) {
 	if e.Action == "skip" { // no test files
 		return
 	}
 	if e.Action == "fail" {
 		inTest := func(n name) bool { return n.pkg == at.pkg }
+		r.broken = r.broken || !r.whole[at.pkg] || !slices.ContainsFunc(r.failed, inTest)
 		for test := range r.output { // of tests that did not end
 			if test.pkg == at.pkg && test.test != "" {
+				r.broken = true
 				r.print(test)
 			}
 		}
-		r.broken = r.broken || !slices.ContainsFunc(r.failed, inTest)
 		r.print(at)
 		return
 	}

@@ -37,6 +37,9 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 		if err := a.take(e); err != nil {
 			return err
 		}
+		if a.stopped {
+			break // not every server ends the stream
+		}
 	}
 	if !a.stopped {
 		return c.Fail(ctx, c.Cut(), emit)

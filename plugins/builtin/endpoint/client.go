@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -52,7 +51,7 @@ func (c Connection) stream(ctx context.Context, path string, body any) iter.Seq2
 			return
 		}
 		defer response.Body.Close() //nolint:errcheck // only read
-		answer := bufio.NewReader(response.Body)
+		answer := bufio.NewReader(http.MaxBytesReader(nil, response.Body, maxStream))
 		if !beginsStream(answer) {
 			page, _ := io.ReadAll(io.LimitReader(answer, maxBody)) // as much as came
 			yield(nil, c.unexpected(response.Header, page, "a stream of events"))
@@ -117,11 +116,14 @@ func (c Connection) ask(ctx context.Context, method, path string, body any) (*ht
 	c.setHeader(request.Header, body != nil)
 	client := http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
-	if err != nil || response.StatusCode < 300 {
+	if err != nil || response.StatusCode/100 == 2 {
 		return response, err
 	}
-	defer response.Body.Close()                                      //nolint:errcheck // only read
-	refusal, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // as much as came
+	defer response.Body.Close() //nolint:errcheck // only read
+	var refusal []byte
+	if response.StatusCode >= 300 { // after 101, package http does not end the connection with the context
+		refusal, _ = io.ReadAll(io.LimitReader(response.Body, maxBody)) // as much as came
+	}
 	return nil, c.failure(response.StatusCode, response.Header, refusal)
 }
 
@@ -137,7 +139,7 @@ func (c Connection) setHeader(h http.Header, hasBody bool) {
 		h.Set("Anthropic-Version", c.version)
 	}
 	for _, name := range c.Keys {
-		switch key := c.Getenv(name); {
+		switch key := strings.TrimSpace(c.Getenv(name)); {
 		case key == "":
 		case name == "ANTHROPIC_API_KEY":
 			h.Set("X-Api-Key", key)
@@ -150,14 +152,14 @@ func (c Connection) setHeader(h http.Header, hasBody bool) {
 // unexpected returns an error for an answer that is called a success: it may have the error of a
 // server that calls everything a success, or be the page of another server.
 func (c Connection) unexpected(header http.Header, body []byte, want string) error {
-	if f := c.failure(http.StatusOK, header, body); f.Message != "" {
+	if f := c.failure(http.StatusOK, header, body); f.Message != "" || f.Kind != "" {
 		return f
 	}
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
 		kind = ""
 	}
-	return classified{fmt.Errorf("the API answered with %s instead of %s: is %s right?", cmp.Or(kind, "something else"), want, c.BaseURL), nil}
+	return classified{fmt.Errorf("the API answered with %s instead of %s: is %s right?", cmp.Or(c.shown(c.Getenv, kind), "something else"), want, c.BaseURL), nil}
 }
 
 // decode decodes an object. A value of another type than expected counts as missing.
@@ -173,7 +175,8 @@ func decode(data []byte, into any) error {
 	return fmt.Errorf("it sent no JSON: %w", err)
 }
 
-// Number is a whole number in an answer. Some servers send it with a fraction, or as a text.
+// Number is a whole number in an answer, which is not negative. Some servers send it with a fraction,
+// or as a text.
 type Number int64
 
 // maxNumber is how large a number can be, as a floating-point number that is exact.
@@ -181,7 +184,7 @@ const maxNumber = 1 << 53
 
 // UnmarshalJSON implements json.Unmarshaler. What is no number counts as missing.
 func (n *Number) UnmarshalJSON(data []byte) error {
-	if value, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64); err == nil && math.Abs(value) <= maxNumber {
+	if value, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64); err == nil && value >= 0 && value <= maxNumber {
 		*n = Number(value)
 	}
 	return nil

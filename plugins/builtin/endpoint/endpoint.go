@@ -131,9 +131,19 @@ func (a API) Refused(getenv func(string) string) (why, next string) {
 // hide returns a text without the credentials.
 func (a API) hide(getenv func(string) string, text string) string {
 	for _, name := range a.Keys {
-		if value := getenv(name); value != "" {
+		if value := strings.TrimSpace(getenv(name)); value != "" {
 			text = strings.ReplaceAll(text, value, "***")
 		}
+	}
+	return text
+}
+
+// shown returns what people see of a text from a server: one line, not long, and without the
+// credentials.
+func (a API) shown(getenv func(string) string, text string) string {
+	text = strings.Join(strings.Fields(a.hide(getenv, text)), " ")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
 	}
 	return text
 }

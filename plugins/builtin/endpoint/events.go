@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"strings"
 )
 
-// maxAnswer limits an event, and a list of models, in bytes.
-const maxAnswer = 16 << 20
+// maxAnswer limits an event, and a list of models, in bytes; maxStream limits a whole stream.
+const (
+	maxAnswer = 16 << 20
+	maxStream = 256 << 20
+)
 
 // event is a server-sent event.
 type event struct {
@@ -69,6 +73,8 @@ func readLine(stream *bufio.Reader, line []byte) ([]byte, error) {
 			return nil, errTooLarge()
 		case err == nil:
 			return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
+		case errors.As(err, new(*http.MaxBytesError)):
+			return nil, fmt.Errorf("its answer is larger than %d MB", maxStream>>20)
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
 		}

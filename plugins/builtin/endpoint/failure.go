@@ -43,7 +43,7 @@ const (
 // failure returns the failure that an answer reports.
 func (c Connection) failure(status int, header http.Header, body []byte) *Failure {
 	f := parseFailure(status, body)
-	f.Message, f.After = c.hide(c.Getenv, f.Message), retryAfter(header)
+	f.Kind, f.Message, f.After = c.shown(c.Getenv, f.Kind), c.shown(c.Getenv, f.Message), retryAfter(header)
 	return f
 }
 
@@ -67,24 +67,31 @@ func parseFailure(status int, body []byte) *Failure {
 	} else {
 		_ = json.Unmarshal(wire.Error, &f.Message)
 	}
-	f.Message = strings.Join(strings.Fields(cmp.Or(f.Message, wire.Message, wire.Detail)), " ")
-	if len(f.Message) > maxMessage {
-		f.Message = strings.ToValidUTF8(f.Message[:maxMessage], "") + "..."
-	}
+	f.Message = cmp.Or(f.Message, wire.Message, wire.Detail)
 	return f
 }
+
+// maxAfter is the longest time after which to try again: what is longer is no time, and does not fit.
+const maxAfter = 365 * 24 * time.Hour
 
 // retryAfter returns when to try again, or 0.
 func retryAfter(header http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(ms * float64(time.Millisecond))
+		return after(ms / 1000)
 	}
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		return time.Duration(max(seconds, 0) * float64(time.Second))
+		return after(seconds)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return max(time.Until(at), 0)
+		return after(time.Until(at).Seconds())
+	}
+	return 0
+}
+
+func after(seconds float64) time.Duration {
+	if seconds > 0 { // and a number
+		return time.Duration(min(seconds, maxAfter.Seconds()) * float64(time.Second))
 	}
 	return 0
 }
@@ -145,7 +152,7 @@ func (c Connection) Fail(ctx context.Context, err error, emit func(model.Event) 
 	if broken := (*url.Error)(nil); errors.As(err, &broken) {
 		err = broken.Err // without the URL, which may hold a password
 	}
-	return classified{fmt.Errorf("the connection to the API failed: %s", c.hide(c.Getenv, err.Error())), pluginerr.ErrTransient}
+	return classified{fmt.Errorf("the connection to the API failed: %s", c.shown(c.Getenv, err.Error())), pluginerr.ErrTransient}
 }
 
 // classified is an error that is a sentinel of package pluginerr, too, and does not say so: what

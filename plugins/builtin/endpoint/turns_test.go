@@ -288,6 +288,8 @@ func TestLimits(t *testing.T) {
 			"billing":   {402, nil, `{"error":{"type":"billing_error"}}`, provider.Limit{Reason: "billing", Status: 402}},
 			"529":       {529, nil, `{"error":{"type":"overloaded_error"}}`, provider.Limit{Reason: "overloaded", Status: 529}},
 			"503":       {503, map[string]string{"Retry-After": "soon"}, "", provider.Limit{Reason: "overloaded", Status: 503}},
+			"code":      {400, nil, `{"error":{"type":"requests","code":"rate_limit_exceeded"}}`, provider.Limit{Reason: "rate_limit", Status: 400}},
+			"success":   {200, map[string]string{"Retry-After": "7"}, `{"error":{"type":"rate_limit_error"}}`, provider.Limit{Reason: "rate_limit", After: 7 * time.Second}},
 			"midstream": {200, nil, broken, provider.Limit{Reason: "overloaded"}},
 		} {
 			var requests atomic.Int64
@@ -328,8 +330,10 @@ func TestErrors(t *testing.T) {
 			"403":      {403, `{"error":{"message":"not for you"}}`, pluginerr.ErrLogin, "the API answered 403: not for you"},
 			"400":      {400, `{"error":{"type":"invalid_request_error","message":"prompt is\n too long"}}`, nil, "the API answered 400: prompt is too long"},
 			"404":      {404, `{"error":"model \"m-1\" not found"}`, nil, `the API answered 404: model "m-1" not found`},
+			"422":      {422, `{"detail":"Not\tnow"}`, nil, "the API answered 422: Not now"},
+			"408":      {408, `{}`, pluginerr.ErrTransient, "the API answered 408: Request Timeout"},
 			"500":      {500, `<html>`, pluginerr.ErrTransient, "the API answered 500: Internal Server Error"},
-			"redirect": {307, ``, nil, "the API answered 307: Temporary Redirect"},
+			"redirect": {307, `{"error":"moved"}`, nil, "the API answered 307: moved"},
 		} {
 			var requests atomic.Int64
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
