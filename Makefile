@@ -10,9 +10,10 @@ include $(PINS)
 export PATH := $(TOOLS)/bin:$(PATH)
 
 # All targets compile with the same flags, so that each package is compiled once. Without debug
-# information, which a debugger makes for itself, the compiler needs a fifth less time.
+# information, which a debugger makes for itself, the compiler needs a fifth less time. make lint
+# vets; tests that run go test, such as those of the guides, would vet all their dependencies.
 export CGO_ENABLED := 0
-export GOFLAGS += -trimpath -gcflags=all=-dwarf=false "-ldflags=-s -w"
+export GOFLAGS += -trimpath -vet=off -gcflags=all=-dwarf=false "-ldflags=-s -w"
 
 # The race detector sleeps a second at each exit of a process, and the tests start many.
 export GORACE ?= atexit_sleep_ms=0
@@ -21,7 +22,7 @@ export GORACE ?= atexit_sleep_ms=0
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen COVEN_REAL_MCP=$(TOOLS)/mcp/node_modules/.bin
 
 # testrun prints a line for each package, the output of failed tests, and the slowest tests.
-TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -vet=off -parallel=4
+TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -parallel=4
 
 .PHONY: build help ci unsteady macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
 
