@@ -285,7 +285,7 @@ func TestSparseTwins(t *testing.T) {
 	oneAtATime(t)
 	seeds, first := 4, 0
 	if isLong() {
-		seeds = 100
+		seeds = 20
 	}
 	if text := os.Getenv("SPARSE_SEED"); text != "" {
 		first, seeds = value[int](t)(strconv.Atoi(text)), 1
