@@ -105,8 +105,8 @@ func ReadTask(data []byte) (Task, error) {
 	return plan.Task, nil
 }
 
-// versionOf returns the version of a plan; 0: it has none. It is read before the rest: a plan
-// of another version may have unknown keys.
+// versionOf returns the version of a plan, or 0 if the plan does not name one. Read it before the
+// rest: a plan of another version may have unknown keys.
 func versionOf(data []byte) int {
 	var head struct {
 		V int `yaml:"v"`

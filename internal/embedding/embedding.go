@@ -168,7 +168,7 @@ func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, er
 	return answer, nil
 }
 
-// maxError limits how much of an error is shown, in bytes: it may quote what the endpoint sent.
+// maxError limits an error that is shown, in bytes: it may quote the endpoint.
 const maxError = 500
 
 func short(err error) error {

@@ -223,7 +223,7 @@ func TestSwitching(t *testing.T) {
 	}
 }
 
-// What an endpoint sends instead of HTTP is not repeated at length.
+// An error quotes at most the beginning of an answer that is not HTTP.
 func TestLongError(t *testing.T) {
 	t.Parallel()
 	e := raw(t, "HTTP/1.1 "+strings.Repeat("x", 1<<20)+"\r\n\r\n")

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// each runs the scripts of a directory with bash. A process that one leaves behind may run what is
-// denied while another script runs: so its environment has the name of the script it is of.
+// each runs the scripts of a directory with bash. A script may leave a process behind that runs a
+// denied command during the next script, so the environment names the script.
 const each = `echo x >"$OUTSIDE"; echo x >"$INSIDE"; cd scratch; for f in ../commands/*; do COMMAND=${f##*/} timeout -s KILL 5 bash "$f" </dev/null >/dev/null 2>&1; done; true`
 
 // generatedCommands is how many commands are generated: make long runs 2000.
@@ -33,9 +33,9 @@ func generatedCommands() int {
 	return 300
 }
 
-// Of many generated shell commands, those that the policy allows never run what it denies:
-// all of them, and those that it refuses, are really run, inside the fence. Many of the refused ones do
-// run it, so the generator is good for something.
+// A generated shell command that the policy allows never runs a command that the policy denies. The
+// test runs allowed and refused commands inside the fence. Many refused commands do run a denied one,
+// which shows that the generator finds such commands.
 func TestGeneratedCommandsInTheFence(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

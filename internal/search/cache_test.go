@@ -263,7 +263,7 @@ func TestOlderFiles(t *testing.T) {
 	}
 }
 
-// The index forgets what files had before, so that it does not grow.
+// The index drops the former contents of files, so that it does not grow.
 func TestGone(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple", "b.txt": "apple", "c.txt": "apple"})
 	f.answer("apple", "a.txt", "b.txt", "c.txt")

@@ -133,7 +133,7 @@ type text struct {
 	terms document
 }
 
-// read reads what has changed, on all cores, completes the manifest, and returns the new lists.
+// read reads the changed files on all cores, completes the manifest, and returns the new lists.
 func (u *updating) read(ctx context.Context) (change, error) {
 	c := change{}
 	ctx, cancel := context.WithCancel(ctx)

@@ -121,7 +121,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// The lists of an update are those of the index before and its own, and a sweep forgets what is gone.
+// An update merges its lists with those of the index, and a sweep drops the documents that are gone.
 func TestUpdates(t *testing.T) {
 	s := &store{manifest: emptyManifest()}
 	for i := int64(1); i <= 3; i++ {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A name identifies a test. test is empty for what belongs to no test of the package.
+// A name identifies a test, or a whole package if test is empty.
 type name struct{ pkg, test string }
 
 func (n name) String() string { return strings.TrimSuffix(n.pkg+" "+n.test, " ") }

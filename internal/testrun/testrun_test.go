@@ -184,7 +184,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// What is not the failure of a test alone is not repeated.
+// A failure is repeated only if nothing but a test failed.
 func TestBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		events string

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// event is an event of a stream. What an event has depends on its type.
+// event is an event of a stream. Its type decides which fields are set.
 type event struct {
 	Type         string                `json:"type"`
 	Message      struct{ Usage usage } `json:"message"`
@@ -25,7 +25,7 @@ type usage struct {
 	CacheWrite endpoint.Number `json:"cache_creation_input_tokens"`
 }
 
-// piece is the beginning of a block, or what is added to one, or to the whole answer.
+// piece is the beginning of a block, or an addition to a block or to the whole answer.
 type piece struct {
 	Type        string          `json:"type"`
 	Text        string          `json:"text"`

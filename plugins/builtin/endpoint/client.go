@@ -182,7 +182,7 @@ type Number int64
 // maxNumber is how large a number can be, as a floating-point number that is exact.
 const maxNumber = 1 << 53
 
-// UnmarshalJSON implements json.Unmarshaler. What is no number counts as missing.
+// UnmarshalJSON implements json.Unmarshaler. A value that is not a number counts as missing.
 func (n *Number) UnmarshalJSON(data []byte) error {
 	if value, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64); err == nil && value >= 0 && value <= maxNumber {
 		*n = Number(value)

@@ -54,7 +54,7 @@ func TestPublishedStreams(t *testing.T) {
 	}
 }
 
-// asked returns what a plugin makes of an answer.
+// asked returns the events and the error of a plugin for an answer.
 func asked(t *testing.T, name, contentType, answer string) (events []model.Event, err error) {
 	t.Helper()
 	for _, p := range pluginsOf(t) {

@@ -1,6 +1,6 @@
-// Package endpoint describes the model APIs of the built-in model plugins: where they are, how
-// the user logs in, which models they have, and what their refusals mean. It sends the requests
-// and reads the streams of the answers.
+// Package endpoint is the client of the model APIs that the built-in model plugins speak. It knows
+// their addresses, credentials and models, sends requests, reads the streams of answers, and turns
+// refusals into errors.
 //
 // Rules:
 //   - The base URL and the credential come from the user's environment, never from a repository.
