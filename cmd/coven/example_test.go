@@ -23,7 +23,7 @@ func cmdExample(ts *testscript.TestScript, neg bool, args []string) {
 			cmd = exec.Command("./build", dir)
 		}
 		cmd.Dir = filepath.Join("..", "..", "examples", "plugins", name)
-		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			ts.Fatalf("build %s: %v\n%s", name, err, out)
 		}

@@ -82,14 +82,14 @@ func cmdGuide(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	text, err := os.ReadFile(filepath.Join(source, "docs", "guides", args[0]))
 	ts.Check(err)
-	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // the home is the script's
+	// The home is the script's. With other flags, go would compile everything again.
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOFLAGS", "CGO_ENABLED"} {
 		out, err := exec.Command("go", "env", name).Output()
 		ts.Check(err)
 		ts.Setenv(name, strings.TrimSpace(string(out)))
 	}
 	ts.Setenv("GOPROXY", "off")
 	ts.Setenv("GOSUMDB", "off")
-	ts.Setenv("GOFLAGS", "")
 	ts.Setenv("COVEN_SOURCE", source)
 	ts.Setenv("REPOSITORY", ts.MkAbs("."))
 	script := &strings.Builder{}

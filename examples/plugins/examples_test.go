@@ -36,7 +36,7 @@ func built(t *testing.T, name string) string {
 		cmd = exec.Command("./build", filepath.Dir(binary))
 	}
 	cmd.Dir = name
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", name, err, out)
 	}
