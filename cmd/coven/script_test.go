@@ -68,6 +68,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"gated":     cmdGated,
 		"watched":   cmdWatched,
 		"idle":      cmdIdle,
+		"unspoken":  cmdUnspoken,
 		"beads":     cmdBeads,
 		"crowd":     cmdCrowd,
 		"checkout":  cmdCheckout,
@@ -259,6 +260,22 @@ func cmdIdle(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("still at work: %v", left)
+		}
+	}
+}
+
+// unspoken DIR REGEXP says that processes work in or below a directory, and that the arguments of
+// none of them match.
+func cmdUnspoken(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, "unspoken DIR REGEXP")
+	pattern := regexp.MustCompile(args[1])
+	at := processes(ts.MkAbs(args[0]))
+	if len(at) == 0 {
+		ts.Fatalf("nothing works in %s", args[0])
+	}
+	for _, p := range at {
+		if line := strings.Join(p.argv, " "); pattern.MatchString(line) {
+			ts.Fatalf("process %d has %q in its arguments: %s", p.pid, pattern.FindString(line), line)
 		}
 	}
 }
