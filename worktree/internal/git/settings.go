@@ -112,6 +112,8 @@ type configList struct {
 	settings []Setting
 	includes bool            // only git knows what the configuration is: it includes files
 	files    map[string]seen // as they were when git read them; nil: nothing is listed
+
+	now func() time.Time // for tests; nil means time.Now
 }
 
 // unsettled is how long a file may change without another time stamp: some file systems have stamps of whole
@@ -154,8 +156,12 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 		includes = includes || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.")
 		settings = append(settings, Setting{Key: key, Value: value})
 	}
+	now := time.Now()
+	if c.now != nil {
+		now = c.now()
+	}
 	for _, s := range files {
-		if mtime := time.Unix(0, s.mtime); time.Since(mtime) < unsettled(mtime) {
+		if mtime := time.Unix(0, s.mtime); now.Sub(mtime) < unsettled(mtime) {
 			return settings, !includes // of now, but not for later
 		}
 	}

@@ -89,20 +89,23 @@ func TestConfiguredIsKept(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, "git init -q --bare r.git && git -C r.git config user.name kept")
 	at := filepath.Join(dir, "r.git")
-	second := time.Now().Truncate(time.Second)
+	now := time.Now().Truncate(time.Second).Add(time.Second / 2)
 	for _, c := range []struct {
 		changed time.Time
 		kept    bool
 	}{
-		{second.Add(-time.Hour), true},
-		{second.Add(-time.Second), false}, // stamps may be of two seconds
-		{second.Add(-time.Second + time.Millisecond), true},
-		{time.Now().Add(time.Minute + time.Millisecond), false}, // as of now, which has not ended
+		{now.Truncate(time.Second).Add(-time.Hour), true},
+		{now.Truncate(time.Second).Add(-time.Second), false}, // stamps may be of two seconds
+		{now.Truncate(time.Second).Add(-2 * time.Second), true},
+		{now.Add(-99 * time.Millisecond), false},
+		{now.Add(-101 * time.Millisecond), true},
+		{now.Add(time.Minute), false}, // a clock that was set back
 	} {
 		if err := os.Chtimes(filepath.Join(at, "config"), c.changed, c.changed); err != nil {
 			t.Fatal(err)
 		}
 		r := Repo{Dir: at, Store: OpenStore(at)}
+		r.Store.config.now = func() time.Time { return now }
 		if _, err := r.Configured(t.Context(), `^user\.name$`, false); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +114,7 @@ func TestConfiguredIsKept(t *testing.T) {
 		found, err := r.Configured(t.Context(), `^user\.name$`, false)
 		t.Setenv("PATH", program)
 		if kept := err == nil && len(found) == 1 && found[0].Value == "kept"; kept != c.kept {
-			t.Errorf("changed %v ago: kept %v: %v", time.Since(c.changed), kept, err)
+			t.Errorf("changed %v ago: kept %v: %v", now.Sub(c.changed), kept, err)
 		}
 	}
 }
