@@ -30,10 +30,12 @@ var imports = map[string][]string{
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":              {"internal/lazyregexp", "internal/diskusage", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/git", "worktree/tripwire", "internal/exit"},
-	"worktree/tripwire":     {"internal/lazyregexp", "internal/regularfile"},
-	"worktree/checkout":     {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git", "internal/exit"},
-	"worktree/internal/git": {"internal/lazyregexp"},
+	"worktree":               {"internal/lazyregexp", "internal/diskusage", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/tripwire", "internal/exit"},
+	"worktree/internal/file": {"internal/regularfile"},
+	"worktree/internal/lock": {},
+	"worktree/tripwire":      {"internal/lazyregexp", "internal/regularfile"},
+	"worktree/checkout":      {"internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/internal/git", "internal/exit"},
+	"worktree/internal/git":  {"internal/lazyregexp"},
 	"grimoires": {
 		"internal/lazyregexp",
 		"internal/permission", "internal/budget", "internal/didyoumean", "internal/exit", "internal/oneline", "internal/regularfile", "internal/schema",

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -64,7 +65,7 @@ func (r *Repo) Add(ctx context.Context, req AddRequest) (*Worktree, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.release()
+	defer l.Release()
 	if r.Pool.Bytes > 0 && len(r.pool()) == 0 {
 		_ = r.Examine(ctx) // what has landed just now is mostly what this worktree can start from
 	}
@@ -107,7 +108,7 @@ func (r *Repo) begin(ctx context.Context, taskID, start string) (w *Worktree, fr
 	if err != nil {
 		return nil, parked{}, err
 	}
-	defer l.release()
+	defer l.Release()
 	if err := r.clearUnready(ctx, taskID); err != nil {
 		return nil, parked{}, err
 	}
@@ -151,7 +152,7 @@ func (r *Repo) admins() ([]string, error) {
 // unknown, for example while git creates it.
 func (r *Repo) adminPath(admin string) string {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
-	raw, err := readPlain(filepath.Join(dir, "gitdir"), maxGitFile) // an agent may have put a pipe there
+	raw, err := file.Read(filepath.Join(dir, "gitdir"), maxGitFile) // an agent may have put a pipe there
 	if err != nil {
 		return ""
 	}

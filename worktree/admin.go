@@ -2,14 +2,8 @@ package worktree
 
 import (
 	"context"
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
-
-	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // keepAdmin rescues content that only the git directory of a deleted worktree has: commits,
@@ -89,19 +83,4 @@ func (r *Repo) reachable(ctx context.Context, commits []string) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// copyPlain copies a regular file without following links.
-func copyPlain(to, from string) (err error) {
-	in, err := regularfile.Open(from, syscall.O_NOFOLLOW)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

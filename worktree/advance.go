@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,9 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // A move is a change of the branch together with W, recorded before it starts.
@@ -29,7 +30,7 @@ func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string
 		return err
 	}
 	failpoint.Point("integrate.kept")
-	if err := writeJSON(w.movePath(), m); err != nil {
+	if err := file.WriteJSON(w.movePath(), m); err != nil {
 		return err
 	}
 	failpoint.Point("integrate.journal")
@@ -55,10 +56,10 @@ func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string
 	return os.Remove(w.movePath())
 }
 
-func (w *Worktree) stagedOn(ctx context.Context, tip string, l *lock) (*index, string, error) {
+func (w *Worktree) stagedOn(ctx context.Context, tip string, l *lock.Lock) (*index, string, error) {
 	g := w.git()
 	if l != nil {
-		g.Hold = l.held()
+		g.Hold = l.File()
 	}
 	ix, err := w.openIndex(g, commitIndex)
 	if err != nil {
@@ -158,9 +159,9 @@ func (w *Worktree) blocking(ctx context.Context, ix *index, from, to string) ([]
 // settle finishes a killed integration. If W was changed meanwhile, it discards the
 // record: the changes in W are then part of the task's work, and the next integration
 // does the rest.
-func (w *Worktree) settle(ctx context.Context, l *lock) error {
+func (w *Worktree) settle(ctx context.Context, l *lock.Lock) error {
 	var m move
-	err := readJSON(w.movePath(), &m)
+	err := file.ReadJSON(w.movePath(), &m)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -173,7 +174,7 @@ func (w *Worktree) settle(ctx context.Context, l *lock) error {
 	return nil
 }
 
-func (w *Worktree) finish(ctx context.Context, m move, l *lock) error {
+func (w *Worktree) finish(ctx context.Context, m move, l *lock.Lock) error {
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return err
@@ -204,12 +205,4 @@ func (w *Worktree) finish(ctx context.Context, m move, l *lock) error {
 		return err
 	}
 	return w.advance(ctx, m, ix, staged)
-}
-
-func readJSON(path string, value any) error {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, value)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -47,7 +48,7 @@ func (r *Repo) bareRoot() (string, error) {
 		return "", err
 	}
 	path := r.ours("root")
-	raw, err := readPlain(path, maxRootFile)
+	raw, err := file.Read(path, maxRootFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.firstRoot(path)
 	}

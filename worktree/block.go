@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -75,25 +75,9 @@ func filesBelow(top, dir string) ([]string, error) {
 	return files, err
 }
 
-// isThere reports whether a file of any kind exists at this path.
-func isThere(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
-}
-
-// isDirectory returns an error if a path is anything but a directory. A repository can have a link in the
-// place of one of coven's own, and what it leads to is not coven's.
-func isDirectory(path string) error {
-	info, err := os.Lstat(path)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", path)
-	}
-	return err
-}
-
 // directories lists the directories in a directory, which may be none.
 func directories(path string) []fs.DirEntry {
-	if isDirectory(path) != nil {
+	if file.CheckDirectory(path) != nil {
 		return nil
 	}
 	entries, _ := os.ReadDir(path) // what cannot be listed stays

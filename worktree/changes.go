@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
@@ -32,7 +33,7 @@ const (
 // plainGit returns git for the objects and refs of the repository, with a configuration of
 // coven's own instead of the repository's, which an agent may have changed, or made unreadable.
 func (r *Repo) plainGit() (git.Repo, error) {
-	if isThere(filepath.Join(r.GitDir, "reftable")) {
+	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
 		return r.git(), nil // the refs are not files: only the repository's own git can write them
 	}
 	dir := r.ours("plain")
@@ -45,7 +46,7 @@ func (r *Repo) plainGit() (git.Repo, error) {
 		return g, fmt.Errorf("prepare git: %w", err)
 	}
 	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config} {
-		if err := keepFile(filepath.Join(dir, name), text); err != nil {
+		if err := file.WriteIfChanged(filepath.Join(dir, name), text); err != nil {
 			return g, fmt.Errorf("prepare git: %w", err)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/checkout"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // A userCheckout is a user's checkout.
@@ -22,7 +24,7 @@ type userCheckout struct {
 	ref  string   // the requested branch: see checkoutsOf
 	task string   // the task that lands, if known
 
-	held     *lock          // while it is moved
+	held     *lock.Lock     // while it is moved
 	move     *checkout.Move // after follow
 	logMoved func()         // the same
 }
@@ -39,7 +41,7 @@ func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]us
 	for _, c := range all {
 		c.git.Hold, c.ref = hold, ref
 		head, err := c.repo.headOf(ctx, c.git.Dir)
-		if err != nil && !isThere(filepath.Join(c.git.Dir, "HEAD")) {
+		if err != nil && !file.Exists(filepath.Join(c.git.Dir, "HEAD")) {
 			continue // git is just creating or removing it
 		}
 		if err != nil && !errors.Is(err, ErrDetached) {

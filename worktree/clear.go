@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // clearNote is the note of what Clear rescues.
@@ -23,7 +25,7 @@ func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error)
 	if err != nil {
 		return "", err
 	}
-	defer l.release()
+	defer l.Release()
 	if s.Kind == StaleUnexamined {
 		return r.clearUnexamined(ctx, s)
 	}
@@ -31,7 +33,7 @@ func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error)
 	if err != nil {
 		return "", err
 	}
-	defer trees.release()
+	defer trees.Release()
 	rescueRef, err = r.clear(ctx, s, l)
 	if err != nil {
 		return rescueRef, fmt.Errorf("remove %s%s: %w", s.Path, s.Ref, err)
@@ -42,7 +44,7 @@ func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error)
 // name returns the name of the task.
 func (s Stale) name() string { return SafeName(s.Task) }
 
-func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
+func (r *Repo) clear(ctx context.Context, s Stale, l *lock.Lock) (string, error) {
 	now, err := r.stale(ctx) // again: the caller has the task's lock now
 	if err != nil {
 		return "", err
@@ -56,7 +58,7 @@ func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
 	switch s.Kind {
 	case StaleRegistration:
 		w.admin, w.name = s.Path, scratchName // not a task: no record is written
-		return r.storeAnd(ctx, w, func() error { return w.keepAdmin(ctx, clearNote) }, func() error { return removeAll(s.Path) })
+		return r.storeAnd(ctx, w, func() error { return w.keepAdmin(ctx, clearNote) }, func() error { return file.RemoveAll(s.Path) })
 	case StaleDirectory:
 		w.Path, w.name = s.Path, scratchName
 		return r.storeAnd(ctx, w, func() error { return w.keepDirectory(ctx) }, func() error { return r.trashNow(w) })
@@ -70,7 +72,7 @@ func (r *Repo) clear(ctx context.Context, s Stale, l *lock) (string, error) {
 	case StaleLanding:
 		return r.clearLanding(ctx, w, s.Path)
 	default: // its content exists elsewhere
-		return "", removeAll(s.Path)
+		return "", file.RemoveAll(s.Path)
 	}
 }
 
@@ -134,7 +136,7 @@ func (r *Repo) clearBranch(ctx context.Context, w *Worktree, ref string) (string
 }
 
 // clearIntegration finishes or discards the integration.
-func (w *Worktree) clearIntegration(ctx context.Context, l *lock) error {
+func (w *Worktree) clearIntegration(ctx context.Context, l *lock.Lock) error {
 	tip, err := w.tipIfAny(ctx)
 	if err != nil {
 		return err
@@ -162,8 +164,8 @@ func (r *Repo) clearLanding(ctx context.Context, w *Worktree, path string) (stri
 		if err != nil {
 			return "", err
 		}
-		defer l.release()
-		c.git.Hold, c.task = l.held(), left.Task
+		defer l.Release()
+		c.git.Hold, c.task = l.File(), left.Task
 		return r.storeAnd(ctx, w, func() error { return c.clearLeft(ctx) }, func() error { return nil })
 	}
 	return "", ErrNotStale

@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // A CommitsError means that commits which an agent made in an isolated W cannot be taken into
@@ -41,7 +43,7 @@ func (w *Worktree) Collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	since, err := w.isolation()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -56,7 +58,7 @@ func (w *Worktree) Collect(ctx context.Context) error {
 }
 
 // end is Collect for an isolation. Its record stays until W is an ordinary worktree.
-func (w *Worktree) end(ctx context.Context, since isolation, l *lock) error {
+func (w *Worktree) end(ctx context.Context, since isolation, l *lock.Lock) error {
 	if err := errors.Join(w.regainOwn(), w.mend()); err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func (w *Worktree) end(ctx context.Context, since isolation, l *lock) error {
 // those of all worktrees, also in a fetch into the repository, and would wait for a pipe.
 func (w *Worktree) mend() error {
 	head := filepath.Join(w.admin, "HEAD")
-	if _, err := readPlain(head, maxGitFile); err != nil {
+	if _, err := file.Read(head, maxGitFile); err != nil {
 		if err := w.putFile(head, "ref: "+headsPrefix+w.Branch+"\n"); err != nil {
 			return err
 		}
@@ -90,7 +92,7 @@ func (w *Worktree) rejoin(ctx context.Context, since isolation) error {
 }
 
 // collect takes over what was committed since the branch was at tip.
-func (w *Worktree) collect(ctx context.Context, tip string, l *lock) error {
+func (w *Worktree) collect(ctx context.Context, tip string, l *lock.Lock) error {
 	made, err := w.privateTip()
 	if errors.Is(err, git.ErrNoRef) || err == nil && made == tip {
 		return nil
@@ -128,7 +130,7 @@ const maxHeadLog = 16 << 20
 func (w *Worktree) settleHead(ctx context.Context, since isolation) error {
 	branch := "ref: " + headsPrefix + w.Branch + "\n"
 	head := filepath.Join(w.admin, "HEAD")
-	raw, err := readPlain(head, maxGitFile)
+	raw, err := file.Read(head, maxGitFile)
 	if text := string(raw); err != nil || text != branch && !w.repo.resolves(ctx, text) && !w.takeHead(ctx, text) {
 		if err := w.putFile(head, branch); err != nil {
 			return err
@@ -141,7 +143,7 @@ func (w *Worktree) settleHead(ctx context.Context, since isolation) error {
 	if err := w.clearWay(log); err != nil {
 		return err
 	}
-	raw, err = readPlain(log, maxHeadLog)
+	raw, err = file.Read(log, maxHeadLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -221,7 +223,7 @@ func (w *Worktree) incomingRef() string { return "refs/coven/in/" + w.name }
 // git.ErrNoRef. It only reads files.
 func (w *Worktree) privateTip() (string, error) {
 	name := headsPrefix + w.Branch
-	raw, err := readPlain(w.private(name), maxGitFile)
+	raw, err := file.Read(w.private(name), maxGitFile)
 	switch {
 	case err == nil:
 		oid := strings.TrimSuffix(string(raw), "\n")
@@ -269,7 +271,7 @@ func (w *Worktree) checkPrivateObjects() error {
 
 // fetchPrivate fetches a commit of the private objects to incomingRef, from a repository that
 // consists of this commit and those objects.
-func (w *Worktree) fetchPrivate(ctx context.Context, oid string, l *lock) error {
+func (w *Worktree) fetchPrivate(ctx context.Context, oid string, l *lock.Lock) error {
 	from, err := w.exported(oid)
 	if err != nil {
 		return err
@@ -281,7 +283,7 @@ func (w *Worktree) fetchPrivate(ctx context.Context, oid string, l *lock) error 
 	if err != nil {
 		return err
 	}
-	g.Hold = l.held()
+	g.Hold = l.File()
 	g.Env = []string{"GIT_NO_LAZY_FETCH=1"}
 	g.Settings = append(g.Settings,
 		git.Setting{Key: "fetch.fsckObjects", Value: "true"}, git.Setting{Key: "protocol.file.allow", Value: "always"},

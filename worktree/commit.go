@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // A CommitRequest describes a commit of W's content.
@@ -46,7 +47,7 @@ func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error
 	if err != nil {
 		return Commit{}, err
 	}
-	defer l.release()
+	defer l.Release()
 	if err := w.settle(ctx, l); err != nil {
 		return Commit{}, err
 	}
@@ -75,7 +76,7 @@ type committing struct {
 	merge string
 }
 
-func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock) (*committing, error) {
+func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock.Lock) (*committing, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock) (*comm
 		}
 	}
 	g := w.git()
-	g.Hold = l.held()
+	g.Hold = l.File()
 	c.ix, err = w.openIndex(g, commitIndex)
 	return c, err
 }

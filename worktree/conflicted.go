@@ -10,7 +10,9 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // A Conflicted is an unfinished merge in W, for a resolver to finish.
@@ -50,7 +52,7 @@ func (w *Worktree) IntegrateConflicted(ctx context.Context, target Target, sessi
 	if err != nil {
 		return Conflicted{}, err
 	}
-	defer l.release()
+	defer l.Release()
 	if err := w.settle(ctx, l); err != nil {
 		return Conflicted{}, err
 	}
@@ -62,7 +64,7 @@ func (w *Worktree) IntegrateConflicted(ctx context.Context, target Target, sessi
 	return c, nil
 }
 
-func (w *Worktree) conflict(ctx context.Context, target Target, session string, l *lock) (Conflicted, error) {
+func (w *Worktree) conflict(ctx context.Context, target Target, session string, l *lock.Lock) (Conflicted, error) {
 	theirs, err := w.repo.git().Ref(ctx, target.Ref)
 	if err != nil {
 		return Conflicted{}, err
@@ -100,7 +102,7 @@ func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m
 	if err := w.keep(ctx, keepTarget, c.TargetTip); err != nil {
 		return err
 	}
-	if err := writeJSON(w.conflictedPath(), c); err != nil {
+	if err := file.WriteJSON(w.conflictedPath(), c); err != nil {
 		return err
 	}
 	if err := w.keepOutside(ctx, c, tree); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 func actorCommand(root, task, intent string, strategy Strategy) *exec.Cmd {
@@ -105,10 +106,10 @@ func killAt(t *testing.T, cmd *exec.Cmd, point string) {
 func recoverFrom(t *testing.T, r *Repo, intentPath string) bool {
 	t.Helper()
 	var intent Landing
-	if err := readJSON(intentPath, &intent); os.IsNotExist(err) {
+	if err := file.ReadJSON(intentPath, &intent); os.IsNotExist(err) {
 		return false
 	}
-	must(t, readJSON(intentPath, &intent))
+	must(t, file.ReadJSON(intentPath, &intent))
 	return value[bool](t)(r.RecoverLanding(t.Context(), intent))
 }
 

@@ -63,7 +63,7 @@ func (r *Repo) fetchUpstream(ctx context.Context, branch string) (Upstream, erro
 	if err != nil {
 		return up, err
 	}
-	defer l.release()
+	defer l.Release()
 	g := r.quietGit(settings)
 	listed, err := g.Line(ctx, "ls-remote", "--quiet", source.remote, source.ref)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -32,7 +33,7 @@ func TestFetchUpstream(t *testing.T) {
 		if got, want := r.userRefs(t), before+"\n"+up.Tip+" refs/remotes/origin/main"; sorted(got) != sorted(want) {
 			t.Errorf("the refs are\n%s\nwant\n%s", got, want)
 		}
-		if isThere(filepath.Join(r.GitDir, "FETCH_HEAD")) {
+		if file.Exists(filepath.Join(r.GitDir, "FETCH_HEAD")) {
 			t.Error("FETCH_HEAD was written")
 		}
 	}
@@ -92,7 +93,7 @@ func TestFetchUpstreamFails(t *testing.T) {
 		if failed := (*FetchError)(nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
-		if isThere(ask + ".asked") {
+		if file.Exists(ask + ".asked") {
 			t.Errorf("%s: somebody was asked", url)
 		}
 	}

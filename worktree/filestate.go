@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // The states of a file of W.
@@ -28,7 +30,7 @@ func (w *Worktree) FileState(ctx context.Context, snapshot, path string) (FileSt
 		return FileState{}, fmt.Errorf("look at %s in a snapshot: %w", path, err)
 	}
 	if len(saved) != 1 || saved[0].Path != path {
-		if isThere(filepath.Join(w.Path, path)) {
+		if file.Exists(filepath.Join(w.Path, path)) {
 			return FileState{State: FileIgnored}, nil
 		}
 		return FileState{State: FileAbsent}, nil

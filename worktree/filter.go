@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -30,7 +31,7 @@ const filterKeys = `^filter\..*\.(clean|smudge|process)$`
 func (r *Repo) configFiles() string {
 	var all strings.Builder
 	for _, name := range []string{"config", "config.worktree"} {
-		raw, _ := readPlain(filepath.Join(r.GitDir, name), maxConfig)
+		raw, _ := file.Read(filepath.Join(r.GitDir, name), maxConfig)
 		all.Write(raw)
 		all.WriteByte(0)
 	}

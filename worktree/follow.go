@@ -60,7 +60,7 @@ func (c *userCheckout) hold(ctx context.Context) error {
 
 func (c *userCheckout) release() {
 	if c.held != nil {
-		c.held.release()
+		c.held.Release()
 		c.held = nil
 	}
 }

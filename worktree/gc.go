@@ -68,9 +68,9 @@ func (r *Repo) Collect(ctx context.Context, expired []SnapshotRef) ([]SnapshotRe
 	if err != nil {
 		return nil, err
 	}
-	defer l.release()
+	defer l.Release()
 	g := r.git()
-	g.Hold = l.held()
+	g.Hold = l.File()
 	gone, err := r.expire(ctx, g, expired)
 	if err != nil {
 		return gone, fmt.Errorf("expire snapshots: %w", err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // collect collects all snapshots of sessions and returns the names of those that are gone.
@@ -74,10 +76,10 @@ func TestCollectDeletesNoObjects(t *testing.T) {
 // Two collections do not work at once.
 func TestCollectAlone(t *testing.T) {
 	r := sample(t)
-	l := value[*lock](t)(r.lock(t.Context(), collectLock, "gc"))
+	l := value[*lock.Lock](t)(r.lock(t.Context(), collectLock, "gc"))
 	_, err := r.Collect(t.Context(), nil)
 	wantIs(t, err, ErrCollecting)
-	l.release()
+	l.Release()
 	_, err = r.Collect(t.Context(), nil)
 	must(t, err)
 }

@@ -36,7 +36,7 @@ func (r *Repo) BeginCollection(ctx context.Context, now time.Time) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	defer l.release()
+	defer l.Release()
 	if !r.CollectionDue(now) {
 		return false, nil
 	}

@@ -3,6 +3,8 @@ package worktree
 import (
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // coven collects once a day, first a day after it has begun to use a repository, and however often
@@ -27,10 +29,10 @@ func TestCollectionBeginsOnce(t *testing.T) {
 	begin := time.Unix(1_800_000_000, 0)
 	r.CollectionDue(begin)
 	now := begin.Add(collectEvery)
-	l := value[*lock](t)(r.lock(t.Context(), collectLock, "gc"))
+	l := value[*lock.Lock](t)(r.lock(t.Context(), collectLock, "gc"))
 	_, err := r.BeginCollection(t.Context(), now)
 	wantIs(t, err, ErrCollecting)
-	l.release()
+	l.Release()
 	begun := make(chan bool)
 	for range 8 {
 		go func() {

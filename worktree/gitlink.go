@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -138,7 +139,7 @@ func submoduleDir(path string) (string, bool) {
 	if info.IsDir() {
 		return dotGit, true
 	}
-	raw, err := readPlain(dotGit, maxGitFile)
+	raw, err := file.Read(dotGit, maxGitFile)
 	dir, found := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
 	if err != nil || !found {
 		return "", false
@@ -178,7 +179,7 @@ var oidRE = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // packedRefs reads the packed refs of a git directory that an agent controls: the object of
 // each ref by its full name.
 func packedRefs(dir string) (map[string]string, error) {
-	raw, err := readPlain(filepath.Join(dir, "packed-refs"), maxPackedRefs)
+	raw, err := file.Read(filepath.Join(dir, "packed-refs"), maxPackedRefs)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ func remoteTips(dir string) ([]string, error) {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		if raw, err := readPlain(path, maxGitFile); err == nil {
+		if raw, err := file.Read(path, maxGitFile); err == nil {
 			add(strings.TrimSpace(string(raw)))
 		}
 		return nil

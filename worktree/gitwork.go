@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -39,7 +40,7 @@ func (g gitWork) empty() bool { return len(g.files)+len(g.staged)+len(g.commits)
 // objects into the repository. It only reads files there: git runs with copies and with objects.
 func (w *Worktree) gitWork(ctx context.Context, tree string) (gitWork, error) {
 	found := gitWork{files: map[string]string{}}
-	if w.admin == "" || !isThere(w.admin) {
+	if w.admin == "" || !file.Exists(w.admin) {
 		return found, nil
 	}
 	if err := w.stateFiles(found.files); err != nil {
@@ -152,7 +153,7 @@ func readSmall(name string) (string, error) {
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxPackedRefs {
 		return "", nil //nolint:nilerr // nothing that git would read
 	}
-	raw, err := readPlain(name, maxPackedRefs)
+	raw, err := file.Read(name, maxPackedRefs)
 	return string(raw), err
 }
 
@@ -206,7 +207,7 @@ func (w *Worktree) takeObjects(ctx context.Context, oids []string, files map[str
 		return nil, err
 	}
 	missing := slices.DeleteFunc(oids, func(oid string) bool { return kinds[oid] != "" })
-	if len(missing) == 0 || !isThere(w.private("objects")) {
+	if len(missing) == 0 || !file.Exists(w.private("objects")) {
 		return kinds, nil
 	}
 	taken, err := w.takePrivate(ctx, missing)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // here fails with ErrNoWorktree if W does not exist or is empty. A W that contains only
@@ -30,7 +32,7 @@ func (w *Worktree) here() error {
 
 // vacant reports whether nothing exists at W's path.
 func (w *Worktree) vacant() (bool, error) {
-	if !isThere(w.Path) {
+	if !file.Exists(w.Path) {
 		return true, nil
 	}
 	info, err := os.Lstat(w.Path)

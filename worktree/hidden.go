@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -62,12 +63,12 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 // copied reports whether the main checkout has the same file, from which it was
 // copied.
 func (w *Worktree) copied(name string) bool {
-	here, err := openPlain(filepath.Join(w.Path, name), includeCap)
+	here, err := file.Open(filepath.Join(w.Path, name), includeCap)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = here.Close() }()
-	there, err := openPlain(filepath.Join(w.repo.Root, name), includeCap)
+	there, err := file.Open(filepath.Join(w.repo.Root, name), includeCap)
 	if err != nil {
 		return false
 	}

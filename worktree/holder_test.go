@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 func TestLandingLock(t *testing.T) {
@@ -54,12 +56,12 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	if held {
 		t.Fatalf("held by %v", holder)
 	}
-	l := value[*lock](t)(r.lock(t.Context(), targetLock(c.Target), "x"))
+	l := value[*lock.Lock](t)(r.lock(t.Context(), targetLock(c.Target), "x"))
 	holder, held = landingLock(r, "refs/heads/main")
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "x")
 	equal(t, "pid", holder.PID, os.Getpid())
-	l.release()
+	l.Release()
 	value[Landing](t)(w.Land(t.Context(), LandRequest{
 		Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	}))
@@ -70,13 +72,13 @@ func TestLandingLockOfTheDead(t *testing.T) {
 func TestLandingLockOfAnOrphan(t *testing.T) {
 	r := sample(t)
 	target := r.target(t)
-	l := value[*lock](t)(r.lock(t.Context(), targetLock(target), "land T"))
+	l := value[*lock.Lock](t)(r.lock(t.Context(), targetLock(target), "land T"))
 	child := exec.Command("cat")
-	child.ExtraFiles = []*os.File{l.held()}
+	child.ExtraFiles = []*os.File{l.File()}
 	in, err := child.StdinPipe()
 	must(t, err)
 	must(t, child.Start())
-	must(t, l.file.File.Close()) // as a kill does: the lock is not given back
+	must(t, l.File().Close()) // as a kill does: the lock is not given back
 	holder, held := landingLock(r, target.Ref)
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "land T")
@@ -84,7 +86,7 @@ func TestLandingLockOfAnOrphan(t *testing.T) {
 	must(t, child.Wait())
 	_, held = landingLock(r, target.Ref)
 	equal(t, "held after", held, false)
-	_ = l.file.Close() // it is closed: this stops lockedfile's own check
+	l.Release() // it is closed: this stops lockedfile's own check
 }
 
 // Querying the holder does not block others.
@@ -105,11 +107,11 @@ func TestLandingLockAskedOften(t *testing.T) {
 		})
 	}
 	for range 50 {
-		l := value[*lock](t)(r.lock(t.Context(), targetLock(r.target(t)), "land T"))
+		l := value[*lock.Lock](t)(r.lock(t.Context(), targetLock(r.target(t)), "land T"))
 		if _, held := landingLock(r, "refs/heads/main"); !held {
 			t.Error("a held lock was called free")
 		}
-		l.release()
+		l.Release()
 	}
 	close(stop)
 	wait.Wait()
@@ -229,6 +231,6 @@ func TestLandBesidePackRefs(t *testing.T) {
 }
 
 // landingLock is who lands on a target now.
-func landingLock(r *Repo, targetRef string) (Holder, bool) {
-	return holderOf(r.ours("locks", targetLock(Target{Branch: strings.TrimPrefix(targetRef, headsPrefix)})))
+func landingLock(r *Repo, targetRef string) (lock.Holder, bool) {
+	return r.locks.Holder(targetLock(Target{Branch: strings.TrimPrefix(targetRef, headsPrefix)}))
 }

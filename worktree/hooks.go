@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // The hooks of a commit, and their files.
@@ -88,7 +88,7 @@ func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index, chec
 	if filepath.IsAbs(set.dir) {
 		return set, nil
 	}
-	if i := slices.IndexFunc(checkouts, func(top string) bool { return isThere(filepath.Join(top, set.dir)) }); i >= 0 {
+	if i := slices.IndexFunc(checkouts, func(top string) bool { return file.Exists(filepath.Join(top, set.dir)) }); i >= 0 {
 		set.dir = filepath.Join(checkouts[i], set.dir)
 		return set, nil
 	}
@@ -149,7 +149,7 @@ func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook
 		return text, nil
 	}
 	path := filepath.Join(s.w.admin, messageFile)
-	if err := replaceFile(path, text); err != nil {
+	if err := file.Recreate(path, text); err != nil {
 		return "", fmt.Errorf("write the message for hooks: %w", err)
 	}
 	for _, hook := range hooks {
@@ -157,7 +157,7 @@ func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook
 			return "", err
 		}
 	}
-	raw, err := readPlain(path, maxMessage)
+	raw, err := file.Read(path, maxMessage)
 	if err != nil {
 		return "", fmt.Errorf("read the message from hooks: %w", err)
 	}
@@ -173,44 +173,3 @@ func (s *hookSet) after(ctx context.Context) { _ = s.run(ctx, postCommit) }
 
 // drop removes the hooks' files. Leftovers are removed together with W.
 func (s *hookSet) drop() { _ = os.Remove(filepath.Join(s.w.admin, hookIndexFile)) }
-
-// replaceFile creates a new file at a path where the agent may have created something
-// else.
-func replaceFile(path, text string) error {
-	if err := os.RemoveAll(path); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(file, text)
-	return errors.Join(err, file.Close())
-}
-
-// readPlain reads a regular file of at most limit bytes. It does not follow links or
-// read pipes.
-func readPlain(path string, limit int64) ([]byte, error) {
-	file, err := openPlain(path, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return io.ReadAll(io.LimitReader(file, limit))
-}
-
-// openPlain opens what readPlain reads.
-func openPlain(path string, limit int64) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > limit) {
-		err = fmt.Errorf("%s is not a file of at most %d bytes", path, limit)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // includeFile names the files that a new worktree gets from the main checkout, as patterns of a
@@ -36,7 +37,7 @@ func (w *Worktree) includedPath() string { return w.ours("include.json") }
 // Included returns what W got from the main checkout.
 func (w *Worktree) Included() (Included, error) {
 	var done Included
-	err := readJSON(w.includedPath(), &done)
+	err := file.ReadJSON(w.includedPath(), &done)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return done, fmt.Errorf("read what %s got from the checkout: %w", w.TaskID, err)
 	}
@@ -46,7 +47,7 @@ func (w *Worktree) Included() (Included, error) {
 // Announced notes that a person has been told the warnings.
 func (w *Worktree) Announced(done Included) error {
 	done.Warnings = nil
-	return writeJSON(w.includedPath(), done)
+	return file.WriteJSON(w.includedPath(), done)
 }
 
 // supply gives a W that is not ready yet what it needs besides the files of a commit: submodules
@@ -62,7 +63,7 @@ func (w *Worktree) supply(ctx context.Context, start string) error {
 	if err != nil || !named && len(done.Warnings) == 0 {
 		return err
 	}
-	return writeJSON(w.includedPath(), done)
+	return file.WriteJSON(w.includedPath(), done)
 }
 
 // include copies the files that includeFile selects, if there is one.

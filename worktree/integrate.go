@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // A Landing is a change that lands on its target. It is created by Integrate: checks
@@ -78,7 +79,7 @@ func (w *Worktree) Integrate(ctx context.Context, target Target) (Landing, error
 	if err != nil {
 		return Landing{}, err
 	}
-	defer l.release()
+	defer l.Release()
 	failpoint.Point("integrate.locked")
 	if err := w.settle(ctx, l); err != nil {
 		return Landing{}, err
@@ -94,7 +95,7 @@ func (w *Worktree) Integrate(ctx context.Context, target Target) (Landing, error
 	return candidate, w.resolved()
 }
 
-func (w *Worktree) integrate(ctx context.Context, target Target, l *lock) (Landing, error) {
+func (w *Worktree) integrate(ctx context.Context, target Target, l *lock.Lock) (Landing, error) {
 	theirs, err := w.repo.git().Ref(ctx, target.Ref)
 	if err != nil {
 		return Landing{}, err
@@ -137,7 +138,7 @@ func (w *Worktree) related(ctx context.Context, tip string, target Target) error
 }
 
 // clean returns the branch's tip and an index of W, which must agree.
-func (w *Worktree) clean(ctx context.Context, l *lock) (git.Commit, *index, error) {
+func (w *Worktree) clean(ctx context.Context, l *lock.Lock) (git.Commit, *index, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
 		return git.Commit{}, nil, err

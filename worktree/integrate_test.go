@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // onMain commits a file in the main checkout.
@@ -109,7 +111,7 @@ func TestSettleForgetsWhenWorkWentOn(t *testing.T) {
 	onMain(t, r, "file1.txt", "theirs\n")
 	onMain(t, r, "file2.txt", "theirs\n")
 	tip := value[string](t)(w.Tip(ctx))
-	must(t, writeJSON(w.movePath(), move{Old: tip, New: r.target(t).Tip}))
+	must(t, file.WriteJSON(w.movePath(), move{Old: tip, New: r.target(t).Tip}))
 	write(t, filepath.Join(w.Path, "file1.txt"), "theirs\n")
 	write(t, filepath.Join(w.Path, "file2.txt"), "mine\n")
 	_, err := w.Integrate(ctx, r.target(t))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -39,7 +40,7 @@ func (w *Worktree) Isolate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	w.repo.memo.fresh.Delete(w.ours(commitIndex))
 	if err := w.isolate(ctx); err != nil {
 		return fmt.Errorf("isolate %s: %w", w.TaskID, err)
@@ -70,7 +71,7 @@ func (w *Worktree) isolate(ctx context.Context) error {
 	if err := w.putPrivateTip(tip); err != nil {
 		return err
 	}
-	if err := writeJSON(w.isolationPath(), isolation{Tip: tip, Log: w.headLogSum()}); err != nil {
+	if err := file.WriteJSON(w.isolationPath(), isolation{Tip: tip, Log: w.headLogSum()}); err != nil {
 		return err
 	}
 	failpoint.Point("isolate.recorded")
@@ -88,7 +89,7 @@ func (w *Worktree) headLogSum() string {
 	if info, err := os.Lstat(filepath.Dir(w.headLog())); err != nil || !info.IsDir() {
 		return "" // behind a link it is not W's
 	}
-	raw, err := readPlain(w.headLog(), maxHeadLog)
+	raw, err := file.Read(w.headLog(), maxHeadLog)
 	if err != nil {
 		return ""
 	}
@@ -149,7 +150,7 @@ func (w *Worktree) makePrivate(ctx context.Context, refs map[string]string) erro
 		return err
 	}
 	for _, name := range []string{"HEAD", "config", "shallow", "info/exclude", "info/attributes", "info/grafts"} {
-		if err := copyFile(filepath.Join(w.repo.GitDir, name), filepath.Join(making, name)); err != nil {
+		if err := file.CopyIfExists(filepath.Join(w.repo.GitDir, name), filepath.Join(making, name)); err != nil {
 			return err
 		}
 	}
@@ -165,22 +166,6 @@ func (w *Worktree) makePrivate(ctx context.Context, refs map[string]string) erro
 // alternates is the content of objects/info/alternates of the private common directory.
 func (w *Worktree) alternates() []byte {
 	return []byte(filepath.Join(w.repo.GitDir, "objects") + "\n")
-}
-
-// copyFile copies a file of the repository, if there is one.
-func copyFile(from, to string) error {
-	info, err := os.Stat(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	raw, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, raw, info.Mode().Perm())
 }
 
 // copyHooks copies the hooks of the repository, so that the agent's git runs them as usual.
@@ -200,7 +185,7 @@ func (w *Worktree) copyHooks(to string) error {
 		if info, err := os.Stat(filepath.Join(from, entry.Name())); err != nil || !info.Mode().IsRegular() {
 			continue // git could not run it either
 		}
-		if err := copyFile(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+		if err := file.CopyIfExists(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
 			return err
 		}
 	}
@@ -262,7 +247,7 @@ func (w *Worktree) putLinks(common string) error {
 // file is set aside. The file is not synced: until the record of the isolation is removed, all
 // of it is written again, and git does not sync such files either.
 func (w *Worktree) putFile(path, content string) error {
-	if raw, err := readPlain(path, maxHeadLog); err == nil && string(raw) == content {
+	if raw, err := file.Read(path, maxHeadLog); err == nil && string(raw) == content {
 		return nil
 	}
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
@@ -270,7 +255,7 @@ func (w *Worktree) putFile(path, content string) error {
 			return err
 		}
 	}
-	return writeQuickly(path, []byte(content))
+	return file.WriteNoSync(path, []byte(content))
 }
 
 // clearWay sets aside what is not a directory on the way to a path in W's git directory, from

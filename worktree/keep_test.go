@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // pruned runs the garbage collection that takes everything no ref leads to.
@@ -67,7 +69,7 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 			if kept {
 				must(t, w.keep(t.Context(), keepMove, merge))
 			}
-			must(t, writeJSON(w.movePath(), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
+			must(t, file.WriteJSON(w.movePath(), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
 			pruned(t, r)
 			c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
 			equal(t, "it resumes with the merge", c.Tip == merge, kept)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -125,7 +126,7 @@ func (w *Worktree) named(ctx context.Context, dir string, branches map[string]st
 		files[headsPrefix+branch] = oid + "\n"
 	}
 	for _, name := range []string{"info/attributes", "shallow"} {
-		content, err := readIfThere(filepath.Join(r.GitDir, name))
+		content, err := file.ReadIfExists(filepath.Join(r.GitDir, name))
 		if err != nil {
 			return g, err
 		}

@@ -87,12 +87,12 @@ func LandStack(ctx context.Context, parts ...Part) ([]Landing, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.release()
+	defer lock.Release()
 	failpoint.Point("land.locked")
 	var stack landings
 	for _, p := range parts {
 		l := &landing{w: p.Worktree, req: p.Request, git: w.repo.git()}
-		l.git.Hold = lock.held()
+		l.git.Hold = lock.File()
 		stack = append(stack, l)
 	}
 	landed, err := stack.run(ctx)

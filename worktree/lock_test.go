@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // Whoever gives up waiting for a lock does not keep it from others: neither behind its own process,
@@ -16,7 +18,7 @@ func TestLockGivenUp(t *testing.T) {
 	other := value[*Repo](t)(Open(t.Context(), r.Root)) // as in another process
 	tired := errors.New("tired")
 	for name, holder := range map[string]*Repo{"own": r, "other": other} {
-		l := value[*lock](t)(holder.lock(t.Context(), name, "hold"))
+		l := value[*lock.Lock](t)(holder.lock(t.Context(), name, "hold"))
 		var waiting sync.WaitGroup
 		for range 4 {
 			waiting.Go(func() {
@@ -28,9 +30,9 @@ func TestLockGivenUp(t *testing.T) {
 			})
 		}
 		waiting.Wait()
-		l.release()
-		value[*lock](t)(r.lock(t.Context(), name, "next")).release()
-		value[*lock](t)(other.lock(t.Context(), name, "last")).release()
+		l.Release()
+		value[*lock.Lock](t)(r.lock(t.Context(), name, "next")).Release()
+		value[*lock.Lock](t)(other.lock(t.Context(), name, "last")).Release()
 	}
 }
 
@@ -53,7 +55,7 @@ func TestLockExcludes(t *testing.T) {
 				}
 				times.Add(1)
 				inside.Add(-1)
-				l.release()
+				l.Release()
 			}
 		})
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // TestMain seals the environment, or acts as a process that a test started
@@ -198,7 +200,7 @@ func claimFor(t testing.TB, r *Repo, task string) Held {
 // A fileJournal keeps the last intent in a file.
 type fileJournal struct{ path string }
 
-func (j fileJournal) Intent(intent Landing) error { return writeJSON(j.path, intent) }
+func (j fileJournal) Intent(intent Landing) error { return file.WriteJSON(j.path, intent) }
 
 func land(t testing.TB, w *Worktree, c Landing, strategy Strategy) (Landing, error) {
 	t.Helper()

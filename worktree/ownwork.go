@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
@@ -118,7 +119,7 @@ func (r *Repo) committedIn(name, commit string) bool {
 	if err != nil || rec.Admin == "" || commit == "" {
 		return false
 	}
-	log, err := readPlain(filepath.Join(r.GitDir, "worktrees", rec.Admin, "logs", "HEAD"), maxHeadLog)
+	log, err := file.Read(filepath.Join(r.GitDir, "worktrees", rec.Admin, "logs", "HEAD"), maxHeadLog)
 	if err != nil {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -20,7 +21,7 @@ import (
 // attributes say.
 func (r *Repo) unconverting(ctx context.Context) bool {
 	settings, err := r.git().Configured(ctx, `^core\.(autocrlf|eol|attributesfile|symlinks)$`, false)
-	return err == nil && len(settings) == 0 && !slices.ContainsFunc(attributesFiles(r.GitDir), isThere)
+	return err == nil && len(settings) == 0 && !slices.ContainsFunc(attributesFiles(r.GitDir), file.Exists)
 }
 
 // attributesFiles lists where git looks for attributes besides the files of a checkout.
@@ -264,11 +265,11 @@ func (w *Worktree) isTreeOf(ctx context.Context, commit, tree string) bool {
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
 // ignored files and no git directories.
 func (w *Worktree) holdsOnly(ctx context.Context, tree string) bool {
-	if isThere(filepath.Join(w.admin, modulesDir)) {
+	if file.Exists(filepath.Join(w.admin, modulesDir)) {
 		return false
 	}
 	found, l, ok := w.look(ctx, withIgnored)
-	if !ok || found != tree || isDirectory(filepath.Join(w.Path, ".git")) == nil {
+	if !ok || found != tree || file.CheckDirectory(filepath.Join(w.Path, ".git")) == nil {
 		return false
 	}
 	repositories, err := w.dirsHave(l.entries, ".git")
@@ -286,7 +287,7 @@ func (w *Worktree) readable(paths []string) bool {
 // seedSnapshots makes the index for commits the first index for snapshots, if they would be the
 // same: otherwise the first snapshot reads all files.
 func (w *Worktree) seedSnapshots(ctx context.Context) {
-	if isThere(w.ours(snapshotIndex)) || !w.repo.unconverting(ctx) {
+	if file.Exists(w.ours(snapshotIndex)) || !w.repo.unconverting(ctx) {
 		return
 	}
 	ix, err := w.openIndex(w.git(), commitIndex)

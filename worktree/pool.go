@@ -19,6 +19,7 @@ import (
 
 	"github.com/coven-run/coven/internal/diskusage"
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -85,10 +86,10 @@ func (m *removal) park(ctx context.Context) error {
 	if err := os.Mkdir(r.poolPath(), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := isDirectory(r.poolPath()); err != nil {
+	if err := file.CheckDirectory(r.poolPath()); err != nil {
 		return err
 	}
-	if err := writeJSON(r.poolRecord(p.ID, ".json"), p); err != nil {
+	if err := file.WriteJSON(r.poolRecord(p.ID, ".json"), p); err != nil {
 		return err
 	}
 	failpoint.Point("park.recorded")
@@ -103,14 +104,14 @@ func (m *removal) park(ctx context.Context) error {
 
 // pool lists the entries, the newest first.
 func (r *Repo) pool() []parked {
-	files, _ := os.ReadDir(r.ours("pool")) // without the directory, it is empty
+	entries, _ := os.ReadDir(r.ours("pool")) // without the directory, it is empty
 	var all []parked
-	for _, file := range files {
-		id, isRecord := strings.CutSuffix(file.Name(), ".json")
+	for _, entry := range entries {
+		id, isRecord := strings.CutSuffix(entry.Name(), ".json")
 		if !isRecord {
 			continue
 		}
-		raw, err := readPlain(r.poolRecord(id, ".json"), maxGitFile)
+		raw, err := file.Read(r.poolRecord(id, ".json"), maxGitFile)
 		p := parked{ID: id}
 		if err != nil || json.Unmarshal(raw, &p) != nil {
 			p = parked{ID: id, Aside: true} // nobody takes it, nothing of it is deleted as known
@@ -148,7 +149,7 @@ func (w *Worktree) take(ctx context.Context, start string) (from parked) {
 		}
 		failpoint.Point("take.moved")
 		_ = os.Remove(r.poolRecord(p.ID, ".json")) // a record without files is removed later
-		if removeAll(filepath.Join(w.Path, ".git")) != nil {
+		if file.RemoveAll(filepath.Join(w.Path, ".git")) != nil {
 			_ = r.trash(w.Path, w.name)
 			return parked{}
 		}
@@ -199,7 +200,7 @@ func (r *Repo) poolSettings(ctx context.Context) (string, error) {
 	for _, s := range settings {
 		_, _ = fmt.Fprintf(hash, "%q=%q\n", s.Key, s.Value)
 	}
-	attributes, err := readIfThere(filepath.Join(r.GitDir, "info", "attributes"))
+	attributes, err := file.ReadIfExists(filepath.Join(r.GitDir, "info", "attributes"))
 	_, _ = fmt.Fprintf(hash, "%q", attributes)
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
@@ -276,7 +277,7 @@ func (w *Worktree) rewrite(ctx context.Context, ix *index, paths []string) error
 
 // empty removes all files of W, whatever they are.
 func (w *Worktree) empty() error {
-	link, err := readPlain(filepath.Join(w.Path, ".git"), maxGitFile)
+	link, err := file.Read(filepath.Join(w.Path, ".git"), maxGitFile)
 	if err != nil {
 		return err
 	}
@@ -297,7 +298,7 @@ func (w *Worktree) empty() error {
 // Tidy deletes what removals have moved away and makes the pool as small as it has to be: it
 // removes the entries that are parked for longest, with ignored files that were put aside.
 func (r *Repo) Tidy(ctx context.Context) error {
-	if !isThere(r.poolPath()) && !isThere(r.ours("pool")) {
+	if !file.Exists(r.poolPath()) && !file.Exists(r.ours("pool")) {
 		return r.emptyTrash()
 	}
 	bytes := map[string]int64{} // measured without the lock: it takes long
@@ -316,7 +317,7 @@ func (r *Repo) Tidy(ctx context.Context) error {
 		return err
 	}
 	err = r.limitPool(ctx, bytes)
-	l.release()
+	l.Release()
 	return errors.Join(err, r.emptyTrash())
 }
 
@@ -331,7 +332,7 @@ func (r *Repo) limitPool(ctx context.Context, bytes map[string]int64) error {
 			failed = errors.Join(failed, r.unpark(p.ID), r.trash(r.poolPath(p.ID+asideSuffix), p.ID))
 			continue
 		}
-		if !isThere(r.poolPath(p.ID)) {
+		if !file.Exists(r.poolPath(p.ID)) {
 			failed = errors.Join(failed, r.unpark(p.ID)) // a coven was killed while it took the files
 			continue
 		}
@@ -340,7 +341,7 @@ func (r *Repo) limitPool(ctx context.Context, bytes map[string]int64) error {
 			continue
 		}
 		p.Bytes, p.Aside = bytes[p.ID], p.Aside && !apart
-		failed = errors.Join(failed, writeJSON(r.poolRecord(p.ID, ".json"), p))
+		failed = errors.Join(failed, file.WriteJSON(r.poolRecord(p.ID, ".json"), p))
 	}
 	for _, name := range r.poolDirs() {
 		id, aside := strings.CutSuffix(name, asideSuffix)

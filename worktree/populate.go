@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -79,9 +80,9 @@ func (w *Worktree) populateOne(ctx context.Context, name string, link git.Entry)
 	if err == nil {
 		return nil
 	}
-	undone := []error{removeAll(dir), os.RemoveAll(filepath.Join(top, ".git"))}
+	undone := []error{file.RemoveAll(dir), os.RemoveAll(filepath.Join(top, ".git"))}
 	if len(files) == 0 {
-		undone = append(undone, removeAll(top), os.Mkdir(top, 0o755))
+		undone = append(undone, file.RemoveAll(top), os.Mkdir(top, 0o755))
 	}
 	return errors.Join(append([]error{err}, undone...)...)
 }
@@ -148,7 +149,7 @@ func makeModule(ctx context.Context, dir, from, top, head string) error {
 		}
 	}
 	return errors.Join(
-		copyFile(filepath.Join(from, "shallow"), filepath.Join(dir, "shallow")),
+		file.CopyIfExists(filepath.Join(from, "shallow"), filepath.Join(dir, "shallow")),
 		os.WriteFile(filepath.Join(top, ".git"), []byte("gitdir: "+dir+"\n"), 0o644))
 }
 
@@ -184,7 +185,7 @@ func quoted(value string) string {
 func (w *Worktree) borrows(dir string) bool {
 	from, ok := w.lender(dir)
 	entries, err := os.ReadDir(dir)
-	if !ok || err != nil || !isThere(from) {
+	if !ok || err != nil || !file.Exists(from) {
 		return false
 	}
 	made := []string{"config", "objects", "packed-refs", "shallow"}
@@ -211,7 +212,7 @@ func (w *Worktree) borrows(dir string) bool {
 // lender returns the git directory from which another one borrows its objects: of a submodule of
 // the main checkout.
 func (w *Worktree) lender(dir string) (string, bool) {
-	raw, err := readPlain(filepath.Join(dir, "objects", "info", "alternates"), maxGitFile)
+	raw, err := file.Read(filepath.Join(dir, "objects", "info", "alternates"), maxGitFile)
 	from, ok := strings.CutSuffix(string(raw), "/objects\n")
 	if err != nil || !ok || strings.Contains(from, "\n") || filepath.Clean(from) != from {
 		return "", false
@@ -234,7 +235,7 @@ func (h *hiddenFiles) addModules(w *Worktree, dir, as string) error {
 	}
 	for _, entry := range entries {
 		name, inside := filepath.Join(dir, entry.Name()), path.Join(as, entry.Name())
-		isGit := isThere(filepath.Join(name, "HEAD"))
+		isGit := file.Exists(filepath.Join(name, "HEAD"))
 		switch {
 		case !entry.IsDir():
 			h.renamed[storable(inside)] = name

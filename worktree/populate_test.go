@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // populated is a superproject whose worktrees get the files of submodules, and the task T. The
@@ -169,7 +171,7 @@ func TestRecreatePopulated(t *testing.T) {
 	r, w := populated(t)
 	write(t, filepath.Join(w.Path, "lib", "lib.c"), "an edit\n")
 	value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
-	must(t, removeAll(w.Path))
+	must(t, file.RemoveAll(w.Path))
 	again, _, err := r.Recreate(t.Context(), "T", "s")
 	must(t, err)
 	lib := filepath.Join(again.Path, "lib")

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"net"
 	"strconv"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // The ports that tasks get are below those that systems give to outgoing connections, and above
@@ -36,10 +38,10 @@ func (w *Worktree) Port(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer l.release()
+	defer l.Release()
 	port, err := w.choosePort(ctx)
 	if err == nil {
-		err = writeJSONQuickly(w.ours("port.json"), taskPort{port})
+		err = file.WriteJSONNoSync(w.ours("port.json"), taskPort{port})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("choose a port for %s: %w", w.TaskID, err)
@@ -50,7 +52,7 @@ func (w *Worktree) Port(ctx context.Context) (int, error) {
 // portOf returns the port of a task; 0: it has none.
 func (r *Repo) portOf(name string) int {
 	var chosen taskPort
-	if readJSON(r.ours("tasks", name, "port.json"), &chosen) != nil {
+	if file.ReadJSON(r.ours("tasks", name, "port.json"), &chosen) != nil {
 		return 0 // it has none, or after a power failure not any more
 	}
 	return chosen.Port

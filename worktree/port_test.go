@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // A worktree has one port as long as it exists, also if something listens on it. Worktrees that
@@ -49,7 +51,7 @@ func TestPort(t *testing.T) {
 func TestPortOfAnother(t *testing.T) {
 	r := sample(t)
 	a, b := add(t, r, "A"), add(t, r, "B")
-	if err := writeJSONQuickly(a.ours("port.json"), taskPort{b.preferredPort()}); err != nil {
+	if err := file.WriteJSONNoSync(a.ours("port.json"), taskPort{b.preferredPort()}); err != nil {
 		t.Fatal(err)
 	}
 	if port, err := b.Port(t.Context()); err != nil || port == b.preferredPort() {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // refs returns the refs of the repository: an object id, or "ref: NAME". It reads files, and
@@ -71,7 +73,7 @@ func refLines(refs map[string]string) string {
 func (w *Worktree) copiedRefsPath() string { return w.ours("isolated-refs") }
 
 func (w *Worktree) recordCopied(lines string) error {
-	return writeQuickly(w.copiedRefsPath(), []byte(lines))
+	return file.WriteNoSync(w.copiedRefsPath(), []byte(lines))
 }
 
 // goneRefsPath is the record of the refs that were copied and that the repository has no more.
@@ -84,11 +86,11 @@ func (w *Worktree) recordGone(before, refs map[string]string) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	raw, err := readIfThere(w.goneRefsPath())
+	raw, err := file.ReadIfExists(w.goneRefsPath())
 	if err != nil {
 		return err
 	}
-	return writeQuickly(w.goneRefsPath(), []byte(raw+refLines(gone)))
+	return file.WriteNoSync(w.goneRefsPath(), []byte(raw+refLines(gone)))
 }
 
 // copiedRefs returns the refs that the private common directory has from the repository, as lines
@@ -96,7 +98,7 @@ func (w *Worktree) recordGone(before, refs map[string]string) error {
 func (w *Worktree) copiedRefs() (map[string]bool, error) {
 	copied := map[string]bool{}
 	for _, path := range []string{w.copiedRefsPath(), w.goneRefsPath()} {
-		raw, err := readIfThere(path)
+		raw, err := file.ReadIfExists(path)
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +177,7 @@ func (w *Worktree) privateRef(name string, packed map[string]string) string {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir() {
 		return packed[name]
 	}
-	raw, err := readPlain(path, maxGitFile)
+	raw, err := file.Read(path, maxGitFile)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}

@@ -13,7 +13,7 @@ func (w *Worktree) OnlyHere(ctx context.Context, landed string) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	defer l.release()
+	defer l.Release()
 	m := &removal{w: w, req: RemoveRequest{Landed: landed}}
 	if m.tip, err = w.tipIfAny(ctx); err != nil {
 		return true, fmt.Errorf("look at %s: %w", w.TaskID, err)

@@ -1,16 +1,14 @@
 package worktree
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -43,11 +41,11 @@ func (r *Repo) prepareRaw(dir string) error {
 			return err
 		}
 	}
-	attributes, err := readIfThere(filepath.Join(r.GitDir, "info", "attributes"))
+	attributes, err := file.ReadIfExists(filepath.Join(r.GitDir, "info", "attributes"))
 	if err != nil {
 		return err
 	}
-	exclude, err := readIfThere(filepath.Join(r.GitDir, "info", "exclude"))
+	exclude, err := file.ReadIfExists(filepath.Join(r.GitDir, "info", "exclude"))
 	if err != nil {
 		return err
 	}
@@ -58,7 +56,7 @@ func (r *Repo) prepareRaw(dir string) error {
 		"info/exclude":    exclude,
 	}
 	for name, content := range files {
-		if err := keepFile(filepath.Join(dir, name), content); err != nil {
+		if err := file.WriteIfChanged(filepath.Join(dir, name), content); err != nil {
 			return err
 		}
 	}
@@ -73,22 +71,6 @@ func (r *Repo) rawConfig() string {
 	}
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(filepath.Join(r.GitDir, "config"))
 	return config + "[include]\n\tpath = \"" + path + "\"\n"
-}
-
-func readIfThere(path string) (string, error) {
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return string(raw), err
-}
-
-// keepFile writes a file unless it already has this content.
-func keepFile(path, content string) error {
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(content)) {
-		return nil
-	}
-	return regularfile.Replace(path, []byte(content), 0o644)
 }
 
 // stageRaw stages W unconverted in the snapshot index and returns the tree.

@@ -22,13 +22,13 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Landing) (landed bool,
 	if err != nil {
 		return false, err
 	}
-	defer l.release()
+	defer l.Release()
 	failpoint.Point("recover.locked")
 	landed, err = r.reached(ctx, intent)
 	if err != nil {
 		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
 	}
-	checkouts, err := r.checkoutsOf(ctx, intent.Target.Ref, l.held())
+	checkouts, err := r.checkoutsOf(ctx, intent.Target.Ref, l.File())
 	if err != nil {
 		return landed, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -28,7 +29,7 @@ func (r *Repo) Recreate(ctx context.Context, taskID, session string) (*Worktree,
 	if err != nil {
 		return nil, Snapshot{}, err
 	}
-	defer l.release()
+	defer l.Release()
 	re, err := r.lost(ctx, taskID, session)
 	if err == nil {
 		err = re.run(ctx)
@@ -138,7 +139,7 @@ func (re *recreation) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	unfinished := re.rec.Again
 	re.rec.Ready, re.rec.Again = false, true
 	if !unfinished {
@@ -218,7 +219,7 @@ func (w *Worktree) unlink(ctx context.Context) error {
 		if err := old.keepAdmin(ctx, "in the git directory of the deleted worktree"); err != nil {
 			return err
 		}
-		if err := removeAll(old.admin); err != nil {
+		if err := file.RemoveAll(old.admin); err != nil {
 			return err
 		}
 	}
@@ -254,7 +255,7 @@ func (r *Repo) belongsToOther(admin, path string) bool {
 	if says == "" || says == path {
 		return false
 	}
-	link, err := readPlain(filepath.Join(says, ".git"), 1<<16)
+	link, err := file.Read(filepath.Join(says, ".git"), 1<<16)
 	if err != nil {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -43,13 +44,13 @@ func (r *Repo) register(ctx context.Context, reg registration) error {
 	}
 	failpoint.Point("register.admin")
 	// While the file "locked" is there, `git worktree prune` leaves the directory alone.
-	for _, file := range []struct{ name, content string }{
+	for _, f := range []struct{ name, content string }{
 		{"locked", "coven is adding this worktree\n"},
 		{"gitdir", filepath.Join(reg.w.Path, ".git") + "\n"},
 		{"commondir", "../..\n"},
 		{"HEAD", "ref: " + headsPrefix + reg.w.Branch + "\n"},
 	} {
-		if err := writeQuickly(filepath.Join(dir, file.name), []byte(file.content)); err != nil { // a git that runs beside reads all or nothing
+		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // a git that runs beside reads all or nothing
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func (r *Repo) newAdmin(reg registration) (string, error) {
 			name += strconv.Itoa(n)
 		}
 		dir := filepath.Join(all, name)
-		if isThere(dir) {
+		if file.Exists(dir) {
 			continue // a user's worktree can have the name
 		}
 		if err := reg.admin(name); err != nil {

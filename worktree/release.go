@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -82,7 +83,7 @@ func (r *Repo) allUnexamined() []unexamined {
 			continue
 		}
 		seen[id] = true
-		raw, err := readPlain(r.ours("unexamined", id, "record.json"), maxGitFile)
+		raw, err := file.Read(r.ours("unexamined", id, "record.json"), maxGitFile)
 		if err != nil || json.Unmarshal(raw, &u) != nil {
 			u = unexamined{Task: id}
 		}
@@ -105,9 +106,9 @@ func (m *removal) release(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer l.release()
+	defer l.Release()
 	if err := r.setAside(w, u); err != nil {
-		_ = removeAll(r.ours("unexamined", u.ID)) // a record without files does no harm
+		_ = file.RemoveAll(r.ours("unexamined", u.ID)) // a record without files does no harm
 		return false, ctx.Err()
 	}
 	r.memo.later.Store(u.ID, m.req.Later)
@@ -130,7 +131,7 @@ func (m *removal) releasedBefore() (found bool) {
 // all of its own git directory exists elsewhere.
 func (m *removal) releasable(ctx context.Context) (unexamined, bool) {
 	w, r := m.w, m.w.repo
-	if m.req.Later == nil || !w.isLarge() || isThere(filepath.Join(w.admin, modulesDir)) {
+	if m.req.Later == nil || !w.isLarge() || file.Exists(filepath.Join(w.admin, modulesDir)) {
 		return unexamined{}, false
 	}
 	rec, err := r.readRecord(w.name)
@@ -166,11 +167,11 @@ func (r *Repo) setAside(w *Worktree, u unexamined) error {
 			return err
 		}
 	}
-	if err := isDirectory(r.unexaminedPath()); err != nil {
+	if err := file.CheckDirectory(r.unexaminedPath()); err != nil {
 		return err
 	}
 	aside := r.worktreeOf(u)
-	if err := writeJSON(aside.ours("record.json"), u); err != nil {
+	if err := file.WriteJSON(aside.ours("record.json"), u); err != nil {
 		return err
 	}
 	failpoint.Point("release.recorded")
@@ -200,7 +201,7 @@ func (r *Repo) Examine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	var failed error
 	for _, u := range r.allUnexamined() {
 		if u.Refused != "" {
@@ -234,7 +235,7 @@ func (r *Repo) ExamineTask(ctx context.Context, taskID string, req RemoveRequest
 	if err != nil {
 		return nil, false, err
 	}
-	defer l.release()
+	defer l.Release()
 	for _, u := range r.allUnexamined() {
 		if u.Task != taskID {
 			continue
@@ -256,7 +257,7 @@ func (r *Repo) examine(ctx context.Context, u unexamined, p policy) (ref string,
 	w := r.worktreeOf(u)
 	vacant, err := w.vacant()
 	if err == nil && !vacant {
-		err = errors.Join(isDirectory(r.unexaminedPath()), isDirectory(w.Path), unmounted(w.Path))
+		err = errors.Join(file.CheckDirectory(r.unexaminedPath()), file.CheckDirectory(w.Path), file.CheckNotMounted(w.Path))
 	}
 	if err == nil && !vacant {
 		ref, err = r.emptyInto(ctx, w, u, p)
@@ -266,7 +267,7 @@ func (r *Repo) examine(ctx context.Context, u unexamined, p policy) (ref string,
 	}
 	if big := (*IgnoredError)(nil); errors.As(err, &big) && u.Refused == "" {
 		u.Refused = big.Error()
-		err = errors.Join(err, writeJSON(w.ours("record.json"), u))
+		err = errors.Join(err, file.WriteJSON(w.ours("record.json"), u))
 	}
 	if err != nil {
 		return ref, fmt.Errorf("examine what %s left in %s: %w", u.Task, w.Path, err)
@@ -296,7 +297,7 @@ func (r *Repo) emptyInto(ctx context.Context, w *Worktree, u unexamined, p polic
 	if err != nil {
 		return ref, err
 	}
-	defer l.release()
+	defer l.Release()
 	if m.parks {
 		if err := m.park(ctx); err != nil && m.aside {
 			return ref, err
@@ -310,7 +311,7 @@ func (r *Repo) emptyInto(ctx context.Context, w *Worktree, u unexamined, p polic
 func (w *Worktree) rescueAll(ctx context.Context, p policy) (ref string, err error) {
 	w.tip = ""
 	for _, name := range []string{commitIndex, snapshotIndex} {
-		if err := removeAll(w.ours(name)); err != nil {
+		if err := file.RemoveAll(w.ours(name)); err != nil {
 			return "", err
 		}
 	}
@@ -324,7 +325,7 @@ func (r *Repo) examinationEnds(ctx context.Context, w *Worktree, u unexamined) e
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	if err := os.Remove(w.Path); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty directory
 		return err
 	}
@@ -338,7 +339,7 @@ func (r *Repo) examinationEnds(ctx context.Context, w *Worktree, u unexamined) e
 		}
 	}
 	failpoint.Point("examine.unref")
-	if err := removeAll(w.ours()); err != nil {
+	if err := file.RemoveAll(w.ours()); err != nil {
 		return err
 	}
 	_ = os.Remove(r.unexaminedPath()) // unless there are others
@@ -347,12 +348,12 @@ func (r *Repo) examinationEnds(ctx context.Context, w *Worktree, u unexamined) e
 
 // Unexamined lists the worktrees that have landed and wait for their examination, except those of a running one.
 func (r *Repo) Unexamined() (all []Info) {
-	if _, held := holderOf(r.ours("locks", examineLock)); held {
+	if _, held := r.locks.Holder(examineLock); held {
 		return nil
 	}
 	for _, u := range r.allUnexamined() {
 		w := r.worktreeOf(u)
-		all = append(all, Info{Name: u.ID, TaskID: u.Task, Path: w.Path, Tip: u.Tip, Present: isThere(w.Path), Unexamined: cmp.Or(u.Refused, "it was not examined")})
+		all = append(all, Info{Name: u.ID, TaskID: u.Task, Path: w.Path, Tip: u.Tip, Present: file.Exists(w.Path), Unexamined: cmp.Or(u.Refused, "it was not examined")})
 	}
 	return all
 }
@@ -375,7 +376,7 @@ func (r *Repo) clearUnexamined(ctx context.Context, s Stale) (ref string, err er
 	if err != nil {
 		return "", err
 	}
-	defer l.release()
+	defer l.Release()
 	for _, u := range r.allUnexamined() {
 		if r.unexaminedPath(u.ID) == s.Path {
 			return r.examine(ctx, u, capIgnored)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // releasing returns a sample repository in which every landed worktree is examined later.
@@ -229,14 +231,14 @@ func TestReleaseTipGone(t *testing.T) {
 	commitAll(t, w, "work")
 	must(t, os.Link(w.ours(commitIndex), w.ours(snapshotIndex))) // it names what will be gone
 	tip := landedTip(t, w)
-	l := value[*lock](t)(r.lock(t.Context(), examineLock, "test"))
+	l := value[*lock.Lock](t)(r.lock(t.Context(), examineLock, "test"))
 	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip, Later: func(Examined) {}}))
 	for _, ref := range strings.Fields(gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/coven")) {
 		gitIn(t, r.Root, "update-ref", "-d", ref)
 	}
 	gitIn(t, r.Root, "reflog", "expire", "--expire=now", "--all")
 	gitIn(t, r.Root, "gc", "-q", "--prune=now")
-	l.release()
+	l.Release()
 	r.Settle()
 	must(t, r.Examine(t.Context()))
 	nothingUnexamined(t, r)

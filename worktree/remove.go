@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -55,9 +56,9 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 	if err != nil {
 		return "", err
 	}
-	defer l.release()
+	defer l.Release()
 	m := &removal{w: w, req: req}
-	if err := unmounted(w.Path); err != nil {
+	if err := file.CheckNotMounted(w.Path); err != nil {
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	if done, err := m.release(ctx); done || err != nil {
@@ -116,7 +117,7 @@ func (r *Repo) Leftover(ctx context.Context, taskID string) (*Worktree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
 	}
-	if !isThere(w.Path) && tip == "" && !recorded {
+	if !file.Exists(w.Path) && tip == "" && !recorded {
 		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
 	}
 	return w, nil
@@ -275,7 +276,7 @@ func (m *removal) unregister(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	if m.parks {
 		if err := m.park(ctx); err != nil && m.aside {
 			return err // otherwise nothing is lost without the pool
@@ -292,7 +293,7 @@ func (w *Worktree) forget(ctx context.Context, tip string, others ...git.Edit) e
 	}
 	failpoint.Point("remove.trashed")
 	if w.admin != "" && !w.repo.belongsToOther(filepath.Base(w.admin), w.Path) {
-		if err := removeAll(w.admin); err != nil {
+		if err := file.RemoveAll(w.admin); err != nil {
 			return err
 		}
 	}
@@ -305,7 +306,7 @@ func (w *Worktree) forget(ctx context.Context, tip string, others ...git.Edit) e
 		return err
 	}
 	failpoint.Point("remove.branch")
-	return removeAll(w.ours())
+	return file.RemoveAll(w.ours())
 }
 
 // clearUnready removes the leftovers of a killed Add or Remove. The caller holds the
@@ -321,7 +322,7 @@ func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
 		return err
 	}
 	unused := !rec.Ready && !rec.Again && (tip == "" || tip == rec.Base)
-	ended := rec.Ready && tip == "" && !isThere(w.Path)
+	ended := rec.Ready && tip == "" && !file.Exists(w.Path)
 	if !unused && !ended {
 		return nil
 	}
@@ -347,10 +348,10 @@ func (r *Repo) adminOf(path string) string {
 
 // trash renames a directory, because deleting it can take long.
 func (r *Repo) trash(path, name string) error {
-	if !isThere(path) {
+	if !file.Exists(path) {
 		return nil
 	}
-	if err := unmounted(path); err != nil {
+	if err := file.CheckNotMounted(path); err != nil {
 		return err
 	}
 	return os.Rename(path, r.trashName(name))
@@ -369,25 +370,8 @@ func (r *Repo) emptyTrash() error {
 	}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), trashPrefix) {
-			err = errors.Join(err, removeAll(filepath.Join(dir, entry.Name())))
+			err = errors.Join(err, file.RemoveAll(filepath.Join(dir, entry.Name())))
 		}
 	}
 	return err
-}
-
-// removeAll also removes read-only directories, such as Go's module cache.
-func removeAll(path string) error {
-	if err := unmounted(path); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(path); err == nil {
-		return nil
-	}
-	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, _ error) error {
-		if entry != nil && entry.IsDir() {
-			return os.Chmod(name, 0o700)
-		}
-		return nil
-	})
-	return errors.Join(err, os.RemoveAll(path))
 }

@@ -50,6 +50,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // Errors of Open.
@@ -96,6 +97,7 @@ type Repo struct {
 	filterCommands []git.Setting // as they are configured
 	configAtOpen   string        // see currentFilters
 	memo           *memo
+	locks          *lock.Dir
 	store          *git.Store
 }
 
@@ -124,7 +126,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 }
 
 func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
-	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, examineLater: examineLater, memo: &memo{}, store: git.OpenStore(at.Shared)}
+	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, examineLater: examineLater, memo: &memo{}, locks: lock.Open(filepath.Join(at.Shared, "coven", "locks")), store: git.OpenStore(at.Shared)}
 	var err error
 	r.Root, err = mainCheckout(ctx, at)
 	if errors.Is(err, ErrBare) {

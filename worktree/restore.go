@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
@@ -50,7 +51,7 @@ func (r *Repo) Restore(ctx context.Context, info RescueInfo) (undo RescueInfo, e
 	if err != nil {
 		return undo, err
 	}
-	defer l.release()
+	defer l.Release()
 	changes, err := r.RescuedChanges(ctx, info)
 	if err != nil {
 		return undo, err
@@ -298,7 +299,7 @@ func (r *Repo) undoRef(ctx context.Context, info RescueInfo, c Change) error {
 		return err
 	}
 	target, symbolic := strings.CutPrefix(c.Before.Text, "ref: ")
-	isFile := !isThere(filepath.Join(r.GitDir, "reftable"))
+	isFile := !file.Exists(filepath.Join(r.GitDir, "reftable"))
 	switch {
 	case c.Name == "HEAD" && isFile:
 		return putFileIn(r.GitDir, c.Name, tripwire.Value{Text: c.Before.Text, Mode: "-rw-r--r--", Content: []byte(c.Before.Text + "\n")})

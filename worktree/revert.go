@@ -55,7 +55,7 @@ func (w *Worktree) goBack(ctx context.Context, session, commitish string, paths 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer l.release()
+	defer l.Release()
 	before, err = w.restore(ctx, session, commitish, paths)
 	if err != nil {
 		return before, fmt.Errorf("restore %s to %s: %w", w.TaskID, commitish, w.orGone(err))

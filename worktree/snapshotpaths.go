@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -109,7 +110,7 @@ func (w *Worktree) entryOf(ctx context.Context, p string) (git.Entry, error) {
 		return gone, errLookAtAll
 	}
 	for _, dir := range dirs {
-		if isThere(filepath.Join(w.Path, dir, ".git")) {
+		if file.Exists(filepath.Join(w.Path, dir, ".git")) {
 			return gone, errLookAtAll
 		}
 	}

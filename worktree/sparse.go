@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -48,7 +49,7 @@ func (r *Repo) newCone(ctx context.Context) (*cone, error) {
 	if !on["core.sparsecheckoutcone"] {
 		return nil, errors.New("the main checkout is sparse, but not in git's cone mode: set worktree.sparse")
 	}
-	text, err := readIfThere(filepath.Join(main.Dir, "info", "sparse-checkout"))
+	text, err := file.ReadIfExists(filepath.Join(main.Dir, "info", "sparse-checkout"))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (w *Worktree) presence() presence {
 
 // has reports whether anything is at a path. What is behind a symbolic link is not.
 func (p presence) has(name string) bool {
-	return p.hasDir(path.Dir(name)) && isThere(filepath.Join(p.top, name))
+	return p.hasDir(path.Dir(name)) && file.Exists(filepath.Join(p.top, name))
 }
 
 func (p presence) hasDir(dir string) bool {
@@ -120,7 +121,7 @@ func (w *Worktree) present(entries []git.Entry) []string {
 // paths of those that W has, or had.
 func (ix *index) outside(ctx context.Context) (skipped []git.Entry, visible map[string]bool, err error) {
 	visible = map[string]bool{}
-	if !isThere(ix.git.Index) {
+	if !file.Exists(ix.git.Index) {
 		return nil, visible, nil
 	}
 	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c")
@@ -307,7 +308,7 @@ func (w *Worktree) outsidePath() string { return w.ours("outside.json") }
 // progress.
 func (w *Worktree) outsideRecord(tip string) (outsideRecord, error) {
 	var rec outsideRecord
-	err := readJSON(w.outsidePath(), &rec)
+	err := file.ReadJSON(w.outsidePath(), &rec)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return rec, err
 	}
@@ -341,7 +342,7 @@ func (w *Worktree) putOutside(rec outsideRecord) error {
 		}
 		return err
 	}
-	return writeJSON(w.outsidePath(), rec)
+	return file.WriteJSON(w.outsidePath(), rec)
 }
 
 // keepOutside records that files outside of the cone count as merged, though W does not have them.
@@ -484,7 +485,7 @@ func (r *Repo) unsparse(ctx context.Context, admin string) error {
 		return err
 	}
 	config := filepath.Join(dir, "config.worktree")
-	if !isThere(config) {
+	if !file.Exists(config) {
 		return nil
 	}
 	return r.git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // wide is a repository with files in the directories in, out and in/deep, out/deep, and beside them.
@@ -158,7 +160,7 @@ func TestSparseRecreate(t *testing.T) {
 			value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
 		}
 		files, tree := names(t, w), value[string](t)(w.Tree(t.Context()))
-		must(t, removeAll(w.Path))
+		must(t, file.RemoveAll(w.Path))
 		again, _, err := r.Recreate(t.Context(), "T", "s")
 		must(t, err)
 		equal(t, "files", names(t, again), files)
@@ -436,7 +438,7 @@ func (c *twins) recreate() {
 	c.snapshot()
 	c.t.Log("recreate")
 	c.both(func(i int) {
-		must(c.t, removeAll(c.trees[i].Path))
+		must(c.t, file.RemoveAll(c.trees[i].Path))
 		again, _, err := c.repos[i].Recreate(c.t.Context(), "T", "s")
 		must(c.t, err)
 		c.trees[i] = again
@@ -488,7 +490,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 			claimFor(t, r, "T")
 			before := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
 			if strings.HasPrefix(point, "recreate.") {
-				must(t, removeAll(w.Path))
+				must(t, file.RemoveAll(w.Path))
 			}
 			intent := filepath.Join(t.TempDir(), "intent")
 			if !strings.HasPrefix(point, "integrate.") {

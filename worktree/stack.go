@@ -19,7 +19,7 @@ func (w *Worktree) Stack(ctx context.Context, below Landing) (Landing, error) {
 	if err != nil {
 		return Landing{}, err
 	}
-	defer l.release()
+	defer l.Release()
 	if err := w.settle(ctx, l); err != nil {
 		return Landing{}, err
 	}

@@ -3,7 +3,7 @@ package worktree
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // the checksum of an index
+	"crypto/sha1"
 	"crypto/sha256"
 	"errors"
 	"io/fs"
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -28,7 +29,7 @@ func (w *Worktree) stagedOnly(ctx context.Context, files map[string]string, tree
 		return nil, err
 	}
 	defer ix.drop()
-	if err := copyPlain(ix.git.Index, from); err != nil {
+	if err := file.CopyRegular(ix.git.Index, from); err != nil {
 		return nil, err
 	}
 	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-s")
@@ -70,7 +71,7 @@ func (w *Worktree) publishedIndex(from string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	has, err := openPlain(from, info.Size())
+	has, err := file.Open(from, info.Size())
 	if err != nil {
 		return false, err
 	}

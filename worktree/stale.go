@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -136,7 +137,7 @@ func (r *Repo) staleRegistrations(_ context.Context, s *survey) ([]Stale, error)
 	for admin, path := range s.admins {
 		dir := filepath.Join(r.GitDir, "worktrees", admin)
 		below := filepath.Dir(path) == filepath.Join(r.Root, worktreesDir)
-		if !below || isThere(path) || isThere(filepath.Join(dir, "locked")) {
+		if !below || file.Exists(path) || file.Exists(filepath.Join(dir, "locked")) {
 			continue
 		}
 		found = append(found, Stale{
@@ -177,7 +178,7 @@ func (r *Repo) staleDirectories(_ context.Context, s *survey) ([]Stale, error) {
 func (r *Repo) staleRecords(_ context.Context, s *survey) ([]Stale, error) {
 	var found []Stale
 	for _, name := range s.records {
-		if s.tips[name] != "" || isThere(r.worktreePath(name)) {
+		if s.tips[name] != "" || file.Exists(r.worktreePath(name)) {
 			continue
 		}
 		found = append(found, Stale{
@@ -193,7 +194,7 @@ func (r *Repo) staleBranches(ctx context.Context, s *survey) ([]Stale, error) {
 	var found []Stale
 	for name := range s.tips {
 		ref := headsPrefix + branchPrefix + name
-		if s.recorded(name) || isThere(r.worktreePath(name)) || name != SafeName(name) {
+		if s.recorded(name) || file.Exists(r.worktreePath(name)) || name != SafeName(name) {
 			continue
 		}
 		if used, err := r.checkoutsOf(ctx, ref, nil); err != nil {
@@ -249,7 +250,7 @@ func (r *Repo) staleLandings(context.Context, *survey) ([]Stale, error) {
 	}
 	var found []Stale
 	for _, c := range all {
-		if _, held := holderOf(r.ours("locks", c.lockName())); held {
+		if _, held := r.locks.Holder(c.lockName()); held {
 			continue // it is running
 		}
 		m := c.mover()
@@ -278,7 +279,7 @@ func isUnfinished(entry fs.DirEntry) bool {
 
 // working reports whether an operation has the lock of a task.
 func (r *Repo) working(taskID string) bool {
-	_, held := holderOf(r.ours("locks", taskLock(SafeName(taskID))))
+	_, held := r.locks.Holder(taskLock(SafeName(taskID)))
 	return held
 }
 

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -42,7 +43,7 @@ func (ix *index) leftLinks() (leftLinks, error) {
 
 func (w *Worktree) leftLinks() (leftLinks, error) {
 	left := leftLinks{}
-	err := readJSON(w.leftPath(), &left)
+	err := file.ReadJSON(w.leftPath(), &left)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -68,7 +69,7 @@ func (w *Worktree) headOfSubmodule(path string) string {
 	if !ok {
 		return ""
 	}
-	raw, err := readPlain(filepath.Join(dir, "HEAD"), maxGitFile)
+	raw, err := file.Read(filepath.Join(dir, "HEAD"), maxGitFile)
 	if err != nil {
 		return ""
 	}
@@ -84,7 +85,7 @@ func (w *Worktree) headOfSubmodule(path string) string {
 
 // refIn returns the commit of a branch in a git directory that an agent controls.
 func refIn(dir, name string) string {
-	if raw, err := readPlain(filepath.Join(dir, filepath.FromSlash(name)), maxGitFile); err == nil {
+	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), maxGitFile); err == nil {
 		return strings.TrimSpace(string(raw))
 	}
 	packed, err := packedRefs(dir)
@@ -134,7 +135,7 @@ func (w *Worktree) leaveAs(goals map[string]string) error {
 	if maps.Equal(left, now) {
 		return nil
 	}
-	return writeJSON(w.leftPath(), now)
+	return file.WriteJSON(w.leftPath(), now)
 }
 
 // countLeft gives the submodules that stayed behind the entries as which they count. W was staged

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // allowed lets git clone submodules from other directories.
@@ -186,7 +188,7 @@ func TestRevertSubmodule(t *testing.T) {
 	commit := value[string](t)(w.Tip(ctx))
 	value[Snapshot](t)(w.Restore(ctx, "s", commit))
 	equal(t, "restored", linkAt(t, r, value[string](t)(w.Tree(ctx))), before)
-	must(t, removeAll(w.Path))
+	must(t, file.RemoveAll(w.Path))
 	again, from, err := r.Recreate(ctx, "T", "s")
 	must(t, err)
 	equal(t, "recreated", from.Commit != "", true)

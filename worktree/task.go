@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // ErrNoWorktree means that the task has no worktree.
@@ -111,22 +112,10 @@ func (r *Repo) readRecord(name string) (record, error) {
 }
 
 func (r *Repo) writeRecord(name string, rec record) error {
-	return writeJSON(r.recordPath(name), rec)
+	return file.WriteJSON(r.recordPath(name), rec)
 }
 
 func (r *Repo) recordPath(name string) string { return r.ours("tasks", name, "task.json") }
-
-// writeJSON replaces a file atomically and durably.
-func writeJSON(path string, value any) error {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return regularfile.Replace(path, append(raw, '\n'), 0o644)
-}
 
 // Tip returns the commit of the task's branch.
 func (w *Worktree) Tip(ctx context.Context) (string, error) {
@@ -201,6 +190,6 @@ func (w *Worktree) ours(elem ...string) string {
 	return w.repo.ours(append([]string{"tasks", w.name}, elem...)...)
 }
 
-func (w *Worktree) lock(ctx context.Context, verb string) (*lock, error) {
+func (w *Worktree) lock(ctx context.Context, verb string) (*lock.Lock, error) {
 	return w.repo.lock(ctx, taskLock(w.name), verb+" "+w.TaskID)
 }

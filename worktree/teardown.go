@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // A Teardown is the time while programs prepare the removal of W. What they do to files that git
@@ -31,7 +32,7 @@ func (w *Worktree) teardownPath() string { return w.ours("teardown.json") }
 // Teardown, W first gets back the state before that.
 func (w *Worktree) BeginTeardown(ctx context.Context, session string) (*Teardown, error) {
 	t := &Teardown{w: w, session: session}
-	if err := readJSON(w.teardownPath(), &t.state); err == nil {
+	if err := file.ReadJSON(w.teardownPath(), &t.state); err == nil {
 		if _, _, err := t.End(ctx); err != nil {
 			return nil, err
 		}
@@ -46,7 +47,7 @@ func (w *Worktree) BeginTeardown(ctx context.Context, session string) (*Teardown
 		return nil, err
 	}
 	t.state.Snapshot = before.Commit
-	if err := writeJSON(w.teardownPath(), t.state); err != nil {
+	if err := file.WriteJSON(w.teardownPath(), t.state); err != nil {
 		return nil, fmt.Errorf("tear down %s: %w", w.TaskID, err)
 	}
 	failpoint.Point("teardown.begun")

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
 // A ticket is a place in the line for the turn to land on a target: a locked file that is
@@ -22,7 +23,7 @@ type ticket struct {
 	repo   *Repo
 	target string
 	number int
-	lock   *lock
+	lock   *lock.Lock
 }
 
 // takeTicket takes the last place in the line. Numbers are given out under a lock, together
@@ -32,7 +33,7 @@ func (r *Repo) takeTicket(ctx context.Context, targetRef, what string) (*ticket,
 	if err != nil {
 		return nil, err
 	}
-	defer l.release()
+	defer l.Release()
 	numbers, err := r.tickets(targetRef)
 	if err != nil {
 		return nil, err
@@ -49,8 +50,7 @@ func (r *Repo) takeTicket(ctx context.Context, targetRef, what string) (*ticket,
 	if err != nil {
 		return nil, fmt.Errorf("wait for the turn to land: %w", err)
 	}
-	t.lock = &lock{file: file}
-	t.lock.sign(what)
+	t.lock = lock.New(file, what)
 	r.memo.tickets.Store(path, make(chan struct{}))
 	failpoint.Point("ticket.taken")
 	return t, nil
@@ -94,7 +94,7 @@ func (t *ticket) awaitGone(ctx context.Context, number int) error {
 			return fmt.Errorf("wait for the turn to land: %w", context.Cause(ctx))
 		}
 	}
-	file, err := awaitLock(ctx, func() (*lockedfile.File, error) { return lockedfile.Open(path) }, func() {})
+	file, err := lock.Await(ctx, func() (*lockedfile.File, error) { return lockedfile.Open(path) }, func() {})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (t *ticket) awaitGone(ctx context.Context, number int) error {
 func (t *ticket) drop() {
 	path := t.repo.ticketFile(t.target, t.number)
 	_ = os.Remove(path) // an unlocked ticket is ignored
-	t.lock.release()
+	t.lock.Release()
 	if given, ours := t.repo.memo.tickets.LoadAndDelete(path); ours {
 		close(given.(chan struct{}))
 	}

@@ -5,11 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -77,7 +76,7 @@ type keptTree struct {
 // more before it is kept, the next operation does not have to read the tree.
 func (ix *index) setEqual(tree string) {
 	ix.equals = keptTree{}
-	if content, err := sum(ix.git.Index); err == nil {
+	if content, err := file.Sum(ix.git.Index); err == nil {
 		ix.equals = keptTree{content, tree, ix.w.outsideText()}
 	}
 }
@@ -89,21 +88,10 @@ func (ix *index) knownTree() string {
 	if !noted {
 		return ""
 	}
-	if content, err := sum(ix.git.Index); err != nil || content != known.(keptTree).content || ix.w.outsideText() != known.(keptTree).outside {
+	if content, err := file.Sum(ix.git.Index); err != nil || content != known.(keptTree).content || ix.w.outsideText() != known.(keptTree).outside {
 		return ""
 	}
 	return known.(keptTree).tree
-}
-
-func sum(file string) (content [sha256.Size]byte, err error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return content, err
-	}
-	defer func() { _ = in.Close() }()
-	hash := sha256.New()
-	_, err = io.Copy(hash, in)
-	return [sha256.Size]byte(hash.Sum(nil)), err
 }
 
 // reserve replaces the reserved entries by those of a commit, and reports whether it changed

@@ -3,12 +3,17 @@ package worktree
 import (
 	"context"
 	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
 )
+
+// A Holder identifies the process that holds a lock.
+type Holder = lock.Holder
 
 // A Turn is the exclusive right to land on a target. Land does not rely on it: during a
 // turn no other coven moves the target, so that checks need not be repeated between
 // Integrate and Land.
-type Turn struct{ lock *lock }
+type Turn struct{ lock *lock.Lock }
 
 // LandingTurn waits for the turn to land on a target, first in, first out, also among
 // processes. what describes the operation to others who wait: "land T".
@@ -29,28 +34,28 @@ func (r *Repo) LandingTurn(ctx context.Context, targetRef, what string) (*Turn, 
 }
 
 // Doing tells others who wait what the operation does now: "runs its checks".
-func (t *Turn) Doing(what string) { t.lock.doing(what) }
+func (t *Turn) Doing(what string) { t.lock.SetDoing(what) }
 
 // Release ends the turn.
-func (t *Turn) Release() { t.lock.release() }
+func (t *Turn) Release() { t.lock.Release() }
 
 // A Line is who has the turn to land on a target, and who waits for it.
 type Line struct {
-	Turn    Holder   // zero: nobody has it, or the record of the holder is not readable
-	Waiting []Holder // in the order of their turns
+	Turn    lock.Holder   // zero: nobody has it, or the record of the holder is not readable
+	Waiting []lock.Holder // in the order of their turns
 }
 
 // LandingLine returns the line of a target. It is only what live processes hold: nothing that
 // a killed process left counts.
 func (r *Repo) LandingLine(targetRef string) (Line, error) {
-	turn, _ := holderOf(r.ours("locks", turnLock(targetRef)))
+	turn, _ := r.locks.Holder(turnLock(targetRef))
 	line := Line{Turn: turn}
 	numbers, err := r.tickets(targetRef)
 	if err != nil {
 		return line, err
 	}
 	for _, n := range numbers {
-		holder, held := holderOf(r.ticketFile(targetRef, n))
+		holder, held := lock.HolderOf(r.ticketFile(targetRef, n))
 		both := holder.PID == turn.PID && holder.What == turn.What // its turn has just come
 		if held && holder.PID > 0 && !both {
 			line.Waiting = append(line.Waiting, holder)

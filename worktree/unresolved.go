@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -64,7 +65,7 @@ func (w *Worktree) unresolved(ctx context.Context, tree, tip, merge string) erro
 // merge, as found by git.
 func (w *Worktree) inConflict(ctx context.Context, tip, merge string) (Conflicted, error) {
 	var c Conflicted
-	err := readJSON(w.conflictedPath(), &c)
+	err := file.ReadJSON(w.conflictedPath(), &c)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("read the conflicts: %w", err)
 	}

@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
@@ -93,7 +93,7 @@ type mark struct {
 func (w *Worktree) markPath() string { return w.ours("watch.json") }
 
 // Watched reports whether there is a mark: a program of the task runs, or coven was killed then.
-func (w *Worktree) Watched() bool { return isThere(w.markPath()) }
+func (w *Worktree) Watched() bool { return file.Exists(w.markPath()) }
 
 // Watch records the state of what no program of the task may change. Call Compare after the
 // step, and Done when what it found is on record.
@@ -104,7 +104,7 @@ func (w *Worktree) Watched() bool { return isThere(w.markPath()) }
 func (w *Worktree) Watch(ctx context.Context, o WatchOptions) (*Mark, error) {
 	m := &Mark{w: w, running: o.Running}
 	w.repo.memo.fresh.Delete(w.ours(commitIndex))
-	if err := readJSON(w.markPath(), &m.mark); err == nil { // otherwise there is none, or it is incomplete
+	if err := file.ReadJSON(w.markPath(), &m.mark); err == nil { // otherwise there is none, or it is incomplete
 		if m.Found == nil && !m.Fenced {
 			m.interrupted = true
 			if _, err := m.Compare(ctx); err != nil {
@@ -145,7 +145,7 @@ func (m *Mark) take(ctx context.Context) error {
 }
 
 // save replaces watch.json.
-func (m *Mark) save() error { return writeJSONQuickly(m.w.markPath(), m.mark) }
+func (m *Mark) save() error { return file.WriteJSONNoSync(m.w.markPath(), m.mark) }
 
 // Unreported returns what an earlier Compare found before its coven was killed.
 func (m *Mark) Unreported() (Found, bool) {
@@ -276,7 +276,7 @@ func (r *Repo) readState(ctx context.Context, hooks []string) (tripwire.State, e
 		GitDir: r.GitDir, Root: r.Root, Hooks: hooks,
 		Skip: []string{filepath.Join(r.Root, worktreesDir), filepath.Join(r.GitDir, "coven")},
 	}
-	if isThere(filepath.Join(r.GitDir, "reftable")) {
+	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
 		from.Refs = func() (map[string]string, error) { return r.listedRefs(ctx) }
 	}
 	r.memo.mu.Lock()
@@ -327,7 +327,6 @@ type memo struct {
 	state   tripwire.State
 	shape   treeShape
 	trees   sync.Map // of keptTree, by the path of a kept index
-	queues  sync.Map // of channels, by the name of a lock; see Repo.lock
 	tickets sync.Map // of chan struct{}, by the path of a ticket of this process: closed when it is dropped
 
 	// fresh has the trees of worktrees that Add has just made, or compared, by the path of their kept indexes, until
@@ -343,7 +342,7 @@ type memo struct {
 // hookDirs returns the directories of hooks: git's own, and the configured one. Only git knows
 // that one, so it is asked when the repository's configuration has changed.
 func (r *Repo) hookDirs(ctx context.Context) ([]string, error) {
-	config, err := readIfThere(filepath.Join(r.GitDir, "config"))
+	config, err := file.ReadIfExists(filepath.Join(r.GitDir, "config"))
 	if err != nil {
 		return nil, err
 	}
@@ -369,32 +368,4 @@ func (r *Repo) hookDirs(ctx context.Context) ([]string, error) {
 	}
 	known.config, known.dirs = config, dirs
 	return dirs, nil
-}
-
-// writeJSONQuickly is writeJSON for a file that need not survive a power failure.
-func writeJSONQuickly(path string, value any) error {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return writeQuickly(path, raw)
-}
-
-// writeQuickly replaces a file atomically. It need not survive a power failure.
-func writeQuickly(path string, content []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path))
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
 }

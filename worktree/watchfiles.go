@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
@@ -76,7 +77,7 @@ func (m *Mark) copyIndex() error {
 	if err := os.Remove(m.w.indexCopy()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := copyPlain(m.w.indexCopy(), filepath.Join(m.w.repo.rootGit().Dir, "index"))
+	err := file.CopyRegular(m.w.indexCopy(), filepath.Join(m.w.repo.rootGit().Dir, "index"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -105,9 +106,9 @@ func (r *Repo) checkoutTree(ctx context.Context) (string, error) {
 	if err := r.prepareRaw(g.Dir); err != nil {
 		return "", err
 	}
-	usual, err := readIfThere(exclude)
+	usual, err := file.ReadIfExists(exclude)
 	if err == nil {
-		err = keepFile(filepath.Join(g.Dir, "info", "exclude"), strings.TrimSuffix(usual, "\n")+"\n"+unwatched)
+		err = file.WriteIfChanged(filepath.Join(g.Dir, "info", "exclude"), strings.TrimSuffix(usual, "\n")+"\n"+unwatched)
 	}
 	if err != nil {
 		return "", err
@@ -306,11 +307,11 @@ func (r *Repo) isLanded(ctx context.Context, c Change, e git.Entry) bool {
 // indexChanges compares the index of the main checkout with the copy.
 func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
 	path := filepath.Join(m.w.repo.rootGit().Dir, "index")
-	before, err := readIfThere(m.w.indexCopy())
+	before, err := file.ReadIfExists(m.w.indexCopy())
 	if err != nil {
 		return nil, err
 	}
-	now, err := readIfThere(path)
+	now, err := file.ReadIfExists(path)
 	if err != nil || bytes.Equal([]byte(before), []byte(now)) {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package worktree
+package lock
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Holder identifies who holds a lock. If coven was killed but its git child still
+// A Holder identifies the process that holds a lock. If coven was killed but its git child still
 // runs, PID is the killed process: the lock is still held for What.
 type Holder struct {
 	PID   int       `json:"pid"`
@@ -22,41 +22,42 @@ type Holder struct {
 // maxHolder is larger than any encoded holder.
 const maxHolder = 1 << 16
 
-// holderOf uses a shared lock, so that concurrent queries do not block each other.
-func holderOf(path string) (Holder, bool) {
+// HolderOf returns the holder of the lock with a file, if it is held. The holder is the zero value
+// while it is being written.
+func HolderOf(path string) (Holder, bool) {
 	file, err := os.Open(path)
 	if err != nil {
 		return Holder{}, false // it was never locked
 	}
 	defer func() { _ = file.Close() }()
+	// A shared lock: concurrent queries do not block each other.
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 		return Holder{}, false
 	}
 	var holder Holder
-	// A shorter record over a longer one leaves the rest of that behind it for a moment.
+	// A shorter record that replaces a longer one leaves the rest of it behind for a moment.
 	if json.NewDecoder(io.LimitReader(file, maxHolder)).Decode(&holder) != nil {
-		return Holder{}, true // the holder is being written, or could not be written
+		return Holder{}, true
 	}
 	return holder, true
 }
 
-// sign writes the holder to the lock file for information. A failure does not affect
-// the lock.
-func (l *lock) sign(what string) {
+// sign writes the holder to the lock file, for information. The lock does not depend on it.
+func (l *Lock) sign(what string) {
 	host, _ := os.Hostname() // an empty name is fine
 	l.holder = Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what}
 	l.record()
 }
 
-// doing adds what the holder does now to the lock file.
-func (l *lock) doing(what string) {
+// SetDoing adds the current work of the holder to the lock file.
+func (l *Lock) SetDoing(what string) {
 	l.holder.Doing = what
 	l.record()
 }
 
-func (l *lock) record() {
+func (l *Lock) record() {
 	raw, err := json.Marshal(l.holder)
 	if err != nil {
 		return

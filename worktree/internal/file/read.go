@@ -1,0 +1,46 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Read returns the content of a regular file of at most limit bytes. It does not follow links or
+// read pipes.
+func Read(path string, limit int64) ([]byte, error) {
+	file, err := Open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, limit))
+}
+
+// Open opens a regular file of at most limit bytes. It does not follow links or wait for pipes.
+func Open(path string, limit int64) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > limit) {
+		err = fmt.Errorf("%s is not a file of at most %d bytes", path, limit)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// ReadIfExists returns the content of a file, or "" if it does not exist.
+func ReadIfExists(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(raw), err
+}
