@@ -80,10 +80,14 @@ func New() *sdk.Server {
 		case "die":
 			os.Exit(1)
 		case "wait":
-			<-ctx.Done()
-			if f := os.Getenv("TOLD"); f != "" {
-				_ = os.WriteFile(f, []byte("cancelled"), 0o600)
+			told := func(what string) {
+				if f := os.Getenv("TOLD"); f != "" {
+					_ = os.WriteFile(f, []byte(what), 0o600)
+				}
 			}
+			told("called")
+			<-ctx.Done()
+			told("cancelled")
 			return nil, nil, ctx.Err()
 		case "more":
 			sdk.AddTool(s, &sdk.Tool{Name: "new"}, func(context.Context, *sdk.CallToolRequest, path) (*sdk.CallToolResult, any, error) {

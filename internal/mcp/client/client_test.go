@@ -235,21 +235,20 @@ func TestCancel(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for { // the call has begun when another is answered
-		if _, err := call(t, set, "look", `{"path":"a"}`); err == nil {
-			break
+	await := func(what string) {
+		for {
+			if text, _ := os.ReadFile(told); string(text) == what {
+				return
+			}
+			if _, err := call(t, set, "look", `{"path":"a"}`); err != nil { // it gives the server time
+				t.Fatal(err)
+			}
 		}
 	}
+	await("called")
 	cancel(errors.New("enough"))
 	wg.Wait()
-	for t.Context().Err() == nil {
-		if text, _ := os.ReadFile(told); string(text) == "cancelled" {
-			break
-		}
-		if _, err := call(t, set, "look", `{"path":"a"}`); err != nil { // it gives the server time
-			t.Fatal(err)
-		}
-	}
+	await("cancelled")
 	o.CallTime = time.Millisecond
 	slow := connect(t, o, servers.Server{Name: "one", Argv: []string{"good"}})
 	if _, err := call(t, slow, "act", `{"path":"wait"}`); err == nil || err.Error() != "the MCP server one: it does not answer within 1ms" {
