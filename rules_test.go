@@ -30,7 +30,8 @@ var imports = map[string][]string{
 	"runner/workflowtest": {
 		"grimoires", "internal/event", "internal/findings", "internal/schema", "internal/yamldoc", "plugins/arbiter", "plugins/reviewer", "runner", "runner/engine",
 	},
-	"worktree":               {"internal/lazyregexp", "internal/diskusage", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/tripwire", "internal/exit"},
+	"worktree":               {"internal/lazyregexp", "internal/diskusage", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/internal/repo", "worktree/tripwire", "internal/exit"},
+	"worktree/internal/repo": {"internal/lazyregexp", "internal/exit", "internal/failpoint", "internal/regularfile", "internal/shellword", "worktree/checkout", "worktree/tripwire", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock"},
 	"worktree/internal/file": {"internal/regularfile"},
 	"worktree/internal/lock": {},
 	"worktree/tripwire":      {"internal/lazyregexp", "internal/regularfile"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A RefAccount is the number and size of coven's refs of one kind.
@@ -24,8 +25,8 @@ const branchesKind = "branches"
 
 // Account returns the accounts of coven's refs: first the six kinds in that order,
 // then other refs below refs/coven/.
-func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
-	refs, err := r.git().Refs(ctx)
+func Account(ctx context.Context, r *repo.Repo) ([]RefAccount, error) {
+	refs, err := r.Git().Refs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("measure coven's refs: %w", err)
 	}
@@ -42,7 +43,7 @@ func (r *Repo) Account(ctx context.Context) ([]RefAccount, error) {
 	for _, kind := range kinds {
 		account := RefAccount{Kind: kind, Count: counts[kind]}
 		if account.Count > 0 {
-			if account.Bytes, err = r.onlyFrom(ctx, kind, refs); err != nil {
+			if account.Bytes, err = onlyFrom(ctx, r, kind, refs); err != nil {
 				return nil, fmt.Errorf("measure coven's %s: %w", kind, err)
 			}
 		}
@@ -57,7 +58,7 @@ func kindOf(ref string) string {
 		kind, _, _ := strings.Cut(rest, "/")
 		return kind
 	}
-	if strings.HasPrefix(ref, headsPrefix+branchPrefix) {
+	if strings.HasPrefix(ref, repo.HeadsPrefix+repo.BranchPrefix) {
 		return branchesKind
 	}
 	return ""
@@ -65,7 +66,7 @@ func kindOf(ref string) string {
 
 // onlyFrom returns the size of the objects that only the given refs reach. A detached
 // HEAD of the checkout counts as another ref.
-func (r *Repo) onlyFrom(ctx context.Context, kind string, refs []git.Ref) (int64, error) {
+func onlyFrom(ctx context.Context, r *repo.Repo, kind string, refs []git.Ref) (int64, error) {
 	var lines []string
 	for _, ref := range refs {
 		if kindOf(ref.Name) == kind {
@@ -74,13 +75,13 @@ func (r *Repo) onlyFrom(ctx context.Context, kind string, refs []git.Ref) (int64
 			lines = append(lines, "^"+ref.Oid)
 		}
 	}
-	if head, err := r.head(ctx); err == nil {
+	if head, err := r.Head(ctx); err == nil {
 		lines = append(lines, "^"+head)
 	}
 	// Aggressive, because the trees of all excluded tips must be examined, not only those
 	// of boundary commits.
 	stdin := []byte(strings.Join(lines, "\n") + "\n")
-	out, err := r.git().Feed(ctx, stdin, "rev-list", "--disk-usage", "--objects-edge-aggressive", "--stdin")
+	out, err := r.Git().Feed(ctx, stdin, "rev-list", "--disk-usage", "--objects-edge-aggressive", "--stdin")
 	if err != nil {
 		return 0, err
 	}

@@ -12,7 +12,7 @@ func TestAccount(t *testing.T) {
 	account := func() map[string]RefAccount {
 		t.Helper()
 		found := map[string]RefAccount{}
-		for i, a := range value[[]RefAccount](t)(r.Account(ctx)) {
+		for i, a := range value[[]RefAccount](t)(Account(ctx, r)) {
 			if want := []string{"claims", "snapshots", "rescue", "in", "keep", "branches", "odd"}[i]; a.Kind != want {
 				t.Fatalf("kind %d is %s, want %s", i, a.Kind, want)
 			}
@@ -28,7 +28,7 @@ func TestAccount(t *testing.T) {
 	w := add(t, r, "T")
 	equal(t, "a branch that adds nothing", account()["branches"], RefAccount{Kind: "branches", Count: 1})
 	write(t, filepath.Join(w.Path, "big"), string(big))
-	value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	claimFor(t, r, "T")
 	got := account()
 	atLeast(t, "snapshots", got["snapshots"], 1, 100_000)
@@ -41,8 +41,8 @@ func TestAccount(t *testing.T) {
 		t.Fatalf("a shared object is counted as one kind's own: %v", got)
 	}
 	write(t, filepath.Join(w.Path, "x.log"), "ignored")
-	value[string](t)(w.Rescue(ctx, "", false))
-	value[string](t)(w.Rescue(ctx, "", false))
+	value[string](t)(TakeRescue(ctx, w, "", false))
+	value[string](t)(TakeRescue(ctx, w, "", false))
 	atLeast(t, "rescue", account()["rescue"], 2, 50)
 	gitIn(t, r.Root, "update-ref", "refs/coven/in/T", "main")
 	gitIn(t, r.Root, "update-ref", "refs/coven/odd/T", "main")

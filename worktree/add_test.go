@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func TestAddLeftover(t *testing.T) {
@@ -13,7 +15,7 @@ func TestAddLeftover(t *testing.T) {
 	ctx := t.Context()
 	again := func() *LeftoverError {
 		t.Helper()
-		_, err := r.Add(ctx, AddRequest{TaskID: "T", Base: "main"})
+		_, err := Add(ctx, r, AddRequest{TaskID: "T", Base: "main"})
 		return wantError[*LeftoverError](t, err)
 	}
 	w := add(t, r, "T")
@@ -26,28 +28,28 @@ func TestAddLeftover(t *testing.T) {
 	equal(t, "uncommitted work", again().Unlanded, true)
 	commitAll(t, w, "work")
 	equal(t, "committed work", again().Unlanded, true)
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
 	equal(t, "landed work", again().Unlanded, false)
 
 	must(t, os.RemoveAll(w.Path))
 	found = again()
 	equal(t, "path of a removed directory", found.Path, "")
 	_, err := r.Find(ctx, "T")
-	wantIs(t, err, ErrNoWorktree)
-	rest := value[*Worktree](t)(r.Leftover(ctx, "T"))
-	value[string](t)(rest.Remove(ctx, RemoveRequest{Landed: landedTip(t, rest)}))
+	wantIs(t, err, repo.ErrNoWorktree)
+	rest := value[*repo.Worktree](t)(Leftover(ctx, r, "T"))
+	value[string](t)(Remove(ctx, rest, RemoveRequest{Landed: landedTip(t, rest)}))
 	add(t, r, "T")
-	_, err = r.Leftover(ctx, "other")
-	wantIs(t, err, ErrNoWorktree)
+	_, err = Leftover(ctx, r, "other")
+	wantIs(t, err, repo.ErrNoWorktree)
 }
 
 func TestAddRefusesForeignDirectory(t *testing.T) {
 	r := sample(t)
 	write(t, filepath.Join(r.Root, ".coven/worktrees/T/precious"), "bytes")
-	_, err := r.Add(t.Context(), AddRequest{TaskID: "T", Base: "main"})
+	_, err := Add(t.Context(), r, AddRequest{TaskID: "T", Base: "main"})
 	equal(t, "unlanded", wantError[*LeftoverError](t, err).Unlanded, true)
-	rest := value[*Worktree](t)(r.Leftover(t.Context(), "T"))
-	if _, err := rest.Remove(t.Context(), RemoveRequest{}); err == nil {
+	rest := value[*repo.Worktree](t)(Leftover(t.Context(), r, "T"))
+	if _, err := Remove(t.Context(), rest, RemoveRequest{}); err == nil {
 		t.Fatal("removed what could not be stored")
 	}
 	equal(t, "kept", read(t, filepath.Join(r.Root, ".coven/worktrees/T/precious")), "bytes")
@@ -61,7 +63,7 @@ func TestAddBesideWorktreeOfSameName(t *testing.T) {
 	write(t, filepath.Join(w.Path, "new"), "work")
 	commitAll(t, w, "work")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
 	gitIn(t, r.Root, "rev-parse", "worktrees/T/HEAD")
 }
 
@@ -69,18 +71,18 @@ func TestAddFromSparseCheckout(t *testing.T) {
 	r := sample(t)
 	gitIn(t, r.Root, "sparse-checkout", "set", "--cone", "dir")
 	gitIn(t, r.Root, "config", "index.sparse", "true")
-	r = value[*Repo](t)(Open(t.Context(), r.Root))
+	r = value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
 	write(t, filepath.Join(r.Root, "dir", "new"), "x")
 	gitIn(t, r.Root, "add", "-A")
 	gitIn(t, r.Root, "commit", "-qm", "second")
 	w := add(t, r, "T")
 	equal(t, "a file outside the cone", exists(filepath.Join(w.Path, ".beads", "issues.jsonl")), true)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 	gitIn(t, w.Path, "checkout", "-q", ".")
 	write(t, filepath.Join(w.Path, ".github", "x"), "work")
 	commitAll(t, w, "work")
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
 	equal(t, "status of main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }
 
@@ -91,16 +93,16 @@ func TestAddAndRemoveAtOnce(t *testing.T) {
 	for worker := range 8 {
 		wait.Go(func() {
 			for round := range 4 {
-				w, err := r.Add(ctx, AddRequest{TaskID: fmt.Sprintf("T %d", worker), Base: "main"})
+				w, err := Add(ctx, r, AddRequest{TaskID: fmt.Sprintf("T %d", worker), Base: "main"})
 				if err == nil {
-					_, err = w.Tree(ctx)
+					_, err = CurrentTree(ctx, w)
 				}
 				if err == nil {
 					req := RemoveRequest{}
 					if round%2 == 0 {
 						req.Landed = landedTip(t, w)
 					}
-					_, err = w.Remove(ctx, req)
+					_, err = Remove(ctx, w, req)
 				}
 				if err != nil {
 					t.Error(err)
@@ -110,18 +112,18 @@ func TestAddAndRemoveAtOnce(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	left := value[[]Info](t)(r.Worktrees(ctx))
+	left := value[[]Info](t)(List(ctx, r))
 	equal(t, "worktrees left", len(left), 0)
-	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, worktreesDir)))
+	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, repo.WorktreesDir)))
 	equal(t, "trash left", len(entries), 0)
 }
 
 func TestEnsureCovenDir(t *testing.T) {
 	dir := t.TempDir()
-	must(t, EnsureCovenDir(dir))
-	equal(t, "content", read(t, filepath.Join(dir, ".coven/.gitignore")), covenIgnore)
+	must(t, repo.EnsureCovenDir(dir))
+	equal(t, "content", read(t, filepath.Join(dir, ".coven/.gitignore")), repo.CovenIgnore)
 	write(t, filepath.Join(dir, ".coven/.gitignore"), "mine\n")
-	must(t, EnsureCovenDir(dir))
+	must(t, repo.EnsureCovenDir(dir))
 	equal(t, "a person's own", read(t, filepath.Join(dir, ".coven/.gitignore")), "mine\n")
 }
 
@@ -130,14 +132,14 @@ func TestWorktreesAndRefs(t *testing.T) {
 	ctx := t.Context()
 	w := add(t, r, "a b")
 	claimFor(t, r, "a b")
-	value[Snapshot](t)(w.Snapshot(ctx, "s", "n"))
-	infos := value[[]Info](t)(r.Worktrees(ctx))
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "n"))
+	infos := value[[]Info](t)(List(ctx, r))
 	equal(t, "count", len(infos), 1)
 	want := Info{
-		Name: SafeName("a b"), TaskID: "a b", Path: w.Path, Branch: w.Branch,
-		Tip: r.target(t).Tip, Present: true, Ready: true,
+		Name: repo.SafeName("a b"), TaskID: "a b", Path: w.Path, Branch: w.Branch,
+		Tip: targetOf(r, t).Tip, Present: true, Ready: true,
 	}
 	equal(t, "info", infos[0], want)
-	refs := value[[]Ref](t)(r.Refs(ctx))
+	refs := value[[]Ref](t)(Refs(ctx, r))
 	equal(t, "refs", len(refs), 3)
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // keepAdmin rescues content that only the git directory of a deleted worktree has: commits,
 // staged changes, a merge in progress, and the commits of submodules.
-func (w *Worktree) keepAdmin(ctx context.Context, note string) error {
-	tip, err := w.tipIfAny(ctx)
+func keepAdmin(ctx context.Context, w *repo.Worktree, note string) error {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return err
 	}
@@ -17,31 +19,31 @@ func (w *Worktree) keepAdmin(ctx context.Context, note string) error {
 	if tip != "" {
 		parents = []string{tip}
 	}
-	kept, err := w.repo.reachable(ctx, parents)
+	kept, err := reachable(ctx, w.Repo, parents)
 	if err != nil {
 		return err
 	}
-	_, err = w.rescueAdmin(ctx, note, tip, func(found gitWork) bool { return !kept || !found.empty() })
+	_, err = rescueAdmin(ctx, w, note, tip, func(found gitWork) bool { return !kept || !found.empty() })
 	return err
 }
 
 // rescueAdmin stores the tree of a commit, if there is one, and what W's git directory has beside
 // it, unless needed says that there is nothing to store.
-func (w *Worktree) rescueAdmin(ctx context.Context, note, commit string, needed func(gitWork) bool) (RescueInfo, error) {
-	own, err := w.adminWork(ctx, commit)
+func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, needed func(gitWork) bool) (RescueInfo, error) {
+	own, err := adminWork(ctx, w, commit)
 	if err != nil || needed != nil && !needed(own) {
 		return RescueInfo{}, err
 	}
 	if commit != "" && len(own.files)+len(own.staged) == 0 {
-		tree, err := w.repo.git().Tree(ctx, commit)
+		tree, err := w.Repo.Git().Tree(ctx, commit)
 		if err != nil {
 			return RescueInfo{}, err
 		}
-		return w.saveRescue(ctx, note, tree, own.commits...)
+		return saveRescue(ctx, w, note, tree, own.commits...)
 	}
-	g := w.git()
-	g.WorkTree = w.repo.Root // W does not exist, and none of its files is needed
-	ix, err := w.openIndex(g, "none")
+	g := w.Git()
+	g.WorkTree = w.Repo.Root // W does not exist, and none of its files is needed
+	ix, err := openIndex(w, g, "none")
 	if err != nil {
 		return RescueInfo{}, err
 	}
@@ -58,26 +60,26 @@ func (w *Worktree) rescueAdmin(ctx context.Context, note, commit string, needed 
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	return w.saveRescue(ctx, note, tree, own.commits...)
+	return saveRescue(ctx, w, note, tree, own.commits...)
 }
 
 // adminWork is gitWork with the git directories of submodules. Without W, what is staged is stored
 // as the files of W.
-func (w *Worktree) adminWork(ctx context.Context, tree string) (gitWork, error) {
-	own, err := w.gitWork(ctx, tree)
-	if err != nil || w.admin == "" {
+func adminWork(ctx context.Context, w *repo.Worktree, tree string) (gitWork, error) {
+	own, err := findGitWork(ctx, w, tree)
+	if err != nil || w.Admin == "" {
 		return own, err
 	}
 	for i, e := range own.staged {
 		own.staged[i].Path = strings.TrimPrefix(e.Path, stagedDir+"/0/")
 	}
-	return own, (&hiddenFiles{renamed: own.files}).addModules(w, filepath.Join(w.admin, modulesDir), rescuedGitDir+"/modules")
+	return own, (&hiddenFiles{renamed: own.files}).addModules(w, filepath.Join(w.Admin, modulesDir), rescuedGitDir+"/modules")
 }
 
 // reachable reports whether refs reach all of these commits.
-func (r *Repo) reachable(ctx context.Context, commits []string) (bool, error) {
+func reachable(ctx context.Context, r *repo.Repo, commits []string) (bool, error) {
 	for _, commit := range commits {
-		out, err := r.git().Output(ctx, "for-each-ref", "--count=1", "--format=%(refname)", "--contains", commit)
+		out, err := r.Git().Output(ctx, "for-each-ref", "--count=1", "--format=%(refname)", "--contains", commit)
 		if err != nil || len(out) == 0 {
 			return false, err
 		}

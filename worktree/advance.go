@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A move is a change of the branch together with W, recorded before it starts.
@@ -20,48 +21,48 @@ type move struct {
 	New string `json:"new"` // and after
 }
 
-func (w *Worktree) movePath() string { return w.ours("integrate.json") }
+func movePath(w *repo.Worktree) string { return w.StatePath("integrate.json") }
 
 // advance moves W, whose content is the staged tree, and then the branch. In the
 // reverse order, the agent would seem to have reverted the target's changes.
-func (w *Worktree) advance(ctx context.Context, m move, ix *index, staged string) error {
+func advance(ctx context.Context, w *repo.Worktree, m move, ix *index, staged string) error {
 	ctx = context.WithoutCancel(ctx) // a started move is finished now, or by settle later
-	if err := w.keep(ctx, keepMove, m.New); err != nil {
+	if err := w.Keep(ctx, repo.KeepMove, m.New); err != nil {
 		return err
 	}
 	failpoint.Point("integrate.kept")
-	if err := file.WriteJSON(w.movePath(), m); err != nil {
+	if err := file.WriteJSON(movePath(w), m); err != nil {
 		return err
 	}
 	failpoint.Point("integrate.journal")
-	if err := w.carry(ctx, ix, staged, m.New, noneShown); err != nil {
+	if err := carry(ctx, w, ix, staged, m.New, noneShown); err != nil {
 		return err
 	}
-	if w.cone == nil {
-		tree, err := w.repo.git().Tree(ctx, m.New)
+	if w.Cone == nil {
+		tree, err := w.Repo.Git().Tree(ctx, m.New)
 		if err != nil {
 			return err
 		}
 		ix.setEqual(tree)
 	}
 	failpoint.Point("integrate.worktree")
-	edit := git.Move(headsPrefix+w.Branch, m.New, m.Old)
-	if err := w.repo.transact(ctx, ix.git, "coven: integrate", edit); err != nil {
+	edit := git.Move(repo.HeadsPrefix+w.Branch, m.New, m.Old)
+	if err := w.Repo.Transact(ctx, ix.git, "coven: integrate", edit); err != nil {
 		return err
 	}
 	failpoint.Point("integrate.ref")
 	if err := ix.publish(); err != nil {
 		return err
 	}
-	return os.Remove(w.movePath())
+	return os.Remove(movePath(w))
 }
 
-func (w *Worktree) stagedOn(ctx context.Context, tip string, l *lock.Lock) (*index, string, error) {
-	g := w.git()
+func stagedOn(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) (*index, string, error) {
+	g := w.Git()
 	if l != nil {
 		g.Hold = l.File()
 	}
-	ix, err := w.openIndex(g, commitIndex)
+	ix, err := openIndex(w, g, commitIndex)
 	if err != nil {
 		return nil, "", err
 	}
@@ -73,12 +74,12 @@ func (w *Worktree) stagedOn(ctx context.Context, tip string, l *lock.Lock) (*ind
 }
 
 // onlyMoved checks that each file of W has its old or its new content.
-func (w *Worktree) onlyMoved(ctx context.Context, m move, staged string) error {
-	changed, err := w.repo.git().Changes(ctx, m.Old, staged)
+func onlyMoved(ctx context.Context, w *repo.Worktree, m move, staged string) error {
+	changed, err := w.Repo.Git().Changes(ctx, m.Old, staged)
 	if err != nil || len(changed) == 0 {
 		return err
 	}
-	missing, err := w.repo.git().Changes(ctx, staged, m.New)
+	missing, err := w.Repo.Git().Changes(ctx, staged, m.New)
 	if err != nil {
 		return err
 	}
@@ -101,30 +102,30 @@ func (w *Worktree) onlyMoved(ctx context.Context, m move, staged string) error {
 // carry moves the files of W from the staged tree to the tree of a commit. Modified
 // reserved files do not change; ignored files in the way are rescued; submodules stay
 // where they are.
-func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string, show shown) error {
-	goal, err := w.sparing(ctx, ix, staged, to)
+func carry(ctx context.Context, w *repo.Worktree, ix *index, staged, to string, show shown) error {
+	goal, err := sparing(ctx, w, ix, staged, to)
 	if err != nil {
 		return err
 	}
-	blocked, err := w.blocking(ctx, ix, staged, goal)
+	blocked, err := blocking(ctx, ix, staged, goal)
 	if err != nil {
 		return err
 	}
 	if len(blocked) > 0 {
-		if _, err := w.rescueFiles(ctx, "overwritten by the target's changes", blocked); err != nil {
+		if _, err := rescueFiles(ctx, w, "overwritten by the target's changes", blocked); err != nil {
 			return err
 		}
 	}
 	if err := ix.switchTo(ctx, staged, goal, show); err != nil {
 		return err
 	}
-	if err := w.leave(ctx, staged, goal); err != nil {
+	if err := leaveLinks(ctx, w, staged, goal); err != nil {
 		return err
 	}
-	if w.cone != nil {
+	if w.Cone != nil {
 		return ix.reserveAny(ctx, to)
 	}
-	present, err := w.repo.git().Entries(ctx, goal, reserved()...)
+	present, err := w.Repo.Git().Entries(ctx, goal, reserved()...)
 	if err != nil {
 		return err
 	}
@@ -134,21 +135,21 @@ func (w *Worktree) carry(ctx context.Context, ix *index, staged, to string, show
 
 // sparing returns the tree to which W moves: that of a commit, but with the reserved
 // paths of the staged tree if W has changed some of them.
-func (w *Worktree) sparing(ctx context.Context, ix *index, staged, to string) (string, error) {
+func sparing(ctx context.Context, w *repo.Worktree, ix *index, staged, to string) (string, error) {
 	l, err := ix.list(ctx, withoutIgnored)
 	if err != nil {
 		return "", err
 	}
 	changed := append(l.stale, l.untracked...)
 	if slices.ContainsFunc(changed, isReserved) {
-		return w.repo.withReserved(ctx, to, staged)
+		return withReserved(ctx, w.Repo, to, staged)
 	}
 	return to, nil
 }
 
 // blocking lists the files in W without an index entry at paths that a move between
 // two trees writes. git would overwrite ignored files.
-func (w *Worktree) blocking(ctx context.Context, ix *index, from, to string) ([]string, error) {
+func blocking(ctx context.Context, ix *index, from, to string) ([]string, error) {
 	changes, err := ix.git.Changes(ctx, from, to)
 	if err != nil {
 		return nil, err
@@ -159,14 +160,14 @@ func (w *Worktree) blocking(ctx context.Context, ix *index, from, to string) ([]
 // settle finishes a killed integration. If W was changed meanwhile, it discards the
 // record: the changes in W are then part of the task's work, and the next integration
 // does the rest.
-func (w *Worktree) settle(ctx context.Context, l *lock.Lock) error {
+func settle(ctx context.Context, w *repo.Worktree, l *lock.Lock) error {
 	var m move
-	err := file.ReadJSON(w.movePath(), &m)
+	err := file.ReadJSON(movePath(w), &m)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = w.finish(ctx, m, l)
+		err = finishMove(ctx, w, m, l)
 	}
 	if err != nil {
 		return fmt.Errorf("finish the landing of %s: %w", w.TaskID, err)
@@ -174,35 +175,35 @@ func (w *Worktree) settle(ctx context.Context, l *lock.Lock) error {
 	return nil
 }
 
-func (w *Worktree) finish(ctx context.Context, m move, l *lock.Lock) error {
+func finishMove(ctx context.Context, w *repo.Worktree, m move, l *lock.Lock) error {
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return err
 	}
-	ix, staged, err := w.stagedOn(ctx, tip, l)
+	ix, staged, err := stagedOn(ctx, w, tip, l)
 	if err != nil {
 		return err
 	}
 	defer ix.drop()
-	kept, err := w.repo.hasCommit(ctx, m.New)
+	kept, err := w.Repo.HasCommit(ctx, m.New)
 	if err != nil {
 		return err
 	}
 	if tip == m.Old && !kept { // its ref was deleted, and git gc removed the commit: integrate again
-		return os.Remove(w.movePath())
+		return os.Remove(movePath(w))
 	}
 	if tip != m.Old {
 		if err := ix.publish(); err != nil {
 			return err
 		}
-		return os.Remove(w.movePath())
+		return os.Remove(movePath(w))
 	}
-	err = w.onlyMoved(ctx, m, staged)
+	err = onlyMoved(ctx, w, m, staged)
 	if _, dirty := errors.AsType[*DirtyError](err); dirty {
-		return os.Remove(w.movePath())
+		return os.Remove(movePath(w))
 	}
 	if err != nil {
 		return err
 	}
-	return w.advance(ctx, m, ix, staged)
+	return advance(ctx, w, m, ix, staged)
 }

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // makeRepository makes one of several kinds of repositories.
@@ -35,7 +37,7 @@ func (c *doomedCase) makeRepository() {
 	write(c.t, filepath.Join(root, ".gitignore"), "*.log\nbuild/\n")
 	gitIn(c.t, root, "add", "-A")
 	gitIn(c.t, root, "commit", "-qm", "first")
-	c.repo = value[*Repo](c.t)(Open(c.t.Context(), root))
+	c.repo = value[*repo.Repo](c.t)(repo.Open(c.t.Context(), root))
 }
 
 // makeWork makes the worktree and fills it: with what an agent writes, and with what coven and git
@@ -49,13 +51,13 @@ func (c *doomedCase) makeWork() {
 		c.commit()
 		c.edit(3)
 	}
-	value[Snapshot](c.t)(c.w.Snapshot(ctx, lostSession, ""))
+	value[Snapshot](c.t)(TakeSnapshot(ctx, c.w, lostSession, ""))
 	if c.op.lands {
 		c.land()
 	}
 	isolated := c.op.ends || c.chance(50)
 	if isolated {
-		must(c.t, c.w.Isolate(ctx))
+		must(c.t, Isolate(ctx, c.w))
 		c.log("the worktree is isolated")
 	}
 	c.edit(4)
@@ -64,11 +66,11 @@ func (c *doomedCase) makeWork() {
 		c.edit(2)
 	}
 	if isolated && !c.op.ends && c.chance(60) {
-		must(c.t, c.w.Collect(ctx))
+		must(c.t, TakeCommits(ctx, c.w))
 		c.log("the commits are collected")
 	}
 	if c.chance(30) {
-		value[Snapshot](c.t)(c.w.Snapshot(ctx, lostSession, ""))
+		value[Snapshot](c.t)(TakeSnapshot(ctx, c.w, lostSession, ""))
 		c.log("coven takes a snapshot")
 		c.edit(2)
 	}
@@ -80,7 +82,7 @@ func (c *doomedCase) makeWork() {
 
 func (c *doomedCase) commit() {
 	c.t.Helper()
-	value[Commit](c.t)(c.w.Commit(c.t.Context(), CommitRequest{Message: "work", TargetTip: c.repo.target(c.t).Tip}))
+	value[Commit](c.t)(CommitWork(c.t.Context(), c.w, CommitRequest{Message: "work", TargetTip: targetOf(c.repo, c.t).Tip}))
 	c.log("coven commits")
 }
 
@@ -89,7 +91,7 @@ func (c *doomedCase) land() {
 	c.t.Helper()
 	write(c.t, filepath.Join(c.w.Path, "landed.txt"), "landed\n")
 	c.commit()
-	candidate := value[Landing](c.t)(c.w.Integrate(c.t.Context(), c.repo.target(c.t)))
+	candidate := value[Landing](c.t)(Integrate(c.t.Context(), c.w, targetOf(c.repo, c.t)))
 	value[Landing](c.t)(land(c.t, c.w, candidate, Squash))
 	write(c.t, filepath.Join(c.dir, "lost", "landed"), candidate.Tip)
 	c.log("the work has landed")
@@ -224,7 +226,7 @@ func (c *doomedCase) submodule(n string) {
 	origin := filepath.Join(c.dir, "origin")
 	if !exists(origin) {
 		args := []string{"init", "-q", "--template=", origin}
-		if c.repo.format == "sha256" {
+		if c.repo.Format == "sha256" {
 			args = append(args, "--object-format=sha256")
 		}
 		gitIn(c.t, c.dir, args...)

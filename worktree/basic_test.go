@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func TestAddCommitDiffLand(t *testing.T) {
@@ -27,33 +29,33 @@ func TestAddCommitDiffLand(t *testing.T) {
 			must(t, os.Symlink("file0.txt", filepath.Join(w.Path, "link")))
 			must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o755))
 
-			before := value[Diff](t)(w.Diff(ctx, "main"))
-			tree := value[string](t)(w.Tree(ctx))
+			before := value[Diff](t)(DiffOf(ctx, w, "main"))
+			tree := value[string](t)(CurrentTree(ctx, w))
 			c := commitAll(t, w, "do it")
 			equal(t, "tree", c.Tree, tree)
 			equal(t, "status after commit", gitIn(t, w.Path, "status", "--porcelain"), "")
-			after := value[Diff](t)(w.Diff(ctx, "main"))
+			after := value[Diff](t)(DiffOf(ctx, w, "main"))
 			equal(t, "patch", after.Patch, before.Patch)
 			equal(t, "patch id", after.PatchID, before.PatchID)
 			equal(t, "files", len(after.Files), 6)
-			again := value[Commit](t)(w.Commit(ctx, CommitRequest{Message: "x", TargetTip: r.target(t).Tip}))
+			again := value[Commit](t)(CommitWork(ctx, w, CommitRequest{Message: "x", TargetTip: targetOf(r, t).Tip}))
 			equal(t, "empty", again.Empty, true)
 			equal(t, "tip", again.Oid, c.Oid)
 
-			candidate := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+			candidate := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 			landed := value[Landing](t)(land(t, w, candidate, Squash))
 			equal(t, "landed tree", landed.Tree, c.Tree)
-			equal(t, "main", r.target(t).Tip, landed.New)
+			equal(t, "main", targetOf(r, t).Tip, landed.New)
 			equal(t, "status of main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 			equal(t, "content", read(t, filepath.Join(r.Root, "file0.txt")), "changed\n")
 
 			must(t, os.Remove(filepath.Join(w.Path, "x.log")))
-			ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
+			ref := value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
 			equal(t, "rescue", ref, "")
 			equal(t, "gone", exists(w.Path), false)
 			equal(t, "refs", strings.TrimSpace(gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/heads/coven", "refs/coven/rescue")), "")
 			_, err := r.Find(ctx, "T-1")
-			wantIs(t, err, ErrNoWorktree)
+			wantIs(t, err, repo.ErrNoWorktree)
 			if strings.Contains(gitIn(t, r.Root, "worktree", "list"), w.Path) {
 				t.Fatal("git still lists the worktree")
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // blockers lists the files in a checkout that changes would overwrite and that are not
@@ -32,7 +33,7 @@ func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, 
 		return nil, nil
 	}
 	tracked, err := g.Fields(ctx, "ls-files", "-z", "-c")
-	return without(found, tracked), err
+	return repo.Without(found, tracked), err
 }
 
 // inTheWay lists the files at or below a path, or a file in place of one of its

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Other gits take the checkout's index again and again, for a moment each: a
@@ -37,10 +38,10 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 			}
 		})
 	}
-	tip := r.target(t).Tip
+	tip := targetOf(r, t).Tip
 	for range 6 {
 		landed := value[Landing](t)(land(t, w, c, Squash))
-		c := r.checkout(r.GitDir, r.Root)
+		c := userCheckoutOf(r, r.GitDir, r.Root)
 		c.ref = "refs/heads/main"
 		must(t, c.follow(t.Context(), landed.New, tip))
 		must(t, c.settle(t.Context()))
@@ -56,7 +57,7 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 func TestLocksOfADeadTransaction(t *testing.T) {
 	oneAtATime(t)
 	r := sample(t)
-	tip := r.target(t).Tip
+	tip := targetOf(r, t).Tip
 	refs := []string{"refs/coven/keep/T/landing", "refs/coven/keep/T/integrate"}
 	var locks []string
 	var edits []git.Edit
@@ -68,8 +69,8 @@ func TestLocksOfADeadTransaction(t *testing.T) {
 		must(t, os.Chtimes(lock, old, old))
 		locks, edits = append(locks, lock), append(edits, git.Set(ref, tip))
 	}
-	err := r.transact(t.Context(), r.git(), "keep", edits...)
-	busy := (*BusyError)(nil)
+	err := r.Transact(t.Context(), r.Git(), "keep", edits...)
+	busy := (*repo.BusyError)(nil)
 	if !errors.As(err, &busy) {
 		t.Fatalf("%v", err)
 	}
@@ -80,5 +81,5 @@ func TestLocksOfADeadTransaction(t *testing.T) {
 		}
 		must(t, os.Remove(lock))
 	}
-	must(t, r.transact(t.Context(), r.git(), "keep", edits...))
+	must(t, r.Transact(t.Context(), r.Git(), "keep", edits...))
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Changed names the paths that differ between two commits or trees.
-func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
-	changes, err := r.git().Changes(ctx, from, to)
+func Changed(ctx context.Context, r *repo.Repo, from, to string) ([]string, error) {
+	changes, err := r.Git().Changes(ctx, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("compare %.10s with %.10s: %w", from, to, err)
 	}
@@ -21,8 +23,8 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 
 // Differing returns the paths that differ between two snapshots: of all files, or of those that one
 // of them has Only.
-func (r *Repo) Differing(ctx context.Context, one, two Snapshot) ([]string, error) {
-	differ, err := r.Changed(ctx, one.Tree, two.Tree)
+func Differing(ctx context.Context, r *repo.Repo, one, two Snapshot) ([]string, error) {
+	differ, err := Changed(ctx, r, one.Tree, two.Tree)
 	return slices.DeleteFunc(differ, func(p string) bool {
 		return one.Only != nil && !slices.Contains(one.Only, p) || two.Only != nil && !slices.Contains(two.Only, p)
 	}), err
@@ -30,13 +32,13 @@ func (r *Repo) Differing(ctx context.Context, one, two Snapshot) ([]string, erro
 
 // LastDiffering returns the number of the newest snapshot of a session with other files than one of
 // now; 0: there is none.
-func (r *Repo) LastDiffering(ctx context.Context, session string, now Snapshot) (int, error) {
-	all, err := r.Snapshots(ctx, session)
+func LastDiffering(ctx context.Context, r *repo.Repo, session string, now Snapshot) (int, error) {
+	all, err := ListSnapshots(ctx, r, session)
 	if err != nil {
 		return 0, err
 	}
 	for _, s := range slices.Backward(all) {
-		if differ, err := r.Differing(ctx, s, now); err != nil || len(differ) > 0 {
+		if differ, err := Differing(ctx, r, s, now); err != nil || len(differ) > 0 {
 			return s.N, err
 		}
 	}

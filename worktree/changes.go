@@ -3,17 +3,13 @@ package worktree
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -30,52 +26,23 @@ const (
 	maxParents   = 200 // of one commit; more are parents of its first parents
 )
 
-// plainGit returns git for the objects and refs of the repository, with a configuration of
-// coven's own instead of the repository's, which an agent may have changed, or made unreadable.
-func (r *Repo) plainGit() (git.Repo, error) {
-	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
-		return r.git(), nil // the refs are not files: only the repository's own git can write them
-	}
-	dir := r.ours("plain")
-	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-	if r.format == "sha256" {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
-	}
-	g := git.Repo{Dir: dir, Store: r.store} // it reads no configuration but the format
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return g, fmt.Errorf("prepare git: %w", err)
-	}
-	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config} {
-		if err := file.WriteIfChanged(filepath.Join(dir, name), text); err != nil {
-			return g, fmt.Errorf("prepare git: %w", err)
-		}
-	}
-	for _, name := range []string{"objects", "refs", "packed-refs", "shallow"} {
-		err := os.Symlink(filepath.Join(r.GitDir, name), filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return g, fmt.Errorf("prepare git: %w", err)
-		}
-	}
-	return g, nil
-}
-
 // manifest is changes.json.
 type manifest struct {
 	Changes []Change `json:"changes"`
 }
 
-// storeChanges stores both states of all changes and returns the ref.
-func (w *Worktree) storeChanges(ctx context.Context, changes []Change, note string) (string, error) {
-	info, err := w.repo.storeChanges(ctx, w.TaskID, changes, note)
+// storeChangesOf stores both states of all changes and returns the ref.
+func storeChangesOf(ctx context.Context, w *repo.Worktree, changes []Change, note string) (string, error) {
+	info, err := storeChanges(ctx, w.Repo, w.TaskID, changes, note)
 	if err != nil {
 		return "", fmt.Errorf("store what changed: %w", err)
 	}
 	return info.Ref, nil
 }
 
-func (r *Repo) storeChanges(ctx context.Context, taskID string, changes []Change, note string) (RescueInfo, error) {
+func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Change, note string) (RescueInfo, error) {
 	info := RescueInfo{Task: taskID, Note: note, Time: time.Now(), Changes: true}
-	g, err := r.plainGit()
+	g, err := r.PlainGit()
 	if err != nil {
 		return info, err
 	}
@@ -83,23 +50,23 @@ func (r *Repo) storeChanges(ctx context.Context, taskID string, changes []Change
 	if err := s.add(ctx, changes); err != nil {
 		return info, err
 	}
-	tree, err := r.treeOf(ctx, g, s.entries)
+	tree, err := treeOf(ctx, r, g, s.entries)
 	if err != nil {
 		return info, err
 	}
-	if same, found := r.alreadyStored(ctx, g, taskID, tree); found {
+	if same, found := alreadyStored(ctx, g, taskID, tree); found {
 		return same, nil
 	}
 	info.Commit, err = s.commit(ctx, tree, changesSubject+taskID+"\n\n"+note)
 	if err != nil {
 		return info, err
 	}
-	return r.refRescue(ctx, g, taskID, info)
+	return refRescue(ctx, r, g, taskID, info)
 }
 
 // alreadyStored finds the rescue that a coven stored before it was killed.
-func (r *Repo) alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (RescueInfo, bool) {
-	all, err := r.rescues(ctx, g, taskID)
+func alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (RescueInfo, bool) {
+	all, err := rescues(ctx, g, taskID)
 	if err != nil || len(all) == 0 {
 		return RescueInfo{}, false
 	}
@@ -110,7 +77,7 @@ func (r *Repo) alreadyStored(ctx context.Context, g git.Repo, taskID, tree strin
 
 // storing collects the entries of a tree.
 type storing struct {
-	repo    *Repo
+	repo    *repo.Repo
 	git     git.Repo
 	entries []git.Entry
 	parents []string
@@ -197,7 +164,7 @@ func (s *storing) refs(ctx context.Context, changes []Change) error {
 			if v.Exists() {
 				fmt.Fprintf(list, "%s %s\n", v.Text, c.Name)
 			}
-			if oidRE.MatchString(v.Text) {
+			if repo.OidRE.MatchString(v.Text) {
 				oids = append(oids, v.Text)
 			}
 		}
@@ -250,13 +217,13 @@ func (s *storing) objects(ctx context.Context, oids []string) error {
 func (s *storing) commit(ctx context.Context, tree, message string) (string, error) {
 	g := s.git
 	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		g.Env = append(g.Env, "GIT_"+who+"_NAME="+fallbackName, "GIT_"+who+"_EMAIL="+fallbackEmail)
+		g.Env = append(g.Env, "GIT_"+who+"_NAME="+repo.FallbackName, "GIT_"+who+"_EMAIL="+repo.FallbackEmail)
 	}
 	if s.repo.Redact != nil {
 		message = s.repo.Redact(message)
 	}
 	commit := func(text string, parents []string) (string, error) {
-		return g.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: cleanMessage(text), Parents: parents})
+		return g.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: repo.CleanMessage(text), Parents: parents})
 	}
 	slices.Sort(s.parents)
 	parents := slices.Compact(s.parents)
@@ -275,22 +242,22 @@ func (s *storing) commit(ctx context.Context, tree, message string) (string, err
 }
 
 // treeOf stores entries as a tree.
-func (r *Repo) treeOf(ctx context.Context, g git.Repo, entries []git.Entry) (string, error) {
-	scratch := &Worktree{repo: r, name: scratchName}
-	ix, err := scratch.openIndex(g, "none")
+func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) (string, error) {
+	scratch := &repo.Worktree{Repo: r, Name: scratchName}
+	ix, err := openIndex(scratch, g, "none")
 	if err != nil {
 		return "", err
 	}
 	defer ix.drop()
-	if err := r.put(ctx, ix.git, entries); err != nil {
+	if err := put(ctx, r, ix.git, entries); err != nil {
 		return "", err
 	}
 	return ix.tree(ctx)
 }
 
 // RescuedChanges returns the changes that a rescue has, with the contents of files.
-func (r *Repo) RescuedChanges(ctx context.Context, info RescueInfo) ([]Change, error) {
-	g, err := r.plainGit()
+func RescuedChanges(ctx context.Context, r *repo.Repo, info RescueInfo) ([]Change, error) {
+	g, err := r.PlainGit()
 	if err != nil {
 		return nil, err
 	}

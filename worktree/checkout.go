@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +13,12 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A userCheckout is a user's checkout.
 type userCheckout struct {
-	repo *Repo
+	repo *repo.Repo
 	path string
 	git  git.Repo // with the checkout's own git directory and index
 	ref  string   // the requested branch: see checkoutsOf
@@ -29,22 +29,22 @@ type userCheckout struct {
 	logMoved func()         // the same
 }
 
-// checkoutsOf lists the checkouts that have a branch checked out, or have an operation
+// userCheckoutsOf lists the checkouts that have a branch checked out, or have an operation
 // on it in progress. It never includes tasks' worktrees, whatever their git
 // directories contain.
-func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]userCheckout, error) {
-	all, err := r.checkouts()
+func userCheckoutsOf(ctx context.Context, r *repo.Repo, ref string, hold *os.File) ([]userCheckout, error) {
+	all, err := userCheckouts(r)
 	if err != nil {
 		return nil, fmt.Errorf("list the checkouts: %w", err)
 	}
 	var found []userCheckout
 	for _, c := range all {
 		c.git.Hold, c.ref = hold, ref
-		head, err := c.repo.headOf(ctx, c.git.Dir)
+		head, err := c.repo.HeadOf(ctx, c.git.Dir)
 		if err != nil && !file.Exists(filepath.Join(c.git.Dir, "HEAD")) {
 			continue // git is just creating or removing it
 		}
-		if err != nil && !errors.Is(err, ErrDetached) {
+		if err != nil && !errors.Is(err, repo.ErrDetached) {
 			return nil, fmt.Errorf("read HEAD of %s: %w", c.path, err)
 		}
 		if head == ref || c.borrows(ref) {
@@ -54,66 +54,34 @@ func (r *Repo) checkoutsOf(ctx context.Context, ref string, hold *os.File) ([]us
 	return found, nil
 }
 
-func (r *Repo) checkouts() ([]userCheckout, error) {
-	mine, err := r.taskAdmins()
+func userCheckouts(r *repo.Repo) ([]userCheckout, error) {
+	mine, err := r.TaskAdmins()
 	if err != nil {
 		return nil, err
 	}
-	admins, err := r.admins()
+	admins, err := r.Admins()
 	if err != nil {
 		return nil, err
 	}
 	var all []userCheckout
-	if !r.bare {
-		all = append(all, r.checkout(r.GitDir, r.Root))
+	if !r.Bare {
+		all = append(all, userCheckoutOf(r, r.GitDir, r.Root))
 	}
 	for _, admin := range admins {
-		path := r.adminPath(admin)
-		if mine[admin] || strings.HasPrefix(path, filepath.Join(r.Root, worktreesDir)+"/") {
+		path := r.AdminPath(admin)
+		if mine[admin] || strings.HasPrefix(path, filepath.Join(r.Root, repo.WorktreesDir)+"/") {
 			continue
 		}
 		if _, err := os.Stat(path); path == "" || err != nil {
 			continue // its directory does not exist, or its disk is not mounted
 		}
-		all = append(all, r.checkout(filepath.Join(r.GitDir, "worktrees", admin), path))
+		all = append(all, userCheckoutOf(r, filepath.Join(r.GitDir, "worktrees", admin), path))
 	}
 	return all, nil
 }
 
-func (r *Repo) checkout(dir, path string) userCheckout {
-	return userCheckout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path, Store: r.store}}
-}
-
-// taskAdmins returns the names of the git directories that agents can write.
-func (r *Repo) taskAdmins() (map[string]bool, error) {
-	names, err := r.taskNames()
-	if err != nil {
-		return nil, err
-	}
-	mine := map[string]bool{}
-	for _, name := range names {
-		rec, err := r.readRecord(name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		mine[rec.Admin] = true
-	}
-	return mine, nil
-}
-
-// taskNames lists the tasks that have one of coven's directories.
-func (r *Repo) taskNames() ([]string, error) {
-	entries, err := os.ReadDir(r.ours("tasks"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var names []string
-	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), ".") {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, err
+func userCheckoutOf(r *repo.Repo, dir, path string) userCheckout {
+	return userCheckout{repo: r, path: path, git: git.Repo{Dir: dir, WorkTree: path, Store: r.Store}}
 }
 
 // borrows reports whether a rebase or bisection of the branch is in progress, with
@@ -125,7 +93,7 @@ func (c userCheckout) borrows(ref string) bool {
 			continue
 		}
 		branch := strings.TrimSpace(string(raw))
-		if branch == ref || headsPrefix+branch == ref {
+		if branch == ref || repo.HeadsPrefix+branch == ref {
 			return true
 		}
 	}
@@ -169,9 +137,9 @@ func (c userCheckout) ready(ctx context.Context) error {
 func (c userCheckout) awaitIndex(ctx context.Context) error { return c.await(ctx, "index.lock") }
 
 func (c userCheckout) await(ctx context.Context, name string) error {
-	err := awaitGone(ctx, filepath.Join(c.git.Dir, name))
-	if busy, ok := errors.AsType[*BusyError](err); ok {
-		return &CheckoutError{Path: c.path, Reason: busy.reason(), Next: busy.next()}
+	err := repo.AwaitGone(ctx, filepath.Join(c.git.Dir, name))
+	if busy, ok := errors.AsType[*repo.BusyError](err); ok {
+		return &CheckoutError{Path: c.path, Reason: busy.Reason(), Next: busy.Next()}
 	}
 	return err
 }

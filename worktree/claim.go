@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Errors about claims.
@@ -53,22 +54,22 @@ func (e *ClaimedError) Error() string {
 // Is makes a ClaimedError an ErrClaimed.
 func (e *ClaimedError) Is(target error) bool { return target == ErrClaimed }
 
-// Claim claims a task that is not claimed, or replaces the claim whose oid is replaces.
+// AcquireClaim claims a task that is not claimed, or replaces the claim whose oid is replaces.
 // It fails with a *ClaimedError if there is another claim, and with ErrNoClaim if the
 // claim to replace does not exist.
-func (r *Repo) Claim(ctx context.Context, claim Claim, replaces string) (Held, error) {
-	return r.claim(ctx, claim, replaces, "claim.take")
+func AcquireClaim(ctx context.Context, r *repo.Repo, claim Claim, replaces string) (Held, error) {
+	return setClaim(ctx, r, claim, replaces, "claim.take")
 }
 
-// claim moves the claim's ref. point names the crash points around it.
-func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (Held, error) {
+// setClaim moves the claim's ref. point names the crash points around it.
+func setClaim(ctx context.Context, r *repo.Repo, claim Claim, replaces, point string) (Held, error) {
 	claim.Expires = claim.Expires.UTC().Truncate(time.Second)
 	claim.Nonce = rand.Text()
 	content, err := json.Marshal(claim)
 	if err != nil {
 		return Held{}, fmt.Errorf("claim %s: %w", claim.Task, err)
 	}
-	oid, err := r.git().Blob(ctx, append(content, '\n'))
+	oid, err := r.Git().Blob(ctx, append(content, '\n'))
 	if err != nil {
 		return Held{}, fmt.Errorf("claim %s: %w", claim.Task, err)
 	}
@@ -78,11 +79,11 @@ func (r *Repo) claim(ctx context.Context, claim Claim, replaces, point string) (
 	}
 	failpoint.Point(point + ".before")
 	for range claimTries {
-		if err = r.transact(ctx, r.git(), "coven: claim", edit); err == nil {
+		if err = r.Transact(ctx, r.Git(), "coven: claim", edit); err == nil {
 			failpoint.Point(point + ".after")
 			return Held{Claim: claim, Oid: oid}, nil
 		}
-		err = r.claimRefused(ctx, claim.Task, replaces, err)
+		err = claimRefused(ctx, r, claim.Task, replaces, err)
 		if !errors.Is(err, errClaimGone) {
 			break
 		}
@@ -98,9 +99,9 @@ const claimTries = 10
 var errClaimGone = errors.New("conflicting claim has disappeared")
 
 // ClaimOf returns the current claim of a task, or ErrNoClaim.
-func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
+func ClaimOf(ctx context.Context, r *repo.Repo, taskID string) (Held, error) {
 	var held Held
-	oid, err := r.git().Ref(ctx, claimRef(taskID))
+	oid, err := r.Git().Ref(ctx, claimRef(taskID))
 	if errors.Is(err, git.ErrNoRef) {
 		return held, fmt.Errorf("task %s: %w", taskID, ErrNoClaim)
 	}
@@ -108,7 +109,7 @@ func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
 		return held, fmt.Errorf("read the claim of %s: %w", taskID, err)
 	}
 	held.Oid = oid
-	err = r.git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
+	err = r.Git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
 		return json.NewDecoder(body).Decode(&held.Claim)
 	})
 	if err != nil {
@@ -117,9 +118,9 @@ func (r *Repo) ClaimOf(ctx context.Context, taskID string) (Held, error) {
 	return held, nil
 }
 
-// Claims lists all current claims, by task.
-func (r *Repo) Claims(ctx context.Context) ([]Held, error) {
-	refs, err := r.git().Refs(ctx, claimsPrefix)
+// ListClaims lists all current claims, by task.
+func ListClaims(ctx context.Context, r *repo.Repo) ([]Held, error) {
+	refs, err := r.Git().Refs(ctx, repo.ClaimsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims: %w", err)
 	}
@@ -128,7 +129,7 @@ func (r *Repo) Claims(ctx context.Context) ([]Held, error) {
 		oids = append(oids, ref.Oid)
 	}
 	var all []Held
-	err = r.git().Objects(ctx, oids, func(o git.Object, body io.Reader) error {
+	err = r.Git().Objects(ctx, oids, func(o git.Object, body io.Reader) error {
 		held := Held{Oid: o.Oid}
 		if err := json.NewDecoder(body).Decode(&held.Claim); err != nil {
 			return fmt.Errorf("%s: %w", refs[len(all)].Name, err)
@@ -143,37 +144,37 @@ func (r *Repo) Claims(ctx context.Context) ([]Held, error) {
 	return all, nil
 }
 
-// Renew changes the expiry of a claim. The returned claim has a new oid, which is
+// RenewClaim changes the expiry of a claim. The returned claim has a new oid, which is
 // required to land from then on: a landing in progress with the old oid fails with
 // ErrClaimLost. The error is ErrClaimLost if the claim does not exist and a
 // *ClaimedError if another run holds the task.
-func (r *Repo) Renew(ctx context.Context, held Held, expires time.Time) (Held, error) {
+func RenewClaim(ctx context.Context, r *repo.Repo, held Held, expires time.Time) (Held, error) {
 	if held.Oid == "" {
 		return Held{}, fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
 	}
 	claim := held.Claim
 	claim.Expires = expires
-	renewed, err := r.claim(ctx, claim, held.Oid, "claim.renew")
+	renewed, err := setClaim(ctx, r, claim, held.Oid, "claim.renew")
 	if errors.Is(err, ErrNoClaim) {
 		err = fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
 	}
 	return renewed, err
 }
 
-// Unclaim releases a task. It fails like Claim if oid is not the current claim.
-func (r *Repo) Unclaim(ctx context.Context, taskID, oid string) error {
+// ReleaseClaim releases a task. It fails like Claim if oid is not the current claim.
+func ReleaseClaim(ctx context.Context, r *repo.Repo, taskID, oid string) error {
 	failpoint.Point("claim.release.before")
-	err := r.transact(ctx, r.git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
+	err := r.Transact(ctx, r.Git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
 	if err != nil {
-		return r.claimRefused(ctx, taskID, oid, err)
+		return claimRefused(ctx, r, taskID, oid, err)
 	}
 	failpoint.Point("claim.release.after")
 	return nil
 }
 
 // claimRefused returns why a claim ref did not change.
-func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err error) error {
-	present, readErr := r.ClaimOf(ctx, taskID)
+func claimRefused(ctx context.Context, r *repo.Repo, taskID, expected string, err error) error {
+	present, readErr := ClaimOf(ctx, r, taskID)
 	switch {
 	case errors.Is(readErr, ErrNoClaim) && expected != "":
 		return readErr
@@ -186,6 +187,4 @@ func (r *Repo) claimRefused(ctx context.Context, taskID, expected string, err er
 	}
 }
 
-const claimsPrefix = "refs/coven/claims/"
-
-func claimRef(taskID string) string { return claimsPrefix + SafeName(taskID) }
+func claimRef(taskID string) string { return repo.ClaimsPrefix + repo.SafeName(taskID) }

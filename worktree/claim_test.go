@@ -12,18 +12,18 @@ import (
 func TestClaims(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
-	equal(t, "none", len(value[[]Held](t)(r.Claims(ctx))), 0)
+	equal(t, "none", len(value[[]Held](t)(ListClaims(ctx, r))), 0)
 	b, c, a := claimFor(t, r, "b"), claimFor(t, r, "c / odd"), claimFor(t, r, "a")
-	got := value[[]Held](t)(r.Claims(ctx))
+	got := value[[]Held](t)(ListClaims(ctx, r))
 	if want := []Held{a, b, c}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	must(t, r.Unclaim(ctx, "b", b.Oid))
-	if got := value[[]Held](t)(r.Claims(ctx)); !slices.Equal(got, []Held{a, c}) {
+	must(t, ReleaseClaim(ctx, r, "b", b.Oid))
+	if got := value[[]Held](t)(ListClaims(ctx, r)); !slices.Equal(got, []Held{a, c}) {
 		t.Fatalf("got %v", got)
 	}
 	gitIn(t, r.Root, "update-ref", claimRef("broken"), "main")
-	if got, err := r.Claims(ctx); err == nil {
+	if got, err := ListClaims(ctx, r); err == nil {
 		t.Fatalf("a commit was taken for a claim: %v", got)
 	}
 }
@@ -33,21 +33,21 @@ func TestRenew(t *testing.T) {
 	ctx := t.Context()
 	first := claimFor(t, r, "T")
 	later := first.Expires.Add(time.Hour)
-	second := value[Held](t)(r.Renew(ctx, first, later))
+	second := value[Held](t)(RenewClaim(ctx, r, first, later))
 	equal(t, "expiry", second.Expires.Equal(later), true)
 	equal(t, "holder", second.Holder, first.Holder)
 	equal(t, "attempt", second.Attempt, first.Attempt)
 	equal(t, "another object", second.Oid == first.Oid, false)
-	equal(t, "present", value[Held](t)(r.ClaimOf(ctx, "T")), second)
+	equal(t, "present", value[Held](t)(ClaimOf(ctx, r, "T")), second)
 
-	_, err := r.Renew(ctx, first, later)
+	_, err := RenewClaim(ctx, r, first, later)
 	equal(t, "in the way", wantError[*ClaimedError](t, err).Present, second)
-	must(t, r.Unclaim(ctx, "T", second.Oid))
-	_, err = r.Renew(ctx, second, later)
+	must(t, ReleaseClaim(ctx, r, "T", second.Oid))
+	_, err = RenewClaim(ctx, r, second, later)
 	wantIs(t, err, ErrClaimLost)
-	_, err = r.Renew(ctx, Held{Claim: Claim{Task: "T"}}, later)
+	_, err = RenewClaim(ctx, r, Held{Claim: Claim{Task: "T"}}, later)
 	wantIs(t, err, ErrClaimLost)
-	_, err = r.ClaimOf(ctx, "T")
+	_, err = ClaimOf(ctx, r, "T")
 	wantIs(t, err, ErrNoClaim)
 }
 
@@ -56,12 +56,12 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	old := claimFor(t, r, "T")
-	fresh := value[Held](t)(r.Renew(t.Context(), old, time.Now().Add(time.Hour)))
+	fresh := value[Held](t)(RenewClaim(t.Context(), r, old, time.Now().Add(time.Hour)))
 	request := LandRequest{Landing: c, Message: "m", ClaimOid: old.Oid, Journal: fileJournal{t.TempDir() + "/intent"}}
-	_, err := w.Land(t.Context(), request)
+	_, err := Land(t.Context(), w, request)
 	wantIs(t, err, ErrClaimLost)
 	request.ClaimOid = fresh.Oid
-	value[Landing](t)(w.Land(t.Context(), request))
+	value[Landing](t)(Land(t.Context(), w, request))
 }
 
 // A holder that is killed while it renews has the old claim or the new one, and both
@@ -73,11 +73,11 @@ func TestRenewSurvivesKill(t *testing.T) {
 			r := sample(t)
 			old := claimFor(t, r, "T")
 			killAt(t, actorCommand(r.Root, "T", point, Squash), point)
-			now := value[Held](t)(r.ClaimOf(t.Context(), "T"))
+			now := value[Held](t)(ClaimOf(t.Context(), r, "T"))
 			equal(t, "renewed", now.Oid != old.Oid && now.Expires.After(old.Expires), renewed)
 			noLocks(t, r.GitDir)
-			again := value[Held](t)(r.Renew(t.Context(), now, old.Expires.Add(2*time.Hour)))
-			must(t, r.Unclaim(t.Context(), "T", again.Oid))
+			again := value[Held](t)(RenewClaim(t.Context(), r, now, old.Expires.Add(2*time.Hour)))
+			must(t, ReleaseClaim(t.Context(), r, "T", again.Oid))
 		})
 	}
 }
@@ -91,9 +91,9 @@ func TestClaimsComeAndGo(t *testing.T) {
 	for n := range 6 {
 		all.Go(func() {
 			for range 30 {
-				held, err := r.Claim(ctx, Claim{Task: "T", Holder: strconv.Itoa(n), Expires: time.Now().Add(time.Hour)}, "")
+				held, err := AcquireClaim(ctx, r, Claim{Task: "T", Holder: strconv.Itoa(n), Expires: time.Now().Add(time.Hour)}, "")
 				if err == nil {
-					err = r.Unclaim(ctx, "T", held.Oid)
+					err = ReleaseClaim(ctx, r, "T", held.Oid)
 				} else if errors.Is(err, ErrClaimed) {
 					err = nil
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // clearNote is the note of what Clear rescues.
@@ -20,21 +21,21 @@ const clearNote = "leftovers, removed"
 // stores content that exists nowhere else under refs/coven/rescue and returns that ref,
 // or "". If storing fails, nothing is removed; for ignored files above 10 MB the error
 // is an *IgnoredError.
-func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error) {
-	l, err := r.lock(ctx, taskLock(s.name()), "clear "+s.Kind+" of "+s.Task)
+func Clear(ctx context.Context, r *repo.Repo, s Stale) (rescueRef string, err error) {
+	l, err := r.Lock(ctx, repo.TaskLock(s.name()), "clear "+s.Kind+" of "+s.Task)
 	if err != nil {
 		return "", err
 	}
 	defer l.Release()
 	if s.Kind == StaleUnexamined {
-		return r.clearUnexamined(ctx, s)
+		return clearUnexamined(ctx, r, s)
 	}
-	trees, err := r.lock(ctx, worktreesLock, "clear "+s.Kind+" of "+s.Task)
+	trees, err := r.Lock(ctx, repo.WorktreesLock, "clear "+s.Kind+" of "+s.Task)
 	if err != nil {
 		return "", err
 	}
 	defer trees.Release()
-	rescueRef, err = r.clear(ctx, s, l)
+	rescueRef, err = clearStale(ctx, r, s, l)
 	if err != nil {
 		return rescueRef, fmt.Errorf("remove %s%s: %w", s.Path, s.Ref, err)
 	}
@@ -42,10 +43,10 @@ func (r *Repo) Clear(ctx context.Context, s Stale) (rescueRef string, err error)
 }
 
 // name returns the name of the task.
-func (s Stale) name() string { return SafeName(s.Task) }
+func (s Stale) name() string { return repo.SafeName(s.Task) }
 
-func (r *Repo) clear(ctx context.Context, s Stale, l *lock.Lock) (string, error) {
-	now, err := r.stale(ctx) // again: the caller has the task's lock now
+func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (string, error) {
+	now, err := stale(ctx, r) // again: the caller has the task's lock now
 	if err != nil {
 		return "", err
 	}
@@ -54,38 +55,38 @@ func (r *Repo) clear(ctx context.Context, s Stale, l *lock.Lock) (string, error)
 	}) {
 		return "", ErrNotStale
 	}
-	w := r.worktree(s.Task, record{})
+	w := r.Worktree(s.Task, repo.Record{})
 	switch s.Kind {
 	case StaleRegistration:
-		w.admin, w.name = s.Path, scratchName // not a task: no record is written
-		return r.storeAnd(ctx, w, func() error { return w.keepAdmin(ctx, clearNote) }, func() error { return file.RemoveAll(s.Path) })
+		w.Admin, w.Name = s.Path, scratchName // not a task: no record is written
+		return storeAnd(ctx, r, w, func() error { return keepAdmin(ctx, w, clearNote) }, func() error { return file.RemoveAll(s.Path) })
 	case StaleDirectory:
-		w.Path, w.name = s.Path, scratchName
-		return r.storeAnd(ctx, w, func() error { return w.keepDirectory(ctx) }, func() error { return r.trashNow(w) })
+		w.Path, w.Name = s.Path, scratchName
+		return storeAnd(ctx, r, w, func() error { return keepDirectory(ctx, w) }, func() error { return trashNow(r, w) })
 	case StaleBranch:
-		return r.clearBranch(ctx, w, s.Ref)
+		return clearBranch(ctx, r, w, s.Ref)
 	case StaleIntegration:
-		if w, err = r.Leftover(ctx, s.Task); err != nil {
+		if w, err = Leftover(ctx, r, s.Task); err != nil {
 			return "", err
 		}
-		return "", w.clearIntegration(ctx, l)
+		return "", clearIntegration(ctx, w, l)
 	case StaleLanding:
-		return r.clearLanding(ctx, w, s.Path)
+		return clearLanding(ctx, r, w, s.Path)
 	default: // its content exists elsewhere
 		return "", file.RemoveAll(s.Path)
 	}
 }
 
 // storeAnd stores, then removes, and returns the ref that storing made.
-func (r *Repo) storeAnd(ctx context.Context, w *Worktree, store, remove func() error) (string, error) {
-	before, err := r.Rescues(ctx, w.TaskID)
+func storeAnd(ctx context.Context, r *repo.Repo, w *repo.Worktree, store, remove func() error) (string, error) {
+	before, err := ListRescues(ctx, r, w.TaskID)
 	if err != nil {
 		return "", err
 	}
 	if err := store(); err != nil {
 		return "", err
 	}
-	after, err := r.Rescues(ctx, w.TaskID)
+	after, err := ListRescues(ctx, r, w.TaskID)
 	if err != nil {
 		return "", err
 	}
@@ -98,30 +99,30 @@ func (r *Repo) storeAnd(ctx context.Context, w *Worktree, store, remove func() e
 }
 
 // keepDirectory stores all files of an unknown directory.
-func (w *Worktree) keepDirectory(ctx context.Context) error {
-	if vacant, err := w.vacant(); err != nil || vacant {
+func keepDirectory(ctx context.Context, w *repo.Worktree) error {
+	if vacant, err := w.IsVacant(); err != nil || vacant {
 		return err
 	}
-	_, err := w.rescue(ctx, clearNote, capIgnored)
+	_, err := rescue(ctx, w, clearNote, capIgnored)
 	return err
 }
 
 // trashNow renames a directory and deletes it.
-func (r *Repo) trashNow(w *Worktree) error {
-	if err := r.trash(w.Path, w.name); err != nil {
+func trashNow(r *repo.Repo, w *repo.Worktree) error {
+	if err := trash(r, w.Path, w.Name); err != nil {
 		return err
 	}
 	failpoint.Point("clear.trashed")
-	return r.emptyTrash()
+	return emptyTrash(r)
 }
 
 // clearBranch keeps the commits of the branch, unless another ref does.
-func (r *Repo) clearBranch(ctx context.Context, w *Worktree, ref string) (string, error) {
+func clearBranch(ctx context.Context, r *repo.Repo, w *repo.Worktree, ref string) (string, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return "", err
 	}
-	kept, err := r.reachableElsewhere(ctx, tip, ref)
+	kept, err := reachableElsewhere(ctx, r, tip, ref)
 	if err != nil {
 		return "", err
 	}
@@ -129,27 +130,27 @@ func (r *Repo) clearBranch(ctx context.Context, w *Worktree, ref string) (string
 		if kept {
 			return nil
 		}
-		_, err := w.rescueBranch(ctx, clearNote)
+		_, err := rescueBranch(ctx, w, clearNote)
 		return err
 	}
-	return r.storeAnd(ctx, w, store, func() error { return r.deleteRef(ctx, ref, tip) })
+	return storeAnd(ctx, r, w, store, func() error { return deleteRef(ctx, r, ref, tip) })
 }
 
 // clearIntegration finishes or discards the integration.
-func (w *Worktree) clearIntegration(ctx context.Context, l *lock.Lock) error {
-	tip, err := w.tipIfAny(ctx)
+func clearIntegration(ctx context.Context, w *repo.Worktree, l *lock.Lock) error {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return err
 	}
-	if tip != "" && w.here() == nil {
-		return w.settle(ctx, l)
+	if tip != "" && w.CheckExists() == nil {
+		return settle(ctx, w, l)
 	}
-	return os.Remove(w.movePath())
+	return os.Remove(movePath(w))
 }
 
 // clearLanding finishes or undoes the changes of a landing to a checkout.
-func (r *Repo) clearLanding(ctx context.Context, w *Worktree, path string) (string, error) {
-	all, err := r.checkouts()
+func clearLanding(ctx context.Context, r *repo.Repo, w *repo.Worktree, path string) (string, error) {
+	all, err := userCheckouts(r)
 	if err != nil {
 		return "", err
 	}
@@ -159,14 +160,14 @@ func (r *Repo) clearLanding(ctx context.Context, w *Worktree, path string) (stri
 		if err != nil || left == nil || m.State+".json" != path {
 			continue
 		}
-		c.ref = cmp.Or(left.Ref, headsPrefix+"HEAD")
-		l, err := r.lock(ctx, targetLock(Target{Branch: strings.TrimPrefix(c.ref, headsPrefix)}), "clear a landing of "+w.TaskID)
+		c.ref = cmp.Or(left.Ref, repo.HeadsPrefix+"HEAD")
+		l, err := r.Lock(ctx, repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(c.ref, repo.HeadsPrefix)}), "clear a landing of "+w.TaskID)
 		if err != nil {
 			return "", err
 		}
 		defer l.Release()
 		c.git.Hold, c.task = l.File(), left.Task
-		return r.storeAnd(ctx, w, func() error { return c.clearLeft(ctx) }, func() error { return nil })
+		return storeAnd(ctx, r, w, func() error { return c.clearLeft(ctx) }, func() error { return nil })
 	}
 	return "", ErrNotStale
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A CommitsError means that commits which an agent made in an isolated W cannot be taken into
@@ -30,7 +31,7 @@ func (e *CommitsError) Error() string {
 // Unwrap returns the reason.
 func (e *CommitsError) Unwrap() error { return e.Reason }
 
-// Collect ends Isolate: it takes the commits on the task's branch into the repository and
+// TakeCommits ends Isolate: it takes the commits on the task's branch into the repository and
 // makes W an ordinary linked worktree again. The branch may point elsewhere than before; other
 // refs stay in the private common directory. No program of the task may run any more.
 //
@@ -38,18 +39,18 @@ func (e *CommitsError) Unwrap() error { return e.Reason }
 // and reads nothing but objects of W's git directory. If they cannot be taken, the error is a
 // *CommitsError, the branch stays as it was, and W is an ordinary worktree. Collect can be
 // repeated after a kill, and does nothing if W is not isolated.
-func (w *Worktree) Collect(ctx context.Context) error {
-	l, err := w.lock(ctx, "collect")
+func TakeCommits(ctx context.Context, w *repo.Worktree) error {
+	l, err := w.Lock(ctx, "collect")
 	if err != nil {
 		return err
 	}
 	defer l.Release()
-	since, err := w.isolation()
+	since, err := readIsolation(w)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = w.end(ctx, since, l)
+		err = end(ctx, w, since, l)
 	}
 	if err != nil {
 		return fmt.Errorf("collect %s: %w", w.TaskID, err)
@@ -58,64 +59,64 @@ func (w *Worktree) Collect(ctx context.Context) error {
 }
 
 // end is Collect for an isolation. Its record stays until W is an ordinary worktree.
-func (w *Worktree) end(ctx context.Context, since isolation, l *lock.Lock) error {
-	if err := errors.Join(w.regainOwn(), w.mend()); err != nil {
+func end(ctx context.Context, w *repo.Worktree, since isolation, l *lock.Lock) error {
+	if err := errors.Join(regainOwn(w), mend(w)); err != nil {
 		return err
 	}
-	taken := w.collect(ctx, since.Tip, l)
+	taken := takeCommits(ctx, w, since.Tip, l)
 	if refused := (*CommitsError)(nil); taken != nil && !errors.As(taken, &refused) {
 		return taken // it can be repeated
 	}
-	return errors.Join(taken, w.rejoin(ctx, since))
+	return errors.Join(taken, rejoin(ctx, w, since))
 }
 
 // mend replaces what a program of the task put in the place of W's links and HEAD: git reads
 // those of all worktrees, also in a fetch into the repository, and would wait for a pipe.
-func (w *Worktree) mend() error {
-	head := filepath.Join(w.admin, "HEAD")
-	if _, err := file.Read(head, maxGitFile); err != nil {
-		if err := w.putFile(head, "ref: "+headsPrefix+w.Branch+"\n"); err != nil {
+func mend(w *repo.Worktree) error {
+	head := filepath.Join(w.Admin, "HEAD")
+	if _, err := file.Read(head, repo.MaxGitFile); err != nil {
+		if err := putFile(w, head, "ref: "+repo.HeadsPrefix+w.Branch+"\n"); err != nil {
 			return err
 		}
 	}
-	return w.putLinks(privateDir)
+	return putLinks(w, repo.PrivateDir)
 }
 
 // rejoin makes W an ordinary linked worktree again.
-func (w *Worktree) rejoin(ctx context.Context, since isolation) error {
-	w.removeLeftLocks()
-	if err := errors.Join(w.regainOwn(), w.putLinks(filepath.Join("..", "..")), w.settleHead(ctx, since)); err != nil {
+func rejoin(ctx context.Context, w *repo.Worktree, since isolation) error {
+	removeLeftLocks(w)
+	if err := errors.Join(regainOwn(w), putLinks(w, filepath.Join("..", "..")), settleHead(ctx, w, since)); err != nil {
 		return err
 	}
 	failpoint.Point("collect.linked")
-	return os.Remove(w.isolationPath())
+	return os.Remove(isolationPath(w))
 }
 
-// collect takes over what was committed since the branch was at tip.
-func (w *Worktree) collect(ctx context.Context, tip string, l *lock.Lock) error {
-	made, err := w.privateTip()
+// takeCommits takes over what was committed since the branch was at tip.
+func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) error {
+	made, err := privateTip(w)
 	if errors.Is(err, git.ErrNoRef) || err == nil && made == tip {
 		return nil
 	}
 	if err == nil {
-		err = w.checkPrivateObjects()
+		err = checkPrivateObjects(w)
 	}
 	if err != nil {
 		return &CommitsError{w.TaskID, err}
 	}
-	if err := w.fetchPrivate(ctx, made, l); err != nil {
+	if err := fetchPrivate(ctx, w, made, l); err != nil {
 		return err
 	}
 	failpoint.Point("collect.fetched")
-	refs, err := w.repo.refs(ctx)
+	refs, err := refs(ctx, w.Repo)
 	if err != nil {
 		return err
 	}
-	edits := []git.Edit{git.Drop(w.incomingRef())}
-	if refs[headsPrefix+w.Branch] != made { // otherwise it was killed after the branch had moved
-		edits = append(edits, git.Move(headsPrefix+w.Branch, made, tip))
+	edits := []git.Edit{git.Drop(incomingRef(w))}
+	if refs[repo.HeadsPrefix+w.Branch] != made { // otherwise it was killed after the branch had moved
+		edits = append(edits, git.Move(repo.HeadsPrefix+w.Branch, made, tip))
 	}
-	err = w.repo.transact(ctx, w.repo.git(), "coven: collect", edits...)
+	err = w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", edits...)
 	failpoint.Point("collect.moved")
 	return err
 }
@@ -127,20 +128,20 @@ const maxHeadLog = 16 << 20
 // that has left all branches is taken into the repository; HEAD returns to the task's branch if its
 // own branch stayed in the private common directory, and entries of the log whose commits did are
 // removed.
-func (w *Worktree) settleHead(ctx context.Context, since isolation) error {
-	branch := "ref: " + headsPrefix + w.Branch + "\n"
-	head := filepath.Join(w.admin, "HEAD")
-	raw, err := file.Read(head, maxGitFile)
-	if text := string(raw); err != nil || text != branch && !w.repo.resolves(ctx, text) && !w.takeHead(ctx, text) {
-		if err := w.putFile(head, branch); err != nil {
+func settleHead(ctx context.Context, w *repo.Worktree, since isolation) error {
+	branch := "ref: " + repo.HeadsPrefix + w.Branch + "\n"
+	head := filepath.Join(w.Admin, "HEAD")
+	raw, err := file.Read(head, repo.MaxGitFile)
+	if text := string(raw); err != nil || text != branch && !resolves(ctx, w.Repo, text) && !takeHead(ctx, w, text) {
+		if err := putFile(w, head, branch); err != nil {
 			return err
 		}
 	}
-	if since.Log != "" && w.headLogSum() == since.Log {
+	if since.Log != "" && headLogSum(w) == since.Log {
 		return nil
 	}
-	log := w.headLog()
-	if err := w.clearWay(log); err != nil {
+	log := headLog(w)
+	if err := clearWay(w, log); err != nil {
 		return err
 	}
 	raw, err = file.Read(log, maxHeadLog)
@@ -148,13 +149,13 @@ func (w *Worktree) settleHead(ctx context.Context, since isolation) error {
 		return nil
 	}
 	if err != nil {
-		return w.setAside(log)
+		return setAsidePrivate(w, log)
 	}
-	kept, err := w.repo.knownEntries(ctx, string(raw))
+	kept, err := knownEntries(ctx, w.Repo, string(raw))
 	if err != nil || kept == string(raw) {
 		return err
 	}
-	return w.putFile(log, kept)
+	return putFile(w, log, kept)
 }
 
 // leftHead is the private ref of a commit of HEAD that cannot be taken into the repository.
@@ -162,42 +163,42 @@ const leftHead = "refs/coven/left"
 
 // takeHead takes the commit of a detached HEAD into the repository, where HEAD keeps it. If it
 // cannot be taken, leftHead does, and it reports false.
-func (w *Worktree) takeHead(ctx context.Context, head string) bool {
+func takeHead(ctx context.Context, w *repo.Worktree, head string) bool {
 	oid := strings.TrimSuffix(head, "\n")
-	if !oidRE.MatchString(oid) {
+	if !repo.OidRE.MatchString(oid) {
 		return false
 	}
-	kinds, err := w.takePrivate(ctx, []string{oid})
+	kinds, err := takePrivate(ctx, w, []string{oid})
 	if err == nil && kinds[oid] == "commit" {
 		return true
 	}
-	_ = w.putPrivateRef(leftHead, oid) // only a damaged private directory prevents it
+	_ = putPrivateRef(w, leftHead, oid) // only a damaged private directory prevents it
 	return false
 }
 
 // resolves reports whether the content of a HEAD refers to a commit of the repository.
-func (r *Repo) resolves(ctx context.Context, head string) bool {
+func resolves(ctx context.Context, r *repo.Repo, head string) bool {
 	name, symbolic := strings.CutPrefix(strings.TrimSuffix(head, "\n"), "ref: ")
 	if symbolic {
-		_, err := r.git().Ref(ctx, name)
+		_, err := r.Git().Ref(ctx, name)
 		return err == nil
 	}
-	if !oidRE.MatchString(name) {
+	if !repo.OidRE.MatchString(name) {
 		return false
 	}
-	has, err := r.git().Has(ctx, name, "commit")
+	has, err := r.Git().Has(ctx, name, "commit")
 	return err == nil && has
 }
 
 // knownEntries returns the entries of a ref's log whose commits the repository has.
-func (r *Repo) knownEntries(ctx context.Context, log string) (string, error) {
+func knownEntries(ctx context.Context, r *repo.Repo, log string) (string, error) {
 	var asked strings.Builder
 	for line := range strings.Lines(log) {
 		if fields := strings.Fields(line); len(fields) > 1 {
 			asked.WriteString(fields[0] + "\n" + fields[1] + "\n")
 		}
 	}
-	answers, err := r.git().Feed(ctx, []byte(asked.String()), "cat-file", "--batch-check")
+	answers, err := r.Git().Feed(ctx, []byte(asked.String()), "cat-file", "--batch-check")
 	if err != nil {
 		return "", err
 	}
@@ -217,24 +218,24 @@ func (r *Repo) knownEntries(ctx context.Context, log string) (string, error) {
 }
 
 // incomingRef points to the fetched commits until the branch does.
-func (w *Worktree) incomingRef() string { return "refs/coven/in/" + w.name }
+func incomingRef(w *repo.Worktree) string { return "refs/coven/in/" + w.Name }
 
 // privateTip returns the commit of the task's branch in the private common directory, or
 // git.ErrNoRef. It only reads files.
-func (w *Worktree) privateTip() (string, error) {
-	name := headsPrefix + w.Branch
-	raw, err := file.Read(w.private(name), maxGitFile)
+func privateTip(w *repo.Worktree) (string, error) {
+	name := repo.HeadsPrefix + w.Branch
+	raw, err := file.Read(privatePath(w, name), repo.MaxGitFile)
 	switch {
 	case err == nil:
 		oid := strings.TrimSuffix(string(raw), "\n")
-		if !oidRE.MatchString(oid) {
+		if !repo.OidRE.MatchString(oid) {
 			return "", fmt.Errorf("the branch %s is not a commit", w.Branch)
 		}
 		return oid, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	packed, err := packedRefs(w.private())
+	packed, err := repo.ReadPackedRefs(privatePath(w))
 	if err != nil {
 		return "", err
 	}
@@ -247,9 +248,9 @@ func (w *Worktree) privateTip() (string, error) {
 // checkPrivateObjects returns an error if the private objects contain anything but files and
 // directories: links could make objects of other repositories cross. It restores the list of
 // other object directories.
-func (w *Worktree) checkPrivateObjects() error {
-	objects := w.private("objects")
-	for _, dir := range []string{w.private(), objects} {
+func checkPrivateObjects(w *repo.Worktree) error {
+	objects := privatePath(w, "objects")
+	for _, dir := range []string{privatePath(w), objects} {
 		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 			return errors.Join(fmt.Errorf("%s is not a directory", dir), err)
 		}
@@ -266,20 +267,20 @@ func (w *Worktree) checkPrivateObjects() error {
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o755); err != nil {
 		return err
 	}
-	return w.putFile(filepath.Join(objects, "info", "alternates"), string(w.alternates()))
+	return putFile(w, filepath.Join(objects, "info", "alternates"), string(alternates(w)))
 }
 
 // fetchPrivate fetches a commit of the private objects to incomingRef, from a repository that
 // consists of this commit and those objects.
-func (w *Worktree) fetchPrivate(ctx context.Context, oid string, l *lock.Lock) error {
-	from, err := w.exported(oid)
+func fetchPrivate(ctx context.Context, w *repo.Worktree, oid string, l *lock.Lock) error {
+	from, err := exportIndex(w, oid)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(from) }() // the next one replaces it
 	// The HEAD of another worktree may name a commit that is in its private directory, which git
 	// would not find. plainGit knows no worktrees.
-	g, err := w.repo.plainGit()
+	g, err := w.Repo.PlainGit()
 	if err != nil {
 		return err
 	}
@@ -289,21 +290,21 @@ func (w *Worktree) fetchPrivate(ctx context.Context, oid string, l *lock.Lock) e
 		git.Setting{Key: "fetch.fsckObjects", Value: "true"}, git.Setting{Key: "protocol.file.allow", Value: "always"},
 		git.Setting{Key: "fetch.writeCommitGraph", Value: "false"},
 	)
-	if err := w.repo.logRefs(git.Set(w.incomingRef(), oid)); err != nil {
+	if err := w.Repo.LogRefs(git.Set(incomingRef(w), oid)); err != nil {
 		return err
 	}
-	ref := headsPrefix + w.Branch
+	ref := repo.HeadsPrefix + w.Branch
 	err = g.Run(ctx, "fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules",
-		from, "+"+ref+":"+w.incomingRef())
+		from, "+"+ref+":"+incomingRef(w))
 	if err != nil && ctx.Err() == nil {
 		return &CommitsError{w.TaskID, err}
 	}
 	return err
 }
 
-// exported makes a repository for one fetch, where the agent cannot write.
-func (w *Worktree) exported(oid string) (string, error) {
-	dir := w.ours("export")
+// exportIndex makes a repository for one fetch, where the agent cannot write.
+func exportIndex(w *repo.Worktree, oid string) (string, error) {
+	dir := w.StatePath("export")
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
@@ -317,8 +318,8 @@ func (w *Worktree) exported(oid string) (string, error) {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
 	}
 	for name, text := range map[string]string{
-		"HEAD": "ref: " + headsPrefix + w.Branch + "\n", "config": config, "packed-refs": oid + " " + headsPrefix + w.Branch + "\n",
-		"objects/info/alternates": w.private("objects") + "\n",
+		"HEAD": "ref: " + repo.HeadsPrefix + w.Branch + "\n", "config": config, "packed-refs": oid + " " + repo.HeadsPrefix + w.Branch + "\n",
+		"objects/info/alternates": privatePath(w, "objects") + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return "", err

@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A CommitRequest describes a commit of W's content.
@@ -24,14 +25,14 @@ type CommitRequest struct {
 	Merge string
 }
 
-// A Commit is the result of Worktree.Commit.
+// A Commit is the result of CommitWork.
 type Commit struct {
 	Oid, Tree string
 	Files     []string // changed files
 	Empty     bool     // there was nothing to commit: Oid is the unchanged tip
 }
 
-// Commit commits everything in W that is not ignored to the task's branch, on top of
+// CommitWork commits everything in W that is not ignored to the task's branch, on top of
 // commits of the agent, and makes `git status` in W clean.
 //
 // Hooks run in git's order: pre-commit (after which W is read again),
@@ -39,36 +40,36 @@ type Commit struct {
 // fails; a *SuspectError for files that should not be in a repository, even if the
 // agent committed them; and, after IntegrateConflicted or with Merge, an
 // *UnresolvedError if conflicts remain. None of them changes the branch.
-func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error) {
+func CommitWork(ctx context.Context, w *repo.Worktree, req CommitRequest) (Commit, error) {
 	if strings.TrimSpace(req.Message) == "" {
 		return Commit{}, errors.New("commit: empty message")
 	}
-	l, err := w.lock(ctx, "commit")
+	l, err := w.Lock(ctx, "commit")
 	if err != nil {
 		return Commit{}, err
 	}
 	defer l.Release()
-	if err := w.settle(ctx, l); err != nil {
+	if err := settle(ctx, w, l); err != nil {
 		return Commit{}, err
 	}
 	if req.TargetTip == "" {
 		req.TargetTip = req.Merge
 	}
-	c, err := w.begin(ctx, req, l)
+	c, err := beginCommit(ctx, w, req, l)
 	if err != nil {
 		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, err)
 	}
 	defer c.ix.drop()
 	done, err := c.run(ctx)
 	if err != nil {
-		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, w.orGone(err))
+		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, w.OrMissing(err))
 	}
 	return done, nil
 }
 
 // A committing is a commit in progress.
 type committing struct {
-	w   *Worktree
+	w   *repo.Worktree
 	req CommitRequest
 	ix  *index
 	tip git.Commit
@@ -76,34 +77,34 @@ type committing struct {
 	merge string
 }
 
-func (w *Worktree) begin(ctx context.Context, req CommitRequest, l *lock.Lock) (*committing, error) {
+func beginCommit(ctx context.Context, w *repo.Worktree, req CommitRequest, l *lock.Lock) (*committing, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tip, err := w.repo.git().Commit(ctx, oid)
+	tip, err := w.Repo.Git().Commit(ctx, oid)
 	if err != nil {
 		return nil, err
 	}
 	c := &committing{w: w, req: req, tip: tip}
 	if req.Merge != "" {
-		if c.merge, err = w.secondParent(ctx, oid, req.Merge); err != nil {
+		if c.merge, err = secondParent(ctx, w, oid, req.Merge); err != nil {
 			return nil, err
 		}
 	}
-	g := w.git()
+	g := w.Git()
 	g.Hold = l.File()
-	c.ix, err = w.openIndex(g, commitIndex)
+	c.ix, err = openIndex(w, g, commitIndex)
 	return c, err
 }
 
 // secondParent returns the commit to merge, or "" if the branch already contains it.
-func (w *Worktree) secondParent(ctx context.Context, tip, merge string) (string, error) {
-	commit, err := w.repo.git().Commit(ctx, merge)
+func secondParent(ctx context.Context, w *repo.Worktree, tip, merge string) (string, error) {
+	commit, err := w.Repo.Git().Commit(ctx, merge)
 	if err != nil {
 		return "", err
 	}
-	if merged, err := w.repo.git().IsAncestor(ctx, commit.Oid, tip); err != nil || merged {
+	if merged, err := w.Repo.Git().IsAncestor(ctx, commit.Oid, tip); err != nil || merged {
 		return "", err
 	}
 	return commit.Oid, nil
@@ -114,7 +115,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	hooks, err := c.w.hooks(ctx, c.req.Hooks, c.ix)
+	hooks, err := hooks(ctx, c.w, c.req.Hooks, c.ix)
 	if err != nil {
 		return Commit{}, err
 	}
@@ -130,7 +131,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	if err := c.inspect(ctx, tree); err != nil {
 		return Commit{}, err
 	}
-	if err := c.w.unresolved(ctx, tree, c.tip.Oid, c.merge); err != nil {
+	if err := unresolved(ctx, c.w, tree, c.tip.Oid, c.merge); err != nil {
 		return Commit{}, err
 	}
 	failpoint.Point("commit.staged")
@@ -147,7 +148,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 		return Commit{}, err
 	}
 	hooks.after(ctx)
-	if err := errors.Join(c.ix.publish(), c.w.resolved(), c.w.leaveAs(nil)); err != nil {
+	if err := errors.Join(c.ix.publish(), resolved(c.w), leaveAs(c.w, nil)); err != nil {
 		return done, err
 	}
 	failpoint.Point("commit.published")
@@ -172,41 +173,14 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	if c.merge != "" {
 		parents = append(parents, c.merge)
 	}
-	if done.Oid, err = c.w.repo.makeCommit(ctx, tree, message, nil, parents...); err != nil {
+	if done.Oid, err = c.w.Repo.MakeCommit(ctx, tree, message, nil, parents...); err != nil {
 		return Commit{}, err
 	}
 	failpoint.Point("commit.made")
-	edit := git.Move(headsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
-	if err := c.w.repo.transact(ctx, c.ix.git, "coven: commit", edit); err != nil {
+	edit := git.Move(repo.HeadsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
+	if err := c.w.Repo.Transact(ctx, c.ix.git, "coven: commit", edit); err != nil {
 		return Commit{}, err
 	}
 	failpoint.Point("commit.moved")
 	return done, nil
-}
-
-// makeCommit stores a commit. author contains environment variables that override the
-// author.
-func (r *Repo) makeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
-	return r.storeCommit(ctx, git.NewCommit{Tree: tree, Message: message, Parents: parents}, author)
-}
-
-// storeCommit is makeCommit with git's own options.
-func (r *Repo) storeCommit(ctx context.Context, c git.NewCommit, author []string) (string, error) {
-	g := r.git()
-	if r.Redact != nil {
-		c.Message = r.Redact(c.Message)
-	}
-	c.Message = cleanMessage(c.Message)
-	identity, err := r.identity(ctx)
-	if err != nil {
-		return "", err
-	}
-	g.Env = append(identity, author...)
-	return g.StoreCommit(ctx, c)
-}
-
-// cleanMessage converts text to a message that git accepts.
-func cleanMessage(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
-	return strings.TrimRight(text, "\n") + "\n"
 }

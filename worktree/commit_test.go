@@ -44,8 +44,8 @@ func TestCommitKeepsReservedPathsOfTarget(t *testing.T) {
 	equal(t, "tracker", gitIn(t, r.Root, "show", c.Oid+":.beads/issues.jsonl"), "v2")
 	equal(t, "changed", strings.Join(c.Files, " "), ".beads/issues.jsonl .coven/sessions/s/session.md")
 	equal(t, "bytes in W", read(t, filepath.Join(w.Path, ".beads/issues.jsonl")), "agent\n")
-	equal(t, "tree", value[string](t)(w.Tree(ctx)), c.Tree)
-	equal(t, "nothing to review", len(value[Diff](t)(w.Diff(ctx, "main")).Files), 1)
+	equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), c.Tree)
+	equal(t, "nothing to review", len(value[Diff](t)(DiffOf(ctx, w, "main")).Files), 1)
 }
 
 func TestCommitTakesWhatTheBranchTracks(t *testing.T) {
@@ -70,13 +70,13 @@ func TestCommitMessage(t *testing.T) {
 
 	r := sample(t)
 	w := add(t, r, "T")
-	_, err := w.Commit(t.Context(), CommitRequest{Message: " \n"})
+	_, err := CommitWork(t.Context(), w, CommitRequest{Message: " \n"})
 	if err == nil {
 		t.Fatal("an empty message was taken")
 	}
 	write(t, filepath.Join(w.Path, "a"), "a")
-	c := value[Commit](t)(w.Commit(t.Context(), CommitRequest{
-		Message: "bad \xff\x00 bytes", Trailers: trailers, TargetTip: r.target(t).Tip,
+	c := value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{
+		Message: "bad \xff\x00 bytes", Trailers: trailers, TargetTip: targetOf(r, t).Tip,
 	}))
 	equal(t, "message", gitIn(t, r.Root, "log", "-1", "--format=%B", c.Oid), "bad \uFFFD bytes\n\n"+want)
 }
@@ -120,7 +120,7 @@ func TestCommitStoresNestedRepositoriesAsFiles(t *testing.T) {
 	got := gitIn(t, r.Root, "diff-tree", "-r", "--name-only", "main", w.Branch)
 	want := "committed/.gitignore\ncommitted/a\nnested/.gitignore\nnested/a\nnested/inner/.gitignore\nnested/inner/a"
 	equal(t, "files", got, want)
-	again := value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: "m", TargetTip: r.target(t).Tip}))
+	again := value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip}))
 	equal(t, "again empty", again.Empty, true)
 }
 
@@ -136,22 +136,22 @@ func TestSubmodules(t *testing.T) {
 	equal(t, "files", strings.Join(c.Files, " "), "a")
 
 	gitIn(t, w.Path, "-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init")
-	first := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	write(t, filepath.Join(w.Path, "sub/file0.txt"), "changed inside")
 	write(t, filepath.Join(w.Path, "b"), "b")
 	c = commitAll(t, w, "dirty submodule")
 	equal(t, "files", strings.Join(c.Files, " "), "b")
-	value[Snapshot](t)(w.Revert(ctx, "s", first.N))
+	value[Snapshot](t)(Revert(ctx, w, "s", first.N))
 	equal(t, "reverted inside", read(t, filepath.Join(w.Path, "sub/file0.txt")), "one\ntwo\nthree 0\n")
-	value[Snapshot](t)(w.Revert(ctx, "s", first.N+1))
+	value[Snapshot](t)(Revert(ctx, w, "s", first.N+1))
 	equal(t, "and back", read(t, filepath.Join(w.Path, "sub/file0.txt")), "changed inside")
 	gitIn(t, filepath.Join(w.Path, "sub"), "commit", "-qam", "inside")
 	c = commitAll(t, w, "moved submodule")
 	equal(t, "files", strings.Join(c.Files, " "), "sub")
-	_, err := w.Integrate(ctx, r.target(t))
+	_, err := Integrate(ctx, w, targetOf(r, t))
 	runShell(t, wantError[*GitlinkError](t, err).Next)
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
-	ref := value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
+	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
 	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescuedGitDir+"/modules/sub/") {
 		t.Fatal("the commits inside the submodule were not rescued")
 	}
@@ -171,8 +171,8 @@ func TestCommitSuspects(t *testing.T) {
 	for name, content := range files {
 		write(t, filepath.Join(w.Path, name), content)
 	}
-	request := CommitRequest{Message: "m", TargetTip: r.target(t).Tip}
-	_, err := w.Commit(ctx, request)
+	request := CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip}
+	_, err := CommitWork(ctx, w, request)
 	var got []string
 	for _, f := range wantError[*SuspectError](t, err).Files {
 		got = append(got, f.Path)
@@ -181,9 +181,9 @@ func TestCommitSuspects(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
-	equal(t, "branch", value[string](t)(w.Tip(ctx)), r.target(t).Tip)
+	equal(t, "branch", value[string](t)(w.Tip(ctx)), targetOf(r, t).Tip)
 	request.Allow = want
-	value[Commit](t)(w.Commit(ctx, request))
+	value[Commit](t)(CommitWork(ctx, w, request))
 }
 
 func TestCommitFindsSecretsTheAgentCommitted(t *testing.T) {
@@ -194,7 +194,7 @@ func TestCommitFindsSecretsTheAgentCommitted(t *testing.T) {
 	gitIn(t, w.Path, "commit", "-qm", "own")
 	gitIn(t, w.Path, "rm", "-q", "secret.txt")
 	gitIn(t, w.Path, "commit", "-qm", "hidden")
-	_, err := w.Commit(t.Context(), CommitRequest{Message: "m", TargetTip: r.target(t).Tip})
+	_, err := CommitWork(t.Context(), w, CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip})
 	equal(t, "path", wantError[*SuspectError](t, err).Files[0].Path, "secret.txt")
 }
 
@@ -207,7 +207,7 @@ func TestCommitIgnoresSuspectsOfTarget(t *testing.T) {
 	write(t, filepath.Join(r.Root, ".env"), "A=1")
 	gitIn(t, r.Root, "add", "-f", ".env")
 	gitIn(t, r.Root, "commit", "-qm", "the person's choice")
-	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	commitAll(t, w, "b")
 }
@@ -223,8 +223,8 @@ func TestCommitHooks(t *testing.T) {
 	hook(t, filepath.Join(hooks, commitMsg), "echo commit-msg >>"+record+"\nprintf '\\n\\nChange-Id: 1\\n' >>$1\n")
 	hook(t, filepath.Join(hooks, postCommit), "echo post-commit >>"+record+"\nexit 1\n")
 	write(t, filepath.Join(w.Path, "a"), "a\n")
-	request := CommitRequest{Message: "subject", TargetTip: r.target(t).Tip, Hooks: runHook}
-	c := value[Commit](t)(w.Commit(ctx, request))
+	request := CommitRequest{Message: "subject", TargetTip: targetOf(r, t).Tip, Hooks: runHook}
+	c := value[Commit](t)(CommitWork(ctx, w, request))
 	equal(t, "order", read(t, record), "pre-commit a\nmessage\ncommit-msg\npost-commit\n")
 	equal(t, "content", gitIn(t, r.Root, "show", c.Oid+":a"), "a\nformatted")
 	equal(t, "message", gitIn(t, r.Root, "log", "-1", "--format=%B", c.Oid), "subject\nprepared\n\nChange-Id: 1\n")
@@ -232,7 +232,7 @@ func TestCommitHooks(t *testing.T) {
 
 	hook(t, filepath.Join(hooks, commitMsg), "echo too short; exit 3\n")
 	write(t, filepath.Join(w.Path, "a"), "b\n")
-	_, err := w.Commit(ctx, request)
+	_, err := CommitWork(ctx, w, request)
 	refused := wantError[*HookError](t, err)
 	equal(t, "hook", refused.Name, commitMsg)
 	equal(t, "output", refused.Output, "too short\n")
@@ -252,7 +252,7 @@ func TestCommitHookPlaces(t *testing.T) {
 		t.Helper()
 		count = 0
 		write(t, filepath.Join(w.Path, "a"), fmt.Sprint(want, t.Name()))
-		_, err := w.Commit(ctx, CommitRequest{Message: "m", TargetTip: r.target(t).Tip, Hooks: run})
+		_, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip, Hooks: run})
 		if want == "" {
 			must(t, err)
 			equal(t, "runs", count, 0)
@@ -276,13 +276,13 @@ func TestCommitHookPlaces(t *testing.T) {
 func TestIntegrateFrom(t *testing.T) {
 	r := sample(t)
 	w, _ := ready(t, r, "T")
-	before := value[string](t)(w.Tree(t.Context()))
-	still := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	before := value[string](t)(CurrentTree(t.Context(), w))
+	still := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	equal(t, "from, without a merge", still.From, still.Tree)
 	write(t, filepath.Join(r.Root, "theirs.txt"), "theirs\n")
 	gitIn(t, r.Root, "add", "theirs.txt")
 	gitIn(t, r.Root, "commit", "-q", "-m", "theirs")
-	merged := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	merged := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	equal(t, "from", merged.From, before)
 	if merged.Tree == before {
 		t.Error("the target was not merged")

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A Conflicted is an unfinished merge in W, for a resolver to finish.
@@ -47,38 +48,38 @@ type Conflicted struct {
 // (*DirtyError). The caller must have taken a snapshot; after a kill it restores the
 // snapshot and calls again. If there is no conflict anymore, Files is empty and nothing
 // changes: use Integrate.
-func (w *Worktree) IntegrateConflicted(ctx context.Context, target Target, session string) (Conflicted, error) {
-	l, err := w.lock(ctx, "integrate")
+func IntegrateConflicted(ctx context.Context, w *repo.Worktree, target repo.Target, session string) (Conflicted, error) {
+	l, err := w.Lock(ctx, "integrate")
 	if err != nil {
 		return Conflicted{}, err
 	}
 	defer l.Release()
-	if err := w.settle(ctx, l); err != nil {
+	if err := settle(ctx, w, l); err != nil {
 		return Conflicted{}, err
 	}
-	c, err := w.conflict(ctx, target, session, l)
+	c, err := conflict(ctx, w, target, session, l)
 	if err != nil {
-		return Conflicted{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
+		return Conflicted{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.OrMissing(err))
 	}
 	failpoint.Point("conflicted.return")
 	return c, nil
 }
 
-func (w *Worktree) conflict(ctx context.Context, target Target, session string, l *lock.Lock) (Conflicted, error) {
-	theirs, err := w.repo.git().Ref(ctx, target.Ref)
+func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session string, l *lock.Lock) (Conflicted, error) {
+	theirs, err := w.Repo.Git().Ref(ctx, target.Ref)
 	if err != nil {
 		return Conflicted{}, err
 	}
-	tip, ix, err := w.clean(ctx, l)
+	tip, ix, err := checkClean(ctx, w, l)
 	if err != nil {
 		return Conflicted{}, err
 	}
 	defer ix.drop()
 	target.Tip = theirs
-	if err := w.related(ctx, tip.Oid, target); err != nil {
+	if err := related(ctx, w, tip.Oid, target); err != nil {
 		return Conflicted{}, err
 	}
-	m, err := w.mergeLabelled(ctx, ix, tip.Oid, theirs, target.Branch)
+	m, err := mergeLabelled(ctx, w, ix, tip.Oid, theirs, target.Branch)
 	c := Conflicted{BranchTip: tip.Oid, TargetTip: theirs, Session: session}
 	if err != nil || len(m.stages) == 0 {
 		return c, err
@@ -87,30 +88,30 @@ func (w *Worktree) conflict(ctx context.Context, target Target, session string, 
 		return c, &ConflictError{Target: target.Branch, Files: links}
 	}
 	c.Files, c.Notes = m.paths(), m.notes
-	tree, err := w.settleBeside(ctx, m, &c)
+	tree, err := settleBeside(ctx, w, m, &c)
 	if err != nil {
 		return c, err
 	}
-	if tree, err = w.repo.withReserved(ctx, tree, theirs); err != nil {
+	if tree, err = withReserved(ctx, w.Repo, tree, theirs); err != nil {
 		return c, err
 	}
-	return c, w.putConflicted(context.WithoutCancel(ctx), ix, c, m, tip.Tree, tree)
+	return c, putConflicted(context.WithoutCancel(ctx), w, ix, c, m, tip.Tree, tree)
 }
 
 // putConflicted records the conflicts, then moves W.
-func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m labelledMerge, from, tree string) error {
-	if err := w.keep(ctx, keepTarget, c.TargetTip); err != nil {
+func putConflicted(ctx context.Context, w *repo.Worktree, ix *index, c Conflicted, m labelledMerge, from, tree string) error {
+	if err := w.Keep(ctx, repo.KeepTarget, c.TargetTip); err != nil {
 		return err
 	}
-	if err := file.WriteJSON(w.conflictedPath(), c); err != nil {
+	if err := file.WriteJSON(conflictedPath(w), c); err != nil {
 		return err
 	}
-	if err := w.keepOutside(ctx, c, tree); err != nil {
+	if err := keepOutside(ctx, w, c, tree); err != nil {
 		return err
 	}
 	failpoint.Point("conflicted.recorded")
 	inConflict := func(e git.Entry) bool { return slices.Contains(c.Files, e.Path) || c.Beside[e.Path] != "" }
-	if err := w.carry(ctx, ix, from, tree, inConflict); err != nil {
+	if err := carry(ctx, w, ix, from, tree, inConflict); err != nil {
 		return err
 	}
 	failpoint.Point("conflicted.worktree")
@@ -120,20 +121,20 @@ func (w *Worktree) putConflicted(ctx context.Context, ix *index, c Conflicted, m
 	return ix.keep()
 }
 
-func (w *Worktree) conflictedPath() string { return w.ours("conflicted.json") }
+func conflictedPath(w *repo.Worktree) string { return w.StatePath("conflicted.json") }
 
 // settleBeside returns the tree for W: the merged one, with both versions of files
 // that cannot have markers.
-func (w *Worktree) settleBeside(ctx context.Context, m labelledMerge, c *Conflicted) (string, error) {
-	merged, err := w.entriesByPath(ctx, m.tree)
+func settleBeside(ctx context.Context, w *repo.Worktree, m labelledMerge, c *Conflicted) (string, error) {
+	merged, err := entriesByPath(ctx, w, m.tree)
 	if err != nil {
 		return "", err
 	}
-	ours, err := w.entriesByPath(ctx, c.BranchTip)
+	ours, err := entriesByPath(ctx, w, c.BranchTip)
 	if err != nil {
 		return "", err
 	}
-	theirs, err := w.entriesByPath(ctx, c.TargetTip)
+	theirs, err := entriesByPath(ctx, w, c.TargetTip)
 	if err != nil {
 		return "", err
 	}
@@ -153,15 +154,15 @@ func (w *Worktree) settleBeside(ctx context.Context, m labelledMerge, c *Conflic
 			puts = append(puts, git.Entry{Mode: sides[3].Mode, Oid: sides[3].Oid, Path: name})
 		}
 	}
-	return w.treeWith(ctx, m.tree, puts)
+	return treeWith(ctx, w, m.tree, puts)
 }
 
 // treeWith returns a tree with some entries added.
-func (w *Worktree) treeWith(ctx context.Context, tree string, entries []git.Entry) (string, error) {
+func treeWith(ctx context.Context, w *repo.Worktree, tree string, entries []git.Entry) (string, error) {
 	if len(entries) == 0 {
 		return tree, nil
 	}
-	ix, err := w.openIndex(w.git(), "none")
+	ix, err := openIndex(w, w.Git(), "none")
 	if err != nil {
 		return "", err
 	}
@@ -175,8 +176,8 @@ func (w *Worktree) treeWith(ctx context.Context, tree string, entries []git.Entr
 	return ix.tree(ctx)
 }
 
-func (w *Worktree) entriesByPath(ctx context.Context, tree string) (map[string]git.Entry, error) {
-	list, err := w.repo.git().Entries(ctx, tree)
+func entriesByPath(ctx context.Context, w *repo.Worktree, tree string) (map[string]git.Entry, error) {
+	list, err := w.Repo.Git().Entries(ctx, tree)
 	entries := make(map[string]git.Entry, len(list))
 	for _, e := range list {
 		entries[e.Path] = e
@@ -204,5 +205,5 @@ func (ix *index) publishUnmerged(ctx context.Context, stages []stage) error {
 	if _, err := apart.git.Feed(ctx, git.Join(lines), "update-index", "-z", "--index-info"); err != nil {
 		return err
 	}
-	return apart.copyTo(filepath.Join(ix.w.admin, "index"))
+	return apart.copyTo(filepath.Join(ix.w.Admin, "index"))
 }

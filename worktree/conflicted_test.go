@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // change writes files below dir; "" deletes one, "->x" makes a link to x.
@@ -23,7 +25,7 @@ func change(t *testing.T, dir string, files map[string]string) {
 }
 
 // clash makes a repository whose task and target changed files differently.
-func clash(t *testing.T, base, ours, theirs map[string]string) (*Repo, *Worktree) {
+func clash(t *testing.T, base, ours, theirs map[string]string) (*repo.Repo, *repo.Worktree) {
 	t.Helper()
 	r := sample(t)
 	commit := func(files map[string]string) {
@@ -36,14 +38,14 @@ func clash(t *testing.T, base, ours, theirs map[string]string) (*Repo, *Worktree
 	change(t, w.Path, ours)
 	commitAll(t, w, "task")
 	commit(theirs)
-	_, err := w.Integrate(t.Context(), r.target(t))
+	_, err := Integrate(t.Context(), w, targetOf(r, t))
 	_ = wantError[*ConflictError](t, err)
 	return r, w
 }
 
-func finish(t *testing.T, w *Worktree, c Conflicted) (Commit, error) {
+func finish(t *testing.T, w *repo.Worktree, c Conflicted) (Commit, error) {
 	t.Helper()
-	return w.Commit(t.Context(), CommitRequest{Message: "resolve", TargetTip: c.TargetTip, Merge: c.TargetTip})
+	return CommitWork(t.Context(), w, CommitRequest{Message: "resolve", TargetTip: c.TargetTip, Merge: c.TargetTip})
 }
 
 func TestIntegrateConflicted(t *testing.T) {
@@ -56,9 +58,9 @@ func TestIntegrateConflicted(t *testing.T) {
 	ctx := t.Context()
 	tip, head := value[string](t)(w.Tip(ctx)), gitIn(t, w.Path, "rev-parse", "HEAD")
 	write(t, filepath.Join(w.Path, "x.log"), "ignored")
-	c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
+	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "files", strings.Join(c.Files, " "), "file0.txt")
-	equal(t, "target", c.TargetTip, r.target(t).Tip)
+	equal(t, "target", c.TargetTip, targetOf(r, t).Tip)
 	equal(t, "notes", strings.Join(c.Notes, "|"), "CONFLICT (content): Merge conflict in file0.txt")
 	want := "one\n<<<<<<< coven/T\nmine\n=======\ntheirs\n>>>>>>> main\nthree 0\n"
 	equal(t, "markers", read(t, filepath.Join(w.Path, "file0.txt")), want)
@@ -73,7 +75,7 @@ func TestIntegrateConflicted(t *testing.T) {
 
 	_, err := finish(t, w, c)
 	equal(t, "unresolved", strings.Join(wantError[*UnresolvedError](t, err).Files, " "), "file0.txt")
-	_, err = w.Commit(ctx, CommitRequest{Message: "not a merge", TargetTip: c.TargetTip})
+	_, err = CommitWork(ctx, w, CommitRequest{Message: "not a merge", TargetTip: c.TargetTip})
 	_ = wantError[*UnresolvedError](t, err)
 	equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
 
@@ -81,12 +83,12 @@ func TestIntegrateConflicted(t *testing.T) {
 	done := value[Commit](t)(finish(t, w, c))
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", done.Oid), tip+" "+c.TargetTip)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	candidate := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	candidate := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	equal(t, "nothing left to merge", candidate.Tip, done.Oid)
 	equal(t, "against the target", gitIn(t, r.Root, "diff", "--name-only", "main", done.Oid), "file0.txt\nfile2.txt\nmine.txt")
 	landed := value[Landing](t)(land(t, w, candidate, Squash))
 	equal(t, "landed", gitIn(t, r.Root, "show", landed.New+":file0.txt"), "one\nboth\nthree 0")
-	equal(t, "forgotten", exists(w.conflictedPath()), false)
+	equal(t, "forgotten", exists(conflictedPath(w)), false)
 }
 
 // Every kind of conflict: what W gets, what stands beside, and how the
@@ -163,7 +165,7 @@ func TestConflictKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, w := clash(t, c.base, c.ours, c.theirs)
-			got := value[Conflicted](t)(w.IntegrateConflicted(t.Context(), r.target(t), "s"))
+			got := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
 			equal(t, "files", strings.Join(got.Files, " "), c.files)
 			holds(t, w.Path, c.inW)
 			if len(got.Notes) == 0 {
@@ -175,7 +177,7 @@ func TestConflictKinds(t *testing.T) {
 			}
 			change(t, w.Path, c.resolve)
 			done := value[Commit](t)(finish(t, w, got))
-			candidate := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+			candidate := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 			equal(t, "nothing left to merge", candidate.Tip, done.Oid)
 			holds(t, w.Path, c.resolve)
 		})
@@ -202,33 +204,33 @@ func TestConflictedSubmodule(t *testing.T) {
 	w := add(t, r, "T")
 	bump := func(dir, name string) {
 		onMain(t, lib, name, name)
-		gitIn(t, dir, "update-index", "--cacheinfo", "160000,"+lib.target(t).Tip+",sub")
+		gitIn(t, dir, "update-index", "--cacheinfo", "160000,"+targetOf(lib, t).Tip+",sub")
 		gitIn(t, dir, "commit", "-qm", "bump")
 		gitIn(t, lib.Root, "reset", "-q", "--hard", "HEAD~1")
 	}
 	bump(w.Path, "a")
 	bump(r.Root, "b")
 	before := status(t, w.Path)
-	_, err := w.IntegrateConflicted(t.Context(), r.target(t), "s")
+	_, err := IntegrateConflicted(t.Context(), w, targetOf(r, t), "s")
 	equal(t, "files", strings.Join(wantError[*ConflictError](t, err).Files, " "), "sub")
 	equal(t, "worktree", status(t, w.Path), before)
-	equal(t, "recorded", exists(w.conflictedPath()), false)
+	equal(t, "recorded", exists(conflictedPath(w)), false)
 }
 
 func TestConflictedRefusals(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	ctx := t.Context()
 	write(t, filepath.Join(w.Path, "file5.txt"), "dirty\n")
-	_, err := w.IntegrateConflicted(ctx, r.target(t), "s")
+	_, err := IntegrateConflicted(ctx, w, targetOf(r, t), "s")
 	equal(t, "dirty", strings.Join(wantError[*DirtyError](t, err).Files, " "), "file5.txt")
 	gitIn(t, w.Path, "checkout", "-q", "file5.txt")
 
 	onMain(t, r, "file0.txt", "one\ntwo\nthree 0\n") // the target takes it back
 	before := contents(t, w.Path)
-	c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
+	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "no conflict any more", len(c.Files), 0)
 	equal(t, "worktree", contents(t, w.Path), before)
-	value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 }
 
 // Without IntegrateConflicted, Commit looks for itself what was in conflict;
@@ -236,20 +238,20 @@ func TestConflictedRefusals(t *testing.T) {
 func TestCommitMerge(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	ctx := t.Context()
-	tip, theirs := value[string](t)(w.Tip(ctx)), r.target(t).Tip
+	tip, theirs := value[string](t)(w.Tip(ctx)), targetOf(r, t).Tip
 	request := CommitRequest{Message: "resolve", TargetTip: theirs, Merge: theirs}
 	write(t, filepath.Join(w.Path, "file0.txt"), "<<<<<<< x\nmine\n=======\ntheirs\n>>>>>>> y\n")
-	_, err := w.Commit(ctx, request)
+	_, err := CommitWork(ctx, w, request)
 	equal(t, "files", strings.Join(wantError[*UnresolvedError](t, err).Files, " "), "file0.txt")
 	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
-	done := value[Commit](t)(w.Commit(ctx, request))
+	done := value[Commit](t)(CommitWork(ctx, w, request))
 	equal(t, "empty", done.Empty, false)
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", done.Oid), tip+" "+theirs)
 	equal(t, "tree", done.Tree, gitIn(t, r.Root, "rev-parse", tip+"^{tree}"))
-	equal(t, "integrated", value[Landing](t)(w.Integrate(ctx, r.target(t))).Tip, done.Oid)
-	again := value[Commit](t)(w.Commit(ctx, request))
+	equal(t, "integrated", value[Landing](t)(Integrate(ctx, w, targetOf(r, t))).Tip, done.Oid)
+	again := value[Commit](t)(CommitWork(ctx, w, request))
 	equal(t, "again", again.Empty, true)
-	_, err = w.Commit(ctx, CommitRequest{Message: "m", Merge: "no-such-commit"})
+	_, err = CommitWork(ctx, w, CommitRequest{Message: "m", Merge: "no-such-commit"})
 	if err == nil {
 		t.Fatal("merged a commit that does not exist")
 	}
@@ -259,7 +261,7 @@ func TestCommitMerge(t *testing.T) {
 // still is.
 func TestCommitMergeSuspects(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n", ".env": "A=1"})
-	c := value[Conflicted](t)(w.IntegrateConflicted(t.Context(), r.target(t), "s"))
+	c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
 	write(t, filepath.Join(w.Path, "id_rsa"), "x")
 	_, err := finish(t, w, c)
@@ -273,9 +275,9 @@ func TestConflictedKeepsIgnoredFiles(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	onMain(t, r, "x.log", "theirs\n")
 	write(t, filepath.Join(w.Path, "x.log"), "only here\n")
-	value[Conflicted](t)(w.IntegrateConflicted(t.Context(), r.target(t), "s"))
+	value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
 	equal(t, "theirs", read(t, filepath.Join(w.Path, "x.log")), "theirs\n")
-	rescues := value[[]RescueInfo](t)(r.Rescues(t.Context(), "T"))
+	rescues := value[[]RescueInfo](t)(ListRescues(t.Context(), r, "T"))
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
 }
 
@@ -290,8 +292,8 @@ func TestConflictedLabels(t *testing.T) {
 		write(t, filepath.Join(r.Root, "file0.txt"), "theirs\n")
 		gitIn(t, r.Root, "commit", "-qam", "target")
 		gitIn(t, r.Root, "update-ref", "refs/heads/"+branch, gitIn(t, r.Root, "rev-parse", "HEAD"))
-		target := value[Target](t)(r.Target(t.Context(), branch))
-		c := value[Conflicted](t)(w.IntegrateConflicted(t.Context(), target, "s"))
+		target := value[repo.Target](t)(r.Target(t.Context(), branch))
+		c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, target, "s"))
 		text := read(t, filepath.Join(w.Path, "file0.txt"))
 		if branch == "release/1" && !strings.Contains(text, ">>>>>>> release/1\n") {
 			t.Errorf("no label in %q", text)
@@ -329,18 +331,18 @@ func TestConflictedSurvivesKill(t *testing.T) {
 				map[string]string{"file0.txt": "mine\n", "b": "\x00m"}, map[string]string{"file0.txt": "theirs\n", "b": "\x00t", "n": "n"})
 			ctx := t.Context()
 			tip := value[string](t)(w.Tip(ctx))
-			s := value[Snapshot](t)(w.Snapshot(ctx, "s", "before the merge"))
+			s := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "before the merge"))
 			killAt(t, actorCommand(r.Root, "T", point, ""), point)
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
-			value[Snapshot](t)(w.Restore(ctx, "s", s.Commit))
-			c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
+			value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", s.Commit))
+			c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 			if want := []string{"b", "file0.txt"}; !slices.Equal(c.Files, want) {
 				t.Fatalf("got %q, want %q", c.Files, want)
 			}
 			equal(t, "markers", hasMarkers([]byte(read(t, filepath.Join(w.Path, "file0.txt")))), true)
 			change(t, w.Path, map[string]string{"file0.txt": "both\n", "b~main": ""})
 			done := value[Commit](t)(finish(t, w, c))
-			equal(t, "integrated", value[Landing](t)(w.Integrate(ctx, r.target(t))).Tip, done.Oid)
+			equal(t, "integrated", value[Landing](t)(Integrate(ctx, w, targetOf(r, t))).Tip, done.Oid)
 			noLocks(t, r.GitDir)
 		})
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // What operations on worktrees cost beside the git that does no more than needed, which is measured
@@ -111,7 +113,7 @@ func costsAt(b testing.TB, files int) costs {
 	b.Helper()
 	found := costs{}
 	r := largeRepo(b, files)
-	r.Pool = Pool{Bytes: 8 << 30}
+	r.Pool = repo.Pool{Bytes: 8 << 30}
 	passWorktree(b, r, 0, costs{}) // the pool is empty
 	for round := range costRounds {
 		passWorktree(b, r, round+1, found)
@@ -122,7 +124,7 @@ func costsAt(b testing.TB, files int) costs {
 
 // largeRepo makes a repository with so many files, a hundred in each directory, where the disk is
 // not what is measured.
-func largeRepo(b testing.TB, files int) *Repo {
+func largeRepo(b testing.TB, files int) *repo.Repo {
 	b.Helper()
 	parent := "/dev/shm"
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
@@ -136,7 +138,7 @@ func largeRepo(b testing.TB, files int) *Repo {
 	gitIn(b, root, "init", "-q", "-b", "main")
 	gitIn(b, root, "add", "-A")
 	gitIn(b, root, "commit", "-qm", "many files")
-	return value[*Repo](b)(Open(b.Context(), root))
+	return value[*repo.Repo](b)(repo.Open(b.Context(), root))
 }
 
 func largeFile(root string, i int) string {
@@ -144,42 +146,42 @@ func largeFile(root string, i int) string {
 }
 
 // passWorktree measures a worktree from the pool, and its return there after a landing.
-func passWorktree(b testing.TB, r *Repo, round int, found costs) {
+func passWorktree(b testing.TB, r *repo.Repo, round int, found costs) {
 	b.Helper()
 	for i := range 100 {
 		write(b, largeFile(r.Root, i), fmt.Sprintf("round %d\n", round))
 	}
 	gitIn(b, r.Root, "commit", "-qam", "others")
-	var w *Worktree
+	var w *repo.Worktree
 	took := timeOf(func() {
-		w = value[*Worktree](b)(r.Add(b.Context(), AddRequest{TaskID: "T", Base: "main"}))
-		must(b, w.Isolate(b.Context()))
+		w = value[*repo.Worktree](b)(Add(b.Context(), r, AddRequest{TaskID: "T", Base: "main"}))
+		must(b, Isolate(b.Context(), w))
 	})
 	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
 	floor := timeOf(func() { gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main") })
 	gitIn(b, r.Root, "worktree", "remove", "--force", beside)
 	found.note("add", took, floor)
 
-	must(b, w.Collect(b.Context()))
+	must(b, TakeCommits(b.Context(), w))
 	write(b, filepath.Join(w.Path, "work"), fmt.Sprint(round))
 	commitAll(b, w, "work")
 	gitIn(b, r.Root, "merge", "-q", "--ff-only", landedTip(b, w))
 	tip := landedTip(b, w)
-	took = timeOf(func() { value[string](b)(w.Remove(b.Context(), RemoveRequest{Landed: tip, Later: nothingLeft(b)})) })
-	r.Settle()
+	took = timeOf(func() { value[string](b)(Remove(b.Context(), w, RemoveRequest{Landed: tip, Later: nothingLeft(b)})) })
+	Settle(r)
 	found.note("release", took, timeOf(func() { readRef(b, r) }))
 }
 
 // nothingLeft fails if a landed worktree had anything besides what landed.
-func nothingLeft(b testing.TB) func(Examined) {
-	return func(found Examined) { b.Errorf("the worktree had more: %+v", found) }
+func nothingLeft(b testing.TB) func(repo.Examined) {
+	return func(found repo.Examined) { b.Errorf("the worktree had more: %+v", found) }
 }
 
 // measureSnapshots measures snapshots of a worktree, and reverts of one file.
-func measureSnapshots(b testing.TB, r *Repo, files int, found costs) {
+func measureSnapshots(b testing.TB, r *repo.Repo, files int, found costs) {
 	b.Helper()
 	w := add(b, r, "S")
-	must(b, w.Isolate(b.Context()))
+	must(b, Isolate(b.Context(), w))
 	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
 	gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main")
 	b.Cleanup(func() { _ = os.RemoveAll(beside) })
@@ -189,18 +191,18 @@ func measureSnapshots(b testing.TB, r *Repo, files int, found costs) {
 	gitIn(b, beside, "update-index", "--refresh", "--force-untracked-cache")
 	status := func() { gitIn(b, beside, "-c", "core.untrackedCache=true", "status", "--porcelain") }
 	status()
-	value[Snapshot](b)(w.Snapshot(b.Context(), "s", ""))
+	value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
 	name, _ := filepath.Rel(r.Root, largeFile(r.Root, 150))
 	for round := range costRounds {
 		for _, dir := range []string{w.Path, beside} {
 			write(b, filepath.Join(dir, name), fmt.Sprint("agent ", round))
 		}
 		var s Snapshot
-		took := timeOf(func() { s = value[Snapshot](b)(w.Snapshot(b.Context(), "s", "")) })
+		took := timeOf(func() { s = value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", "")) })
 		found.note("snapshot", took, timeOf(status))
 
 		write(b, filepath.Join(w.Path, name), "wrong")
-		took = timeOf(func() { value[Snapshot](b)(w.Revert(b.Context(), "s", s.N, name)) })
+		took = timeOf(func() { value[Snapshot](b)(Revert(b.Context(), w, "s", s.N, name)) })
 		found.note("revert", took, timeOf(func() { readRef(b, r) }))
 		equal(b, "reverted", read(b, filepath.Join(w.Path, name)), fmt.Sprint("agent ", round))
 	}
@@ -213,7 +215,7 @@ func timeOf(do func()) time.Duration {
 }
 
 // readRef is the smallest thing that git does.
-func readRef(b testing.TB, r *Repo) {
+func readRef(b testing.TB, r *repo.Repo) {
 	b.Helper()
 	must(b, exec.CommandContext(b.Context(), "git", "--git-dir="+r.GitDir, "rev-parse", "HEAD").Run())
 }

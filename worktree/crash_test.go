@@ -15,6 +15,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func actorCommand(root, task, intent string, strategy Strategy) *exec.Cmd {
@@ -50,7 +51,7 @@ func TestLandSurvivesKill(t *testing.T) {
 			onMain(t, r, "file7.txt", "meanwhile\n")
 			personWorks(t, r.Root)
 			claimFor(t, r, "T")
-			before, tip := status(t, r.Root), r.target(t).Tip
+			before, tip := status(t, r.Root), targetOf(r, t).Tip
 			intentPath := filepath.Join(t.TempDir(), "intent")
 			killAt(t, actorCommand(r.Root, "T", intentPath, Squash), point)
 
@@ -58,7 +59,7 @@ func TestLandSurvivesKill(t *testing.T) {
 			wantLanded := slices.Contains(landedAt, point)
 			equal(t, "landed", landed, wantLanded)
 			if !landed {
-				equal(t, "target", r.target(t).Tip, tip)
+				equal(t, "target", targetOf(r, t).Tip, tip)
 				equal(t, "checkout", status(t, r.Root), before)
 				must(t, integrateAndLand(t.Context(), w, Squash, fileJournal{intentPath}))
 			}
@@ -103,14 +104,14 @@ func killAt(t *testing.T, cmd *exec.Cmd, point string) {
 	}
 }
 
-func recoverFrom(t *testing.T, r *Repo, intentPath string) bool {
+func recoverFrom(t *testing.T, r *repo.Repo, intentPath string) bool {
 	t.Helper()
 	var intent Landing
 	if err := file.ReadJSON(intentPath, &intent); os.IsNotExist(err) {
 		return false
 	}
 	must(t, file.ReadJSON(intentPath, &intent))
-	return value[bool](t)(r.RecoverLanding(t.Context(), intent))
+	return value[bool](t)(RecoverLanding(t.Context(), r, intent))
 }
 
 // noLocks fails when a lock of git's or a file in the making is left.
@@ -125,7 +126,9 @@ func noLocks(t *testing.T, gitDir string) {
 }
 
 // movePathOf is where the record of a move of the main checkout is.
-func movePathOf(r *Repo) string { return r.ours("moves", r.checkout(r.GitDir, r.Root).key()+".json") }
+func movePathOf(r *repo.Repo) string {
+	return r.StatePath("moves", userCheckoutOf(r, r.GitDir, r.Root).key()+".json")
+}
 
 // Without a mark coven has not started to move anything: a person's change that
 // happens to be the landing's is left alone.
@@ -135,8 +138,8 @@ func TestRecoverLeavesEqualChangesAlone(t *testing.T) {
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", c.Tree)
 	write(t, filepath.Join(r.Root, "file0.txt"), "landed T\n")
 	before := status(t, r.Root)
-	intent := Landing{Task: "T", Target: Target{Ref: "refs/heads/main"}, Old: c.Old, New: commit, Tree: c.Tree}
-	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+	intent := Landing{Task: "T", Target: repo.Target{Ref: "refs/heads/main"}, Old: c.Old, New: commit, Tree: c.Tree}
+	equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, intent)), false)
 	equal(t, "checkout", status(t, r.Root), before)
 }
 
@@ -151,7 +154,7 @@ func TestRecoverAfterPersonCommitted(t *testing.T) {
 	gitIn(t, r.Root, "commit", "-qm", "the person's")
 	equal(t, "landed", recoverFrom(t, r, intentPath), false)
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
-	landed := value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	landed := value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
 	equal(t, "already there", landed.Already(), true)
 }
 
@@ -182,7 +185,7 @@ func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := r.lock(short, targetLock(r.target(t)), "test")
+	_, err := r.Lock(short, repo.TargetLock(targetOf(r, t)), "test")
 	wantIs(t, err, context.DeadlineExceeded)
 
 	must(t, os.WriteFile(gate, []byte("go\n"), 0)) // returns when the filter reads

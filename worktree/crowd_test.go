@@ -10,25 +10,27 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // wholeRun does all that a run does with its task's worktree.
-func wholeRun(ctx context.Context, r *Repo, task string, journal Journal) error {
-	held, err := r.Claim(ctx, Claim{Task: task, Holder: "h", Session: task}, "")
+func wholeRun(ctx context.Context, r *repo.Repo, task string, journal Journal) error {
+	held, err := AcquireClaim(ctx, r, Claim{Task: task, Holder: "h", Session: task}, "")
 	if err != nil {
 		return err
 	}
-	w, err := r.Add(ctx, AddRequest{TaskID: task, Base: "main"})
+	w, err := Add(ctx, r, AddRequest{TaskID: task, Base: "main"})
 	if err != nil {
 		return err
 	}
-	if _, err := w.Snapshot(ctx, task, "start"); err != nil {
+	if _, err := TakeSnapshot(ctx, w, task, "start"); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(w.Path, "by-"+task+".txt"), []byte(task), 0o644); err != nil {
 		return err
 	}
-	if _, err := w.Commit(ctx, CommitRequest{Message: "work of " + task, TargetTip: "main"}); err != nil {
+	if _, err := CommitWork(ctx, w, CommitRequest{Message: "work of " + task, TargetTip: "main"}); err != nil {
 		return err
 	}
 	if err := integrateAndLand(ctx, w, "", journal); err != nil {
@@ -38,10 +40,10 @@ func wholeRun(ctx context.Context, r *Repo, task string, journal Journal) error 
 	if err != nil {
 		return err
 	}
-	if _, err := w.Remove(ctx, RemoveRequest{Landed: tip}); err != nil {
+	if _, err := Remove(ctx, w, RemoveRequest{Landed: tip}); err != nil {
 		return err
 	}
-	return r.Unclaim(ctx, task, held.Oid)
+	return ReleaseClaim(ctx, r, task, held.Oid)
 }
 
 // Goroutines and processes work in one repository at once, while a person's git packs
@@ -103,13 +105,13 @@ func TestCrowd(t *testing.T) {
 	equal(t, "tasks landed", len(landings), tasks)
 	equal(t, "landings", gitIn(t, r.Root, "rev-list", "--count", "main"), fmt.Sprint(tasks+1))
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), " M file5.txt\n?? .coven/")
-	equal(t, "claims left", len(value[[]Held](t)(r.Claims(t.Context()))), 0)
-	equal(t, "worktrees left", len(value[[]Info](t)(r.Worktrees(t.Context()))), 0)
+	equal(t, "claims left", len(value[[]Held](t)(ListClaims(t.Context(), r))), 0)
+	equal(t, "worktrees left", len(value[[]Info](t)(List(t.Context(), r))), 0)
 	noLocks(t, r.GitDir)
 }
 
 // crowd is the part of the processes.
-func crowd(ctx context.Context, r *Repo, tasks, journal string) error {
+func crowd(ctx context.Context, r *repo.Repo, tasks, journal string) error {
 	var failed error
 	for task := range strings.FieldsSeq(tasks) {
 		if err := wholeRun(ctx, r, task, fileJournal{journal}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A FileChange is one file of a Diff.
@@ -33,18 +34,18 @@ type Diff struct {
 	PatchID string // empty for an empty diff
 }
 
-// Diff compares the merge base of the task's branch and another commit with the
+// DiffOf compares the merge base of the task's branch and another commit with the
 // current content of W: committed, staged, unstaged and untracked.
-func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
+func DiffOf(ctx context.Context, w *repo.Worktree, against string) (Diff, error) {
 	fork, err := w.MergeBase(ctx, against)
 	if err != nil {
 		return Diff{}, err
 	}
-	tree, err := w.Tree(ctx)
+	tree, err := CurrentTree(ctx, w)
 	if err != nil {
 		return Diff{}, err
 	}
-	diff, err := w.repo.diff(ctx, fork, tree)
+	diff, err := diff(ctx, w.Repo, fork, tree)
 	if err != nil {
 		return Diff{}, fmt.Errorf("diff of %s: %w", w.TaskID, err)
 	}
@@ -52,12 +53,12 @@ func (w *Worktree) Diff(ctx context.Context, against string) (Diff, error) {
 }
 
 // PatchID returns the PatchID of the Diff that a candidate of Integrate is.
-func (w *Worktree) PatchID(ctx context.Context, c Landing) (string, error) {
+func PatchID(ctx context.Context, w *repo.Worktree, c Landing) (string, error) {
 	fork, err := w.MergeBase(ctx, c.Old)
 	if err != nil {
 		return "", err
 	}
-	return w.repo.patchID(ctx, fork, c.Tree)
+	return patchID(ctx, w.Repo, fork, c.Tree)
 }
 
 // Parts returns the parts of the patch, one for each of Files, in order.
@@ -95,29 +96,29 @@ func (d Diff) Of(paths ...string) string {
 	return b.String()
 }
 
-// Between returns what differs between two commits or trees.
-func (r *Repo) Between(ctx context.Context, from, to string) (Diff, error) {
-	diff, err := r.diff(ctx, from, to)
+// DiffBetween returns what differs between two commits or trees.
+func DiffBetween(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
+	diff, err := diff(ctx, r, from, to)
 	if err != nil {
 		return Diff{}, fmt.Errorf("diff of %s and %s: %w", from, to, err)
 	}
 	return diff, nil
 }
 
-func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
+func diff(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
 	d := Diff{From: from, To: to}
 	plain := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"}
-	list, err := r.git().Fields(ctx, append(plain, "--raw", "--numstat", "-z", from, to)...)
+	list, err := r.Git().Fields(ctx, append(plain, "--raw", "--numstat", "-z", from, to)...)
 	if err != nil {
 		return d, err
 	}
 	if d.Files, err = parseFiles(list); err != nil || len(d.Files) == 0 {
 		return d, err
 	}
-	if d.PatchID, err = r.patchID(ctx, from, to); err != nil {
+	if d.PatchID, err = patchID(ctx, r, from, to); err != nil {
 		return d, err
 	}
-	patch, err := r.git().Output(ctx, append(plain, "-p", "--src-prefix=a/", "--dst-prefix=b/", from, to)...)
+	patch, err := r.Git().Output(ctx, append(plain, "-p", "--src-prefix=a/", "--dst-prefix=b/", from, to)...)
 	if err != nil {
 		return d, err
 	}
@@ -127,8 +128,8 @@ func (r *Repo) diff(ctx context.Context, from, to string) (Diff, error) {
 
 // patchID returns the fingerprint of the old and new content and mode of each path; empty: nothing
 // differs.
-func (r *Repo) patchID(ctx context.Context, from, to string) (string, error) {
-	changes, err := r.git().Changes(ctx, from, to)
+func patchID(ctx context.Context, r *repo.Repo, from, to string) (string, error) {
+	changes, err := r.Git().Changes(ctx, from, to)
 	if err != nil || len(changes) == 0 {
 		return "", err
 	}
@@ -176,9 +177,9 @@ func (f *FileChange) count(added, deleted string) {
 	f.Deleted, _ = strconv.Atoi(deleted)
 }
 
-// Show returns the subject, tree and parents of a commit.
-func (r *Repo) Show(ctx context.Context, commitish string) (CommitInfo, error) {
-	c, err := r.git().Commit(ctx, commitish)
+// ShowCommit returns the subject, tree and parents of a commit.
+func ShowCommit(ctx context.Context, r *repo.Repo, commitish string) (CommitInfo, error) {
+	c, err := r.Git().Commit(ctx, commitish)
 	if err != nil {
 		return CommitInfo{}, fmt.Errorf("show %s: %w", commitish, err)
 	}

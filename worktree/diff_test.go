@@ -34,7 +34,7 @@ func TestParts(t *testing.T) {
 	for _, name := range names {
 		write(t, at(name), "in "+name+"\n")
 	}
-	d := value[Diff](t)(w.Diff(t.Context(), "main"))
+	d := value[Diff](t)(DiffOf(t.Context(), w, "main"))
 	parts := d.Parts()
 	equal(t, "files", len(d.Files), 8+len(names))
 	equal(t, "parts", len(parts), len(d.Files))

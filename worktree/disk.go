@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // RefDisk is what refs of one kind take: how many there are, and the size of the objects that no
@@ -20,18 +22,18 @@ type RefDisk struct {
 }
 
 // SnapshotDisk returns what the snapshots of all sessions take.
-func (r *Repo) SnapshotDisk(ctx context.Context) (RefDisk, error) {
-	return r.refDisk(ctx, snapshotsPrefix)
+func SnapshotDisk(ctx context.Context, r *repo.Repo) (RefDisk, error) {
+	return refDisk(ctx, r, repo.SnapshotsPrefix)
 }
 
 // RescueDisk returns what the rescues of all tasks take, except for objects that snapshots have,
 // too.
-func (r *Repo) RescueDisk(ctx context.Context) (RefDisk, error) {
-	return r.refDisk(ctx, rescuesPrefix, snapshotsPrefix)
+func RescueDisk(ctx context.Context, r *repo.Repo) (RefDisk, error) {
+	return refDisk(ctx, r, repo.RescuesPrefix, repo.SnapshotsPrefix)
 }
 
-func (r *Repo) refDisk(ctx context.Context, prefix string, except ...string) (RefDisk, error) {
-	refs, err := r.git().Refs(ctx, prefix)
+func refDisk(ctx context.Context, r *repo.Repo, prefix string, except ...string) (RefDisk, error) {
+	refs, err := r.Git().Refs(ctx, prefix)
 	if err != nil || len(refs) == 0 {
 		return RefDisk{}, err
 	}
@@ -39,7 +41,7 @@ func (r *Repo) refDisk(ctx context.Context, prefix string, except ...string) (Re
 	for _, other := range except {
 		args = append(args, "--glob="+strings.TrimSuffix(other, "/"))
 	}
-	out, err := r.git().Line(ctx, args...)
+	out, err := r.Git().Line(ctx, args...)
 	if err != nil {
 		return RefDisk{Refs: len(refs)}, fmt.Errorf("measure %s: %w", strings.TrimSuffix(prefix, "/"), err)
 	}
@@ -48,25 +50,25 @@ func (r *Repo) refDisk(ctx context.Context, prefix string, except ...string) (Re
 }
 
 // Disk returns the directories of a worktree: its files, and its git directory if git has one.
-func (r *Repo) Disk(info Info) []string {
+func Disk(r *repo.Repo, info Info) []string {
 	dirs := []string{info.Path}
-	if admin := r.adminOf(info.Path); admin != "" {
+	if admin := adminOf(r, info.Path); admin != "" {
 		dirs = append(dirs, admin)
 	}
 	return dirs
 }
 
 // PoolDisk returns the entries of the pool: files of landed worktrees, and ignored ones.
-func (r *Repo) PoolDisk() (paths []string) {
-	for _, name := range r.poolDirs() {
-		paths = append(paths, r.poolPath(name))
+func PoolDisk(r *repo.Repo) (paths []string) {
+	for _, name := range poolDirs(r) {
+		paths = append(paths, poolPath(r, name))
 	}
 	return paths
 }
 
 // OtherDisk returns what is next to the worktrees: remains of removed ones.
-func (r *Repo) OtherDisk() ([]string, error) {
-	dir := filepath.Join(r.Root, worktreesDir)
+func OtherDisk(r *repo.Repo) ([]string, error) {
+	dir := filepath.Join(r.Root, repo.WorktreesDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list worktrees: %w", err)
@@ -75,8 +77,8 @@ func (r *Repo) OtherDisk() ([]string, error) {
 	for _, entry := range entries {
 		switch name := entry.Name(); {
 		case name == unexaminedDir:
-			for _, u := range r.allUnexamined() {
-				paths = append(paths, r.unexaminedPath(u.ID))
+			for _, u := range allUnexamined(r) {
+				paths = append(paths, unexaminedPath(r, u.ID))
 			}
 		case strings.HasPrefix(name, ".") && name != poolDir:
 			paths = append(paths, filepath.Join(dir, name))
@@ -86,4 +88,4 @@ func (r *Repo) OtherDisk() ([]string, error) {
 }
 
 // RecordDisk returns the directory of coven's own files in the git directory.
-func (r *Repo) RecordDisk() string { return r.ours() }
+func RecordDisk(r *repo.Repo) string { return r.StatePath() }

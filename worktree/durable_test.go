@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A gitRun is a process of git, as git itself reports it.
@@ -47,14 +49,14 @@ func traceGit(t *testing.T) gitTrace {
 
 // of returns the processes of git that do starts, and their own children. It settles r before and
 // after, because the git that makes transactions reports at its end.
-func (g gitTrace) of(t *testing.T, r *Repo, do func()) []gitRun {
+func (g gitTrace) of(t *testing.T, r *repo.Repo, do func()) []gitRun {
 	t.Helper()
-	r.Settle()
+	Settle(r)
 	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
 		must(t, os.Remove(file))
 	}
 	do()
-	r.Settle()
+	Settle(r)
 	var runs []gitRun
 	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
 		var run gitRun
@@ -97,10 +99,10 @@ func TestWritesAreDurable(t *testing.T) {
 	change := func(n int) { write(t, filepath.Join(w.Path, fmt.Sprintf("new%d", n)), fmt.Sprint("content ", n)) }
 	claim := Claim{Task: "T", Holder: "h", Session: "s"}
 	for name, do := range map[string]func(){
-		"snapshot": func() { value[Snapshot](t)(w.Snapshot(ctx, "s", "note")) },
+		"snapshot": func() { value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "note")) },
 		"commit":   func() { commitAll(t, w, "changed") },
-		"rescue":   func() { value[string](t)(w.Rescue(ctx, "note", false)) },
-		"claim":    func() { value[Held](t)(r.Claim(ctx, claim, "")) },
+		"rescue":   func() { value[string](t)(TakeRescue(ctx, w, "note", false)) },
+		"claim":    func() { value[Held](t)(AcquireClaim(ctx, r, claim, "")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			change(len(name) + int(name[0]))                   // new for each
@@ -132,7 +134,7 @@ func TestManyObjectsAreFlushedTogether(t *testing.T) {
 		write(t, filepath.Join(w.Path, fmt.Sprintf("many%d", n)), fmt.Sprint("content ", n))
 	}
 	flushes, written := 0, 0
-	for _, run := range trace.of(t, r, func() { value[Snapshot](t)(w.Snapshot(t.Context(), "s", "note")) }) {
+	for _, run := range trace.of(t, r, func() { value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", "note")) }) {
 		flushes, written = flushes+run.flushes, written+run.written
 	}
 	if flushes == 0 || flushes > 20 || written < 200 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // An Upstream is a branch of a remote, as it was when it was fetched.
@@ -39,18 +40,18 @@ var errNoUpstream = errors.New("there is no remote for it")
 // FetchUpstream fetches the upstream of a branch: the branch with the name of its setting, or its
 // own name, of its Remote. Of the user's refs, only the remote-tracking branch moves, as by git
 // fetch. git asks for nothing; if it takes longer than timeout, or fails, the error is a *FetchError.
-func (r *Repo) FetchUpstream(ctx context.Context, branch string, timeout time.Duration) (Upstream, error) {
+func FetchUpstream(ctx context.Context, r *repo.Repo, branch string, timeout time.Duration) (Upstream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
-	found, err := r.fetchUpstream(ctx, branch)
+	found, err := fetchUpstream(ctx, r, branch)
 	if err != nil {
 		return found, &FetchError{Branch: branch, Err: err}
 	}
 	return found, nil
 }
 
-func (r *Repo) fetchUpstream(ctx context.Context, branch string) (Upstream, error) {
-	settings, err := r.git().Configured(ctx, `^(remote\..*\.(url|fetch)|branch\..*\.(remote|merge)|core\.sshcommand)$`, false)
+func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, error) {
+	settings, err := r.Git().Configured(ctx, `^(remote\..*\.(url|fetch)|branch\..*\.(remote|merge)|core\.sshcommand)$`, false)
 	if err != nil {
 		return Upstream{}, err
 	}
@@ -59,20 +60,20 @@ func (r *Repo) fetchUpstream(ctx context.Context, branch string) (Upstream, erro
 		return Upstream{}, err
 	}
 	up := Upstream{Name: strings.TrimPrefix(source.tracking, "refs/remotes/")}
-	l, err := r.lock(ctx, "fetch-"+SafeName(source.remote), "fetch "+up.Name)
+	l, err := r.Lock(ctx, "fetch-"+repo.SafeName(source.remote), "fetch "+up.Name)
 	if err != nil {
 		return up, err
 	}
 	defer l.Release()
-	g := r.quietGit(settings)
+	g := quietGit(r, settings)
 	listed, err := g.Line(ctx, "ls-remote", "--quiet", source.remote, source.ref)
 	if err != nil {
 		return up, err
 	}
-	if up.Tip, _, _ = strings.Cut(listed, "\t"); !oidRE.MatchString(up.Tip) {
-		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, headsPrefix))
+	if up.Tip, _, _ = strings.Cut(listed, "\t"); !repo.OidRE.MatchString(up.Tip) {
+		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, repo.HeadsPrefix))
 	}
-	before, err := r.git().Ref(ctx, source.tracking)
+	before, err := r.Git().Ref(ctx, source.tracking)
 	if err != nil && !errors.Is(err, git.ErrNoRef) {
 		return up, err
 	}
@@ -84,7 +85,7 @@ func (r *Repo) fetchUpstream(ctx context.Context, branch string) (Upstream, erro
 	if err != nil {
 		return up, err
 	}
-	if _, err := r.git().Commit(ctx, up.Tip); err != nil {
+	if _, err := r.Git().Commit(ctx, up.Tip); err != nil {
 		return up, fmt.Errorf("%s changed meanwhile: %w", up.Name, err)
 	}
 	failpoint.Point("fetch.fetched")
@@ -92,8 +93,8 @@ func (r *Repo) fetchUpstream(ctx context.Context, branch string) (Upstream, erro
 	if before != "" {
 		edit = git.Move(source.tracking, up.Tip, before)
 	}
-	if err := r.transact(ctx, r.git(), "fetch "+source.remote, edit); err != nil {
-		if now, _ := r.git().Ref(ctx, source.tracking); now != up.Tip { // the user fetched it meanwhile
+	if err := r.Transact(ctx, r.Git(), "fetch "+source.remote, edit); err != nil {
+		if now, _ := r.Git().Ref(ctx, source.tracking); now != up.Tip { // the user fetched it meanwhile
 			return up, err
 		}
 	}
@@ -109,7 +110,7 @@ type source struct {
 
 // sourceOf finds the upstream of a branch in the settings of remotes and branches.
 func sourceOf(settings []git.Setting, branch string) (source, error) {
-	s := source{remote: remoteOf(settings, branch), ref: headsPrefix + branch}
+	s := source{remote: remoteOf(settings, branch), ref: repo.HeadsPrefix + branch}
 	if s.remote == "" {
 		return s, errNoUpstream
 	}
@@ -131,7 +132,7 @@ func sourceOf(settings []git.Setting, branch string) (source, error) {
 		s.tracking = mapped(setting.Value, s.ref)
 	}
 	if s.tracking == "" {
-		return s, fmt.Errorf("remote.%s.fetch gives %s of %s no remote-tracking branch", s.remote, strings.TrimPrefix(s.ref, headsPrefix), s.remote)
+		return s, fmt.Errorf("remote.%s.fetch gives %s of %s no remote-tracking branch", s.remote, strings.TrimPrefix(s.ref, repo.HeadsPrefix), s.remote)
 	}
 	return s, nil
 }
@@ -155,14 +156,14 @@ func mapped(refspec, ref string) string {
 }
 
 // quietGit returns git for a remote: it asks neither for passwords nor for the keys of hosts.
-func (r *Repo) quietGit(settings []git.Setting) git.Repo {
+func quietGit(r *repo.Repo, settings []git.Setting) git.Repo {
 	ssh := os.Getenv("GIT_SSH_COMMAND")
 	for _, s := range settings {
 		if s.Key == "core.sshcommand" && os.Getenv("GIT_SSH_COMMAND") == "" {
 			ssh = s.Value
 		}
 	}
-	g := r.rootGit()
+	g := r.RootGit()
 	g.WorkTree = r.Root // relative paths of remotes begin there
 	g.Env = append(slices.Clone(g.Env),
 		"GIT_SSH_COMMAND="+cmp.Or(ssh, "ssh")+" -o BatchMode=yes",
@@ -172,6 +173,6 @@ func (r *Repo) quietGit(settings []git.Setting) git.Repo {
 }
 
 // Contains reports whether a commit is another one, or a descendant of it.
-func (r *Repo) Contains(ctx context.Context, commit, other string) (bool, error) {
-	return r.git().IsAncestor(ctx, other, commit)
+func Contains(ctx context.Context, r *repo.Repo, commit, other string) (bool, error) {
+	return r.Git().IsAncestor(ctx, other, commit)
 }

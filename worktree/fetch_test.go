@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A fetch moves the remote-tracking branch and nothing else.
@@ -24,13 +25,13 @@ func TestFetchUpstream(t *testing.T) {
 	gitIn(t, origin.Root, "commit", "-q", "--allow-empty", "-m", "newer")
 	gitIn(t, origin.Root, "tag", "v1")
 	gitIn(t, origin.Root, "branch", "other")
-	before := r.userRefs(t)
+	before := userRefsOf(r, t)
 	for range 2 {
-		up, err := r.FetchUpstream(t.Context(), "main", time.Minute)
+		up, err := FetchUpstream(t.Context(), r, "main", time.Minute)
 		if err != nil || up.Name != "origin/main" || up.Tip != gitIn(t, origin.Root, "rev-parse", "HEAD") {
 			t.Fatalf("%+v, %v", up, err)
 		}
-		if got, want := r.userRefs(t), before+"\n"+up.Tip+" refs/remotes/origin/main"; sorted(got) != sorted(want) {
+		if got, want := userRefsOf(r, t), before+"\n"+up.Tip+" refs/remotes/origin/main"; sorted(got) != sorted(want) {
 			t.Errorf("the refs are\n%s\nwant\n%s", got, want)
 		}
 		if file.Exists(filepath.Join(r.GitDir, "FETCH_HEAD")) {
@@ -40,14 +41,14 @@ func TestFetchUpstream(t *testing.T) {
 	// History that was rewritten moves it, too.
 	gitIn(t, origin.Root, "reset", "-q", "--hard", "HEAD^")
 	gitIn(t, origin.Root, "commit", "-q", "--allow-empty", "-m", "rewritten")
-	up, err := r.FetchUpstream(t.Context(), "main", time.Minute)
+	up, err := FetchUpstream(t.Context(), r, "main", time.Minute)
 	if err != nil || up.Tip != gitIn(t, r.Root, "rev-parse", "origin/main") || up.Tip != gitIn(t, origin.Root, "rev-parse", "HEAD") {
 		t.Errorf("%+v, %v", up, err)
 	}
 }
 
-// userRefs returns the refs of the repository.
-func (r *Repo) userRefs(t *testing.T) string {
+// userRefsOf returns the refs of the repository.
+func userRefsOf(r *repo.Repo, t *testing.T) string {
 	t.Helper()
 	return gitIn(t, r.Root, "for-each-ref", "--format=%(objectname) %(refname)")
 }
@@ -89,7 +90,7 @@ func TestFetchUpstreamFails(t *testing.T) {
 		if strings.HasPrefix(want, "it took") {
 			limit = 50 * time.Millisecond
 		}
-		_, err := r.FetchUpstream(t.Context(), "main", limit)
+		_, err := FetchUpstream(t.Context(), r, "main", limit)
 		if failed := (*FetchError)(nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The states of a file of W.
@@ -23,9 +24,9 @@ type FileState struct {
 	Mode  string // as in git's trees: 100644, 100755, 120000
 }
 
-// FileState returns the state of a file when a snapshot was taken. The path is relative to W.
-func (w *Worktree) FileState(ctx context.Context, snapshot, path string) (FileState, error) {
-	saved, err := w.repo.git().Entries(ctx, snapshot, path)
+// FileStateAt returns the state of a file when a snapshot was taken. The path is relative to W.
+func FileStateAt(ctx context.Context, w *repo.Worktree, snapshot, path string) (FileState, error) {
+	saved, err := w.Repo.Git().Entries(ctx, snapshot, path)
 	if err != nil {
 		return FileState{}, fmt.Errorf("look at %s in a snapshot: %w", path, err)
 	}
@@ -36,11 +37,11 @@ func (w *Worktree) FileState(ctx context.Context, snapshot, path string) (FileSt
 		return FileState{State: FileAbsent}, nil
 	}
 	state := FileState{State: FileUntracked, Oid: saved[0].Oid, Mode: saved[0].Mode}
-	tip, err := w.tipIfAny(ctx)
+	tip, err := w.TipIfAny(ctx)
 	if err != nil || tip == "" {
 		return state, err
 	}
-	onBranch, err := w.repo.git().Entries(ctx, tip, path)
+	onBranch, err := w.Repo.Git().Entries(ctx, tip, path)
 	if err != nil {
 		return state, fmt.Errorf("look at %s on the branch: %w", path, err)
 	}

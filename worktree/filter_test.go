@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Filters run in each checkout that a landing changes, where their programs are. One
@@ -20,12 +22,12 @@ func TestLandFilters(t *testing.T) {
 	gitIn(t, r.Root, "config", "filter.up.required", "true")
 	linked := filepath.Join(t.TempDir(), "linked")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-f", linked, "main")
-	r = value[*Repo](t)(Open(t.Context(), r.Root))
+	r = value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, ".gitattributes"), "*.up filter=up\n")
 	write(t, filepath.Join(w.Path, "a.up"), "WORD\n")
 	commitAll(t, w, "work")
-	c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 
 	write(t, filepath.Join(linked, "broken"), "")
 	before, second := status(t, r.Root), status(t, linked)

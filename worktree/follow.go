@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A CheckoutError describes why a user's checkout of the target cannot follow a
@@ -23,8 +24,8 @@ var ErrDiskFull = checkout.ErrFull
 func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
 
 // fullDisk adds to an error that the disk is full, if it is.
-func (r *Repo) fullDisk(err error) error {
-	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase, ErrNoWorktree} {
+func fullDisk(r *repo.Repo, err error) error {
+	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase, repo.ErrNoWorktree} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -38,8 +39,8 @@ func (r *Repo) fullDisk(err error) error {
 // mover returns the checkout for package checkout, which moves its index and files.
 func (c userCheckout) mover() *checkout.Checkout {
 	return &checkout.Checkout{
-		Git: c.git, Ref: c.ref, Task: c.task, State: c.repo.ours("moves", c.key()),
-		Await: c.awaitIndex, Rescue: c.rescue, Settings: c.repo.filtersFor(c.path),
+		Git: c.git, Ref: c.ref, Task: c.task, State: c.repo.StatePath("moves", c.key()),
+		Await: c.awaitIndex, Rescue: c.rescue, Settings: c.repo.FiltersFor(c.path),
 	}
 }
 
@@ -53,7 +54,7 @@ func (c userCheckout) lockName() string { return "checkout-" + c.key() }
 
 // hold prevents other coven processes from moving the checkout.
 func (c *userCheckout) hold(ctx context.Context) error {
-	l, err := c.repo.lock(ctx, c.lockName(), "move "+c.path)
+	l, err := c.repo.Lock(ctx, c.lockName(), "move "+c.path)
 	c.held = l
 	return err
 }
@@ -103,11 +104,11 @@ func (c *userCheckout) advance(ctx context.Context, from, to string) (err error)
 // logMove logs, before the first file moves, that the checkout moves to another commit. moved
 // logs it after the last one.
 func (c *userCheckout) logMove(from, to string) (moved func(), err error) {
-	edit := git.Move(movedCheckout+c.ref, to, from)
-	if err := c.repo.logRefs(edit); err != nil {
+	edit := git.Move(repo.MovedCheckout+c.ref, to, from)
+	if err := c.repo.LogRefs(edit); err != nil {
 		return nil, err
 	}
-	return func() { c.repo.logDone([]git.Edit{edit}) }, nil
+	return func() { c.repo.LogDone([]git.Edit{edit}) }, nil
 }
 
 // settle finishes a move after the target has moved.
@@ -161,8 +162,8 @@ func (c *userCheckout) finishLeft(ctx context.Context) error {
 }
 
 func (c *userCheckout) finishMove(ctx context.Context, m *checkout.Move, left *checkout.Left) error {
-	intent := Landing{Task: left.Task, Target: Target{Ref: left.Ref}, Old: left.From, New: left.To}
-	kept, err := c.repo.keeps(ctx, intent)
+	intent := Landing{Task: left.Task, Target: repo.Target{Ref: left.Ref}, Old: left.From, New: left.To}
+	kept, err := keeps(ctx, c.repo, intent)
 	if err != nil {
 		return err
 	}
@@ -184,18 +185,18 @@ func (c *userCheckout) finishMove(ctx context.Context, m *checkout.Move, left *c
 }
 
 // keeps reports whether a moved checkout must not be moved back.
-func (r *Repo) keeps(ctx context.Context, intent Landing) (bool, error) {
-	if there, err := r.git().Has(ctx, intent.New, "commit"); err == nil && !there {
+func keeps(ctx context.Context, r *repo.Repo, intent Landing) (bool, error) {
+	if there, err := r.Git().Has(ctx, intent.New, "commit"); err == nil && !there {
 		return false, nil // no branch has the commit
 	}
-	landed, err := r.reached(ctx, intent)
+	landed, err := reached(ctx, r, intent)
 	if errors.Is(err, git.ErrNoRef) {
 		return false, nil // the branch does not exist: nothing landed
 	}
 	if err != nil || landed {
 		return landed, err
 	}
-	return swallows(ctx, r.git(), intent)
+	return swallows(ctx, r.Git(), intent)
 }
 
 // swallows reports whether the target has moved to a commit that contains all changes
@@ -232,9 +233,9 @@ func (c userCheckout) rescue(ctx context.Context, files map[string]string) error
 	if task == "" {
 		task = "checkout"
 	}
-	w := c.repo.worktree(task, record{})
-	w.Path, w.name = c.path, scratchName // not a task: no record is written
-	ix, err := w.openIndex(w.git(), "none")
+	w := c.repo.Worktree(task, repo.Record{})
+	w.Path, w.Name = c.path, scratchName // not a task: no record is written
+	ix, err := openIndex(w, w.Git(), "none")
 	if err != nil {
 		return err
 	}
@@ -246,6 +247,6 @@ func (c userCheckout) rescue(ctx context.Context, files map[string]string) error
 	if err != nil {
 		return err
 	}
-	_, err = w.saveRescue(ctx, "edited in "+c.path+" while a landing changed it", tree)
+	_, err = saveRescue(ctx, w, "edited in "+c.path+" while a landing changed it", tree)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // ErrCollecting means that another process collects garbage in the repository.
@@ -25,8 +26,8 @@ type SnapshotRef struct {
 }
 
 // SnapshotRefs lists the refs that have snapshots, by name.
-func (r *Repo) SnapshotRefs(ctx context.Context) ([]SnapshotRef, error) {
-	refs, err := r.git().Refs(ctx, snapshotsPrefix)
+func SnapshotRefs(ctx context.Context, r *repo.Repo) ([]SnapshotRef, error) {
+	refs, err := r.Git().Refs(ctx, repo.SnapshotsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
@@ -34,13 +35,13 @@ func (r *Repo) SnapshotRefs(ctx context.Context) ([]SnapshotRef, error) {
 	for _, ref := range refs {
 		oids = append(oids, ref.Oid)
 	}
-	commits, err := r.git().Commits(ctx, oids...)
+	commits, err := r.Git().Commits(ctx, oids...)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
 	var all []SnapshotRef
 	for i, ref := range refs {
-		all = append(all, SnapshotRef{Name: strings.TrimPrefix(ref.Name, snapshotsPrefix), Ref: ref.Name, Oid: ref.Oid, Time: commits[i].Time})
+		all = append(all, SnapshotRef{Name: strings.TrimPrefix(ref.Name, repo.SnapshotsPrefix), Ref: ref.Name, Oid: ref.Oid, Time: commits[i].Time})
 	}
 	return all, nil
 }
@@ -54,24 +55,24 @@ const collectWait = time.Second
 // expireBatch is how many refs one transaction deletes.
 const expireBatch = 100
 
-// Collect deletes refs of snapshots and packs objects. Tasks may start meanwhile: a ref that
+// GC deletes refs of snapshots and packs objects. Tasks may start meanwhile: a ref that
 // another process has moved stays, and git tells packed objects and loose ones apart by
 // content only. It returns the refs that are gone; after an error or a kill the rest stays for
 // the next time.
 //
 // Objects that no ref has are neither packed nor deleted: these may be the user's, and git gc
 // deletes them when they are old enough.
-func (r *Repo) Collect(ctx context.Context, expired []SnapshotRef) ([]SnapshotRef, error) {
+func GC(ctx context.Context, r *repo.Repo, expired []SnapshotRef) ([]SnapshotRef, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
-	l, err := r.lock(wait, collectLock, "gc")
+	l, err := r.Lock(wait, collectLock, "gc")
 	cancel()
 	if err != nil {
 		return nil, err
 	}
 	defer l.Release()
-	g := r.git()
+	g := r.Git()
 	g.Hold = l.File()
-	gone, err := r.expire(ctx, g, expired)
+	gone, err := expire(ctx, r, g, expired)
 	if err != nil {
 		return gone, fmt.Errorf("expire snapshots: %w", err)
 	}
@@ -88,21 +89,21 @@ func (r *Repo) Collect(ctx context.Context, expired []SnapshotRef) ([]SnapshotRe
 }
 
 // expire deletes refs that have not changed.
-func (r *Repo) expire(ctx context.Context, g git.Repo, expired []SnapshotRef) (gone []SnapshotRef, err error) {
+func expire(ctx context.Context, r *repo.Repo, g git.Repo, expired []SnapshotRef) (gone []SnapshotRef, err error) {
 	for len(expired) > 0 {
 		batch := expired[:min(expireBatch, len(expired))]
 		expired = expired[len(batch):]
-		if r.expireAll(ctx, g, batch...) == nil {
+		if expireAll(ctx, r, g, batch...) == nil {
 			gone = append(gone, batch...)
 			continue
 		}
 		for _, one := range batch { // another process has moved one of them
-			switch err := r.expireAll(ctx, g, one); {
+			switch err := expireAll(ctx, r, g, one); {
 			case err == nil:
 				gone = append(gone, one)
 			case context.Cause(ctx) != nil:
 				return gone, context.Cause(ctx)
-			case errors.As(err, new(*BusyError)):
+			case errors.As(err, new(*repo.BusyError)):
 				return gone, err
 			}
 		}
@@ -110,16 +111,16 @@ func (r *Repo) expire(ctx context.Context, g git.Repo, expired []SnapshotRef) (g
 	return gone, nil
 }
 
-func (r *Repo) expireAll(ctx context.Context, g git.Repo, refs ...SnapshotRef) error {
+func expireAll(ctx context.Context, r *repo.Repo, g git.Repo, refs ...SnapshotRef) error {
 	var edits []git.Edit
 	for _, ref := range refs {
 		edits = append(edits, git.Delete(ref.Ref, ref.Oid))
 	}
-	return r.transact(ctx, g, "coven: gc", edits...)
+	return r.Transact(ctx, g, "coven: gc", edits...)
 }
 
 // LooseObjects counts the objects of the repository that are not packed.
-func (r *Repo) LooseObjects() int {
+func LooseObjects(r *repo.Repo) int {
 	n := 0
 	for first := range 256 {
 		entries, err := os.ReadDir(filepath.Join(r.GitDir, "objects", fmt.Sprintf("%02x", first)))
@@ -131,14 +132,14 @@ func (r *Repo) LooseObjects() int {
 }
 
 // DropSnapshots deletes the snapshots of a session that nobody needs any more.
-func (r *Repo) DropSnapshots(ctx context.Context, session string) error {
-	ref := snapshotRef(session)
-	oid, err := r.git().Ref(ctx, ref)
+func DropSnapshots(ctx context.Context, r *repo.Repo, session string) error {
+	ref := repo.SnapshotRef(session)
+	oid, err := r.Git().Ref(ctx, ref)
 	if errors.Is(err, git.ErrNoRef) {
 		return nil
 	}
 	if err == nil {
-		err = r.expireAll(ctx, r.git(), SnapshotRef{Ref: ref, Oid: oid})
+		err = expireAll(ctx, r, r.Git(), SnapshotRef{Ref: ref, Oid: oid})
 	}
 	if err != nil {
 		return fmt.Errorf("delete the snapshots of session %s: %w", session, err)

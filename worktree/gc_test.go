@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // collect collects all snapshots of sessions and returns the names of those that are gone.
-func collect(t *testing.T, r *Repo, refs []SnapshotRef) []string {
+func collect(t *testing.T, r *repo.Repo, refs []SnapshotRef) []string {
 	t.Helper()
 	var names []string
-	for _, ref := range value[[]SnapshotRef](t)(r.Collect(t.Context(), refs)) {
+	for _, ref := range value[[]SnapshotRef](t)(GC(t.Context(), r, refs)) {
 		names = append(names, ref.Name)
 	}
 	return names
@@ -30,14 +31,14 @@ func TestCollectLeavesWhatMoved(t *testing.T) {
 	w := add(t, r, "T")
 	for _, session := range []string{"a", "b", "c"} {
 		write(t, filepath.Join(w.Path, "file0.txt"), session)
-		value[Snapshot](t)(w.Snapshot(ctx, session, ""))
+		value[Snapshot](t)(TakeSnapshot(ctx, w, session, ""))
 	}
-	refs := value[[]SnapshotRef](t)(r.SnapshotRefs(ctx))
+	refs := value[[]SnapshotRef](t)(SnapshotRefs(ctx, r))
 	equal(t, "refs", len(refs), 3)
 	write(t, filepath.Join(w.Path, "file0.txt"), "later")
-	later := value[Snapshot](t)(w.Snapshot(ctx, "b", ""))
+	later := value[Snapshot](t)(TakeSnapshot(ctx, w, "b", ""))
 	equal(t, "gone", fmt.Sprint(collect(t, r, refs)), "[a c]")
-	left := value[[]SnapshotRef](t)(r.SnapshotRefs(ctx))
+	left := value[[]SnapshotRef](t)(SnapshotRefs(ctx, r))
 	equal(t, "left", len(left), 1)
 	equal(t, "later", left[0].Oid, later.Commit)
 	gitIn(t, r.Root, "fsck", "--strict", "--no-dangling")
@@ -66,7 +67,7 @@ func TestCollectDeletesNoObjects(t *testing.T) {
 		}
 	}
 	equal(t, "new packs", len(packs()), len(before)+1)
-	equal(t, "loose", r.LooseObjects(), 1)
+	equal(t, "loose", LooseObjects(r), 1)
 	gitIn(t, r.Root, "cat-file", "-e", forgotten)
 	if _, err := os.Stat(filepath.Join(r.GitDir, "objects", loose[:2], loose[2:])); err != nil {
 		t.Error(err)
@@ -76,11 +77,11 @@ func TestCollectDeletesNoObjects(t *testing.T) {
 // Two collections do not work at once.
 func TestCollectAlone(t *testing.T) {
 	r := sample(t)
-	l := value[*lock.Lock](t)(r.lock(t.Context(), collectLock, "gc"))
-	_, err := r.Collect(t.Context(), nil)
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), collectLock, "gc"))
+	_, err := GC(t.Context(), r, nil)
 	wantIs(t, err, ErrCollecting)
 	l.Release()
-	_, err = r.Collect(t.Context(), nil)
+	_, err = GC(t.Context(), r, nil)
 	must(t, err)
 }
 
@@ -93,7 +94,7 @@ func TestCollectWhileTasksWork(t *testing.T) {
 	done := make(chan struct{})
 	collecting.Go(func() {
 		for {
-			if _, err := r.Collect(ctx, nil); err != nil {
+			if _, err := GC(ctx, r, nil); err != nil {
 				t.Error(err)
 			}
 			select {
@@ -105,10 +106,10 @@ func TestCollectWhileTasksWork(t *testing.T) {
 	})
 	for _, task := range tasks {
 		work.Go(func() {
-			w, err := r.Add(ctx, AddRequest{TaskID: task, Base: "HEAD"})
+			w, err := Add(ctx, r, AddRequest{TaskID: task, Base: "HEAD"})
 			for n := 1; n <= 10 && err == nil; n++ {
 				if err = os.WriteFile(filepath.Join(w.Path, "new"), []byte(strings.Repeat(task, n)), 0o644); err == nil {
-					_, err = w.Snapshot(ctx, "session-"+task, "")
+					_, err = TakeSnapshot(ctx, w, "session-"+task, "")
 				}
 			}
 			if err != nil {
@@ -120,7 +121,7 @@ func TestCollectWhileTasksWork(t *testing.T) {
 	close(done)
 	collecting.Wait()
 	for _, task := range tasks {
-		all := value[[]Snapshot](t)(r.Snapshots(ctx, "session-"+task))
+		all := value[[]Snapshot](t)(ListSnapshots(ctx, r, "session-"+task))
 		equal(t, "snapshots", len(all), 10)
 		for i, s := range all {
 			equal(t, "content", gitIn(t, r.Root, "show", s.Tree+":new"), strings.Repeat(task, i+1))

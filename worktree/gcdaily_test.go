@@ -17,9 +17,9 @@ func TestCollectionIsDueDaily(t *testing.T) {
 		due   bool
 	}{{0, false}, {23 * time.Hour, false}, {24 * time.Hour, true}, {25 * time.Hour, false}, {47 * time.Hour, false}, {48 * time.Hour, true}, {0, true}, {time.Hour, false}} {
 		now := begin.Add(step.after)
-		equal(t, "due after "+step.after.String(), r.CollectionDue(now), step.due)
-		equal(t, "begun after "+step.after.String(), value[bool](t)(r.BeginCollection(t.Context(), now)), step.due)
-		equal(t, "due again", r.CollectionDue(now), false)
+		equal(t, "due after "+step.after.String(), CollectionDue(r, now), step.due)
+		equal(t, "begun after "+step.after.String(), value[bool](t)(BeginCollection(t.Context(), r, now)), step.due)
+		equal(t, "due again", CollectionDue(r, now), false)
 	}
 }
 
@@ -27,16 +27,16 @@ func TestCollectionIsDueDaily(t *testing.T) {
 func TestCollectionBeginsOnce(t *testing.T) {
 	r := sample(t)
 	begin := time.Unix(1_800_000_000, 0)
-	r.CollectionDue(begin)
+	CollectionDue(r, begin)
 	now := begin.Add(collectEvery)
-	l := value[*lock.Lock](t)(r.lock(t.Context(), collectLock, "gc"))
-	_, err := r.BeginCollection(t.Context(), now)
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), collectLock, "gc"))
+	_, err := BeginCollection(t.Context(), r, now)
 	wantIs(t, err, ErrCollecting)
 	l.Release()
 	begun := make(chan bool)
 	for range 8 {
 		go func() {
-			mine, err := r.BeginCollection(t.Context(), now)
+			mine, err := BeginCollection(t.Context(), r, now)
 			begun <- mine && err == nil
 		}()
 	}

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A GitlinkError names a submodule whose new commit exists only in the task's worktree.
@@ -34,8 +34,8 @@ func (e *GitlinkError) Error() string {
 
 // gitlinksExist checks that each submodule commit that a candidate adds exists in the
 // main checkout's submodule, or on a remote branch of the worktree's submodule.
-func (w *Worktree) gitlinksExist(ctx context.Context, c Landing) error {
-	changes, err := w.repo.git().Changes(ctx, c.Old, c.Tree)
+func gitlinksExist(ctx context.Context, w *repo.Worktree, c Landing) error {
+	changes, err := w.Repo.Git().Changes(ctx, c.Old, c.Tree)
 	if err != nil {
 		return err
 	}
@@ -43,12 +43,12 @@ func (w *Worktree) gitlinksExist(ctx context.Context, c Landing) error {
 		if change.Mode != git.ModeSubmodule || change.Status == 'D' || moved(changes, change) {
 			continue
 		}
-		known, err := w.submoduleHas(ctx, change)
+		known, err := submoduleHas(ctx, w, change)
 		if err != nil {
 			return err
 		}
 		if !known {
-			next, err := w.keepGitlink(ctx, c, change)
+			next, err := keepGitlink(ctx, w, c, change)
 			if err != nil {
 				return err
 			}
@@ -67,24 +67,24 @@ func moved(changes []git.Change, link git.Change) bool {
 
 // keepGitlink returns the command that fetches a submodule's commit into a branch of
 // the main checkout's submodule, or "" if there is no such submodule.
-func (w *Worktree) keepGitlink(ctx context.Context, c Landing, change git.Change) (string, error) {
-	main := filepath.Join(w.repo.Root, change.Path)
+func keepGitlink(ctx context.Context, w *repo.Worktree, c Landing, change git.Change) (string, error) {
+	main := filepath.Join(w.Repo.Root, change.Path)
 	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", shellword.Quote(main), shellword.Quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
-	if _, ok := w.repo.ownSubmodule(change.Path); ok {
+	if _, ok := ownSubmodule(w.Repo, change.Path); ok {
 		return fetch, nil
 	}
-	before, err := w.repo.git().Entries(ctx, c.Old, change.Path)
+	before, err := w.Repo.Git().Entries(ctx, c.Old, change.Path)
 	if err != nil || len(before) != 1 || before[0].Mode != git.ModeSubmodule {
 		return "", err
 	}
-	return fmt.Sprintf("git -C %s submodule update --init -- %s && %s", shellword.Quote(w.repo.Root), shellword.Quote(change.Path), fetch), nil
+	return fmt.Sprintf("git -C %s submodule update --init -- %s && %s", shellword.Quote(w.Repo.Root), shellword.Quote(change.Path), fetch), nil
 }
 
-func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, error) {
-	if change.Path == worktreesDir || strings.HasPrefix(change.Path, worktreesDir+"/") {
+func submoduleHas(ctx context.Context, w *repo.Worktree, change git.Change) (bool, error) {
+	if change.Path == repo.WorktreesDir || strings.HasPrefix(change.Path, repo.WorktreesDir+"/") {
 		return false, nil // agents create repositories there
 	}
-	if dir, ok := w.repo.ownSubmodule(change.Path); ok {
+	if dir, ok := ownSubmodule(w.Repo, change.Path); ok {
 		g := git.Repo{Dir: dir, Env: []string{"GIT_NO_LAZY_FETCH=1"}}
 		if has, err := g.Has(ctx, change.Oid, "commit"); has || ctx.Err() != nil {
 			return has, err
@@ -94,14 +94,14 @@ func (w *Worktree) submoduleHas(ctx context.Context, change git.Change) (bool, e
 	if !ok {
 		return false, nil
 	}
-	return w.repo.onRemote(ctx, dir, change.Oid)
+	return onRemote(ctx, w.Repo, dir, change.Oid)
 }
 
 // ownSubmodule finds the git directory of a submodule of the main checkout. Its
 // settings name programs that git runs, and a path chosen by an agent can lead back
 // into a task's worktree. Such directories, and those reached through links, are
 // ignored.
-func (r *Repo) ownSubmodule(path string) (string, bool) {
+func ownSubmodule(r *repo.Repo, path string) (string, bool) {
 	top := filepath.Join(r.Root, path)
 	dir, ok := submoduleDir(top)
 	if !ok {
@@ -118,8 +118,8 @@ func (r *Repo) ownSubmodule(path string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	agents := []string{filepath.Join(root, worktreesDir), filepath.Join(r.GitDir, "worktrees")}
-	if own := r.rootGit().Dir; r.bare && strings.HasPrefix(real, own+"/") {
+	agents := []string{filepath.Join(root, repo.WorktreesDir), filepath.Join(r.GitDir, "worktrees")}
+	if own := r.RootGit().Dir; r.Bare && strings.HasPrefix(real, own+"/") {
 		agents = agents[:1] // Root's registration contains its own submodules
 	}
 	if slices.ContainsFunc(agents, func(at string) bool { return strings.HasPrefix(real+"/", at+"/") }) {
@@ -139,7 +139,7 @@ func submoduleDir(path string) (string, bool) {
 	if info.IsDir() {
 		return dotGit, true
 	}
-	raw, err := file.Read(dotGit, maxGitFile)
+	raw, err := file.Read(dotGit, repo.MaxGitFile)
 	dir, found := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
 	if err != nil || !found {
 		return "", false
@@ -150,21 +150,15 @@ func submoduleDir(path string) (string, bool) {
 	return dir, true
 }
 
-// Limits for reading an agent's git directory.
-const (
-	maxGitFile    = 4 << 10
-	maxPackedRefs = 16 << 20
-)
-
 // onRemote reports whether a commit of the submodule in dir is on a branch of a remote,
 // as last fetched or pushed. The agent controls dir: git reads only its objects, with
 // the settings of the main repository.
-func (r *Repo) onRemote(ctx context.Context, dir, oid string) (bool, error) {
+func onRemote(ctx context.Context, r *repo.Repo, dir, oid string) (bool, error) {
 	tips, err := remoteTips(dir)
 	if err != nil || len(tips) == 0 || slices.Contains(tips, oid) {
 		return len(tips) > 0 && err == nil, err
 	}
-	g := r.git()
+	g := r.Git()
 	g.Env = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strconv.Quote(filepath.Join(dir, "objects"))}
 	asked := oid + "\n^" + strings.Join(tips, "\n^") + "\n"
 	above, err := g.Feed(ctx, []byte(asked), "rev-list", "--max-count=1", "--stdin")
@@ -174,34 +168,16 @@ func (r *Repo) onRemote(ctx context.Context, dir, oid string) (bool, error) {
 	return len(above) == 0 && err == nil, err
 }
 
-var oidRE = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-
-// packedRefs reads the packed refs of a git directory that an agent controls: the object of
-// each ref by its full name.
-func packedRefs(dir string) (map[string]string, error) {
-	raw, err := file.Read(filepath.Join(dir, "packed-refs"), maxPackedRefs)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	refs := map[string]string{}
-	for line := range strings.Lines(string(raw)) {
-		if oid, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found && oidRE.MatchString(oid) {
-			refs[name] = oid
-		}
-	}
-	return refs, nil
-}
-
 // remoteTips returns the commits of a repository's remote branches. It only reads
 // files.
 func remoteTips(dir string) ([]string, error) {
 	var tips []string
 	add := func(oid string) {
-		if oidRE.MatchString(oid) {
+		if repo.OidRE.MatchString(oid) {
 			tips = append(tips, oid)
 		}
 	}
-	if packed, err := packedRefs(dir); err == nil {
+	if packed, err := repo.ReadPackedRefs(dir); err == nil {
 		for name, oid := range packed {
 			if strings.HasPrefix(name, "refs/remotes/") {
 				add(oid)
@@ -212,7 +188,7 @@ func remoteTips(dir string) ([]string, error) {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		if raw, err := file.Read(path, maxGitFile); err == nil {
+		if raw, err := file.Read(path, repo.MaxGitFile); err == nil {
 			add(strings.TrimSpace(string(raw)))
 		}
 		return nil

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // withSubmodule is a repository with the submodule lib, and a task whose worktree
 // has it checked out.
-func withSubmodule(t *testing.T) (r *Repo, w *Worktree, lib string) {
+func withSubmodule(t *testing.T) (r *repo.Repo, w *repo.Worktree, lib string) {
 	t.Helper()
 	upstream := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
 	gitIn(t, upstream, "init", "-q", "-b", "main")
@@ -42,16 +44,16 @@ func runShell(t *testing.T, command string) {
 func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	commit := gitIn(t, lib, "rev-parse", "HEAD")
-	tip := r.target(t).Tip
-	_, err := w.Integrate(t.Context(), r.target(t))
+	tip := targetOf(r, t).Tip
+	_, err := Integrate(t.Context(), w, targetOf(r, t))
 	refused := wantError[*GitlinkError](t, err)
 	equal(t, "path", refused.Path, "lib")
 	equal(t, "commit", refused.Commit, commit)
-	equal(t, "target", r.target(t).Tip, tip)
+	equal(t, "target", targetOf(r, t).Tip, tip)
 	runShell(t, refused.Next)
-	c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	value[Landing](t)(land(t, w, c, Squash))
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	gitIn(t, filepath.Join(r.Root, "lib"), "cat-file", "-e", commit+"^{commit}")
 }
 
@@ -59,7 +61,7 @@ func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 func TestGitlinkPushed(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	gitIn(t, lib, "push", "-q", "origin", "HEAD:refs/heads/feature")
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
 }
 
 // One that is on a branch of the remote lands, also below its tip and as a submodule
@@ -71,7 +73,7 @@ func TestGitlinkOfTheRemote(t *testing.T) {
 	gitIn(t, lib, "checkout", "-q", "HEAD~")
 	gitIn(t, w.Path, "mv", "lib", "moved")
 	gitIn(t, w.Path, "commit", "-qam", "move it")
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
 }
 
 // A submodule that is only moved lands, whatever its remote has.
@@ -81,7 +83,7 @@ func TestGitlinkMoved(t *testing.T) {
 	gitIn(t, lib, "update-ref", "-d", "refs/remotes/origin/main")
 	gitIn(t, w.Path, "mv", "lib", "moved")
 	gitIn(t, w.Path, "commit", "-qam", "move it")
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
 }
 
 // git never runs with a git directory that an agent made: it can name programs to run.
@@ -105,7 +107,7 @@ func TestGitlinkIntoTheWorktree(t *testing.T) {
 			gitIn(t, w.Path, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("12", 20)+","+path)
 			gitIn(t, w.Path, "commit", "-qm", "name a submodule")
 			must(t, os.MkdirAll(filepath.Join(w.Path, path), 0o755))
-			_, err := w.Integrate(t.Context(), r.target(t))
+			_, err := Integrate(t.Context(), w, targetOf(r, t))
 			if _, missed := os.Lstat(ran); missed == nil {
 				t.Fatalf("git ran a program of the agent's: %v", err)
 			}
@@ -126,7 +128,7 @@ func TestGitlinkAmongTheWorktrees(t *testing.T) {
 	gitIn(t, w.Path, "update-index", "--add", "--cacheinfo", "160000,"+oid+","+path)
 	gitIn(t, w.Path, "commit", "-qm", "name a submodule")
 	write(t, filepath.Join(w.Path, path, ".git", "HEAD"), oid+"\n")
-	_, err := w.Integrate(t.Context(), r.target(t))
+	_, err := Integrate(t.Context(), w, targetOf(r, t))
 	equal(t, "path", wantError[*GitlinkError](t, err).Path, path)
 }
 
@@ -135,11 +137,11 @@ func TestIntegrateUnrelated(t *testing.T) {
 	w, _ := ready(t, r, "T")
 	orphan := gitIn(t, r.Root, "commit-tree", "-m", "again from nothing", "main^{tree}")
 	gitIn(t, r.Root, "reset", "-q", "--hard", orphan)
-	_, err := w.Integrate(t.Context(), r.target(t))
+	_, err := Integrate(t.Context(), w, targetOf(r, t))
 	refused := wantError[*UnrelatedError](t, err)
 	if !strings.Contains(refused.Error(), "coven/T and main have no common commit") {
 		t.Fatal(refused)
 	}
-	_, err = w.IntegrateConflicted(t.Context(), r.target(t), "s")
+	_, err = IntegrateConflicted(t.Context(), w, targetOf(r, t), "s")
 	equal(t, "target", wantError[*UnrelatedError](t, err).Target, "main")
 }

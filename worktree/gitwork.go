@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // stagedDir is where a rescue has what is staged in W: stagedDir/STAGE/PATH.
@@ -36,21 +37,21 @@ type gitWork struct {
 // empty reports whether there is no such work.
 func (g gitWork) empty() bool { return len(g.files)+len(g.staged)+len(g.commits) == 0 }
 
-// gitWork finds work in W's own git directory that neither tree nor the branch has, and brings its
+// findGitWork finds work in W's own git directory that neither tree nor the branch has, and brings its
 // objects into the repository. It only reads files there: git runs with copies and with objects.
-func (w *Worktree) gitWork(ctx context.Context, tree string) (gitWork, error) {
+func findGitWork(ctx context.Context, w *repo.Worktree, tree string) (gitWork, error) {
 	found := gitWork{files: map[string]string{}}
-	if w.admin == "" || !file.Exists(w.admin) {
+	if w.Admin == "" || !file.Exists(w.Admin) {
 		return found, nil
 	}
-	if err := w.stateFiles(found.files); err != nil {
+	if err := stateFiles(w, found.files); err != nil {
 		return found, err
 	}
 	var err error
-	if found.staged, err = w.stagedOnly(ctx, found.files, tree); err != nil {
+	if found.staged, err = stagedOnly(ctx, w, found.files, tree); err != nil {
 		return found, err
 	}
-	named, err := w.namedCommits(ctx, found.files)
+	named, err := namedCommits(ctx, w, found.files)
 	if err != nil {
 		return found, err
 	}
@@ -58,13 +59,13 @@ func (w *Worktree) gitWork(ctx context.Context, tree string) (gitWork, error) {
 	for _, e := range found.staged {
 		asked = append(asked, e.Oid)
 	}
-	kinds, err := w.takeObjects(ctx, asked, found.files)
+	kinds, err := takeObjects(ctx, w, asked, found.files)
 	if err != nil {
 		return found, err
 	}
 	found.staged = slices.DeleteFunc(found.staged, func(e git.Entry) bool { return kinds[e.Oid] != "blob" })
 	named = slices.DeleteFunc(named, func(oid string) bool { return kinds[oid] != "commit" && kinds[oid] != "tag" })
-	found.commits, err = w.unkept(ctx, named)
+	found.commits, err = unkept(ctx, w, named)
 	return found, err
 }
 
@@ -73,21 +74,21 @@ func (w *Worktree) gitWork(ctx context.Context, tree string) (gitWork, error) {
 func ordinary(name string) bool {
 	switch name {
 	case "HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE", "index", "gitdir", "commondir", "locked", "config.worktree",
-		"logs", "refs", "info", "hooks", "modules", "description", privateDir, privateDir + ".new":
+		"logs", "refs", "info", "hooks", "modules", "description", repo.PrivateDir, repo.PrivateDir + ".new":
 		return true
 	}
 	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see writeQuickly
 }
 
 // stateFiles adds the files that are there only while something is in progress.
-func (w *Worktree) stateFiles(files map[string]string) error {
-	entries, err := os.ReadDir(w.admin)
+func stateFiles(w *repo.Worktree, files map[string]string) error {
+	entries, err := os.ReadDir(w.Admin)
 	if err != nil {
 		return err
 	}
 	found := hiddenFiles{renamed: files}
 	for _, entry := range entries {
-		from, as := filepath.Join(w.admin, entry.Name()), path.Join(rescuedGitDir, entry.Name())
+		from, as := filepath.Join(w.Admin, entry.Name()), path.Join(rescuedGitDir, entry.Name())
 		switch {
 		case ordinary(entry.Name()):
 		case entry.IsDir():
@@ -105,21 +106,21 @@ var oidInText = lazyregexp.New(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
 // namedCommits returns the object ids that W's git directory names, without those that a ref of the
 // repository has and those that the task's branch is known to reach.
-func (w *Worktree) namedCommits(ctx context.Context, files map[string]string) ([]string, error) {
-	named, err := w.privateCommits()
+func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string) ([]string, error) {
+	named, err := privateCommits(w)
 	if err != nil {
 		return nil, err
 	}
-	read := []string{filepath.Join(w.admin, "HEAD"), w.private("logs", "refs", "stash")}
+	read := []string{filepath.Join(w.Admin, "HEAD"), privatePath(w, "logs", "refs", "stash")}
 	for _, name := range files {
 		read = append(read, name)
 	}
-	below, err := filesBelow(filepath.Join(w.admin, "refs"), ".")
+	below, err := filesBelow(filepath.Join(w.Admin, "refs"), ".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, name := range below {
-		read = append(read, filepath.Join(w.admin, "refs", name))
+		read = append(read, filepath.Join(w.Admin, "refs", name))
 	}
 	for _, name := range read {
 		text, err := readSmall(name)
@@ -129,42 +130,42 @@ func (w *Worktree) namedCommits(ctx context.Context, files map[string]string) ([
 		named = append(named, oidInText.FindAllString(text, -1)...)
 	}
 	slices.Sort(named)
-	tip, err := w.tipIfAny(ctx)
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return nil, err
 	}
 	named = slices.DeleteFunc(slices.Compact(named), func(oid string) bool {
-		return strings.Trim(oid, "0") == "" || tip != "" && w.repo.git().KnownAncestor(ctx, oid, tip)
+		return strings.Trim(oid, "0") == "" || tip != "" && w.Repo.Git().KnownAncestor(ctx, oid, tip)
 	})
 	if len(named) == 0 {
 		return nil, nil // mostly: to ask git takes as long as to remove the worktree
 	}
-	refs, err := w.repo.git().Refs(ctx, "refs/")
+	refs, err := w.Repo.Git().Refs(ctx, "refs/")
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(named, func(oid string) bool {
-		return slices.ContainsFunc(refs, func(ref git.Ref) bool { return ref.Oid == oid && !w.goesWith(ref.Name) })
+		return slices.ContainsFunc(refs, func(ref git.Ref) bool { return ref.Oid == oid && !goesWith(w, ref.Name) })
 	}), nil
 }
 
 // readSmall reads a file that git would read, too: what is none is empty.
 func readSmall(name string) (string, error) {
-	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxPackedRefs {
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > repo.MaxPackedRefs {
 		return "", nil //nolint:nilerr // nothing that git would read
 	}
-	raw, err := file.Read(name, maxPackedRefs)
+	raw, err := file.Read(name, repo.MaxPackedRefs)
 	return string(raw), err
 }
 
 // privateCommits returns the object ids of the refs of the private common directory that were not
 // copied from the repository.
-func (w *Worktree) privateCommits() ([]string, error) {
-	text, err := readSmall(w.private("packed-refs"))
+func privateCommits(w *repo.Worktree) ([]string, error) {
+	text, err := readSmall(privatePath(w, "packed-refs"))
 	if err != nil {
 		return nil, err
 	}
-	copied, err := w.copiedRefs()
+	copied, err := copiedRefs(w)
 	if err != nil {
 		return nil, err
 	}
@@ -173,12 +174,12 @@ func (w *Worktree) privateCommits() ([]string, error) {
 		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		refs[name] = oid
 	}
-	loose, err := filesBelow(w.private("refs"), ".")
+	loose, err := filesBelow(privatePath(w, "refs"), ".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, name := range loose {
-		text, err := readSmall(w.private("refs", name))
+		text, err := readSmall(privatePath(w, "refs", name))
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +187,7 @@ func (w *Worktree) privateCommits() ([]string, error) {
 	}
 	var own []string
 	for name, oid := range refs {
-		if oidRE.MatchString(oid) && !copied[name+" "+oid] {
+		if repo.OidRE.MatchString(oid) && !copied[name+" "+oid] {
 			own = append(own, oid)
 		}
 	}
@@ -194,29 +195,29 @@ func (w *Worktree) privateCommits() ([]string, error) {
 }
 
 // goesWith reports whether a ref does not outlast the worktree.
-func (w *Worktree) goesWith(ref string) bool {
-	return ref == headsPrefix+w.Branch || ref == w.incomingRef() || strings.HasPrefix(ref, keepPrefix+w.name+"/") || strings.HasPrefix(ref, snapshotRef("")) || strings.HasPrefix(ref, unexaminedPrefix)
+func goesWith(w *repo.Worktree, ref string) bool {
+	return ref == repo.HeadsPrefix+w.Branch || ref == incomingRef(w) || strings.HasPrefix(ref, repo.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, repo.SnapshotRef("")) || strings.HasPrefix(ref, repo.UnexaminedPrefix)
 }
 
 // takeObjects takes objects that only the private common directory has into the repository, and
 // returns the kinds of those that exist. If git refuses them, the private directory and the index
 // are added to files.
-func (w *Worktree) takeObjects(ctx context.Context, oids []string, files map[string]string) (map[string]string, error) {
-	kinds, err := kindsOf(ctx, w.repo.git(), oids)
+func takeObjects(ctx context.Context, w *repo.Worktree, oids []string, files map[string]string) (map[string]string, error) {
+	kinds, err := kindsOf(ctx, w.Repo.Git(), oids)
 	if err != nil {
 		return nil, err
 	}
 	missing := slices.DeleteFunc(oids, func(oid string) bool { return kinds[oid] != "" })
-	if len(missing) == 0 || !file.Exists(w.private("objects")) {
+	if len(missing) == 0 || !file.Exists(privatePath(w, "objects")) {
 		return kinds, nil
 	}
-	taken, err := w.takePrivate(ctx, missing)
+	taken, err := takePrivate(ctx, w, missing)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		files[rescuedGitDir+"/index"] = filepath.Join(w.admin, "index")
-		return kinds, (&hiddenFiles{renamed: files}).addBelow(w.private(), rescuedGitDir+"/"+privateDir)
+		files[rescuedGitDir+"/index"] = filepath.Join(w.Admin, "index")
+		return kinds, (&hiddenFiles{renamed: files}).addBelow(privatePath(w), rescuedGitDir+"/"+repo.PrivateDir)
 	}
 	for oid, kind := range taken {
 		kinds[oid] = kind
@@ -225,20 +226,20 @@ func (w *Worktree) takeObjects(ctx context.Context, oids []string, files map[str
 }
 
 // takePrivate copies objects of the private common directory, with what they need.
-func (w *Worktree) takePrivate(ctx context.Context, oids []string) (map[string]string, error) {
-	if err := errors.Join(w.regainOwn(), w.checkPrivateObjects()); err != nil {
+func takePrivate(ctx context.Context, w *repo.Worktree, oids []string) (map[string]string, error) {
+	if err := errors.Join(regainOwn(w), checkPrivateObjects(w)); err != nil {
 		return nil, err
 	}
-	g, err := w.repo.plainGit()
+	g, err := w.Repo.PlainGit()
 	if err != nil {
 		return nil, err
 	}
-	g.ObjectDir = w.private("objects")
+	g.ObjectDir = privatePath(w, "objects")
 	kinds, err := kindsOf(ctx, g, oids)
 	if err != nil || len(kinds) == 0 {
 		return kinds, err
 	}
-	refs, err := w.repo.git().Refs(ctx, "refs/")
+	refs, err := w.Repo.Git().Refs(ctx, "refs/")
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +254,7 @@ func (w *Worktree) takePrivate(ctx context.Context, oids []string) (map[string]s
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.repo.git().Feed(ctx, pack, "unpack-objects", "-q", "--strict")
+	_, err = w.Repo.Git().Feed(ctx, pack, "unpack-objects", "-q", "--strict")
 	return kinds, err
 }
 
@@ -277,15 +278,15 @@ func kindsOf(ctx context.Context, g git.Repo, oids []string) (map[string]string,
 
 // unkept returns those commits that neither the task's branch reaches nor a ref that outlasts the
 // worktree.
-func (w *Worktree) unkept(ctx context.Context, commits []string) ([]string, error) {
+func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
-	refs, err := w.repo.git().Refs(ctx, "refs/")
+	refs, err := w.Repo.Git().Refs(ctx, "refs/")
 	if err != nil {
 		return nil, err
 	}
-	tip, err := w.tipIfAny(ctx)
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -294,11 +295,11 @@ func (w *Worktree) unkept(ctx context.Context, commits []string) ([]string, erro
 		asked += "^" + tip + "\n"
 	}
 	for _, ref := range refs {
-		if !w.goesWith(ref.Name) {
+		if !goesWith(w, ref.Name) {
 			asked += "^" + ref.Oid + "\n"
 		}
 	}
-	out, err := w.repo.git().Feed(ctx, []byte(asked), "rev-list", "--stdin")
+	out, err := w.Repo.Git().Feed(ctx, []byte(asked), "rev-list", "--stdin")
 	if err != nil {
 		return nil, fmt.Errorf("find commits that no ref keeps: %w", err)
 	}
@@ -316,11 +317,11 @@ func (ix *index) takeWork(ctx context.Context, own gitWork) error {
 
 // reservedDiffer reports whether the reserved files of two trees differ: those of a commit are
 // the target's, whatever W has.
-func (w *Worktree) reservedDiffer(ctx context.Context, one, two string) (bool, error) {
+func reservedDiffer(ctx context.Context, w *repo.Worktree, one, two string) (bool, error) {
 	var entries [2][]git.Entry
 	for i, tree := range []string{one, two} {
 		var err error
-		if entries[i], err = w.repo.git().Entries(ctx, tree, reserved()...); err != nil {
+		if entries[i], err = w.Repo.Git().Entries(ctx, tree, reserved()...); err != nil {
 			return false, err
 		}
 	}

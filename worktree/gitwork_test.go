@@ -6,14 +6,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // exported restores a rescue and returns the directory.
-func exported(t *testing.T, r *Repo, ref string) string {
+func exported(t *testing.T, r *repo.Repo, ref string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "exported")
-	info := value[RescueInfo](t)(r.Rescue(t.Context(), ref))
-	must(t, r.Export(t.Context(), info, dir))
+	info := value[RescueInfo](t)(FindRescue(t.Context(), r, ref))
+	must(t, Export(t.Context(), r, info, dir))
 	return dir
 }
 
@@ -27,7 +29,7 @@ func TestRemoveStoresGitWork(t *testing.T) {
 			ctx := t.Context()
 			w := add(t, r, "T")
 			if isolated {
-				must(t, w.Isolate(ctx))
+				must(t, Isolate(ctx, w))
 			}
 			commit := func(file, text string) string {
 				t.Helper()
@@ -56,8 +58,8 @@ func TestRemoveStoresGitWork(t *testing.T) {
 			gitIn(t, w.Path, "add", "staged")
 			must(t, os.Remove(filepath.Join(w.Path, "staged")))
 
-			ref := value[string](t)(w.Remove(ctx, RemoveRequest{Note: "killed"}))
-			equal(t, "gone", exists(w.admin), false)
+			ref := value[string](t)(Remove(ctx, w, RemoveRequest{Note: "killed"}))
+			equal(t, "gone", exists(w.Admin), false)
 			kept := gitIn(t, r.Root, "rev-list", "--all", "--reflog")
 			for what, oid := range commits {
 				if !strings.Contains(kept, oid) {
@@ -78,30 +80,30 @@ func TestRemoveStoresGitWork(t *testing.T) {
 // that coven does not commit, is.
 func TestRemoveLandedKeepsGitWork(t *testing.T) {
 	cases := map[string]struct {
-		leave func(w *Worktree)
+		leave func(w *repo.Worktree)
 		file  string // in the rescue; empty: there is none
 	}{
-		"nothing": {func(w *Worktree) { gitIn(t, w.Path, "status") }, ""},
-		"reserved": {func(w *Worktree) {
+		"nothing": {func(w *repo.Worktree) { gitIn(t, w.Path, "status") }, ""},
+		"reserved": {func(w *repo.Worktree) {
 			write(t, filepath.Join(w.Path, ".beads/issues.jsonl"), "noted")
 		}, ".beads/issues.jsonl"},
-		"staged": {func(w *Worktree) {
+		"staged": {func(w *repo.Worktree) {
 			write(t, filepath.Join(w.Path, "staged"), "noted")
 			gitIn(t, w.Path, "add", "staged")
 			must(t, os.Remove(filepath.Join(w.Path, "staged")))
 		}, rescuedGitDir + "/staged/0/staged"},
-		"another task's branch": {func(w *Worktree) { // which was copied, and has landed and gone since
+		"another task's branch": {func(w *repo.Worktree) { // which was copied, and has landed and gone since
 			ctx := t.Context()
-			other := add(t, w.repo, "other")
+			other := add(t, w.Repo, "other")
 			write(t, filepath.Join(other.Path, "other"), "x")
 			commitAll(t, other, "other")
-			must(t, w.Isolate(ctx))
-			must(t, w.Collect(ctx))
-			value[string](t)(other.Remove(ctx, RemoveRequest{Landed: landedTip(t, other)}))
-			must(t, w.Isolate(ctx))
-			must(t, w.Collect(ctx))
+			must(t, Isolate(ctx, w))
+			must(t, TakeCommits(ctx, w))
+			value[string](t)(Remove(ctx, other, RemoveRequest{Landed: landedTip(t, other)}))
+			must(t, Isolate(ctx, w))
+			must(t, TakeCommits(ctx, w))
 		}, ""},
-		"deleted": {func(w *Worktree) {
+		"deleted": {func(w *repo.Worktree) {
 			write(t, filepath.Join(w.Path, "staged"), "noted")
 			gitIn(t, w.Path, "add", "staged")
 			must(t, os.RemoveAll(w.Path))
@@ -113,7 +115,7 @@ func TestRemoveLandedKeepsGitWork(t *testing.T) {
 			w, landing := ready(t, r, "T")
 			value[Landing](t)(land(t, w, landing, Squash))
 			c.leave(w)
-			ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landing.Tip}))
+			ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landing.Tip}))
 			if ref != "" && c.file == "" {
 				t.Fatalf("stored:\n%s", gitIn(t, r.Root, "log", "--stat", "--graph", ref))
 			}
@@ -131,17 +133,17 @@ func TestRemoveStoresDamagedGitWork(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	w := add(t, r, "T")
-	write(t, filepath.Join(w.admin, "index"), "DIRC is not all")
-	ref := value[string](t)(w.Remove(ctx, RemoveRequest{}))
+	write(t, filepath.Join(w.Admin, "index"), "DIRC is not all")
+	ref := value[string](t)(Remove(ctx, w, RemoveRequest{}))
 	equal(t, "index", read(t, filepath.Join(exported(t, r, ref), rescuedGitDir, "index")), "DIRC is not all")
 
 	w = add(t, r, "T")
-	must(t, w.Isolate(ctx))
+	must(t, Isolate(ctx, w))
 	gitIn(t, w.Path, "checkout", "-qb", "own")
 	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "own")
 	own := gitIn(t, w.Path, "rev-parse", "HEAD")
-	must(t, os.Symlink("/nowhere", w.private("objects", "link")))
-	ref = value[string](t)(w.Remove(ctx, RemoveRequest{}))
+	must(t, os.Symlink("/nowhere", privatePath(w, "objects", "link")))
+	ref = value[string](t)(Remove(ctx, w, RemoveRequest{}))
 	object := filepath.Join(exported(t, r, ref), rescuedGitDir, "common/objects", own[:2], own[2:])
 	equal(t, "object", exists(object), true)
 }
@@ -152,16 +154,16 @@ func TestCollectDetachedHead(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	w, other := add(t, r, "T"), add(t, r, "other")
-	for _, tree := range []*Worktree{w, other} {
-		must(t, tree.Isolate(ctx))
+	for _, tree := range []*repo.Worktree{w, other} {
+		must(t, Isolate(ctx, tree))
 		gitIn(t, tree.Path, "commit", "-q", "--allow-empty", "-m", "work of "+tree.TaskID)
 	}
 	gitIn(t, w.Path, "checkout", "-q", "--detach")
 	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "off the branch")
 	head := gitIn(t, w.Path, "rev-parse", "HEAD")
-	must(t, other.Collect(ctx))
+	must(t, TakeCommits(ctx, other))
 	equal(t, "other", gitIn(t, r.Root, "log", "-1", "--format=%s", other.Branch), "work of other")
-	must(t, w.Collect(ctx))
+	must(t, TakeCommits(ctx, w))
 	equal(t, "branch", gitIn(t, r.Root, "log", "-1", "--format=%s", w.Branch), "work of T")
 	equal(t, "HEAD", gitIn(t, w.Path, "rev-parse", "HEAD"), head)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // sorted returns a listing as text.
@@ -27,14 +28,14 @@ func (l listing) sorted() string {
 
 // sameListing compares what list finds with what git finds, and reports whether list looked at the
 // files itself.
-func sameListing(t *testing.T, w *Worktree, kept string) bool {
+func sameListing(t *testing.T, w *repo.Worktree, kept string) bool {
 	t.Helper()
 	ctx := t.Context()
-	g := w.git()
+	g := w.Git()
 	if kept == snapshotIndex {
-		g = value[git.Repo](t)(w.rawGit())
+		g = value[git.Repo](t)(rawGit(w))
 	}
-	ix := value[*index](t)(w.openIndex(g, kept))
+	ix := value[*index](t)(openIndex(w, g, kept))
 	defer ix.drop()
 	for _, option := range []string{withoutIgnored, withIgnored} {
 		want := value[listing](t)(ix.listAll(ctx, option))
@@ -43,7 +44,7 @@ func sameListing(t *testing.T, w *Worktree, kept string) bool {
 			t.Fatalf("%s, %s: git has\n%swe have\n%s", kept, option, want.sorted(), got.sorted())
 		}
 	}
-	_, err := ix.git.Glance(w.repo.unconverting(ctx))
+	_, err := ix.git.Glance(unconverting(ctx, w.Repo))
 	return err == nil
 }
 
@@ -64,11 +65,11 @@ func TestListingsAreExact(t *testing.T) {
 			for range 3 {
 				c.edit(3)
 				for _, kept := range []string{commitIndex, snapshotIndex} {
-					if exists(c.w.ours(kept)) && sameListing(t, c.w, kept) {
+					if exists(c.w.StatePath(kept)) && sameListing(t, c.w, kept) {
 						alone++
 					}
 				}
-				_, _ = c.w.Tree(t.Context()) // it keeps an index
+				_, _ = CurrentTree(t.Context(), c.w) // it keeps an index
 			}
 		})
 	}
@@ -89,14 +90,14 @@ func TestUncommittedIsExact(t *testing.T) {
 				paths = append(paths, name)
 			}
 		}
-		got := value[[]string](t)(r.Uncommitted(t.Context()))
+		got := value[[]string](t)(Uncommitted(t.Context(), r))
 		slices.Sort(got)
 		slices.Sort(paths)
 		equal(t, state, strings.Join(got, " "), strings.Join(paths, " "))
 	}
 	seen := func() bool {
-		g := r.rootGit()
-		_, ok := r.glanceCheckout(t.Context(), g)
+		g := r.RootGit()
+		_, ok := glanceCheckout(t.Context(), r, g)
 		return ok
 	}
 	want("new")
@@ -126,23 +127,23 @@ func TestUncommittedIsExact(t *testing.T) {
 // A file that git would have written in another way is not overlooked where that matters.
 func TestGlanceExactly(t *testing.T) {
 	r := sample(t)
-	for name, change := range map[string]func(w *Worktree){
-		"a second name": func(w *Worktree) {
+	for name, change := range map[string]func(w *repo.Worktree){
+		"a second name": func(w *repo.Worktree) {
 			must(t, os.Link(filepath.Join(w.Path, "file2.txt"), filepath.Join(r.Root, "second.log")))
 		},
-		"permissions":       func(w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o600)) },
-		"set user ID":       func(w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o644|os.ModeSetuid)) },
-		"of the top":        func(w *Worktree) { must(t, os.Chmod(w.Path, 0o700)) },
-		"of a directory":    func(w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "dir"), 0o700)) },
-		"a git directory":   func(w *Worktree) { write(t, filepath.Join(w.Path, "dir", ".git", "HEAD"), "x") },
-		"nothing":           func(*Worktree) {},
-		"ignored and so on": func(w *Worktree) { write(t, filepath.Join(w.Path, "x.log"), "x") },
+		"permissions":       func(w *repo.Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o600)) },
+		"set user ID":       func(w *repo.Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o644|os.ModeSetuid)) },
+		"of the top":        func(w *repo.Worktree) { must(t, os.Chmod(w.Path, 0o700)) },
+		"of a directory":    func(w *repo.Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "dir"), 0o700)) },
+		"a git directory":   func(w *repo.Worktree) { write(t, filepath.Join(w.Path, "dir", ".git", "HEAD"), "x") },
+		"nothing":           func(*repo.Worktree) {},
+		"ignored and so on": func(w *repo.Worktree) { write(t, filepath.Join(w.Path, "x.log"), "x") },
 	} {
 		w := add(t, r, "T")
-		mask := value[fs.FileMode](t)(r.newFileMask())
+		mask := value[fs.FileMode](t)(newFileMask(r))
 		tree := gitIn(t, r.Root, "rev-parse", "main^{tree}")
 		same := func() (same bool) {
-			ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+			ix := value[*index](t)(openIndex(w, w.Git(), commitIndex))
 			defer ix.drop()
 			seen, err := ix.git.GlanceExactly(true, mask)
 			return err == nil && seen.Tree == tree && !slices.ContainsFunc(seen.Suspects, seen.Tracks)
@@ -150,7 +151,7 @@ func TestGlanceExactly(t *testing.T) {
 		equal(t, "new", same(), true)
 		change(w)
 		equal(t, name, same(), name == "nothing" || strings.HasPrefix(name, "ignored"))
-		value[string](t)(w.Remove(t.Context(), RemoveRequest{KeepBig: true}))
+		value[string](t)(Remove(t.Context(), w, RemoveRequest{KeepBig: true}))
 		_ = os.Remove(filepath.Join(r.Root, "second.log"))
 	}
 }
@@ -159,27 +160,27 @@ func TestGlanceExactly(t *testing.T) {
 // other one it is.
 func TestSavedFirst(t *testing.T) {
 	r := sample(t)
-	r.Pool = Pool{Bytes: 1 << 30}
+	r.Pool = repo.Pool{Bytes: 1 << 30}
 	base := gitIn(t, r.Root, "rev-parse", "main^{tree}")
 	for name, c := range map[string]struct {
-		before   func(w *Worktree)
+		before   func(w *repo.Worktree)
 		compared bool
 	}{
-		"nothing":    {func(*Worktree) {}, false},
-		"isolated":   {func(w *Worktree) { must(t, w.Isolate(t.Context())) }, true},
-		"watched":    {func(w *Worktree) { value[*Mark](t)(w.Watch(t.Context(), WatchOptions{})) }, true},
-		"looked at":  {func(w *Worktree) { value[string](t)(w.Tree(t.Context())) }, true},
-		"other bits": {func(*Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "input") }, true},
+		"nothing":    {func(*repo.Worktree) {}, false},
+		"isolated":   {func(w *repo.Worktree) { must(t, Isolate(t.Context(), w)) }, true},
+		"watched":    {func(w *repo.Worktree) { value[*Mark](t)(Watch(t.Context(), w, WatchOptions{})) }, true},
+		"looked at":  {func(w *repo.Worktree) { value[string](t)(CurrentTree(t.Context(), w)) }, true},
+		"other bits": {func(*repo.Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "input") }, true},
 	} {
-		w := value[*Worktree](t)(r.Add(t.Context(), AddRequest{TaskID: "T", Base: "main", SavedFirst: true}))
+		w := value[*repo.Worktree](t)(Add(t.Context(), r, AddRequest{TaskID: "T", Base: "main", SavedFirst: true}))
 		c.before(w)
 		write(t, filepath.Join(w.Path, "file1.txt"), "edited")
-		first := value[Snapshot](t)(w.Snapshot(t.Context(), name, ""))
+		first := value[Snapshot](t)(TakeSnapshot(t.Context(), w, name, ""))
 		equal(t, name, first.Tree != base, c.compared)
-		second := value[Snapshot](t)(w.Snapshot(t.Context(), name, ""))
+		second := value[Snapshot](t)(TakeSnapshot(t.Context(), w, name, ""))
 		equal(t, name+", again", second.Tree != base, true)
-		must(t, w.Collect(t.Context()))
-		value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+		must(t, TakeCommits(t.Context(), w))
+		value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
 		_ = exec.Command("git", "-C", r.Root, "config", "--unset", "core.autocrlf").Run()
 	}
 }
@@ -191,7 +192,7 @@ func TestGlance(t *testing.T) {
 	file := func(name string) string { return filepath.Join(w.Path, name) }
 	glance := func(plain bool) string {
 		t.Helper()
-		ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+		ix := value[*index](t)(openIndex(w, w.Git(), commitIndex))
 		defer ix.drop()
 		seen, err := ix.git.Glance(plain)
 		if err != nil {
@@ -214,7 +215,7 @@ func TestGlance(t *testing.T) {
 	must(t, os.Symlink("..", file("dir")))
 	equal(t, "a link for a directory", strings.Contains(glance(true), " dir "), true)
 
-	kept := w.ours(commitIndex)
+	kept := w.StatePath(commitIndex)
 	raw := value[[]byte](t)(os.ReadFile(kept))
 	for name, edit := range map[string]func([]byte) []byte{
 		"version":     func(raw []byte) []byte { raw[7] = 4; return raw },
@@ -228,7 +229,7 @@ func TestGlance(t *testing.T) {
 	must(t, os.WriteFile(kept, append([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x00"), make([]byte, 20)...), 0o644))
 	equal(t, "without entries", strings.HasPrefix(glance(true), ".gitignore "), true)
 	must(t, os.WriteFile(kept, raw, 0o644))
-	ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+	ix := value[*index](t)(openIndex(w, w.Git(), commitIndex))
 	must(t, ix.mark(t.Context(), skipOption, []string{"file4.txt"}))
 	must(t, ix.keep())
 	ix.drop()

@@ -16,7 +16,7 @@ func TestLandBesideHalfMadeWorktrees(t *testing.T) {
 	there := t.TempDir()
 	write(t, filepath.Join(admins, "headless", "gitdir"), filepath.Join(there, ".git")+"\n")
 	write(t, filepath.Join(admins, "headless", "commondir"), "../..\n")
-	landed, err := w.Land(t.Context(), LandRequest{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: nowhere{}})
+	landed, err := Land(t.Context(), w, LandRequest{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: nowhere{}})
 	if err != nil || landed.New == "" {
 		t.Fatalf("%+v, %v", landed, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A task's worktree is known by where it is, whatever git says there.
@@ -25,7 +27,7 @@ func TestHere(t *testing.T) {
 	other := filepath.Join(filepath.Dir(w.Path), "other")
 	must(t, os.MkdirAll(other, 0o755))
 	for _, dir := range []string{r.Root, filepath.Dir(w.Path), other, t.TempDir()} {
-		if _, err := r.Here(t.Context(), dir); !errors.Is(err, ErrNoWorktree) {
+		if _, err := r.Here(t.Context(), dir); !errors.Is(err, repo.ErrNoWorktree) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}

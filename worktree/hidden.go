@@ -14,6 +14,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // rescuedGitDir replaces .git in a rescue.
@@ -27,7 +28,7 @@ type hiddenFiles struct {
 
 // hidden finds the ignored files of W and the git directories inside it, and applies
 // the policy to them. W must be staged in the index.
-func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles, error) {
+func hidden(ctx context.Context, w *repo.Worktree, ix *index, p policy) (hiddenFiles, error) {
 	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
 	if err != nil {
 		return hiddenFiles{}, err
@@ -40,7 +41,7 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 	for _, name := range fields {
 		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 			l.nested = append(l.nested, dir)
-		} else if !w.copied(name) {
+		} else if !copied(w, name) {
 			found.plain = append(found.plain, name)
 		}
 	}
@@ -52,23 +53,23 @@ func (w *Worktree) hidden(ctx context.Context, ix *index, p policy) (hiddenFiles
 	if err := found.addGitDirs(w); err != nil {
 		return found, err
 	}
-	if w.admin != "" {
-		if err := found.addModules(w, filepath.Join(w.admin, modulesDir), rescuedGitDir+"/modules"); err != nil {
+	if w.Admin != "" {
+		if err := found.addModules(w, filepath.Join(w.Admin, modulesDir), rescuedGitDir+"/modules"); err != nil {
 			return found, err
 		}
 	}
-	return w.limit(ctx, ix, found, p)
+	return limit(ctx, w, ix, found, p)
 }
 
 // copied reports whether the main checkout has the same file, from which it was
 // copied.
-func (w *Worktree) copied(name string) bool {
+func copied(w *repo.Worktree, name string) bool {
 	here, err := file.Open(filepath.Join(w.Path, name), includeCap)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = here.Close() }()
-	there, err := file.Open(filepath.Join(w.repo.Root, name), includeCap)
+	there, err := file.Open(filepath.Join(w.Repo.Root, name), includeCap)
 	if err != nil {
 		return false
 	}
@@ -99,7 +100,7 @@ func isReadError(err error) bool {
 
 // addGitDirs adds everything named .git in W, except the link at its top, and those of submodules
 // that borrow all that they have.
-func (h *hiddenFiles) addGitDirs(w *Worktree) error {
+func (h *hiddenFiles) addGitDirs(w *repo.Worktree) error {
 	top := w.Path
 	return filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !isGitDir(entry.Name()) {
@@ -115,7 +116,7 @@ func (h *hiddenFiles) addGitDirs(w *Worktree) error {
 			}
 			return fs.SkipDir
 		}
-		if entry.Type().IsRegular() && relative != ".git" && !w.linksBorrower(name) {
+		if entry.Type().IsRegular() && relative != ".git" && !linksBorrower(w, name) {
 			h.renamed[storable(filepath.ToSlash(relative))] = name
 		}
 		return nil
@@ -153,7 +154,7 @@ func storable(p string) string {
 }
 
 // limit applies the policy for files above the cap.
-func (w *Worktree) limit(ctx context.Context, ix *index, found hiddenFiles, p policy) (hiddenFiles, error) {
+func limit(ctx context.Context, w *repo.Worktree, ix *index, found hiddenFiles, p policy) (hiddenFiles, error) {
 	total := int64(0)
 	for _, name := range found.plain {
 		total += size(filepath.Join(w.Path, name))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func TestLandingLock(t *testing.T) {
@@ -21,7 +22,7 @@ func TestLandingLock(t *testing.T) {
 	_, held := landingLock(r, "refs/heads/main")
 	equal(t, "held before", held, false)
 	start := time.Now().Add(-time.Second)
-	value[Landing](t)(w.Land(t.Context(), LandRequest{
+	value[Landing](t)(Land(t.Context(), w, LandRequest{
 		Landing: c, Message: "m", ClaimOid: claim.Oid,
 		Journal: journalFunc(func(Landing) error {
 			holder, held := landingLock(r, "refs/heads/main")
@@ -37,7 +38,7 @@ func TestLandingLock(t *testing.T) {
 	}))
 	_, held = landingLock(r, "refs/heads/main")
 	equal(t, "held after", held, false)
-	equal(t, "file", read(t, r.ours("locks", targetLock(c.Target))), "")
+	equal(t, "file", read(t, r.StatePath("locks", repo.TargetLock(c.Target))), "")
 }
 
 // What a killed holder left in the file does not make the lock held, and the
@@ -48,7 +49,7 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	claim := claimFor(t, r, "T")
 	cmd := actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash)
 	killAt(t, cmd, "land.intent")
-	left := read(t, r.ours("locks", targetLock(c.Target)))
+	left := read(t, r.StatePath("locks", repo.TargetLock(c.Target)))
 	if !strings.Contains(left, `"land T"`) {
 		t.Fatalf("the killed process left %q", left)
 	}
@@ -56,13 +57,13 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	if held {
 		t.Fatalf("held by %v", holder)
 	}
-	l := value[*lock.Lock](t)(r.lock(t.Context(), targetLock(c.Target), "x"))
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), repo.TargetLock(c.Target), "x"))
 	holder, held = landingLock(r, "refs/heads/main")
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "x")
 	equal(t, "pid", holder.PID, os.Getpid())
 	l.Release()
-	value[Landing](t)(w.Land(t.Context(), LandRequest{
+	value[Landing](t)(Land(t.Context(), w, LandRequest{
 		Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	}))
 }
@@ -71,8 +72,8 @@ func TestLandingLockOfTheDead(t *testing.T) {
 // about who holds it.
 func TestLandingLockOfAnOrphan(t *testing.T) {
 	r := sample(t)
-	target := r.target(t)
-	l := value[*lock.Lock](t)(r.lock(t.Context(), targetLock(target), "land T"))
+	target := targetOf(r, t)
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), repo.TargetLock(target), "land T"))
 	child := exec.Command("cat")
 	child.ExtraFiles = []*os.File{l.File()}
 	in, err := child.StdinPipe()
@@ -107,7 +108,7 @@ func TestLandingLockAskedOften(t *testing.T) {
 		})
 	}
 	for range 50 {
-		l := value[*lock.Lock](t)(r.lock(t.Context(), targetLock(r.target(t)), "land T"))
+		l := value[*lock.Lock](t)(r.Lock(t.Context(), repo.TargetLock(targetOf(r, t)), "land T"))
 		if _, held := landingLock(r, "refs/heads/main"); !held {
 			t.Error("a held lock was called free")
 		}
@@ -128,13 +129,13 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			w, c := ready(t, r, "T")
 			claimFor(t, r, "T")
 			personWorks(t, r.Root)
-			before, tip := status(t, r.Root), r.target(t).Tip
+			before, tip := status(t, r.Root), targetOf(r, t).Tip
 			file := filepath.Join(r.GitDir, name)
 			letGo := holdFile(t, file)
 			_, err := land(t, w, c, Squash)
 			text := err.Error()
 			if name == "refs/heads/main.lock" {
-				equal(t, "file", wantError[*BusyError](t, err).File, file)
+				equal(t, "file", wantError[*repo.BusyError](t, err).File, file)
 			} else {
 				equal(t, "path", wantError[*CheckoutError](t, err).Path, r.Root)
 			}
@@ -146,7 +147,7 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			if strings.Contains(text, "Unable to create") {
 				t.Errorf("git's own words: %q", text)
 			}
-			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "target", targetOf(r, t).Tip, tip)
 			equal(t, "lock", exists(file), true)
 			equal(t, "mark left", exists(movePathOf(r)), false)
 			letGo()
@@ -179,25 +180,25 @@ func TestWritesMeetForeignLocks(t *testing.T) {
 	oneAtATime(t)
 	cases := map[string]struct {
 		lock string
-		act  func(r *Repo, w *Worktree, held Held) error
+		act  func(r *repo.Repo, w *repo.Worktree, held Held) error
 	}{
-		"commit": {"refs/heads/coven/T.lock", func(r *Repo, w *Worktree, _ Held) error {
-			_, err := w.Commit(context.Background(), CommitRequest{Message: "m", TargetTip: "main"})
+		"commit": {"refs/heads/coven/T.lock", func(r *repo.Repo, w *repo.Worktree, _ Held) error {
+			_, err := CommitWork(context.Background(), w, CommitRequest{Message: "m", TargetTip: "main"})
 			return err
 		}},
-		"snapshot": {"refs/coven/snapshots/s.lock", func(_ *Repo, w *Worktree, _ Held) error {
-			_, err := w.Snapshot(context.Background(), "s", "")
+		"snapshot": {"refs/coven/snapshots/s.lock", func(_ *repo.Repo, w *repo.Worktree, _ Held) error {
+			_, err := TakeSnapshot(context.Background(), w, "s", "")
 			return err
 		}},
-		"unclaim": {"packed-refs.lock", func(r *Repo, _ *Worktree, held Held) error {
-			return r.Unclaim(context.Background(), "T", held.Oid)
+		"unclaim": {"packed-refs.lock", func(r *repo.Repo, _ *repo.Worktree, held Held) error {
+			return ReleaseClaim(context.Background(), r, "T", held.Oid)
 		}},
-		"renew": {"refs/coven/claims/T.lock", func(r *Repo, _ *Worktree, held Held) error {
-			_, err := r.Renew(context.Background(), held, held.Expires)
+		"renew": {"refs/coven/claims/T.lock", func(r *repo.Repo, _ *repo.Worktree, held Held) error {
+			_, err := RenewClaim(context.Background(), r, held, held.Expires)
 			return err
 		}},
-		"add": {"refs/heads/coven/new.lock", func(r *Repo, _ *Worktree, _ Held) error {
-			_, err := r.Add(context.Background(), AddRequest{TaskID: "new", Base: "main"})
+		"add": {"refs/heads/coven/new.lock", func(r *repo.Repo, _ *repo.Worktree, _ Held) error {
+			_, err := Add(context.Background(), r, AddRequest{TaskID: "new", Base: "main"})
 			return err
 		}},
 	}
@@ -212,7 +213,7 @@ func TestWritesMeetForeignLocks(t *testing.T) {
 			file := filepath.Join(r.GitDir, c.lock)
 			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 			letGo := holdFile(t, file)
-			equal(t, "file", wantError[*BusyError](t, c.act(r, w, held)).File, file)
+			equal(t, "file", wantError[*repo.BusyError](t, c.act(r, w, held)).File, file)
 			letGo()
 			must(t, c.act(r, w, held))
 		})
@@ -231,6 +232,6 @@ func TestLandBesidePackRefs(t *testing.T) {
 }
 
 // landingLock is who lands on a target now.
-func landingLock(r *Repo, targetRef string) (lock.Holder, bool) {
-	return r.locks.Holder(targetLock(Target{Branch: strings.TrimPrefix(targetRef, headsPrefix)}))
+func landingLock(r *repo.Repo, targetRef string) (lock.Holder, bool) {
+	return r.Locks.Holder(repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(targetRef, repo.HeadsPrefix)}))
 }

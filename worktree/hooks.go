@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The hooks of a commit, and their files.
@@ -55,7 +56,7 @@ func (e *HookError) Unwrap() error { return e.Err }
 // message, are in W's own git directory, which they can write inside the sandbox.
 // Changes of the index are ignored.
 type hookSet struct {
-	w      *Worktree
+	w      *repo.Worktree
 	runner HookRunner
 	ix     *index
 	dir    string // directory of the scripts
@@ -70,16 +71,16 @@ type messageHook struct {
 
 // hooks returns the repository's hooks. If core.hooksPath is relative, they are in the
 // first checkout that has the directory.
-func (w *Worktree) hooks(ctx context.Context, runner HookRunner, ix *index, checkouts ...string) (*hookSet, error) {
+func hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *index, checkouts ...string) (*hookSet, error) {
 	set := &hookSet{w: w, runner: runner, ix: ix}
 	if runner == nil {
 		return set, nil
 	}
-	settings, err := w.repo.git().Configured(ctx, `^core\.hookspath$`, true)
+	settings, err := w.Repo.Git().Configured(ctx, `^core\.hookspath$`, true)
 	if err != nil {
 		return nil, fmt.Errorf("find the hooks: %w", err)
 	}
-	set.dir = filepath.Join(w.repo.GitDir, "hooks")
+	set.dir = filepath.Join(w.Repo.GitDir, "hooks")
 	for _, s := range settings {
 		if s.Value != "" {
 			set.dir = s.Value
@@ -111,7 +112,7 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 	if !s.has(name) {
 		return nil
 	}
-	copied := filepath.Join(s.w.admin, hookIndexFile)
+	copied := filepath.Join(s.w.Admin, hookIndexFile)
 	if err := s.ix.copyTo(copied); err != nil {
 		return fmt.Errorf("prepare hook %s: %w", name, err)
 	}
@@ -132,15 +133,15 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 // isolated runs a hook while W is isolated. Commits that the hook makes are not taken. The
 // caller holds the task's lock.
 func (s *hookSet) isolated(ctx context.Context, hook Hook) (output []byte, failed, err error) {
-	if err := s.w.isolate(ctx); err != nil {
+	if err := isolate(ctx, s.w); err != nil {
 		return nil, nil, err
 	}
-	since, err := s.w.isolation()
+	since, err := readIsolation(s.w)
 	if err != nil {
 		return nil, nil, err
 	}
 	output, failed = s.runner(ctx, hook)
-	return output, failed, s.w.rejoin(context.WithoutCancel(ctx), since)
+	return output, failed, rejoin(context.WithoutCancel(ctx), s.w, since)
 }
 
 // message lets hooks change a message, in the given order.
@@ -148,7 +149,7 @@ func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook
 	if !slices.ContainsFunc(hooks, func(h messageHook) bool { return s.has(h.name) }) {
 		return text, nil
 	}
-	path := filepath.Join(s.w.admin, messageFile)
+	path := filepath.Join(s.w.Admin, messageFile)
 	if err := file.Recreate(path, text); err != nil {
 		return "", fmt.Errorf("write the message for hooks: %w", err)
 	}
@@ -172,4 +173,4 @@ func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook
 func (s *hookSet) after(ctx context.Context) { _ = s.run(ctx, postCommit) }
 
 // drop removes the hooks' files. Leftovers are removed together with W.
-func (s *hookSet) drop() { _ = os.Remove(filepath.Join(s.w.admin, hookIndexFile)) }
+func (s *hookSet) drop() { _ = os.Remove(filepath.Join(s.w.Admin, hookIndexFile)) }

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // includeFile names the files that a new worktree gets from the main checkout, as patterns of a
@@ -32,12 +33,12 @@ type Included struct {
 	Warnings []string `json:"warnings,omitempty"` // about what was not copied; see Announced
 }
 
-func (w *Worktree) includedPath() string { return w.ours("include.json") }
+func includedPath(w *repo.Worktree) string { return w.StatePath("include.json") }
 
-// Included returns what W got from the main checkout.
-func (w *Worktree) Included() (Included, error) {
+// IncludedFiles returns what W got from the main checkout.
+func IncludedFiles(w *repo.Worktree) (Included, error) {
 	var done Included
-	err := file.ReadJSON(w.includedPath(), &done)
+	err := file.ReadJSON(includedPath(w), &done)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return done, fmt.Errorf("read what %s got from the checkout: %w", w.TaskID, err)
 	}
@@ -45,30 +46,30 @@ func (w *Worktree) Included() (Included, error) {
 }
 
 // Announced notes that a person has been told the warnings.
-func (w *Worktree) Announced(done Included) error {
+func Announced(w *repo.Worktree, done Included) error {
 	done.Warnings = nil
-	return file.WriteJSON(w.includedPath(), done)
+	return file.WriteJSON(includedPath(w), done)
 }
 
 // supply gives a W that is not ready yet what it needs besides the files of a commit: submodules
 // and copies of ignored files. What cannot be had is named in a warning: that is no reason not to
 // start the task.
-func (w *Worktree) supply(ctx context.Context, start string) error {
+func supply(ctx context.Context, w *repo.Worktree, start string) error {
 	done := Included{Files: []string{}}
 	var err error
-	if done.Warnings, err = w.populate(ctx, start); err != nil {
+	if done.Warnings, err = populateSubmodules(ctx, w, start); err != nil {
 		return fmt.Errorf("fill the submodules: %w", err)
 	}
-	named, err := w.include(ctx, &done)
+	named, err := include(ctx, w, &done)
 	if err != nil || !named && len(done.Warnings) == 0 {
 		return err
 	}
-	return file.WriteJSON(w.includedPath(), done)
+	return file.WriteJSON(includedPath(w), done)
 }
 
 // include copies the files that includeFile selects, if there is one.
-func (w *Worktree) include(ctx context.Context, done *Included) (named bool, err error) {
-	rules, err := regularfile.ReadIn(w.repo.Root, includeFile, maxIgnore)
+func include(ctx context.Context, w *repo.Worktree, done *Included) (named bool, err error) {
+	rules, err := regularfile.ReadIn(w.Repo.Root, includeFile, repo.MaxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -76,9 +77,9 @@ func (w *Worktree) include(ctx context.Context, done *Included) (named bool, err
 		done.Warnings = append(done.Warnings, fmt.Sprintf("%s was not read: %v", includeFile, err))
 		return true, nil
 	}
-	names, err := w.includable(ctx, rules)
+	names, err := includable(ctx, w, rules)
 	if err == nil {
-		err = w.copyIncluded(names, done)
+		err = copyIncluded(w, names, done)
 	}
 	if err != nil {
 		return true, fmt.Errorf("copy what %s names: %w", includeFile, err)
@@ -89,8 +90,8 @@ func (w *Worktree) include(ctx context.Context, done *Included) (named bool, err
 
 // includable lists the files of the main checkout that match rules, and that git ignores both
 // there and in W: a file that W does not ignore would become part of the task's change.
-func (w *Worktree) includable(ctx context.Context, rules []byte) ([]string, error) {
-	ix, err := w.openIndex(w.git(), commitIndex)
+func includable(ctx context.Context, w *repo.Worktree, rules []byte) ([]string, error) {
+	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +100,14 @@ func (w *Worktree) includable(ctx context.Context, rules []byte) ([]string, erro
 	if err := os.WriteFile(file, rules, 0o600); err != nil {
 		return nil, err
 	}
-	names, err := w.repo.rootGit().Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-from="+file)
+	names, err := w.Repo.RootGit().Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-from="+file)
 	if err != nil {
 		return nil, err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return strings.HasSuffix(name, "/") || isPrivate(name) || w.repo.hides(name)
+		return strings.HasSuffix(name, "/") || isPrivate(name) || hidesFile(w.Repo, name)
 	})
-	if names, err = ignoredBy(ctx, w.repo.rootGit(), names); err != nil {
+	if names, err = ignoredBy(ctx, w.Repo.RootGit(), names); err != nil {
 		return nil, err
 	}
 	names, err = ignoredBy(ctx, ix.git, names)
@@ -120,14 +121,14 @@ func isPrivate(name string) bool {
 	return slices.Contains([]string{".coven", ".beads"}, elements[0]) || slices.ContainsFunc(elements, isGitDir)
 }
 
-// hides reports whether programs of tasks cannot read a file of the main checkout.
-func (r *Repo) hides(name string) bool {
+// hidesFile reports whether programs of tasks cannot read a file of the main checkout.
+func hidesFile(r *repo.Repo, name string) bool {
 	return r.Hidden != nil && r.Hidden(filepath.Join(r.Root, filepath.FromSlash(name)))
 }
 
 // copyIncluded copies files until their size reaches the limit.
-func (w *Worktree) copyIncluded(names []string, done *Included) error {
-	from, err := os.OpenRoot(w.repo.Root)
+func copyIncluded(w *repo.Worktree, names []string, done *Included) error {
+	from, err := os.OpenRoot(w.Repo.Root)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/worktree/internal/git"
-	"github.com/google/renameio/v2"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The kept indexes of a worktree: one for commits (with clean filters applied), and
@@ -26,7 +28,7 @@ const (
 
 // An index is one operation's own copy of a kept index.
 type index struct {
-	w    *Worktree
+	w    *repo.Worktree
 	git  git.Repo
 	dir  string // holds the copy and git's lock for it
 	kept string
@@ -40,16 +42,16 @@ type index struct {
 const operationPrefix = "op-"
 
 // openIndex copies the kept index with this name, or creates an empty one.
-func (w *Worktree) openIndex(g git.Repo, name string) (*index, error) {
-	if err := os.MkdirAll(w.ours(), 0o755); err != nil {
+func openIndex(w *repo.Worktree, g git.Repo, name string) (*index, error) {
+	if err := os.MkdirAll(w.StatePath(), 0o755); err != nil {
 		return nil, fmt.Errorf("open an index: %w", err)
 	}
-	dir, err := os.MkdirTemp(w.ours(), operationPrefix)
+	dir, err := os.MkdirTemp(w.StatePath(), operationPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("open an index: %w", err)
 	}
-	ix := &index{w: w, git: g, dir: dir, kept: w.ours(name)}
-	if tree, known := w.repo.memo.fresh.LoadAndDelete(ix.kept); known {
+	ix := &index{w: w, git: g, dir: dir, kept: w.StatePath(name)}
+	if tree, known := w.Repo.Memo.Fresh.LoadAndDelete(ix.kept); known {
 		ix.fresh = tree.(string)
 	}
 	// The lock shows that the directory is in use. On file systems without such locks, its
@@ -94,7 +96,7 @@ func (ix *index) keep() error {
 	if err := os.Rename(ix.git.Index, ix.kept); err != nil {
 		return fmt.Errorf("store the index: %w", err)
 	}
-	ix.w.repo.memo.trees.Store(ix.kept, ix.equals)
+	ix.w.Repo.Memo.Trees.Store(ix.kept, ix.equals)
 	return nil
 }
 
@@ -107,7 +109,7 @@ func (ix *index) drop() {
 // publish keeps the index and copies it to W's own git directory, so that `git status`
 // in W is clean. If the agent has removed that directory, nothing is copied.
 func (ix *index) publish() error {
-	if err := ix.copyTo(filepath.Join(ix.w.admin, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := ix.copyTo(filepath.Join(ix.w.Admin, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the index of %s: %w", ix.w.Path, err)
 	}
 	return ix.keep()
@@ -163,10 +165,10 @@ func (ix *index) tree(ctx context.Context) (string, error) {
 
 // put replaces, adds or (with mode "0") removes entries without touching files.
 func (ix *index) put(ctx context.Context, entries []git.Entry) error {
-	return ix.w.repo.put(ctx, ix.git, entries)
+	return put(ctx, ix.w.Repo, ix.git, entries)
 }
 
-func (r *Repo) put(ctx context.Context, g git.Repo, entries []git.Entry) error {
+func put(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -174,7 +176,7 @@ func (r *Repo) put(ctx context.Context, g git.Repo, entries []git.Entry) error {
 	for _, e := range entries {
 		oid := e.Oid
 		if e.Mode == "0" {
-			oid = strings.Repeat("0", r.oidLength())
+			oid = strings.Repeat("0", oidLength(r))
 		}
 		lines = append(lines, e.Mode+" "+oid+"\t"+e.Path)
 	}
@@ -185,11 +187,11 @@ func (r *Repo) put(ctx context.Context, g git.Repo, entries []git.Entry) error {
 // take updates the entries of these paths from the files, and removes the entries of
 // missing files.
 func (ix *index) take(ctx context.Context, paths []string) error {
-	return ix.w.repo.take(ctx, ix.git, paths)
+	return takePaths(ctx, ix.w.Repo, ix.git, paths)
 }
 
-// take updates entries, also for the index of a user's checkout.
-func (r *Repo) take(ctx context.Context, g git.Repo, paths []string) error {
+// takePaths updates entries, also for the index of a user's checkout.
+func takePaths(ctx context.Context, r *repo.Repo, g git.Repo, paths []string) error {
 	var there []string
 	var gone []git.Entry
 	for _, p := range paths {
@@ -199,7 +201,7 @@ func (r *Repo) take(ctx context.Context, g git.Repo, paths []string) error {
 			there = append(there, p)
 		}
 	}
-	if err := r.put(ctx, g, gone); err != nil || len(there) == 0 {
+	if err := put(ctx, r, g, gone); err != nil || len(there) == 0 {
 		return err
 	}
 	_, err := g.Feed(ctx, git.Join(there), "update-index", "-z", "--add", "--remove", "--replace", "--stdin")
@@ -217,8 +219,8 @@ func beyondLink(top, p string) bool {
 	return false
 }
 
-func (r *Repo) oidLength() int {
-	if r.format == "sha256" {
+func oidLength(r *repo.Repo) int {
+	if r.Format == "sha256" {
 		return 64
 	}
 	return 40

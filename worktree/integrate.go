@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A Landing is a change that lands on its target. It is created by Integrate: checks
@@ -18,7 +19,7 @@ import (
 // Tree and Head.
 type Landing struct {
 	Task   string
-	Target Target
+	Target repo.Target
 	Old    string // the target's tip before; Tip contains it
 	Tip    string // of the task's branch
 	New    string // the target's tip after; empty: not landed yet
@@ -74,43 +75,43 @@ func (e *DirtyError) Error() string {
 // nothing has changed. W must be committed (*DirtyError), have a common commit with
 // the target (*UnrelatedError), and refer only to submodule commits that exist
 // elsewhere (*GitlinkError).
-func (w *Worktree) Integrate(ctx context.Context, target Target) (Landing, error) {
-	l, err := w.lock(ctx, "integrate")
+func Integrate(ctx context.Context, w *repo.Worktree, target repo.Target) (Landing, error) {
+	l, err := w.Lock(ctx, "integrate")
 	if err != nil {
 		return Landing{}, err
 	}
 	defer l.Release()
 	failpoint.Point("integrate.locked")
-	if err := w.settle(ctx, l); err != nil {
+	if err := settle(ctx, w, l); err != nil {
 		return Landing{}, err
 	}
-	candidate, err := w.integrate(ctx, target, l)
+	candidate, err := integrate(ctx, w, target, l)
 	if err != nil {
-		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.orGone(err))
+		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.OrMissing(err))
 	}
-	if err := w.gitlinksExist(ctx, candidate); err != nil {
+	if err := gitlinksExist(ctx, w, candidate); err != nil {
 		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
 	}
 	failpoint.Point("integrate.return")
-	return candidate, w.resolved()
+	return candidate, resolved(w)
 }
 
-func (w *Worktree) integrate(ctx context.Context, target Target, l *lock.Lock) (Landing, error) {
-	theirs, err := w.repo.git().Ref(ctx, target.Ref)
+func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *lock.Lock) (Landing, error) {
+	theirs, err := w.Repo.Git().Ref(ctx, target.Ref)
 	if err != nil {
 		return Landing{}, err
 	}
-	tip, ix, err := w.clean(ctx, l)
+	tip, ix, err := checkClean(ctx, w, l)
 	if err != nil {
 		return Landing{}, err
 	}
 	defer ix.drop()
 	target.Tip = theirs
 	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree, From: tip.Tree}
-	if err := w.related(ctx, tip.Oid, target); err != nil {
+	if err := related(ctx, w, tip.Oid, target); err != nil {
 		return candidate, err
 	}
-	merged, err := w.repo.merge(ctx, tip.Oid, theirs)
+	merged, err := mergeCommits(ctx, w.Repo, tip.Oid, theirs)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		conflict.Target = target.Branch
 	}
@@ -119,40 +120,40 @@ func (w *Worktree) integrate(ctx context.Context, target Target, l *lock.Lock) (
 	}
 	failpoint.Point("integrate.merged")
 	message := fmt.Sprintf("Merge branch '%s' into %s\n", target.Branch, w.Branch)
-	commit, err := w.repo.makeCommit(ctx, merged, message, nil, tip.Oid, theirs)
+	commit, err := w.Repo.MakeCommit(ctx, merged, message, nil, tip.Oid, theirs)
 	if err != nil {
 		return candidate, err
 	}
 	failpoint.Point("integrate.commit")
 	candidate.Tip, candidate.Tree = commit, merged
-	return candidate, w.advance(ctx, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
+	return candidate, advance(ctx, w, move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }
 
 // related checks that a merge with the target has a base.
-func (w *Worktree) related(ctx context.Context, tip string, target Target) error {
-	_, err := w.repo.git().MergeBase(ctx, tip, target.Tip)
+func related(ctx context.Context, w *repo.Worktree, tip string, target repo.Target) error {
+	_, err := w.Repo.Git().MergeBase(ctx, tip, target.Tip)
 	if errors.Is(err, git.ErrNoMergeBase) {
 		return &UnrelatedError{Branch: w.Branch, Target: target.Branch}
 	}
 	return err
 }
 
-// clean returns the branch's tip and an index of W, which must agree.
-func (w *Worktree) clean(ctx context.Context, l *lock.Lock) (git.Commit, *index, error) {
+// checkClean returns the branch's tip and an index of W, which must agree.
+func checkClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit, *index, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
 		return git.Commit{}, nil, err
 	}
-	tip, err := w.repo.git().Commit(ctx, oid)
+	tip, err := w.Repo.Git().Commit(ctx, oid)
 	if err != nil {
 		return tip, nil, err
 	}
-	ix, staged, err := w.stagedOn(ctx, oid, l)
+	ix, staged, err := stagedOn(ctx, w, oid, l)
 	if err != nil || staged == tip.Tree {
 		return tip, ix, err
 	}
 	ix.drop()
-	changes, err := w.repo.git().Changes(ctx, tip.Tree, staged)
+	changes, err := w.Repo.Git().Changes(ctx, tip.Tree, staged)
 	dirty := &DirtyError{TaskID: w.TaskID}
 	for _, change := range changes {
 		dirty.Files = append(dirty.Files, change.Path)
@@ -160,33 +161,33 @@ func (w *Worktree) clean(ctx context.Context, l *lock.Lock) (git.Commit, *index,
 	return tip, nil, errors.Join(err, dirty)
 }
 
-// merge merges two commits and returns the tree. The reserved paths are taken from
+// mergeCommits merges two commits and returns the tree. The reserved paths are taken from
 // theirs beforehand, so that they cannot conflict.
-func (r *Repo) merge(ctx context.Context, ours, theirs string) (string, error) {
-	tree, err := r.withReserved(ctx, ours, theirs)
+func mergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
+	tree, err := withReserved(ctx, r, ours, theirs)
 	if err != nil {
 		return "", err
 	}
-	if contained, err := r.git().IsAncestor(ctx, theirs, ours); err != nil || contained {
+	if contained, err := r.Git().IsAncestor(ctx, theirs, ours); err != nil || contained {
 		return tree, err
 	}
-	if merged, err := r.git().MergeApart(ctx, ours, theirs, tree); err == nil {
+	if merged, err := r.Git().MergeApart(ctx, ours, theirs, tree); err == nil {
 		return merged, nil
 	}
-	prepared, err := r.makeCommit(ctx, tree, "coven: merge side\n", nil, ours)
+	prepared, err := r.MakeCommit(ctx, tree, "coven: merge side\n", nil, ours)
 	if err != nil {
 		return "", err
 	}
-	merged, err := r.mergeTree(ctx, prepared, theirs)
+	merged, err := mergeTree(ctx, r, prepared, theirs)
 	if err != nil {
 		return "", err
 	}
-	return r.withReserved(ctx, merged, theirs)
+	return withReserved(ctx, r, merged, theirs)
 }
 
 // mergeTree merges two commits with the help of their merge base.
-func (r *Repo) mergeTree(ctx context.Context, ours, theirs string) (string, error) {
-	fields, err := r.git().Fields(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+func mergeTree(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
+	fields, err := r.Git().Fields(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
 	if git.ExitCode(err) == 1 && len(fields) > 0 {
 		return "", &ConflictError{Files: fields[1:]}
 	}

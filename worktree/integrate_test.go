@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // onMain commits a file in the main checkout.
-func onMain(t testing.TB, r *Repo, name, content string) {
+func onMain(t testing.TB, r *repo.Repo, name, content string) {
 	t.Helper()
 	write(t, filepath.Join(r.Root, name), content)
 	gitIn(t, r.Root, "add", "-f", name)
@@ -23,19 +24,19 @@ func TestIntegrate(t *testing.T) {
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
 	commitAll(t, w, "mine")
-	same := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	same := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	equal(t, "no merge needed", same.Tip, value[string](t)(w.Tip(ctx)))
 
 	onMain(t, r, "file1.txt", "theirs\n")
 	onMain(t, r, "newdir/new.txt", "theirs\n")
-	c := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	c := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	equal(t, "branch", value[string](t)(w.Tip(ctx)), c.Tip)
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", c.Tip), same.Tip+" "+c.Old)
-	equal(t, "tree of W", value[string](t)(w.Tree(ctx)), c.Tree)
+	equal(t, "tree of W", value[string](t)(CurrentTree(ctx, w)), c.Tree)
 	equal(t, "file of W", read(t, filepath.Join(w.Path, "newdir/new.txt")), "theirs\n")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 	c.From = c.Tree // the target is in the branch already
-	equal(t, "again", value[Landing](t)(w.Integrate(ctx, r.target(t))), c)
+	equal(t, "again", value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), c)
 }
 
 func TestIntegrateConflict(t *testing.T) {
@@ -48,7 +49,7 @@ func TestIntegrateConflict(t *testing.T) {
 	onMain(t, r, "file0.txt", "theirs\n")
 	onMain(t, r, "odd\nname", "theirs\n")
 	before := status(t, w.Path)
-	_, err := w.Integrate(ctx, r.target(t))
+	_, err := Integrate(ctx, w, targetOf(r, t))
 	conflict := wantError[*ConflictError](t, err)
 	equal(t, "files", strings.Join(conflict.Files, "|"), "file0.txt|odd\nname")
 	equal(t, "target", conflict.Target, "main")
@@ -68,12 +69,12 @@ func TestIntegrateTrackerFile(t *testing.T) {
 		write(t, filepath.Join(w.Path, "a"), version)
 		commitAll(t, w, "step "+version)
 		onMain(t, r, ".beads/issues.jsonl", "more "+version)
-		c := value[Landing](t)(w.Integrate(ctx, r.target(t)))
-		equal(t, "tree", value[string](t)(w.Tree(ctx)), c.Tree)
+		c := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
+		equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), c.Tree)
 		equal(t, "in the tree", gitIn(t, r.Root, "show", c.Tree+":.beads/issues.jsonl"), "more "+strings.TrimSpace(version))
 		equal(t, "in W", read(t, tracker), "agent "+version)
 	}
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
 	equal(t, "files that landed", gitIn(t, r.Root, "diff", "--name-only", "main^", "main"), "a")
 }
 
@@ -82,7 +83,7 @@ func TestIntegrateNeedsCommit(t *testing.T) {
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "file0.txt"), "not committed")
 	onMain(t, r, "file1.txt", "theirs\n")
-	_, err := w.Integrate(t.Context(), r.target(t))
+	_, err := Integrate(t.Context(), w, targetOf(r, t))
 	equal(t, "files", strings.Join(wantError[*DirtyError](t, err).Files, " "), "file0.txt")
 }
 
@@ -94,10 +95,10 @@ func TestIntegrateRescuesIgnoredFilesInTheWay(t *testing.T) {
 	write(t, filepath.Join(w.Path, "build/deep/out"), "only here too")
 	onMain(t, r, "x.log", "theirs")
 	onMain(t, r, "build", "a file now")
-	value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	equal(t, "file", read(t, filepath.Join(w.Path, "x.log")), "theirs")
 	equal(t, "file for directory", read(t, filepath.Join(w.Path, "build")), "a file now")
-	rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+	rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":build/deep/out"), "only here too")
@@ -111,12 +112,12 @@ func TestSettleForgetsWhenWorkWentOn(t *testing.T) {
 	onMain(t, r, "file1.txt", "theirs\n")
 	onMain(t, r, "file2.txt", "theirs\n")
 	tip := value[string](t)(w.Tip(ctx))
-	must(t, file.WriteJSON(w.movePath(), move{Old: tip, New: r.target(t).Tip}))
+	must(t, file.WriteJSON(movePath(w), move{Old: tip, New: targetOf(r, t).Tip}))
 	write(t, filepath.Join(w.Path, "file1.txt"), "theirs\n")
 	write(t, filepath.Join(w.Path, "file2.txt"), "mine\n")
-	_, err := w.Integrate(ctx, r.target(t))
+	_, err := Integrate(ctx, w, targetOf(r, t))
 	equal(t, "files", strings.Join(wantError[*DirtyError](t, err).Files, " "), "file1.txt file2.txt")
 	equal(t, "kept", read(t, filepath.Join(w.Path, "file2.txt")), "mine\n")
-	_, err = os.Lstat(w.movePath())
+	_, err = os.Lstat(movePath(w))
 	wantIs(t, err, os.ErrNotExist)
 }

@@ -10,29 +10,31 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Whatever was merged into W, and whatever W has of its own, coven knows which tree its index has after that,
 // and is right: the next operation reads no file again.
 func TestIntegratedIndexIsKnown(t *testing.T) {
-	target := map[string]func(r *Repo){
-		"another file":  func(r *Repo) { write(t, filepath.Join(r.Root, "other.txt"), "other\n") },
-		"the same file": func(r *Repo) { write(t, filepath.Join(r.Root, "file1.txt"), "zero\none\ntwo\nthree 1\n") },
-		"a removal":     func(r *Repo) { must(t, os.RemoveAll(filepath.Join(r.Root, "dir"))) },
-		"a rename": func(r *Repo) {
+	target := map[string]func(r *repo.Repo){
+		"another file":  func(r *repo.Repo) { write(t, filepath.Join(r.Root, "other.txt"), "other\n") },
+		"the same file": func(r *repo.Repo) { write(t, filepath.Join(r.Root, "file1.txt"), "zero\none\ntwo\nthree 1\n") },
+		"a removal":     func(r *repo.Repo) { must(t, os.RemoveAll(filepath.Join(r.Root, "dir"))) },
+		"a rename": func(r *repo.Repo) {
 			must(t, os.Rename(filepath.Join(r.Root, "file2.txt"), filepath.Join(r.Root, "renamed.txt")))
 		},
-		"reserved files": func(r *Repo) { write(t, filepath.Join(r.Root, ".beads", "issues.jsonl"), "{}\n") },
-		"ignore rules":   func(r *Repo) { write(t, filepath.Join(r.Root, ".gitignore"), "*.log\nbuild/\nfile3.txt\n") },
-		"attributes":     func(r *Repo) { write(t, filepath.Join(r.Root, ".gitattributes"), "*.txt text eol=lf\n") },
+		"reserved files": func(r *repo.Repo) { write(t, filepath.Join(r.Root, ".beads", "issues.jsonl"), "{}\n") },
+		"ignore rules":   func(r *repo.Repo) { write(t, filepath.Join(r.Root, ".gitignore"), "*.log\nbuild/\nfile3.txt\n") },
+		"attributes":     func(r *repo.Repo) { write(t, filepath.Join(r.Root, ".gitattributes"), "*.txt text eol=lf\n") },
 	}
-	own := map[string]func(w *Worktree){
-		"nothing more":  func(*Worktree) {},
-		"ignored files": func(w *Worktree) { write(t, filepath.Join(w.Path, "a.log"), "log\n") },
-		"a reserved file": func(w *Worktree) {
+	own := map[string]func(w *repo.Worktree){
+		"nothing more":  func(*repo.Worktree) {},
+		"ignored files": func(w *repo.Worktree) { write(t, filepath.Join(w.Path, "a.log"), "log\n") },
+		"a reserved file": func(w *repo.Worktree) {
 			write(t, filepath.Join(w.Path, ".beads", "issues.jsonl"), "mine\n")
 		},
-		"touched files": func(w *Worktree) {
+		"touched files": func(w *repo.Worktree) {
 			now := time.Now()
 			must(t, os.Chtimes(filepath.Join(w.Path, "file1.txt"), now, now))
 			must(t, os.Chtimes(filepath.Join(w.Path, "file4.txt"), now, now))
@@ -50,15 +52,15 @@ func TestIntegratedIndexIsKnown(t *testing.T) {
 				gitIn(t, r.Root, "add", "-A", "-f", "--", ".", ":!.coven")
 				gitIn(t, r.Root, "commit", "-qm", "theirs")
 				have(w)
-				landing := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
-				ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+				landing := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+				ix := value[*index](t)(openIndex(w, w.Git(), commitIndex))
 				defer ix.drop()
 				equal(t, "known", ix.knownTree(), landing.Tree)
 				equal(t, "by git", value[string](t)(ix.tree(t.Context())), landing.Tree)
 				equal(t, "the branch", gitIn(t, r.Root, "rev-parse", landing.Tip+"^{tree}"), landing.Tree)
-				equal(t, "W", value[string](t)(w.Tree(t.Context())), landing.Tree)
+				equal(t, "W", value[string](t)(CurrentTree(t.Context(), w)), landing.Tree)
 				if ours == "nothing more" && theirs == "another file" {
-					equal(t, "nothing else is there", w.holdsOnly(t.Context(), landing.Tree), true)
+					equal(t, "nothing else is there", holdsOnly(t.Context(), w, landing.Tree), true)
 				}
 			})
 		}
@@ -83,7 +85,7 @@ func TestSwitchToTouched(t *testing.T) {
 			write(t, filepath.Join(r.Root, "file1.txt"), "theirs\n")
 			gitIn(t, r.Root, "commit", "-qam", "theirs")
 			to := gitIn(t, r.Root, "rev-parse", "main^{tree}")
-			ix, staged, err := w.stagedOn(t.Context(), value[string](t)(w.Tip(t.Context())), nil)
+			ix, staged, err := stagedOn(t.Context(), w, value[string](t)(w.Tip(t.Context())), nil)
 			must(t, err)
 			defer ix.drop()
 			equal(t, "staged", staged, from)
@@ -122,7 +124,7 @@ func TestIntegrateOddNames(t *testing.T) {
 			must(t, os.WriteFile(file, slices.Concat(raw[:at], []byte("100644 "+name+"\x00"), oid, raw[at:]), 0o600))
 			tree := gitIn(t, r.Root, "hash-object", "-t", "tree", "--literally", "-w", file)
 			gitIn(t, r.Root, "update-ref", "refs/heads/main", gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "odd", tree))
-			landing, err := w.Integrate(t.Context(), r.target(t))
+			landing, err := Integrate(t.Context(), w, targetOf(r, t))
 			if err == nil && name != "dir" {
 				t.Errorf("merged as %s", landing.Tree)
 			}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // An item is a file: 'f' a plain one, 'x' an executable one, 'l' a symbolic link. git has no
@@ -54,28 +56,28 @@ func (c *doomedCase) takeInventory() *inventory {
 	if link, isLink := in.files[".git"]; isLink && strings.HasPrefix(link.content, "gitdir: ") {
 		delete(in.files, ".git")
 	}
-	in.branch(c, c.repo.GitDir, headsPrefix+c.w.Branch)
+	in.branch(c, c.repo.GitDir, repo.HeadsPrefix+c.w.Branch)
 	in.stash(c, c.repo.GitDir)
-	if !exists(c.w.admin) {
+	if !exists(c.w.Admin) {
 		return in
 	}
 	for _, name := range stateOfGit() {
-		in.walk(c.t, filepath.Join(c.w.admin, name), ".git/"+name)
+		in.walk(c.t, filepath.Join(c.w.Admin, name), ".git/"+name)
 	}
-	if c.gitOutput(c.w.admin, "rev-parse", "--verify", "HEAD^{commit}") != "" {
-		in.branch(c, c.w.admin, "HEAD")
+	if c.gitOutput(c.w.Admin, "rev-parse", "--verify", "HEAD^{commit}") != "" {
+		in.branch(c, c.w.Admin, "HEAD")
 	}
 	for name, it := range in.files {
 		if !strings.HasPrefix(name, ".git/") || strings.HasPrefix(name, ".git/modules/") {
 			continue
 		}
 		for _, oid := range regexp.MustCompile(`[0-9a-f]{40,64}`).FindAllString(it.content, -1) {
-			if c.gitOutput(c.w.admin, "cat-file", "-t", oid) == "commit" {
+			if c.gitOutput(c.w.Admin, "cat-file", "-t", oid) == "commit" {
 				in.commits[oid] = name
 			}
 		}
 	}
-	for _, dir := range []string{c.w.admin, c.w.private()} {
+	for _, dir := range []string{c.w.Admin, privatePath(c.w)} {
 		if !exists(dir) {
 			continue
 		}
@@ -87,7 +89,7 @@ func (c *doomedCase) takeInventory() *inventory {
 	}
 	in.index(c)
 	if exists(c.w.Path) {
-		for name := range strings.SplitSeq(c.gitOutput(c.w.admin, "--work-tree="+c.w.Path, "ls-files", "-z", "-o", "-i", "--exclude-standard"), "\x00") {
+		for name := range strings.SplitSeq(c.gitOutput(c.w.Admin, "--work-tree="+c.w.Path, "ls-files", "-z", "-o", "-i", "--exclude-standard"), "\x00") {
 			for file := range in.files {
 				if name != "" && (file == name || strings.HasSuffix(name, "/") && strings.HasPrefix(file, name)) {
 					in.ignored[file] = true
@@ -149,13 +151,13 @@ func (in *inventory) walk(t testing.TB, top, as string) {
 
 // index adds the content of the index of W.
 func (in *inventory) index(c *doomedCase) {
-	for field := range strings.SplitSeq(c.gitOutput(c.w.admin, "ls-files", "-z", "-s"), "\x00") {
+	for field := range strings.SplitSeq(c.gitOutput(c.w.Admin, "ls-files", "-z", "-s"), "\x00") {
 		meta, name, found := strings.Cut(field, "\t")
 		words := strings.Fields(meta)
 		if !found || words[0] == "160000" {
 			continue
 		}
-		in.staged[words[2]+" "+words[1]+" "+name] = c.gitOutput(c.w.admin, "cat-file", "blob", words[1])
+		in.staged[words[2]+" "+words[1]+" "+name] = c.gitOutput(c.w.Admin, "cat-file", "blob", words[1])
 	}
 }
 
@@ -168,7 +170,7 @@ func (c *doomedCase) gitOutput(dir string, args ...string) string {
 	if len(args) > 0 && strings.HasPrefix(args[0], "--work-tree=") {
 		cmd.Dir = c.w.Path
 	}
-	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_ALTERNATE_OBJECT_DIRECTORIES="+c.w.private("objects"))
+	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_ALTERNATE_OBJECT_DIRECTORIES="+privatePath(c.w, "objects"))
 	out, err := cmd.Output()
 	if err != nil {
 		return ""
@@ -191,7 +193,7 @@ func (c *doomedCase) mustHave(before *inventory, when string) {
 	}()
 	now := c.takeInventory()
 	stores := []map[string]item{now.files}
-	for _, dirs := range []string{c.repo.unexaminedPath("*"), c.repo.poolPath("*")} { // where worktree list and du show them
+	for _, dirs := range []string{unexaminedPath(c.repo, "*"), poolPath(c.repo, "*")} { // where worktree list and du show them
 		for _, dir := range value[[]string](c.t)(filepath.Glob(dirs)) {
 			there := &inventory{files: map[string]item{}}
 			there.walk(c.t, dir, "")
@@ -262,16 +264,16 @@ func (c *doomedCase) reachable() map[string]bool {
 func (c *doomedCase) stored() (all []map[string]item) {
 	c.t.Helper()
 	ctx := c.t.Context()
-	infos := value[[]RescueInfo](c.t)(c.repo.Rescues(ctx, lostTask))
+	infos := value[[]RescueInfo](c.t)(ListRescues(ctx, c.repo, lostTask))
 	if c.op.reverts {
-		for _, s := range value[[]Snapshot](c.t)(c.repo.Snapshots(ctx, lostSession)) {
+		for _, s := range value[[]Snapshot](c.t)(ListSnapshots(ctx, c.repo, lostSession)) {
 			infos = append(infos, RescueInfo{Ref: "snapshot", Commit: s.Commit})
 		}
 	}
 	for _, info := range infos {
 		if c.exported[info.Commit] == nil {
 			dir := filepath.Join(c.dir, "exported", info.Commit)
-			must(c.t, c.repo.Export(ctx, info, dir))
+			must(c.t, Export(ctx, c.repo, info, dir))
 			in := &inventory{files: map[string]item{}}
 			in.walk(c.t, dir, "")
 			c.exported[info.Commit] = map[string]item{}

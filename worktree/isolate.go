@@ -16,16 +16,14 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// privateDir is the private common directory, in W's own git directory.
-const privateDir = "common"
-
 // Writable returns the directories that programs of the task may write while W is isolated.
-func (w *Worktree) Writable() []string { return []string{w.Path, w.admin} }
+func Writable(w *repo.Worktree) []string { return []string{w.Path, w.Admin} }
 
-func (w *Worktree) private(elem ...string) string {
-	return filepath.Join(append([]string{w.admin, privateDir}, elem...)...)
+func privatePath(w *repo.Worktree, elem ...string) string {
+	return filepath.Join(append([]string{w.Admin, repo.PrivateDir}, elem...)...)
 }
 
 // Isolate gives W a private common directory, so that git works in W although it may write
@@ -35,47 +33,47 @@ func (w *Worktree) private(elem ...string) string {
 //
 // Isolate does nothing if W is isolated. The private directory lasts as long as W. A later
 // Isolate updates the task's branch in it, and the refs that the agent has not changed itself.
-func (w *Worktree) Isolate(ctx context.Context) error {
-	l, err := w.lock(ctx, "isolate")
+func Isolate(ctx context.Context, w *repo.Worktree) error {
+	l, err := w.Lock(ctx, "isolate")
 	if err != nil {
 		return err
 	}
 	defer l.Release()
-	w.repo.memo.fresh.Delete(w.ours(commitIndex))
-	if err := w.isolate(ctx); err != nil {
+	w.Repo.Memo.Fresh.Delete(w.StatePath(commitIndex))
+	if err := isolate(ctx, w); err != nil {
 		return fmt.Errorf("isolate %s: %w", w.TaskID, err)
 	}
 	return nil
 }
 
-func (w *Worktree) isolate(ctx context.Context) error {
-	if err := w.regainOwn(); err != nil {
+func isolate(ctx context.Context, w *repo.Worktree) error {
+	if err := regainOwn(w); err != nil {
 		return err
 	}
-	if _, err := w.isolation(); !errors.Is(err, fs.ErrNotExist) {
-		w.removeLeftLocks() // coven was killed
-		return err          // it is already
+	if _, err := readIsolation(w); !errors.Is(err, fs.ErrNotExist) {
+		removeLeftLocks(w) // coven was killed
+		return err         // it is already
 	}
-	refs, err := w.repo.refs(ctx)
+	refs, err := refs(ctx, w.Repo)
 	if err != nil {
 		return err
 	}
-	tip, err := w.tipNow(ctx, refs)
+	tip, err := tipNow(ctx, w, refs)
 	if err != nil {
 		return err
 	}
-	if err := w.preparePrivate(ctx, w.shared(refs)); err != nil {
+	if err := preparePrivate(ctx, w, shared(w, refs)); err != nil {
 		return err
 	}
 	failpoint.Point("isolate.made")
-	if err := w.putPrivateTip(tip); err != nil {
+	if err := putPrivateTip(w, tip); err != nil {
 		return err
 	}
-	if err := file.WriteJSON(w.isolationPath(), isolation{Tip: tip, Log: w.headLogSum()}); err != nil {
+	if err := file.WriteJSON(isolationPath(w), isolation{Tip: tip, Log: headLogSum(w)}); err != nil {
 		return err
 	}
 	failpoint.Point("isolate.recorded")
-	return w.putLinks(privateDir)
+	return putLinks(w, repo.PrivateDir)
 }
 
 // isolation is isolated.json: coven's record, where the agent cannot write, that W is isolated.
@@ -85,11 +83,11 @@ type isolation struct {
 }
 
 // headLogSum returns a hash of the log of W's HEAD, or "" if it cannot be read.
-func (w *Worktree) headLogSum() string {
-	if info, err := os.Lstat(filepath.Dir(w.headLog())); err != nil || !info.IsDir() {
+func headLogSum(w *repo.Worktree) string {
+	if info, err := os.Lstat(filepath.Dir(headLog(w))); err != nil || !info.IsDir() {
 		return "" // behind a link it is not W's
 	}
-	raw, err := file.Read(w.headLog(), maxHeadLog)
+	raw, err := file.Read(headLog(w), maxHeadLog)
 	if err != nil {
 		return ""
 	}
@@ -97,22 +95,22 @@ func (w *Worktree) headLogSum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (w *Worktree) headLog() string { return filepath.Join(w.admin, "logs", "HEAD") }
+func headLog(w *repo.Worktree) string { return filepath.Join(w.Admin, "logs", "HEAD") }
 
 // preparePrivate makes the private common directory, or brings these refs into the present one.
-func (w *Worktree) preparePrivate(ctx context.Context, refs map[string]string) error {
-	if info, err := os.Lstat(w.private()); err != nil || !info.IsDir() {
-		return w.makePrivate(ctx, refs)
+func preparePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) error {
+	if info, err := os.Lstat(privatePath(w)); err != nil || !info.IsDir() {
+		return makePrivate(ctx, w, refs)
 	}
-	return w.updateRefs(refs)
+	return updateRefs(w, refs)
 }
 
-func (w *Worktree) isolationPath() string { return w.ours("isolated.json") }
+func isolationPath(w *repo.Worktree) string { return w.StatePath("isolated.json") }
 
-// isolation returns the record. The error is fs.ErrNotExist if W is not isolated.
-func (w *Worktree) isolation() (isolation, error) {
+// readIsolation returns the record. The error is fs.ErrNotExist if W is not isolated.
+func readIsolation(w *repo.Worktree) (isolation, error) {
 	var i isolation
-	raw, err := os.ReadFile(w.isolationPath())
+	raw, err := os.ReadFile(isolationPath(w))
 	if err != nil {
 		return i, err
 	}
@@ -121,23 +119,23 @@ func (w *Worktree) isolation() (isolation, error) {
 
 // putPrivateTip sets the task's branch in the private common directory. An agent may have put
 // anything there.
-func (w *Worktree) putPrivateTip(tip string) error {
-	if now, err := w.privateTip(); err == nil && now == tip {
+func putPrivateTip(w *repo.Worktree, tip string) error {
+	if now, err := privateTip(w); err == nil && now == tip {
 		return nil
 	}
-	at := headsPrefix + w.Branch
-	if err := w.clearWay(w.private(at)); err != nil {
+	at := repo.HeadsPrefix + w.Branch
+	if err := clearWay(w, privatePath(w, at)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(w.private(at)), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(privatePath(w, at)), 0o755); err != nil {
 		return err
 	}
-	return w.putFile(w.private(at), tip+"\n")
+	return putFile(w, privatePath(w, at), tip+"\n")
 }
 
 // makePrivate makes the private common directory.
-func (w *Worktree) makePrivate(ctx context.Context, refs map[string]string) error {
-	making := w.private() + ".new"
+func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) error {
+	making := privatePath(w) + ".new"
 	if err := os.RemoveAll(making); err != nil {
 		return err
 	}
@@ -146,31 +144,31 @@ func (w *Worktree) makePrivate(ctx context.Context, refs map[string]string) erro
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(making, "objects/info/alternates"), w.alternates(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(making, "objects/info/alternates"), alternates(w), 0o644); err != nil {
 		return err
 	}
 	for _, name := range []string{"HEAD", "config", "shallow", "info/exclude", "info/attributes", "info/grafts"} {
-		if err := file.CopyIfExists(filepath.Join(w.repo.GitDir, name), filepath.Join(making, name)); err != nil {
+		if err := file.CopyIfExists(filepath.Join(w.Repo.GitDir, name), filepath.Join(making, name)); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(w.copyHooks(filepath.Join(making, "hooks")), w.copyRefs(refs, making), w.settleConfig(ctx, filepath.Join(making, "config"))); err != nil {
+	if err := errors.Join(copyHooks(w, filepath.Join(making, "hooks")), copyRefs(w, refs, making), settleConfig(ctx, w, filepath.Join(making, "config"))); err != nil {
 		return err
 	}
-	if err := w.setAside(w.private()); err != nil {
+	if err := setAsidePrivate(w, privatePath(w)); err != nil {
 		return err
 	}
-	return os.Rename(making, w.private())
+	return os.Rename(making, privatePath(w))
 }
 
 // alternates is the content of objects/info/alternates of the private common directory.
-func (w *Worktree) alternates() []byte {
-	return []byte(filepath.Join(w.repo.GitDir, "objects") + "\n")
+func alternates(w *repo.Worktree) []byte {
+	return []byte(filepath.Join(w.Repo.GitDir, "objects") + "\n")
 }
 
 // copyHooks copies the hooks of the repository, so that the agent's git runs them as usual.
-func (w *Worktree) copyHooks(to string) error {
-	from := filepath.Join(w.repo.GitDir, "hooks")
+func copyHooks(w *repo.Worktree, to string) error {
+	from := filepath.Join(w.Repo.GitDir, "hooks")
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -196,8 +194,8 @@ var includePath = lazyregexp.New(`^include(if\..*)?\.path$`)
 
 // settleConfig makes a copy of the repository's configuration mean the same in its new place:
 // relative includes, and the format of the refs, which are files there.
-func (w *Worktree) settleConfig(ctx context.Context, file string) error {
-	g := w.repo.git()
+func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
+	g := w.Repo.Git()
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -208,7 +206,7 @@ func (w *Worktree) settleConfig(ctx context.Context, file string) error {
 			return err
 		}
 	}
-	if w.cone != nil && !w.repo.bare {
+	if w.Cone != nil && !w.Repo.Bare {
 		if err := g.Run(ctx, "config", "--file", file, "extensions.worktreeConfig", "true"); err != nil {
 			return err
 		}
@@ -225,7 +223,7 @@ func (w *Worktree) settleConfig(ctx context.Context, file string) error {
 		if !includePath.MatchString(key) || filepath.IsAbs(value) || strings.HasPrefix(value, "~") {
 			continue
 		}
-		absolute := filepath.Join(w.repo.GitDir, value)
+		absolute := filepath.Join(w.Repo.GitDir, value)
 		if err := g.Run(ctx, "config", "--file", file, "--fixed-value", "--replace-all", key, absolute, value); err != nil {
 			return err
 		}
@@ -235,23 +233,23 @@ func (w *Worktree) settleConfig(ctx context.Context, file string) error {
 
 // putLinks writes the files that connect W, its git directory and the common directory:
 // common is relative to W's git directory.
-func (w *Worktree) putLinks(common string) error {
+func putLinks(w *repo.Worktree, common string) error {
 	return errors.Join(
-		w.putFile(filepath.Join(w.Path, ".git"), "gitdir: "+w.admin+"\n"),
-		w.putFile(filepath.Join(w.admin, "gitdir"), filepath.Join(w.Path, ".git")+"\n"),
-		w.putFile(filepath.Join(w.admin, "commondir"), common+"\n"),
+		putFile(w, filepath.Join(w.Path, ".git"), "gitdir: "+w.Admin+"\n"),
+		putFile(w, filepath.Join(w.Admin, "gitdir"), filepath.Join(w.Path, ".git")+"\n"),
+		putFile(w, filepath.Join(w.Admin, "commondir"), common+"\n"),
 	)
 }
 
 // putFile gives a file that the agent may have changed its content. What is there instead of a
 // file is set aside. The file is not synced: until the record of the isolation is removed, all
 // of it is written again, and git does not sync such files either.
-func (w *Worktree) putFile(path, content string) error {
+func putFile(w *repo.Worktree, path, content string) error {
 	if raw, err := file.Read(path, maxHeadLog); err == nil && string(raw) == content {
 		return nil
 	}
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		if err := w.setAside(path); err != nil {
+		if err := setAsidePrivate(w, path); err != nil {
 			return err
 		}
 	}
@@ -260,12 +258,12 @@ func (w *Worktree) putFile(path, content string) error {
 
 // clearWay sets aside what is not a directory on the way to a path in W's git directory, from
 // the top: behind a link are files of others.
-func (w *Worktree) clearWay(path string) error {
-	rel, err := filepath.Rel(w.admin, filepath.Dir(path))
+func clearWay(w *repo.Worktree, path string) error {
+	rel, err := filepath.Rel(w.Admin, filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	dir := w.admin
+	dir := w.Admin
 	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		dir = filepath.Join(dir, part)
 		info, err := os.Lstat(dir)
@@ -276,7 +274,7 @@ func (w *Worktree) clearWay(path string) error {
 			return err
 		}
 		if !info.IsDir() {
-			return w.setAside(dir)
+			return setAsidePrivate(w, dir)
 		}
 		if err := regain(dir, info); err != nil {
 			return err
@@ -294,8 +292,8 @@ func regain(dir string, info fs.FileInfo) error {
 }
 
 // regainOwn is regain for the directories that belong to W.
-func (w *Worktree) regainOwn() error {
-	for _, dir := range []string{w.Path, w.admin, w.private()} {
+func regainOwn(w *repo.Worktree) error {
+	for _, dir := range []string{w.Path, w.Admin, privatePath(w)} {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 			if err := regain(dir, info); err != nil {
 				return err
@@ -305,8 +303,8 @@ func (w *Worktree) regainOwn() error {
 	return nil
 }
 
-// setAside moves what is at a path, if anything, to W's git directory, under a new name.
-func (w *Worktree) setAside(path string) error {
+// setAsidePrivate moves what is at a path, if anything, to W's git directory, under a new name.
+func setAsidePrivate(w *repo.Worktree, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -317,7 +315,7 @@ func (w *Worktree) setAside(path string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(w.admin, "replaced-")
+	dir, err := os.MkdirTemp(w.Admin, "replaced-")
 	if err != nil {
 		return err
 	}

@@ -23,14 +23,14 @@ func BenchmarkIsolate(b *testing.B) {
 	gitIn(b, r.Root, "pack-refs", "--all")
 	w := add(b, r, "T")
 	both := func(b *testing.B, between func()) {
-		must(b, w.Isolate(b.Context()))
+		must(b, Isolate(b.Context(), w))
 		between()
-		must(b, w.Collect(b.Context()))
+		must(b, TakeCommits(b.Context(), w))
 	}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			must(b, w.setAside(w.private()))
+			must(b, setAsidePrivate(w, privatePath(w)))
 			b.StartTimer()
 			both(b, func() {})
 		}

@@ -11,19 +11,21 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // state describes everything of a repository that a program of the task w must not change:
 // all files of its git directory except w's own, and of its main checkout except W.
-func state(t *testing.T, w *Worktree) string {
+func state(t *testing.T, w *repo.Worktree) string {
 	t.Helper()
 	var lines []string
-	for _, top := range []string{w.repo.GitDir, w.repo.Root} {
+	for _, top := range []string{w.Repo.GitDir, w.Repo.Root} {
 		err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
-			case path == w.admin || path == w.Path || path == w.repo.ours() || top == w.repo.Root && path == w.repo.GitDir:
+			case path == w.Admin || path == w.Path || path == w.Repo.StatePath() || top == w.Repo.Root && path == w.Repo.GitDir:
 				return filepath.SkipDir
 			case entry.Type().IsRegular():
 				lines = append(lines, fmt.Sprintf("%s %x", path, sha256.Sum256([]byte(read(t, path)))))
@@ -38,10 +40,10 @@ func state(t *testing.T, w *Worktree) string {
 }
 
 // isolated adds a worktree and isolates it.
-func isolated(t *testing.T, r *Repo, task string) *Worktree {
+func isolated(t *testing.T, r *repo.Repo, task string) *repo.Worktree {
 	t.Helper()
 	w := add(t, r, task)
-	must(t, w.Isolate(t.Context()))
+	must(t, Isolate(t.Context(), w))
 	return w
 }
 
@@ -82,12 +84,12 @@ func TestIsolatedGit(t *testing.T) {
 			gitIn(t, w.Path, "stash", "-q")
 			equal(t, "what is outside of W", state(t, w), before)
 			tip := gitIn(t, w.Path, "rev-parse", w.Branch)
-			must(t, w.Collect(t.Context()))
+			must(t, TakeCommits(t.Context(), w))
 			equal(t, "the branch", gitIn(t, r.Root, "rev-parse", w.Branch), tip)
 			equal(t, "the repository", gitIn(t, r.Root, "fsck", "--strict"), "")
 			equal(t, "W's git directory", gitIn(t, w.Path, "rev-parse", "--git-common-dir"), r.GitDir)
 			equal(t, "other refs", gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/tags", "refs/x", "refs/notes", "refs/heads/mine", "refs/coven/in"), "refs/tags/v1")
-			must(t, w.Isolate(t.Context())) // what stayed there is there again
+			must(t, Isolate(t.Context(), w)) // what stayed there is there again
 			equal(t, "the stash", gitIn(t, w.Path, "stash", "list", "--format=%gd"), "stash@{0}")
 			gitIn(t, w.Path, "stash", "pop", "-q")
 			equal(t, "the stashed file", read(t, filepath.Join(w.Path, "file1.txt")), "stashed\n")
@@ -101,15 +103,15 @@ func TestIsolateAgain(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
 	for n := range 3 {
-		must(t, w.Isolate(t.Context()))
+		must(t, Isolate(t.Context(), w))
 		equal(t, "the branch in W", gitIn(t, w.Path, "rev-parse", "HEAD"), gitIn(t, r.Root, "rev-parse", w.Branch))
 		write(t, filepath.Join(w.Path, "agent.txt"), fmt.Sprint(n))
 		gitIn(t, w.Path, "add", "-A")
 		gitIn(t, w.Path, "commit", "-qm", "agent")
 		write(t, filepath.Join(w.Path, "left.txt"), fmt.Sprint(n))
-		must(t, w.Collect(t.Context()))
+		must(t, TakeCommits(t.Context(), w))
 		commitAll(t, w, "coven")
-		must(t, w.Collect(t.Context())) // nothing to do
+		must(t, TakeCommits(t.Context(), w)) // nothing to do
 	}
 	equal(t, "the history", gitIn(t, w.Path, "log", "--format=%s", "main.."+w.Branch), "coven\nagent\ncoven\nagent\ncoven\nagent")
 	equal(t, "W", gitIn(t, w.Path, "status", "--porcelain"), "")
@@ -133,8 +135,8 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	gitIn(t, w.Path, "branch", "-D", "old")
 	gitIn(t, w.Path, "update-ref", "refs/heads/way", mine)
 	outside := t.TempDir()
-	must(t, os.Symlink(outside, w.private("refs", "heads", "link")))
-	must(t, w.Collect(t.Context()))
+	must(t, os.Symlink(outside, privatePath(w, "refs", "heads", "link")))
+	must(t, TakeCommits(t.Context(), w))
 
 	gitIn(t, r.Root, "commit", "-q", "--allow-empty", "-m", "second")
 	second := gitIn(t, r.Root, "rev-parse", "main")
@@ -146,7 +148,7 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	gitIn(t, r.Root, "update-ref", "refs/remotes/origin/next", "main")
 	gitIn(t, r.Root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/next")
 	gitIn(t, r.Root, "update-ref", "refs/coven/claims/x", "main")
-	must(t, w.Isolate(t.Context()))
+	must(t, Isolate(t.Context(), w))
 	for name, want := range map[string]string{
 		"main": second, "theirs": second, "new": second, "deep/er/new": second, "packed": first, "gone": first, "both": mine, "own": mine, "way": mine,
 	} {
@@ -158,20 +160,20 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	if entries := value[[]os.DirEntry](t)(os.ReadDir(outside)); len(entries) > 0 {
 		t.Errorf("a ref was written outside: %v", entries)
 	}
-	must(t, os.Remove(w.private("refs", "heads", "link"))) // newer versions of git report it
+	must(t, os.Remove(privatePath(w, "refs", "heads", "link"))) // newer versions of git report it
 	equal(t, "the refs in W", gitIn(t, w.Path, "fsck"), "")
 
 	// What is up to date is not written again, and the agent's changes count from then on.
-	before := value[os.FileInfo](t)(os.Stat(w.copiedRefsPath()))
-	must(t, w.Collect(t.Context()))
-	must(t, w.Isolate(t.Context()))
-	if now := value[os.FileInfo](t)(os.Stat(w.copiedRefsPath())); !os.SameFile(before, now) {
+	before := value[os.FileInfo](t)(os.Stat(copiedRefsPath(w)))
+	must(t, TakeCommits(t.Context(), w))
+	must(t, Isolate(t.Context(), w))
+	if now := value[os.FileInfo](t)(os.Stat(copiedRefsPath(w))); !os.SameFile(before, now) {
 		t.Error("the record was written again")
 	}
 	gitIn(t, w.Path, "update-ref", "refs/heads/theirs", mine)
-	must(t, w.Collect(t.Context()))
+	must(t, TakeCommits(t.Context(), w))
 	gitIn(t, r.Root, "update-ref", "refs/heads/theirs", first)
-	must(t, w.Isolate(t.Context()))
+	must(t, Isolate(t.Context(), w))
 	equal(t, "a branch that the agent has moved", gitIn(t, w.Path, "rev-parse", "theirs"), mine)
 }
 
@@ -179,15 +181,15 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 func TestIsolateWithoutGit(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	must(t, w.Isolate(t.Context())) // it asks for the directories of hooks
-	must(t, w.Collect(t.Context()))
+	must(t, Isolate(t.Context(), w)) // it asks for the directories of hooks
+	must(t, TakeCommits(t.Context(), w))
 	t.Setenv("PATH", t.TempDir())
-	must(t, w.Isolate(t.Context()))
+	must(t, Isolate(t.Context(), w))
 	write(t, filepath.Join(w.Path, "file1.txt"), "changed\n")
-	must(t, w.Collect(t.Context()))
-	must(t, w.setAside(w.private()))
-	must(t, w.Isolate(t.Context()))
-	must(t, w.Collect(t.Context()))
+	must(t, TakeCommits(t.Context(), w))
+	must(t, setAsidePrivate(w, privatePath(w)))
+	must(t, Isolate(t.Context(), w))
+	must(t, TakeCommits(t.Context(), w))
 }
 
 // Isolate and Collect that were killed at any point can be repeated, and lose nothing.
@@ -206,18 +208,18 @@ func TestIsolateSurvivesKill(t *testing.T) {
 				}
 				verb, _, _ := strings.Cut(point, ".")
 				if verb == "collect" {
-					must(t, w.Isolate(t.Context()))
+					must(t, Isolate(t.Context(), w))
 					agent()
 				}
 				killAt(t, actorCommand(r.Root, "T", verb, ""), point)
 				if first == "isolate" {
-					must(t, w.Isolate(t.Context()))
+					must(t, Isolate(t.Context(), w))
 				}
-				must(t, w.Collect(t.Context()))
+				must(t, TakeCommits(t.Context(), w))
 				if verb == "isolate" {
-					must(t, w.Isolate(t.Context()))
+					must(t, Isolate(t.Context(), w))
 					agent()
-					must(t, w.Collect(t.Context()))
+					must(t, TakeCommits(t.Context(), w))
 				}
 				equal(t, "the branch", gitIn(t, r.Root, "log", "--format=%s", "main.."+w.Branch), "agent")
 				equal(t, "W", gitIn(t, w.Path, "status", "--porcelain"), "")
@@ -243,66 +245,70 @@ func TestCollectRefuses(t *testing.T) {
 	gitIn(t, other.Root, "repack", "-q", "-a") // the loose objects stay, too
 	sprung := filepath.Join(t.TempDir(), "sprung")
 	for name, test := range map[string]struct {
-		plant   func(t *testing.T, w *Worktree)
+		plant   func(t *testing.T, w *repo.Worktree)
 		refused bool
 	}{
-		"nothing": {func(*testing.T, *Worktree) {}, false},
-		"hooks and settings": {func(t *testing.T, w *Worktree) {
-			trap := w.private("trap")
+		"nothing": {func(*testing.T, *repo.Worktree) {}, false},
+		"hooks and settings": {func(t *testing.T, w *repo.Worktree) {
+			trap := privatePath(w, "trap")
 			hook(t, trap, "echo sprung >>'"+sprung+"'\ncat\n")
 			for _, key := range []string{"core.fsmonitor", "core.sshCommand", "uploadpack.packObjectsHook", "core.alternateRefsCommand", "core.pager", "gc.recentObjectsHook", "credential.helper"} {
 				gitIn(t, w.Path, "config", key, trap)
 			}
 			gitIn(t, w.Path, "config", "core.hooksPath", filepath.Dir(trap))
 			for _, name := range hookNames() {
-				hook(t, w.private("hooks", name), "echo "+name+" >>'"+sprung+"'\n")
+				hook(t, privatePath(w, "hooks", name), "echo "+name+" >>'"+sprung+"'\n")
 			}
 		}, false},
-		"alternates": {func(t *testing.T, w *Worktree) {
-			write(t, w.private("objects/info/alternates"), filepath.Join(r.GitDir, "objects")+"\n"+filepath.Join(other.GitDir, "objects")+"\n")
-			write(t, w.private("refs/heads", w.Branch), private+"\n")
+		"alternates": {func(t *testing.T, w *repo.Worktree) {
+			write(t, privatePath(w, "objects/info/alternates"), filepath.Join(r.GitDir, "objects")+"\n"+filepath.Join(other.GitDir, "objects")+"\n")
+			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
-		"a link to another repository's objects": {func(t *testing.T, w *Worktree) {
-			must(t, os.RemoveAll(w.private("objects")))
-			must(t, os.Symlink(filepath.Join(other.GitDir, "objects"), w.private("objects")))
-			write(t, w.private("refs/heads", w.Branch), private+"\n")
+		"a link to another repository's objects": {func(t *testing.T, w *repo.Worktree) {
+			must(t, os.RemoveAll(privatePath(w, "objects")))
+			must(t, os.Symlink(filepath.Join(other.GitDir, "objects"), privatePath(w, "objects")))
+			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
-		"a link to a pack": {func(t *testing.T, w *Worktree) {
-			must(t, os.RemoveAll(w.private("objects/pack")))
-			must(t, os.Symlink(filepath.Join(other.GitDir, "objects/pack"), w.private("objects/pack")))
-			write(t, w.private("refs/heads", w.Branch), private+"\n")
+		"a link to a pack": {func(t *testing.T, w *repo.Worktree) {
+			must(t, os.RemoveAll(privatePath(w, "objects/pack")))
+			must(t, os.Symlink(filepath.Join(other.GitDir, "objects/pack"), privatePath(w, "objects/pack")))
+			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
-		"links to objects": {func(t *testing.T, w *Worktree) {
+		"links to objects": {func(t *testing.T, w *repo.Worktree) {
 			for _, object := range value[[]string](t)(filepath.Glob(filepath.Join(other.GitDir, "objects", "[0-9a-f][0-9a-f]", "*"))) {
-				link := w.private("objects", filepath.Base(filepath.Dir(object)), filepath.Base(object))
+				link := privatePath(w, "objects", filepath.Base(filepath.Dir(object)), filepath.Base(object))
 				must(t, os.MkdirAll(filepath.Dir(link), 0o755))
 				_ = os.Symlink(object, link) // it may have the same
 			}
-			write(t, w.private("refs/heads", w.Branch), private+"\n")
+			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
-		"a common directory of the common directory": {func(t *testing.T, w *Worktree) {
-			write(t, w.private("commondir"), other.GitDir+"\n")
-			write(t, w.private("refs/heads", w.Branch), private+"\n")
+		"a common directory of the common directory": {func(t *testing.T, w *repo.Worktree) {
+			write(t, privatePath(w, "commondir"), other.GitDir+"\n")
+			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
-		"a branch that is a ref":  {func(t *testing.T, w *Worktree) { write(t, w.private("refs/heads", w.Branch), "ref: refs/heads/main\n") }, true},
-		"a branch that is a link": {func(t *testing.T, w *Worktree) { relink(t, "/etc/hostname", w.private("refs/heads", w.Branch)) }, true},
-		"a branch that is a pipe": {func(t *testing.T, w *Worktree) {
-			must(t, os.RemoveAll(w.private("refs/heads", w.Branch)))
-			must(t, syscall.Mkfifo(w.private("refs/heads", w.Branch), 0o600))
+		"a branch that is a ref": {func(t *testing.T, w *repo.Worktree) {
+			write(t, privatePath(w, "refs/heads", w.Branch), "ref: refs/heads/main\n")
 		}, true},
-		"a branch without objects": {func(t *testing.T, w *Worktree) {
-			write(t, w.private("refs/heads", w.Branch), strings.Repeat("1", 40)+"\n")
+		"a branch that is a link": {func(t *testing.T, w *repo.Worktree) {
+			relink(t, "/etc/hostname", privatePath(w, "refs/heads", w.Branch))
 		}, true},
-		"a commit whose files are missing": {func(t *testing.T, w *Worktree) {
+		"a branch that is a pipe": {func(t *testing.T, w *repo.Worktree) {
+			must(t, os.RemoveAll(privatePath(w, "refs/heads", w.Branch)))
+			must(t, syscall.Mkfifo(privatePath(w, "refs/heads", w.Branch), 0o600))
+		}, true},
+		"a branch without objects": {func(t *testing.T, w *repo.Worktree) {
+			write(t, privatePath(w, "refs/heads", w.Branch), strings.Repeat("1", 40)+"\n")
+		}, true},
+		"a commit whose files are missing": {func(t *testing.T, w *repo.Worktree) {
 			blob := gitIn(t, w.Path, "rev-parse", "HEAD:agent.txt")
-			must(t, os.Remove(w.private("objects", blob[:2], blob[2:])))
+			must(t, os.Remove(privatePath(w, "objects", blob[:2], blob[2:])))
 		}, true},
-		"a damaged object": {func(t *testing.T, w *Worktree) {
+		"a damaged object": {func(t *testing.T, w *repo.Worktree) {
 			blob := gitIn(t, w.Path, "rev-parse", "HEAD:agent.txt")
-			must(t, os.Chmod(w.private("objects", blob[:2], blob[2:]), 0o600))
-			write(t, w.private("objects", blob[:2], blob[2:]), "damage")
+			must(t, os.Chmod(privatePath(w, "objects", blob[:2], blob[2:]), 0o600))
+			write(t, privatePath(w, "objects", blob[:2], blob[2:]), "damage")
 		}, true},
-		"a tree that writes into .git": {func(t *testing.T, w *Worktree) {
+		"a tree that writes into .git": {func(t *testing.T, w *repo.Worktree) {
 			blob := gitIn(t, w.Path, "rev-parse", "HEAD:agent.txt")
 			cmd := exec.Command("git", "mktree", "-z")
 			cmd.Dir, cmd.Stdin = w.Path, strings.NewReader("100644 blob "+blob+"\thooks\x00")
@@ -315,32 +321,32 @@ func TestCollectRefuses(t *testing.T) {
 			commit := gitIn(t, w.Path, "commit-tree", "-p", "HEAD", "-m", "evil", strings.TrimSpace(string(outer)))
 			gitIn(t, w.Path, "update-ref", "refs/heads/"+w.Branch, commit)
 		}, true},
-		"replaced objects": {func(t *testing.T, w *Worktree) {
+		"replaced objects": {func(t *testing.T, w *repo.Worktree) {
 			gitIn(t, w.Path, "replace", gitIn(t, w.Path, "rev-parse", "main"), "HEAD")
 		}, false},
-		"no branch":    {func(t *testing.T, w *Worktree) { gitIn(t, w.Path, "update-ref", "-d", "refs/heads/"+w.Branch) }, false},
-		"packed refs":  {func(t *testing.T, w *Worktree) { gitIn(t, w.Path, "pack-refs", "--all") }, false},
-		"packed":       {func(t *testing.T, w *Worktree) { gitIn(t, w.Path, "gc", "-q") }, false},
-		"no directory": {func(t *testing.T, w *Worktree) { must(t, os.RemoveAll(w.private())) }, false},
-		"a file as directory": {func(t *testing.T, w *Worktree) {
-			must(t, os.RemoveAll(w.private()))
-			write(t, w.private(), "x")
+		"no branch":    {func(t *testing.T, w *repo.Worktree) { gitIn(t, w.Path, "update-ref", "-d", "refs/heads/"+w.Branch) }, false},
+		"packed refs":  {func(t *testing.T, w *repo.Worktree) { gitIn(t, w.Path, "pack-refs", "--all") }, false},
+		"packed":       {func(t *testing.T, w *repo.Worktree) { gitIn(t, w.Path, "gc", "-q") }, false},
+		"no directory": {func(t *testing.T, w *repo.Worktree) { must(t, os.RemoveAll(privatePath(w))) }, false},
+		"a file as directory": {func(t *testing.T, w *repo.Worktree) {
+			must(t, os.RemoveAll(privatePath(w)))
+			write(t, privatePath(w), "x")
 		}, true},
-		"no links": {func(t *testing.T, w *Worktree) {
-			for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.admin, "commondir"), filepath.Join(w.admin, "gitdir")} {
+		"no links": {func(t *testing.T, w *repo.Worktree) {
+			for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.Admin, "commondir"), filepath.Join(w.Admin, "gitdir")} {
 				must(t, os.Remove(file))
 				must(t, os.Mkdir(file, 0o755))
 			}
 			write(t, filepath.Join(w.Path, ".git", "config"), "the agent's")
 		}, false},
-		"pipes": {func(t *testing.T, w *Worktree) {
-			for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.admin, "commondir"), filepath.Join(w.admin, "gitdir"), filepath.Join(w.admin, "HEAD")} {
+		"pipes": {func(t *testing.T, w *repo.Worktree) {
+			for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.Admin, "commondir"), filepath.Join(w.Admin, "gitdir"), filepath.Join(w.Admin, "HEAD")} {
 				must(t, os.Remove(file))
 				must(t, syscall.Mkfifo(file, 0o600))
 			}
 		}, false},
-		"links that are links": {func(t *testing.T, w *Worktree) {
-			for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.admin, "commondir")} {
+		"links that are links": {func(t *testing.T, w *repo.Worktree) {
+			for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.Admin, "commondir")} {
 				relink(t, filepath.Join(other.GitDir, "config"), file)
 			}
 		}, false},
@@ -353,7 +359,7 @@ func TestCollectRefuses(t *testing.T) {
 			made, base := gitIn(t, w.Path, "rev-parse", "HEAD"), gitIn(t, r.Root, "rev-parse", w.Branch)
 			config := read(t, filepath.Join(other.GitDir, "config"))
 			test.plant(t, w)
-			err := w.Collect(t.Context())
+			err := TakeCommits(t.Context(), w)
 			refused := (*CommitsError)(nil)
 			if errors.As(err, &refused) != test.refused || (err != nil) != test.refused {
 				t.Fatalf("%v, want refused: %v", err, test.refused)
@@ -374,9 +380,9 @@ func TestCollectRefuses(t *testing.T) {
 			equal(t, "the other repository", read(t, filepath.Join(other.GitDir, "config")), config)
 			equal(t, "W's common directory", gitIn(t, w.Path, "rev-parse", "--git-common-dir"), r.GitDir)
 			equal(t, "the agent's file", read(t, filepath.Join(w.Path, "agent.txt")), "by the agent of "+name+"\n")
-			must(t, w.Isolate(t.Context()))
+			must(t, Isolate(t.Context(), w))
 			equal(t, "the branch in W", gitIn(t, w.Path, "rev-parse", "refs/heads/"+w.Branch), want)
-			must(t, w.Collect(t.Context()))
+			must(t, TakeCommits(t.Context(), w))
 		})
 	}
 }
@@ -390,15 +396,19 @@ func relink(t *testing.T, target, path string) {
 // Directories of W's git directory that an agent replaced by links lead coven nowhere.
 func TestCollectBehindLinks(t *testing.T) {
 	r := sample(t)
-	for name, plant := range map[string]func(t *testing.T, w *Worktree, outside string){
-		"logs": func(t *testing.T, w *Worktree, outside string) { relink(t, outside, filepath.Join(w.admin, "logs")) },
-		"logs of a directory": func(t *testing.T, w *Worktree, outside string) {
+	for name, plant := range map[string]func(t *testing.T, w *repo.Worktree, outside string){
+		"logs": func(t *testing.T, w *repo.Worktree, outside string) {
+			relink(t, outside, filepath.Join(w.Admin, "logs"))
+		},
+		"logs of a directory": func(t *testing.T, w *repo.Worktree, outside string) {
 			must(t, os.Remove(filepath.Join(outside, "HEAD")))
 			write(t, filepath.Join(outside, "HEAD", "theirs"), "x")
-			relink(t, outside, filepath.Join(w.admin, "logs"))
+			relink(t, outside, filepath.Join(w.Admin, "logs"))
 		},
-		"heads": func(t *testing.T, w *Worktree, outside string) { relink(t, outside, w.private("refs", "heads")) },
-		"refs":  func(t *testing.T, w *Worktree, outside string) { relink(t, outside, w.private("refs")) },
+		"heads": func(t *testing.T, w *repo.Worktree, outside string) {
+			relink(t, outside, privatePath(w, "refs", "heads"))
+		},
+		"refs": func(t *testing.T, w *repo.Worktree, outside string) { relink(t, outside, privatePath(w, "refs")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := isolated(t, r, name)
@@ -408,11 +418,11 @@ func TestCollectBehindLinks(t *testing.T) {
 			write(t, filepath.Join(outside, "heads"), "a file of the user\n")
 			plant(t, w, outside)
 			before := outline(t, outside)
-			_ = w.Collect(t.Context()) // it may refuse the commits
+			_ = TakeCommits(t.Context(), w) // it may refuse the commits
 			for range 2 {
-				must(t, w.Isolate(t.Context()))
+				must(t, Isolate(t.Context(), w))
 				equal(t, "the branch in W", gitIn(t, w.Path, "rev-parse", "HEAD"), gitIn(t, r.Root, "rev-parse", w.Branch))
-				must(t, w.Collect(t.Context()))
+				must(t, TakeCommits(t.Context(), w))
 			}
 			equal(t, "the directory outside", outline(t, outside), before)
 		})
@@ -431,18 +441,18 @@ func TestCollectWithoutRights(t *testing.T) {
 	gitIn(t, w.Path, "add", "-A")
 	gitIn(t, w.Path, "commit", "-qm", "agent")
 	made := gitIn(t, w.Path, "rev-parse", "HEAD")
-	for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.admin, "commondir")} {
+	for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.Admin, "commondir")} {
 		must(t, os.Remove(file))
 		must(t, os.Mkdir(file, 0))
 	}
-	for _, dir := range []string{filepath.Join(w.admin, "logs"), w.private("refs", "heads"), w.private(), w.admin, w.Path} {
+	for _, dir := range []string{filepath.Join(w.Admin, "logs"), privatePath(w, "refs", "heads"), privatePath(w), w.Admin, w.Path} {
 		must(t, os.Chmod(dir, 0o500))
 	}
-	t.Cleanup(func() { must(t, os.Chmod(w.private("refs", "heads"), 0o700)) })
-	must(t, w.Collect(t.Context()))
+	t.Cleanup(func() { must(t, os.Chmod(privatePath(w, "refs", "heads"), 0o700)) })
+	must(t, TakeCommits(t.Context(), w))
 	equal(t, "the branch", gitIn(t, r.Root, "rev-parse", w.Branch), made)
-	must(t, w.Isolate(t.Context()))
-	must(t, w.Collect(t.Context()))
+	must(t, Isolate(t.Context(), w))
+	must(t, TakeCommits(t.Context(), w))
 }
 
 // outline describes all files below a directory.
@@ -468,8 +478,8 @@ func TestLeftLocks(t *testing.T) {
 	r := sample(t)
 	w := isolated(t, r, "T")
 	locks := []string{
-		filepath.Join(w.admin, "index.lock"), filepath.Join(w.admin, "HEAD.lock"),
-		w.private("packed-refs.lock"), w.private("config.lock"), w.private("refs", "heads", w.Branch+".lock"), w.private("refs", "stash.lock"),
+		filepath.Join(w.Admin, "index.lock"), filepath.Join(w.Admin, "HEAD.lock"),
+		privatePath(w, "packed-refs.lock"), privatePath(w, "config.lock"), privatePath(w, "refs", "heads", w.Branch+".lock"), privatePath(w, "refs", "stash.lock"),
 	}
 	left := func() (there int) {
 		for _, lock := range locks {
@@ -487,24 +497,24 @@ func TestLeftLocks(t *testing.T) {
 	theirs := filepath.Join(r.GitDir, "refs", "heads", "main.lock")
 	write(t, theirs, "")
 	leave()
-	must(t, w.Isolate(t.Context())) // coven was killed, too
+	must(t, Isolate(t.Context(), w)) // coven was killed, too
 	equal(t, "locks after Isolate", left(), 0)
 	leave()
-	must(t, w.Collect(t.Context()))
+	must(t, TakeCommits(t.Context(), w))
 	equal(t, "locks after Collect", left(), 0)
 	equal(t, "the lock of another process", exists(theirs), true)
 
-	must(t, w.Isolate(t.Context()))
+	must(t, Isolate(t.Context(), w))
 	leave()
 	person := exec.Command("sleep", "1000")
 	person.Dir = filepath.Join(w.Path, "dir")
 	must(t, person.Start())
-	err := w.Collect(t.Context())
+	err := TakeCommits(t.Context(), w)
 	equal(t, "locks while a person works in W", left(), len(locks))
 	must(t, errors.Join(err, person.Process.Kill()))
 	_ = person.Wait() // it was killed
-	must(t, w.Isolate(t.Context()))
-	must(t, w.Collect(t.Context()))
+	must(t, Isolate(t.Context(), w))
+	must(t, TakeCommits(t.Context(), w))
 	equal(t, "locks afterwards", left(), 0)
 }
 
@@ -519,7 +529,7 @@ func TestSharedRefs(t *testing.T) {
 		refs[name] = oid
 	}
 	refs["refs/remotes/origin/HEAD"] = "ref: refs/remotes/origin/main"
-	got := (&Worktree{Branch: "coven/T"}).shared(refs)
+	got := shared((&repo.Worktree{Branch: "coven/T"}), refs)
 	want := "refs/heads/coven/other " + oid + "\nrefs/heads/main " + oid + "\nrefs/remotes/origin/HEAD ref: refs/remotes/origin/main\nrefs/tags/v1 " + oid + "\n"
 	equal(t, "shared refs", refLines(got), want)
 }

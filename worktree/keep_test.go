@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // pruned runs the garbage collection that takes everything no ref leads to.
-func pruned(t *testing.T, r *Repo) {
+func pruned(t *testing.T, r *repo.Repo) {
 	t.Helper()
 	gitIn(t, r.Root, "reflog", "expire", "--expire=now", "--all")
 	gitIn(t, r.Root, "gc", "-q", "--prune=now")
 }
 
-func keptRefs(t *testing.T, r *Repo) string {
+func keptRefs(t *testing.T, r *repo.Repo) string {
 	t.Helper()
 	return gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/coven/keep")
 }
@@ -32,15 +33,15 @@ func TestIntentSurvivesGC(t *testing.T) {
 		Landing: c, Message: "m", ClaimOid: claim.Oid,
 		Journal: journalFunc(func(i Landing) error { intent = i; return nil }),
 	}
-	_, err := w.Land(t.Context(), request)
+	_, err := Land(t.Context(), w, request)
 	equal(t, "in the way", wantError[*CheckoutError](t, err).Path, r.Root)
 	equal(t, "kept", keptRefs(t, r), "refs/coven/keep/T/landing")
 	pruned(t, r)
 	gitIn(t, r.Root, "cat-file", "-e", intent.New+"^{tree}")
-	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+	equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, intent)), false)
 	must(t, os.Remove(filepath.Join(r.Root, "new.txt")))
-	value[Landing](t)(w.Land(t.Context(), request))
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	value[Landing](t)(Land(t.Context(), w, request))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "kept at the end", keptRefs(t, r), "")
 }
 
@@ -48,9 +49,9 @@ func TestIntentSurvivesGC(t *testing.T) {
 func TestRecoverWithoutTheCommit(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
-	gone := Landing{Task: "T", Target: Target{Ref: "refs/heads/main"}, Old: c.Old, New: "0123456789012345678901234567890123456789", Tree: c.Tree}
+	gone := Landing{Task: "T", Target: repo.Target{Ref: "refs/heads/main"}, Old: c.Old, New: "0123456789012345678901234567890123456789", Tree: c.Tree}
 	before := status(t, r.Root)
-	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), gone)), false)
+	equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, gone)), false)
 	equal(t, "checkout", status(t, r.Root), before)
 	value[Landing](t)(land(t, w, c, Squash))
 }
@@ -67,11 +68,11 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 			merge := gitIn(t, r.Root, "commit-tree", "-p", "coven/T", "-p", "main", "-m", "m",
 				gitIn(t, r.Root, "merge-tree", "--write-tree", "coven/T", "main"))
 			if kept {
-				must(t, w.keep(t.Context(), keepMove, merge))
+				must(t, w.Keep(t.Context(), repo.KeepMove, merge))
 			}
-			must(t, file.WriteJSON(w.movePath(), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
+			must(t, file.WriteJSON(movePath(w), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
 			pruned(t, r)
-			c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+			c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 			equal(t, "it resumes with the merge", c.Tip == merge, kept)
 			value[Landing](t)(land(t, w, c, Squash))
 		})
@@ -85,8 +86,8 @@ func TestIntegrationIsKept(t *testing.T) {
 	write(t, filepath.Join(w.Path, "a.txt"), "a\n")
 	commitAll(t, w, "a")
 	onMain(t, r, "b.txt", "b\n")
-	c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
-	equal(t, "kept", gitIn(t, r.Root, "rev-parse", keepRef("T", keepMove)), c.Tip)
+	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	equal(t, "kept", gitIn(t, r.Root, "rev-parse", repo.KeepRef("T", repo.KeepMove)), c.Tip)
 }
 
 // The target's commit of a merge in conflict is there when a resolver ends it,
@@ -97,24 +98,24 @@ func TestConflictSurvivesGC(t *testing.T) {
 	write(t, filepath.Join(w.Path, "file0.txt"), "ours\n")
 	commitAll(t, w, "ours")
 	onMain(t, r, "file0.txt", "theirs\n")
-	c := value[Conflicted](t)(w.IntegrateConflicted(t.Context(), r.target(t), "s"))
+	c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
 	gitIn(t, r.Root, "reset", "-q", "--hard", "HEAD~1")
 	pruned(t, r)
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
-	value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: "resolve", Merge: c.TargetTip}))
+	value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: "resolve", Merge: c.TargetTip}))
 }
 
 // A removed worktree leaves no such ref, wherever it was cut off.
 func TestRemoveDropsKept(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
-	for _, purpose := range []string{keepLanding, keepMove, keepTarget} {
-		must(t, w.keep(t.Context(), purpose, c.Old))
+	for _, purpose := range []string{repo.KeepLanding, repo.KeepMove, repo.KeepTarget} {
+		must(t, w.Keep(t.Context(), purpose, c.Old))
 	}
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
 	equal(t, "kept refs", keptRefs(t, r), "")
 	_, err := r.Find(t.Context(), "T")
-	if !errors.Is(err, ErrNoWorktree) {
+	if !errors.Is(err, repo.ErrNoWorktree) {
 		t.Fatal(err)
 	}
 }

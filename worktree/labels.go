@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A labelledMerge is a merge whose conflicts name branches.
@@ -88,20 +89,20 @@ func beside(p, label string, taken map[string]git.Entry) string {
 // mergeLabelled merges like Repo.merge, and also when there is a conflict. git labels
 // conflicts with the names on its command line, so it runs in a git directory in which
 // branches with these names have the commits.
-func (w *Worktree) mergeLabelled(ctx context.Context, ix *index, ours, theirs, target string) (labelledMerge, error) {
-	r := w.repo
-	tree, err := r.withReserved(ctx, ours, theirs)
+func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *index, ours, theirs, target string) (labelledMerge, error) {
+	r := w.Repo
+	tree, err := withReserved(ctx, r, ours, theirs)
 	if err != nil {
 		return labelledMerge{}, err
 	}
-	prepared, err := r.makeCommit(ctx, tree, "coven: merge side\n", nil, ours)
+	prepared, err := r.MakeCommit(ctx, tree, "coven: merge side\n", nil, ours)
 	if err != nil {
 		return labelledMerge{}, err
 	}
-	g, err := w.named(ctx, filepath.Join(ix.dir, "merge"), map[string]string{w.Branch: prepared, target: theirs})
+	g, err := named(ctx, w, filepath.Join(ix.dir, "merge"), map[string]string{w.Branch: prepared, target: theirs})
 	m := labelledMerge{ours: w.Branch, theirs: target}
 	if err != nil { // for example a branch named HEAD: merge without labels
-		g, m.ours, m.theirs = r.git(), prepared, theirs
+		g, m.ours, m.theirs = r.Git(), prepared, theirs
 	}
 	fields, err := g.Fields(ctx, "merge-tree", "--write-tree", "-z", "--messages", m.ours, m.theirs)
 	if git.ExitCode(err) > 1 || git.ExitCode(err) < 0 {
@@ -118,12 +119,12 @@ func (w *Worktree) mergeLabelled(ctx context.Context, ix *index, ours, theirs, t
 
 // named creates a git directory with these branches and the repository's objects and
 // settings.
-func (w *Worktree) named(ctx context.Context, dir string, branches map[string]string) (git.Repo, error) {
-	r := w.repo
+func named(ctx context.Context, w *repo.Worktree, dir string, branches map[string]string) (git.Repo, error) {
+	r := w.Repo
 	g := git.Repo{Dir: dir, WorkTree: r.Root, ObjectDir: filepath.Join(r.GitDir, "objects")}
-	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": r.rawConfig()}
+	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": rawConfig(r)}
 	for branch, oid := range branches {
-		files[headsPrefix+branch] = oid + "\n"
+		files[repo.HeadsPrefix+branch] = oid + "\n"
 	}
 	for _, name := range []string{"info/attributes", "shallow"} {
 		content, err := file.ReadIfExists(filepath.Join(r.GitDir, name))

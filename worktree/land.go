@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Errors of Land that the caller can handle.
@@ -59,7 +60,7 @@ type LandRequest struct {
 // ErrNoWorktree if W does not exist, *HookError if a hook of the repository refuses, *SignError
 // if the commit cannot be signed, *CheckoutError if a user's checkout cannot follow, and
 // *BusyError if another git process holds a lock.
-func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landing, error) {
+func Land(ctx context.Context, w *repo.Worktree, req LandRequest) (Landing, error) {
 	landed, err := LandStack(ctx, Part{w, req})
 	if err != nil {
 		return Landing{}, err
@@ -69,7 +70,7 @@ func (w *Worktree) Land(ctx context.Context, req LandRequest) (Landing, error) {
 
 // A Part is the landing of one task in a LandStack.
 type Part struct {
-	Worktree *Worktree
+	Worktree *repo.Worktree
 	Request  LandRequest
 }
 
@@ -83,7 +84,7 @@ func LandStack(ctx context.Context, parts ...Part) ([]Landing, error) {
 			return nil, fmt.Errorf("land %s on %s: %w", p.Worktree.TaskID, target.Branch, err)
 		}
 	}
-	lock, err := w.repo.lock(ctx, targetLock(target), "land "+w.TaskID)
+	lock, err := w.Repo.Lock(ctx, repo.TargetLock(target), "land "+w.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +92,13 @@ func LandStack(ctx context.Context, parts ...Part) ([]Landing, error) {
 	failpoint.Point("land.locked")
 	var stack landings
 	for _, p := range parts {
-		l := &landing{w: p.Worktree, req: p.Request, git: w.repo.git()}
+		l := &landing{w: p.Worktree, req: p.Request, git: w.Repo.Git()}
 		l.git.Hold = lock.File()
 		stack = append(stack, l)
 	}
 	landed, err := stack.run(ctx)
 	if err != nil {
-		err = w.repo.fullDisk(err)
+		err = fullDisk(w.Repo, err)
 		return nil, fmt.Errorf("land %s on %s: %w", w.TaskID, target.Branch, err)
 	}
 	failpoint.Point("land.return")
@@ -112,12 +113,12 @@ func (p Part) valid(n int) error {
 	case n > 1 && p.Request.Strategy == Rebase:
 		return errors.New("rebased commits do not land in a stack")
 	}
-	return p.Worktree.here()
+	return p.Worktree.CheckExists()
 }
 
 // A landing is one change of a LandStack that holds the target's lock.
 type landing struct {
-	w    *Worktree
+	w    *repo.Worktree
 	req  LandRequest
 	git  git.Repo
 	onto string  // the commit below
@@ -175,7 +176,7 @@ func (s landings) commit(ctx context.Context) error {
 		if l.done.Head = ""; l.done.New != onto {
 			l.done.Head = onto
 		}
-		if err := l.w.keep(ctx, keepLanding, l.done.New); err != nil {
+		if err := l.w.Keep(ctx, repo.KeepLanding, l.done.New); err != nil {
 			return err
 		}
 	}
@@ -215,7 +216,7 @@ func (l *landing) check(ctx context.Context) error {
 	if branch != c.Tip {
 		return ErrBranchMoved
 	}
-	tree, err := l.w.repo.withReserved(ctx, c.Tree, c.Old)
+	tree, err := withReserved(ctx, l.w.Repo, c.Tree, c.Old)
 	if err == nil && tree != c.Tree {
 		err = errors.New("the candidate changes .beads or .coven/sessions: integrate it again")
 	}
@@ -243,7 +244,7 @@ func (l *landing) stillThere(ctx context.Context) error {
 // target or in a checkout of it.
 func (l *landing) unobstructed(ctx context.Context) error {
 	ref := l.req.Landing.Target.Ref
-	checkouts, err := l.w.repo.checkoutsOf(ctx, ref, l.git.Hold)
+	checkouts, err := userCheckoutsOf(ctx, l.w.Repo, ref, l.git.Hold)
 	if err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (l *landing) unobstructed(ctx context.Context) error {
 			return err
 		}
 	}
-	return awaitGone(ctx, filepath.Join(l.w.repo.GitDir, ref+".lock"))
+	return repo.AwaitGone(ctx, filepath.Join(l.w.Repo.GitDir, ref+".lock"))
 }
 
 // move moves the checkouts, then the target if all claims are still valid.
@@ -272,9 +273,9 @@ func (s landings) move(ctx context.Context) error {
 	var names []string
 	for _, l := range s {
 		edits = append(edits, git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
-		names = append(names, l.w.name)
+		names = append(names, l.w.Name)
 	}
-	err = first.w.repo.transact(ctx, first.git, "coven: land "+strings.Join(names, ", "), edits...)
+	err = first.w.Repo.Transact(ctx, first.git, "coven: land "+strings.Join(names, ", "), edits...)
 	if err != nil {
 		if cause := s.stillThere(ctx); cause != nil {
 			err = cause
@@ -295,7 +296,7 @@ func (s landings) stillThere(ctx context.Context) error {
 }
 
 func (l *landing) moveCheckouts(ctx context.Context, intent Landing) ([]userCheckout, error) {
-	checkouts, err := l.w.repo.checkoutsOf(ctx, intent.Target.Ref, l.git.Hold)
+	checkouts, err := userCheckoutsOf(ctx, l.w.Repo, intent.Target.Ref, l.git.Hold)
 	if err != nil {
 		return nil, err
 	}

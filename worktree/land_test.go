@@ -9,18 +9,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // ready makes a task whose branch changes file0.txt, deletes file1.txt and
 // adds new.txt.
-func ready(t testing.TB, r *Repo, task string) (*Worktree, Landing) {
+func ready(t testing.TB, r *repo.Repo, task string) (*repo.Worktree, Landing) {
 	t.Helper()
 	w := add(t, r, task)
 	write(t, filepath.Join(w.Path, "file0.txt"), "landed "+task+"\n")
 	write(t, filepath.Join(w.Path, "new.txt"), "landed "+task+"\n")
 	must(t, os.Remove(filepath.Join(w.Path, "file1.txt")))
 	commitAll(t, w, "work of "+task)
-	return w, value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	return w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 }
 
 func TestLandStrategies(t *testing.T) {
@@ -37,10 +39,10 @@ func TestLandStrategies(t *testing.T) {
 			commitAll(t, w, "second")
 			onMain(t, r, "file7.txt", "meanwhile\n")
 			onMain(t, r, ".beads/issues.jsonl", "v2\n")
-			old := r.target(t).Tip
-			c := value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+			old := targetOf(r, t).Tip
+			c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 			landed := value[Landing](t)(land(t, w, c, strategy))
-			equal(t, "tip", r.target(t).Tip, landed.New)
+			equal(t, "tip", targetOf(r, t).Tip, landed.New)
 			equal(t, "tree", gitIn(t, r.Root, "rev-parse", "main^{tree}"), c.Tree)
 			equal(t, "main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 			log := gitIn(t, r.Root, "log", "--format=%s", "--topo-order", "--no-merges", old+"..main")
@@ -50,7 +52,7 @@ func TestLandStrategies(t *testing.T) {
 			}
 			equal(t, "log", log, want)
 			equal(t, "first parent", gitIn(t, r.Root, "merge-base", "main", old), old)
-			again := value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), strategy))
+			again := value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), strategy))
 			equal(t, "already", again.Already(), true)
 			equal(t, "and at the tip", again.New, landed.New)
 		})
@@ -64,7 +66,7 @@ func TestLandRebaseKeepsAuthors(t *testing.T) {
 	gitIn(t, w.Path, "add", "-A")
 	gitIn(t, w.Path, "commit", "-q", "--author=Élise <e@example.com>", "--date=2020-01-02T03:04:05+0100", "-m", "subject\n\nbody")
 	onMain(t, r, "b", "b")
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Rebase))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Rebase))
 	equal(t, "commit", gitIn(t, r.Root, "log", "-1", "--format=%an %ae %aI %B"), "Élise e@example.com 2020-01-02T03:04:05+01:00 subject\n\nbody\n")
 }
 
@@ -76,7 +78,7 @@ func TestLandRefusals(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "octopus") {
 		t.Fatalf("unknown strategy: %v", err)
 	}
-	_, err = w.Land(ctx, LandRequest{Landing: c, Message: "m", Journal: fileJournal{filepath.Join(t.TempDir(), "i")}})
+	_, err = Land(ctx, w, LandRequest{Landing: c, Message: "m", Journal: fileJournal{filepath.Join(t.TempDir(), "i")}})
 	if err == nil {
 		t.Fatal("landed without a claim")
 	}
@@ -86,10 +88,10 @@ func TestLandRefusals(t *testing.T) {
 	if err == nil {
 		t.Fatal("landed a tree without the tracker's file")
 	}
-	claim := value[Held](t)(r.ClaimOf(ctx, "T"))
-	value[Held](t)(r.Claim(ctx, Claim{Task: "T", Holder: "thief"}, claim.Oid))
+	claim := value[Held](t)(ClaimOf(ctx, r, "T"))
+	value[Held](t)(AcquireClaim(ctx, r, Claim{Task: "T", Holder: "thief"}, claim.Oid))
 	request := LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "i")}}
-	_, err = w.Land(ctx, request)
+	_, err = Land(ctx, w, request)
 	wantIs(t, err, ErrClaimLost)
 	write(t, filepath.Join(w.Path, "more"), "more")
 	commitAll(t, w, "more")
@@ -111,15 +113,15 @@ func (f journalFunc) Intent(intent Landing) error { return f(intent) }
 func TestLandFence(t *testing.T) {
 	fences := map[string]struct {
 		want error
-		act  func(t *testing.T, r *Repo, claim Held)
+		act  func(t *testing.T, r *repo.Repo, claim Held)
 	}{
-		"claim taken": {ErrClaimLost, func(t *testing.T, r *Repo, claim Held) {
-			value[Held](t)(r.Claim(t.Context(), Claim{Task: "T", Holder: "thief"}, claim.Oid))
+		"claim taken": {ErrClaimLost, func(t *testing.T, r *repo.Repo, claim Held) {
+			value[Held](t)(AcquireClaim(t.Context(), r, Claim{Task: "T", Holder: "thief"}, claim.Oid))
 		}},
-		"claim gone": {ErrClaimLost, func(t *testing.T, r *Repo, claim Held) {
-			must(t, r.Unclaim(t.Context(), "T", claim.Oid))
+		"claim gone": {ErrClaimLost, func(t *testing.T, r *repo.Repo, claim Held) {
+			must(t, ReleaseClaim(t.Context(), r, "T", claim.Oid))
 		}},
-		"target moved": {ErrTargetMoved, func(t *testing.T, r *Repo, _ Held) {
+		"target moved": {ErrTargetMoved, func(t *testing.T, r *repo.Repo, _ Held) {
 			commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "elsewhere", "main^{tree}")
 			gitIn(t, r.Root, "update-ref", "refs/heads/main", commit)
 		}},
@@ -132,16 +134,16 @@ func TestLandFence(t *testing.T) {
 			claim := claimFor(t, r, "T")
 			before := status(t, r.Root)
 			tip := ""
-			_, err := w.Land(t.Context(), LandRequest{
+			_, err := Land(t.Context(), w, LandRequest{
 				Landing: c, Message: "m", ClaimOid: claim.Oid,
 				Journal: journalFunc(func(Landing) error {
 					fence.act(t, r, claim)
-					tip = r.target(t).Tip
+					tip = targetOf(r, t).Tip
 					return nil
 				}),
 			})
 			wantIs(t, err, fence.want)
-			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "target", targetOf(r, t).Tip, tip)
 			equal(t, "checkout", status(t, r.Root), before)
 		})
 	}
@@ -152,7 +154,7 @@ func TestLandStopsWithoutJournal(t *testing.T) {
 	w, c := ready(t, r, "T")
 	broken := errors.New("disk full")
 	before := status(t, r.Root)
-	_, err := w.Land(t.Context(), LandRequest{
+	_, err := Land(t.Context(), w, LandRequest{
 		Landing: c, Message: "m", ClaimOid: claimFor(t, r, "T").Oid,
 		Journal: journalFunc(func(Landing) error { return broken }),
 	})
@@ -220,13 +222,13 @@ func TestLandRefusedByCheckout(t *testing.T) {
 			r := sample(t)
 			w, candidate := ready(t, r, "T")
 			c.prepare(t, r.Root)
-			before, tip := status(t, r.Root), r.target(t).Tip
+			before, tip := status(t, r.Root), targetOf(r, t).Tip
 			_, err := land(t, w, candidate, Squash)
 			refused := wantError[*CheckoutError](t, err)
 			equal(t, "files", strings.Join(refused.Files, " "), c.file)
 			equal(t, "path", refused.Path, r.Root)
 			equal(t, "checkout", status(t, r.Root), before)
-			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "target", targetOf(r, t).Tip, tip)
 			equal(t, "mark left", exists(movePathOf(r)), false)
 		})
 	}
@@ -260,13 +262,13 @@ func TestLandWaitsForWhatGoesOn(t *testing.T) {
 			onMain(t, r, "file7.txt", "main\n")
 			w, c := ready(t, r, "T")
 			prepare(t, r.Root)
-			tip := r.target(t).Tip
+			tip := targetOf(r, t).Tip
 			_, err := land(t, w, c, Squash)
 			refused := wantError[*CheckoutError](t, err)
 			if !strings.HasPrefix(refused.Reason, reason) || refused.Next == "" {
 				t.Fatalf("reason %q, next %q", refused.Reason, refused.Next)
 			}
-			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "target", targetOf(r, t).Tip, tip)
 		})
 	}
 }
@@ -312,7 +314,7 @@ func TestLandManyAtOnce(t *testing.T) {
 	r := sample(t)
 	const tasks = 8
 	write(t, filepath.Join(r.Root, "file5.txt"), "dirty\n")
-	var all []*Worktree
+	var all []*repo.Worktree
 	for i := range tasks {
 		w := add(t, r, fmt.Sprintf("T%d", i))
 		write(t, filepath.Join(w.Path, fmt.Sprintf("file%d.txt", i%4)), fmt.Sprintf("one\ntwo\nthree %d\n", i%4)) // touch

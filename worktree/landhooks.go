@@ -36,11 +36,11 @@ func (e *SignError) Unwrap() error { return e.Err }
 // that lands. Those of the main checkout come before those of W, which the agent may
 // have changed.
 func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
-	set, err := l.w.hooks(ctx, l.req.Hooks, nil, l.w.repo.Root)
+	set, err := hooks(ctx, l.w, l.req.Hooks, nil, l.w.Repo.Root)
 	if err != nil || !set.has(commitMsg) && !set.has(refTransaction) {
 		return set, func() {}, err
 	}
-	if set.ix, err = l.w.openIndex(l.w.git(), "none"); err != nil {
+	if set.ix, err = openIndex(l.w, l.w.Git(), "none"); err != nil {
 		return nil, nil, err
 	}
 	drop := func() { set.drop(); set.ix.drop() }
@@ -102,12 +102,12 @@ func (l *landing) store(ctx context.Context, tree, message string, author []stri
 		return "", fmt.Errorf("read commit.gpgSign: %w", err)
 	}
 	if !signs {
-		return l.w.repo.makeCommit(ctx, tree, message, author, parents...)
+		return l.w.Repo.MakeCommit(ctx, tree, message, author, parents...)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, signTimeout, fmt.Errorf("no signature within %v", signTimeout))
 	defer cancel()
 	commit := git.NewCommit{Tree: tree, Message: message, Parents: parents, Options: []string{"-S"}}
-	oid, err := l.w.repo.storeCommit(ctx, commit, author)
+	oid, err := l.w.Repo.StoreCommit(ctx, commit, author)
 	if err != nil {
 		failed := &SignError{Output: err.Error(), Err: err}
 		if said, ok := errors.AsType[*git.Error](err); ok && said.Stderr != "" && ctx.Err() == nil {

@@ -7,18 +7,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-func hookIn(t *testing.T, r *Repo, name, script string) {
+func hookIn(t *testing.T, r *repo.Repo, name, script string) {
 	t.Helper()
 	hook(t, filepath.Join(r.GitDir, "hooks", name), script)
 }
 
-func landWithHooks(t *testing.T, w *Worktree, c Landing, strategy Strategy) (Landing, error) {
+func landWithHooks(t *testing.T, w *repo.Worktree, c Landing, strategy Strategy) (Landing, error) {
 	t.Helper()
-	return w.Land(t.Context(), LandRequest{
+	return Land(t.Context(), w, LandRequest{
 		Landing: c, Strategy: strategy, Message: "land " + w.TaskID + "\n\nCoven-Task: " + w.TaskID + "\n", Hooks: runHook,
-		ClaimOid: claimFor(t, w.repo, w.TaskID).Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
+		ClaimOid: claimFor(t, w.Repo, w.TaskID).Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	})
 }
 
@@ -44,12 +46,12 @@ func TestLandHookRefuses(t *testing.T) {
 			r := sample(t)
 			w, c := ready(t, r, "T")
 			hookIn(t, r, name, "echo no ticket named; exit 1")
-			before, tip := status(t, r.Root), r.target(t).Tip
+			before, tip := status(t, r.Root), targetOf(r, t).Tip
 			_, err := landWithHooks(t, w, c, Squash)
 			refused := wantError[*HookError](t, err)
 			equal(t, "hook", refused.Name, name)
 			equal(t, "output", strings.TrimSpace(refused.Output), "no ticket named")
-			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "target", targetOf(r, t).Tip, tip)
 			equal(t, "checkout", status(t, r.Root), before)
 			must(t, os.Remove(filepath.Join(r.GitDir, "hooks", name)))
 			value[Landing](t)(land(t, w, c, Squash))
@@ -82,7 +84,7 @@ func TestLandReferenceTransaction(t *testing.T) {
 	hookIn(t, r, refTransaction, `sed "s/^/$1 /" >>`+seen)
 	w, c := ready(t, r, "T")
 	landed := value[Landing](t)(landWithHooks(t, w, c, Squash))
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	line := " " + c.Old + " " + landed.New + " refs/heads/main\n"
 	equal(t, "seen", read(t, seen), "prepared"+line+"committed"+line)
 }
@@ -94,9 +96,9 @@ func TestLandReferenceTransactionAborted(t *testing.T) {
 	hookIn(t, r, refTransaction, `echo "$1" >>`+seen)
 	w, c := ready(t, r, "T")
 	claim := claimFor(t, r, "T")
-	_, err := w.Land(t.Context(), LandRequest{
+	_, err := Land(t.Context(), w, LandRequest{
 		Landing: c, Message: "m", Hooks: runHook, ClaimOid: claim.Oid,
-		Journal: journalFunc(func(Landing) error { return r.Unclaim(t.Context(), "T", claim.Oid) }),
+		Journal: journalFunc(func(Landing) error { return ReleaseClaim(t.Context(), r, "T", claim.Oid) }),
 	})
 	wantIs(t, err, ErrClaimLost)
 	equal(t, "seen", read(t, seen), "prepared\naborted\n")
@@ -132,13 +134,13 @@ func TestLandCannotSign(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "gpg")
 	hook(t, program, "exit 2\n")
 	gitIn(t, r.Root, "config", "gpg.program", program)
-	tip := r.target(t).Tip
+	tip := targetOf(r, t).Tip
 	_, err := land(t, w, c, Squash)
 	refused := wantError[*SignError](t, err)
 	if !strings.Contains(refused.Output, "gpg failed to sign the data") {
 		t.Fatalf("output %q", refused.Output)
 	}
-	equal(t, "target", r.target(t).Tip, tip)
+	equal(t, "target", targetOf(r, t).Tip, tip)
 	gitIn(t, r.Root, "config", "commit.gpgSign", "off")
 	value[Landing](t)(land(t, w, c, Squash))
 }

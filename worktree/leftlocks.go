@@ -6,13 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // removeLeftLocks removes the lock files that killed programs of the task left in W's own git
 // directory, so that the next program can use git. No program of the task may run any more. If
 // another process works in W, or nobody can tell, the locks may be its own, and stay.
-func (w *Worktree) removeLeftLocks() {
-	locks := w.leftLocks()
+func removeLeftLocks(w *repo.Worktree) {
+	locks := leftLocks(w)
 	if len(locks) == 0 {
 		return
 	}
@@ -25,7 +27,7 @@ func (w *Worktree) removeLeftLocks() {
 }
 
 // leftLocks returns the lock files of W's checkout and of the private refs and settings.
-func (w *Worktree) leftLocks() []string {
+func leftLocks(w *repo.Worktree) []string {
 	var locks []string
 	add := func(path string, entry fs.DirEntry) {
 		if strings.HasSuffix(path, ".lock") && entry.Type().IsRegular() {
@@ -33,16 +35,16 @@ func (w *Worktree) leftLocks() []string {
 		}
 	}
 	for _, name := range []string{"index.lock", "HEAD.lock"} {
-		path := filepath.Join(w.admin, name)
+		path := filepath.Join(w.Admin, name)
 		if info, err := os.Lstat(path); err == nil {
 			add(path, fs.FileInfoToDirEntry(info))
 		}
 	}
-	_ = filepath.WalkDir(w.private(), func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(privatePath(w), func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // the agent's directories may be unreadable
-		case entry.IsDir() && path == w.private("objects"):
+		case entry.IsDir() && path == privatePath(w, "objects"):
 			return filepath.SkipDir
 		}
 		add(path, entry)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // An Info describes a task's worktree or its remains.
@@ -26,22 +27,22 @@ type Info struct {
 	Unexamined string `json:",omitempty"`
 }
 
-// Worktrees lists the tasks' worktrees and remains of worktrees, by name.
-func (r *Repo) Worktrees(ctx context.Context) ([]Info, error) {
-	names, err := r.taskNames()
+// List lists the tasks' worktrees and remains of worktrees, by name.
+func List(ctx context.Context, r *repo.Repo) ([]Info, error) {
+	names, err := r.TaskNames()
 	if err != nil {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
-	refs, err := r.git().Refs(ctx, headsPrefix+branchPrefix)
+	refs, err := r.Git().Refs(ctx, repo.HeadsPrefix+repo.BranchPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
 	tips := map[string]string{}
 	for _, ref := range refs {
-		name := strings.TrimPrefix(ref.Name, headsPrefix+branchPrefix)
+		name := strings.TrimPrefix(ref.Name, repo.HeadsPrefix+repo.BranchPrefix)
 		tips[name], names = ref.Oid, append(names, name)
 	}
-	dirs, err := os.ReadDir(filepath.Join(r.Root, worktreesDir))
+	dirs, err := os.ReadDir(filepath.Join(r.Root, repo.WorktreesDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
@@ -53,14 +54,14 @@ func (r *Repo) Worktrees(ctx context.Context) ([]Info, error) {
 	slices.Sort(names)
 	var all []Info
 	for _, name := range slices.Compact(names) {
-		all = append(all, r.info(name, tips[name]))
+		all = append(all, info(r, name, tips[name]))
 	}
 	return all, nil
 }
 
-func (r *Repo) info(name, tip string) Info {
-	info := Info{Name: name, Path: r.worktreePath(name), Branch: branchPrefix + name, Tip: tip}
-	if rec, err := r.readRecord(name); err == nil {
+func info(r *repo.Repo, name, tip string) Info {
+	info := Info{Name: name, Path: r.WorktreePath(name), Branch: repo.BranchPrefix + name, Tip: tip}
+	if rec, err := r.ReadRecord(name); err == nil {
 		info.TaskID, info.Ready = rec.Task, rec.Ready
 	}
 	_, err := os.Lstat(info.Path)
@@ -72,8 +73,8 @@ func (r *Repo) info(name, tip string) Info {
 type Ref struct{ Name, Oid string }
 
 // Refs lists all of coven's refs: refs/coven/ and refs/heads/coven/.
-func (r *Repo) Refs(ctx context.Context) ([]Ref, error) {
-	found, err := r.git().Refs(ctx, "refs/coven/", headsPrefix+branchPrefix)
+func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
+	found, err := r.Git().Refs(ctx, "refs/coven/", repo.HeadsPrefix+repo.BranchPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list coven's refs: %w", err)
 	}
@@ -86,11 +87,11 @@ func (r *Repo) Refs(ctx context.Context) ([]Ref, error) {
 
 // Uncommitted lists the changed and untracked paths in Checkout, which a task's
 // worktree will not have. Directories end in a slash. .beads and .coven are omitted.
-func (r *Repo) Uncommitted(ctx context.Context) ([]string, error) {
-	g := r.git()
-	g.Dir, g.WorkTree = r.checkoutDir, r.Checkout
+func Uncommitted(ctx context.Context, r *repo.Repo) ([]string, error) {
+	g := r.Git()
+	g.Dir, g.WorkTree = r.CheckoutGitDir, r.Checkout
 	args := []string{"status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"}
-	if seen, ok := r.glanceCheckout(ctx, g); ok {
+	if seen, ok := glanceCheckout(ctx, r, g); ok {
 		suspects := slices.DeleteFunc(seen.Suspects, isCovens)
 		if len(suspects) == 0 {
 			return nil, nil
@@ -114,9 +115,9 @@ func (r *Repo) Uncommitted(ctx context.Context) ([]string, error) {
 }
 
 // glanceCheckout compares Checkout with its index; ok is false unless that has the tree of HEAD.
-func (r *Repo) glanceCheckout(ctx context.Context, g git.Repo) (seen git.Glanced, ok bool) {
+func glanceCheckout(ctx context.Context, r *repo.Repo, g git.Repo) (seen git.Glanced, ok bool) {
 	g.Index = filepath.Join(g.Dir, "index")
-	seen, err := g.Glance(r.unconverting(ctx))
+	seen, err := g.Glance(unconverting(ctx, r))
 	if err != nil || seen.Tree == "" {
 		return seen, false
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A Listing is what git sees of the files of a checkout or worktree.
@@ -18,27 +19,27 @@ type Listing struct {
 	Depends []string // absolute paths of other files that decide which files are ignored or tracked
 }
 
-// Listing lists the files of the checkout that Open was called in, without those that belong to
+// ListCheckout lists the files of the checkout that Open was called in, without those that belong to
 // coven.
-func (r *Repo) Listing(ctx context.Context) (Listing, error) {
-	return r.listing(ctx, git.Repo{Dir: r.checkoutDir, WorkTree: r.Checkout, Store: r.store}, filepath.Join(r.checkoutDir, "index"))
+func ListCheckout(ctx context.Context, r *repo.Repo) (Listing, error) {
+	return listIn(ctx, r, git.Repo{Dir: r.CheckoutGitDir, WorkTree: r.Checkout, Store: r.Store}, filepath.Join(r.CheckoutGitDir, "index"))
 }
 
-// Listing lists the files of W, without those that belong to coven.
-func (w *Worktree) Listing(ctx context.Context) (Listing, error) {
-	ix, err := w.openIndex(w.git(), commitIndex)
+// ListFiles lists the files of W, without those that belong to coven.
+func ListFiles(ctx context.Context, w *repo.Worktree) (Listing, error) {
+	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
 		return Listing{}, err
 	}
 	defer ix.drop()
-	l, err := w.repo.listing(ctx, ix.git, ix.kept)
-	if gone := w.here(); gone != nil {
+	l, err := listIn(ctx, w.Repo, ix.git, ix.kept)
+	if gone := w.CheckExists(); gone != nil {
 		return Listing{}, gone
 	}
 	return l, err
 }
 
-func (r *Repo) listing(ctx context.Context, g git.Repo, index string) (Listing, error) {
+func listIn(ctx context.Context, r *repo.Repo, g git.Repo, index string) (Listing, error) {
 	var l Listing
 	ignored := make(chan error, 1)
 	go func() {
@@ -69,7 +70,7 @@ func (r *Repo) listing(ctx context.Context, g git.Repo, index string) (Listing, 
 	slices.Sort(l.Files)
 	l.Files = slices.Compact(l.Files) // of a conflict, the index has several entries
 	l.Ignored = append(l.Ignored, covenDir)
-	l.Depends, err = r.deciding(ctx, g, index)
+	l.Depends, err = deciding(ctx, r, g, index)
 	return l, err
 }
 
@@ -77,7 +78,7 @@ func (r *Repo) listing(ctx context.Context, g git.Repo, index string) (Listing, 
 const covenDir = ".coven"
 
 // deciding lists the files outside of a checkout that decide which of its files git lists.
-func (r *Repo) deciding(ctx context.Context, g git.Repo, index string) ([]string, error) {
+func deciding(ctx context.Context, r *repo.Repo, g git.Repo, index string) ([]string, error) {
 	settings, err := g.Configured(ctx, `^core\.excludesfile$`, true)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A listing has what git would add, and what decides that, in checkouts and in worktrees of
@@ -28,9 +30,9 @@ func TestListing(t *testing.T) {
 		}
 		return strings.Join(l.Files, " ")
 	}
-	before := files(r.Listing(ctx))
+	before := files(ListCheckout(ctx, r))
 	equal(t, "tracked", before, strings.Join(strings.Fields(gitIn(t, r.Root, "ls-files")), " "))
-	equal(t, "in the worktree", files(w.Listing(ctx)), before)
+	equal(t, "in the worktree", files(ListFiles(ctx, w)), before)
 	for _, top := range []string{r.Root, w.Path} {
 		write(t, filepath.Join(top, "zzz.txt"), "new\n")
 		write(t, filepath.Join(top, "x.log"), "ignored\n")
@@ -40,7 +42,7 @@ func TestListing(t *testing.T) {
 		gitIn(t, top, "init", "--quiet", "nested")
 		write(t, filepath.Join(top, "nested", "x"), "x\n")
 	}
-	for _, listing := range []Listing{value[Listing](t)(r.Listing(ctx)), value[Listing](t)(w.Listing(ctx))} {
+	for _, listing := range []Listing{value[Listing](t)(ListCheckout(ctx, r)), value[Listing](t)(ListFiles(ctx, w))} {
 		got := files(listing, nil)
 		if !strings.HasSuffix(got, " zzz.txt") || strings.Contains(got, "x.log") || strings.Contains(got, "build") || strings.Contains(got, "agents") {
 			t.Errorf("the files are %s", got)
@@ -52,6 +54,6 @@ func TestListing(t *testing.T) {
 		}
 	}
 	must(t, os.RemoveAll(w.Path))
-	_, err := w.Listing(ctx)
-	wantIs(t, err, ErrNoWorktree)
+	_, err := ListFiles(ctx, w)
+	wantIs(t, err, repo.ErrNoWorktree)
 }

@@ -9,43 +9,44 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Whoever gives up waiting for a lock does not keep it from others: neither behind its own process,
 // nor behind another one.
 func TestLockGivenUp(t *testing.T) {
 	r := sample(t)
-	other := value[*Repo](t)(Open(t.Context(), r.Root)) // as in another process
+	other := value[*repo.Repo](t)(repo.Open(t.Context(), r.Root)) // as in another process
 	tired := errors.New("tired")
-	for name, holder := range map[string]*Repo{"own": r, "other": other} {
-		l := value[*lock.Lock](t)(holder.lock(t.Context(), name, "hold"))
+	for name, holder := range map[string]*repo.Repo{"own": r, "other": other} {
+		l := value[*lock.Lock](t)(holder.Lock(t.Context(), name, "hold"))
 		var waiting sync.WaitGroup
 		for range 4 {
 			waiting.Go(func() {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, tired)
 				defer cancel()
-				if _, err := r.lock(ctx, name, "wait"); !errors.Is(err, tired) {
+				if _, err := r.Lock(ctx, name, "wait"); !errors.Is(err, tired) {
 					t.Errorf("%s: %v", name, err)
 				}
 			})
 		}
 		waiting.Wait()
 		l.Release()
-		value[*lock.Lock](t)(r.lock(t.Context(), name, "next")).Release()
-		value[*lock.Lock](t)(other.lock(t.Context(), name, "last")).Release()
+		value[*lock.Lock](t)(r.Lock(t.Context(), name, "next")).Release()
+		value[*lock.Lock](t)(other.Lock(t.Context(), name, "last")).Release()
 	}
 }
 
 // One at a time has a lock, in one process and in several.
 func TestLockExcludes(t *testing.T) {
 	r := sample(t)
-	repos := []*Repo{r, value[*Repo](t)(Open(t.Context(), r.Root))}
+	repos := []*repo.Repo{r, value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))}
 	var inside, times atomic.Int32
 	var working sync.WaitGroup
 	for i := range 16 {
 		working.Go(func() {
 			for range 20 {
-				l, err := repos[i%2].lock(t.Context(), "one", "work")
+				l, err := repos[i%2].Lock(t.Context(), "one", "work")
 				if err != nil {
 					t.Error(err)
 					return

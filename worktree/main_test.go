@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // TestMain seals the environment, or acts as a process that a test started
@@ -156,7 +157,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 }
 
 // sample makes a repository with a few files on branch main.
-func sample(t testing.TB, initArgs ...string) *Repo {
+func sample(t testing.TB, initArgs ...string) *repo.Repo {
 	t.Helper()
 	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
 	gitIn(t, dir, append([]string{"init", "-q", "-b", "main"}, initArgs...)...)
@@ -168,32 +169,32 @@ func sample(t testing.TB, initArgs ...string) *Repo {
 	write(t, filepath.Join(dir, ".beads", "issues.jsonl"), "v1\n")
 	gitIn(t, dir, "add", "-A")
 	gitIn(t, dir, "commit", "-qm", "first")
-	return value[*Repo](t)(Open(t.Context(), dir))
+	return value[*repo.Repo](t)(repo.Open(t.Context(), dir))
 }
 
-func (r *Repo) target(t testing.TB) Target {
+func targetOf(r *repo.Repo, t testing.TB) repo.Target {
 	t.Helper()
-	return value[Target](t)(r.Target(context.Background(), "main"))
+	return value[repo.Target](t)(r.Target(context.Background(), "main"))
 }
 
-func add(t testing.TB, r *Repo, task string) *Worktree {
+func add(t testing.TB, r *repo.Repo, task string) *repo.Worktree {
 	t.Helper()
-	return value[*Worktree](t)(r.Add(context.Background(), AddRequest{TaskID: task, Base: r.target(t).Tip}))
+	return value[*repo.Worktree](t)(Add(context.Background(), r, AddRequest{TaskID: task, Base: targetOf(r, t).Tip}))
 }
 
 // commitAll commits W on the present target and fails on an empty commit.
-func commitAll(t testing.TB, w *Worktree, message string) Commit {
+func commitAll(t testing.TB, w *repo.Worktree, message string) Commit {
 	t.Helper()
-	c := value[Commit](t)(w.Commit(context.Background(), CommitRequest{Message: message, TargetTip: w.repo.target(t).Tip}))
+	c := value[Commit](t)(CommitWork(context.Background(), w, CommitRequest{Message: message, TargetTip: targetOf(w.Repo, t).Tip}))
 	if c.Empty {
 		t.Fatal("nothing was committed")
 	}
 	return c
 }
 
-func claimFor(t testing.TB, r *Repo, task string) Held {
+func claimFor(t testing.TB, r *repo.Repo, task string) Held {
 	t.Helper()
-	return value[Held](t)(r.Claim(context.Background(),
+	return value[Held](t)(AcquireClaim(context.Background(), r,
 		Claim{Task: task, Holder: "coven/host", Session: "s", Attempt: 1, Expires: time.Now().Add(time.Hour)}, ""))
 }
 
@@ -202,14 +203,14 @@ type fileJournal struct{ path string }
 
 func (j fileJournal) Intent(intent Landing) error { return file.WriteJSON(j.path, intent) }
 
-func land(t testing.TB, w *Worktree, c Landing, strategy Strategy) (Landing, error) {
+func land(t testing.TB, w *repo.Worktree, c Landing, strategy Strategy) (Landing, error) {
 	t.Helper()
-	claim, err := w.repo.ClaimOf(context.Background(), w.TaskID)
+	claim, err := ClaimOf(context.Background(), w.Repo, w.TaskID)
 	if errors.Is(err, ErrNoClaim) {
-		claim, err = claimFor(t, w.repo, w.TaskID), nil
+		claim, err = claimFor(t, w.Repo, w.TaskID), nil
 	}
 	must(t, err)
-	return w.Land(context.Background(), LandRequest{
+	return Land(context.Background(), w, LandRequest{
 		Landing: c, Strategy: strategy, Message: "land " + w.TaskID, ClaimOid: claim.Oid,
 		Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	})
@@ -255,7 +256,7 @@ func actor(args []string) int {
 	}
 	ctx := context.Background()
 	err := func() error {
-		r, err := Open(ctx, request.Root)
+		r, err := repo.Open(ctx, request.Root)
 		if err != nil {
 			return err
 		}
@@ -273,21 +274,21 @@ func actor(args []string) int {
 			return crowd(ctx, r, request.Task, journal)
 		}
 		if strings.HasPrefix(request.Intent, "clear.") {
-			all, err := r.Stale(ctx, func(string) bool { return false })
+			all, err := FindStale(ctx, r, func(string) bool { return false })
 			for _, s := range all {
-				_, clearErr := r.Clear(ctx, s)
+				_, clearErr := Clear(ctx, r, s)
 				err = errors.Join(err, clearErr)
 			}
 			return err
 		}
 		if strings.HasPrefix(request.Intent, "recreate.") {
-			_, _, err := r.Recreate(ctx, request.Task, "s")
+			_, _, err := Recreate(ctx, r, request.Task, "s")
 			return err
 		}
 		if strings.HasPrefix(request.Intent, "claim.renew.") {
-			held, err := r.ClaimOf(ctx, request.Task)
+			held, err := ClaimOf(ctx, r, request.Task)
 			if err == nil {
-				_, err = r.Renew(ctx, held, held.Expires.Add(time.Hour))
+				_, err = RenewClaim(ctx, r, held, held.Expires.Add(time.Hour))
 			}
 			return err
 		}
@@ -296,10 +297,10 @@ func actor(args []string) int {
 			return err
 		}
 		if request.Intent == "isolate" {
-			return w.Isolate(ctx)
+			return Isolate(ctx, w)
 		}
 		if request.Intent == "rescue." {
-			m, err := w.Watch(ctx, WatchOptions{})
+			m, err := Watch(ctx, w, WatchOptions{})
 			if err != nil {
 				return err
 			}
@@ -307,21 +308,21 @@ func actor(args []string) int {
 			if err != nil {
 				return err
 			}
-			info, err := r.Rescue(ctx, found.Rescue)
+			info, err := FindRescue(ctx, r, found.Rescue)
 			if err == nil {
-				_, err = r.Restore(ctx, info)
+				_, err = UndoChanges(ctx, r, info)
 			}
 			return err
 		}
 		if request.Intent == "collect" {
-			return w.Collect(ctx)
+			return TakeCommits(ctx, w)
 		}
 		if strings.HasPrefix(request.Intent, "conflicted.") {
 			target, err := r.Target(ctx, "main")
 			if err != nil {
 				return err
 			}
-			_, err = w.IntegrateConflicted(ctx, target, "s")
+			_, err = IntegrateConflicted(ctx, w, target, "s")
 			return err
 		}
 		return integrateAndLand(ctx, w, Strategy(request.Strategy), fileJournal{request.Intent})
@@ -334,21 +335,21 @@ func actor(args []string) int {
 }
 
 // integrateAndLand does what a run does, again when the target moves.
-func integrateAndLand(ctx context.Context, w *Worktree, strategy Strategy, journal Journal) error {
-	claim, err := w.repo.ClaimOf(ctx, w.TaskID)
+func integrateAndLand(ctx context.Context, w *repo.Worktree, strategy Strategy, journal Journal) error {
+	claim, err := ClaimOf(ctx, w.Repo, w.TaskID)
 	if err != nil {
 		return err
 	}
 	for {
-		target, err := w.repo.Target(ctx, "main")
+		target, err := w.Repo.Target(ctx, "main")
 		if err != nil {
 			return err
 		}
-		candidate, err := w.Integrate(ctx, target)
+		candidate, err := Integrate(ctx, w, target)
 		if err != nil {
 			return err
 		}
-		_, err = w.Land(ctx, LandRequest{
+		_, err = Land(ctx, w, LandRequest{
 			Landing: candidate, Strategy: strategy, Message: "land " + w.TaskID,
 			ClaimOid: claim.Oid, Journal: journal,
 		})
@@ -358,22 +359,22 @@ func integrateAndLand(ctx context.Context, w *Worktree, strategy Strategy, journ
 	}
 }
 
-func addAndRemove(ctx context.Context, r *Repo, task string) error {
-	w, err := r.Add(ctx, AddRequest{TaskID: task, Base: "main"})
+func addAndRemove(ctx context.Context, r *repo.Repo, task string) error {
+	w, err := Add(ctx, r, AddRequest{TaskID: task, Base: "main"})
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(w.Path, "work"), []byte("work"), 0o644); err != nil {
 		return err
 	}
-	_, err = w.Remove(ctx, RemoveRequest{Note: "work"})
+	_, err = Remove(ctx, w, RemoveRequest{Note: "work"})
 	return err
 }
 
 // landedTip is the tip of a worktree's branch, as one says it that has landed.
-func landedTip(t testing.TB, w *Worktree) string {
+func landedTip(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
-	tip, err := w.tipIfAny(t.Context())
+	tip, err := w.TipIfAny(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

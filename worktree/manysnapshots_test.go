@@ -23,13 +23,13 @@ func TestManySnapshots(t *testing.T) {
 		t.Helper()
 		write(t, filepath.Join(w.Path, "file0.txt"), fmt.Sprint("change ", n))
 		processes := counted()
-		equal(t, "number", value[Snapshot](t)(w.Snapshot(ctx, "s", "")).N, n)
+		equal(t, "number", value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")).N, n)
 		return counted() - processes
 	}
 	revert := func(to int) int {
 		t.Helper()
 		processes := counted()
-		value[Snapshot](t)(w.Revert(ctx, "s", to))
+		value[Snapshot](t)(Revert(ctx, w, "s", to))
 		processes = counted() - processes
 		equal(t, "reverted", read(t, filepath.Join(w.Path, "file0.txt")), fmt.Sprint("change ", to))
 		return processes

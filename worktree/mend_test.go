@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Before git reads W's HEAD, coven puts it in the place of what no git would read there, and leaves
@@ -20,7 +22,7 @@ func TestMendHead(t *testing.T) {
 		"a pipe":      {func(head string) error { return syscall.Mkfifo(head, 0o644) }, branch},
 		"a link":      {func(head string) error { return os.Symlink(outside, head) }, branch},
 		"a directory": {func(head string) error { return os.MkdirAll(filepath.Join(head, "below"), 0o755) }, branch},
-		"too much":    {func(head string) error { return os.WriteFile(head, make([]byte, maxGitFile+1), 0o644) }, branch},
+		"too much":    {func(head string) error { return os.WriteFile(head, make([]byte, repo.MaxGitFile+1), 0o644) }, branch},
 		"nothing":     {func(string) error { return nil }, branch},
 		"detached": {
 			func(head string) error { return os.WriteFile(head, []byte(strings.Repeat("1", 40)+"\n"), 0o644) },
@@ -30,10 +32,10 @@ func TestMendHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			write(t, outside, "others'")
 			w := isolated(t, sample(t), "T")
-			head := filepath.Join(w.admin, "HEAD")
+			head := filepath.Join(w.Admin, "HEAD")
 			must(t, os.Remove(head))
 			must(t, c.put(head))
-			must(t, w.mend())
+			must(t, mend(w))
 			info, err := os.Lstat(head)
 			must(t, err)
 			if !info.Mode().IsRegular() {

@@ -3,41 +3,11 @@ package worktree
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-)
 
-// The committer if no user is configured.
-const (
-	fallbackName  = "coven"
-	fallbackEmail = "coven@localhost"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
-
-// identity returns environment variables that complete the user's identity. Otherwise
-// git would guess it from the machine, or refuse.
-func (r *Repo) identity(ctx context.Context) ([]string, error) {
-	settings, err := r.git().Configured(ctx, `^(user|author|committer)\.(name|email)$`, false)
-	if err != nil {
-		return nil, err
-	}
-	has := map[string]bool{}
-	for _, s := range settings {
-		has[s.Key] = s.Value != ""
-	}
-	var env []string
-	for _, who := range []string{"author", "committer"} {
-		variable := "GIT_" + strings.ToUpper(who) + "_"
-		if os.Getenv(variable+"NAME") == "" && !has[who+".name"] && !has["user.name"] {
-			env = append(env, variable+"NAME="+fallbackName)
-		}
-		known := os.Getenv(variable+"EMAIL") != "" || os.Getenv("EMAIL") != ""
-		if !known && !has[who+".email"] && !has["user.email"] {
-			env = append(env, variable+"EMAIL="+fallbackEmail)
-		}
-	}
-	return env, nil
-}
 
 // withTrailers appends trailers to a message, to its last paragraph if that already
 // consists of trailers. Existing trailers are not repeated.
@@ -75,15 +45,15 @@ func allTrailers(lines []string) bool {
 
 // Unredacted returns the commits of the task's branch above a commit whose messages
 // contain text that Redact would remove. coven did not create these commits.
-func (w *Worktree) Unredacted(ctx context.Context, above string) ([]string, error) {
-	if w.repo.Redact == nil {
+func Unredacted(ctx context.Context, w *repo.Worktree, above string) ([]string, error) {
+	if w.Repo.Redact == nil {
 		return nil, nil
 	}
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return nil, err
 	}
-	g := w.repo.git()
+	g := w.Repo.Git()
 	out, err := g.Output(ctx, "rev-list", "--reverse", tip, "^"+above)
 	if err != nil {
 		return nil, fmt.Errorf("list the commits of %s: %w", w.TaskID, err)
@@ -94,7 +64,7 @@ func (w *Worktree) Unredacted(ctx context.Context, above string) ([]string, erro
 	}
 	var found []string
 	for _, c := range commits {
-		if w.repo.Redact(c.Message) != c.Message {
+		if w.Repo.Redact(c.Message) != c.Message {
 			found = append(found, c.Oid)
 		}
 	}

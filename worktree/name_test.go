@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func TestSafeName(t *testing.T) {
 	for _, id := range []string{"bd-1", "T-1", "p-fix_it", "a.b", "A", "0", strings.Repeat("x", 80)} {
-		equal(t, "safe id", SafeName(id), id)
+		equal(t, "safe id", repo.SafeName(id), id)
 	}
 	cleaned := map[string]string{
 		"a b/../c": "a-b-.-c-", "-x": "x-", "x.lock": "x.lock-", "": "task-", ".": "task-", "..": "task-",
@@ -17,17 +19,17 @@ func TestSafeName(t *testing.T) {
 		"a\nb": "a-b-", "--upload-pack=x": "upload-pack-x-", "X.LOCK": "X.LOCK-",
 	}
 	for id, prefix := range cleaned {
-		name := SafeName(id)
-		if !strings.HasPrefix(name, prefix) || len(name) != len(prefix)+hashDigits {
-			t.Errorf("SafeName(%q) = %q, want %s and %d digits", id, name, prefix, hashDigits)
+		name := repo.SafeName(id)
+		if !strings.HasPrefix(name, prefix) || len(name) != len(prefix)+repo.HashDigits {
+			t.Errorf("SafeName(%q) = %q, want %s and %d digits", id, name, prefix, repo.HashDigits)
 		}
 		checkName(t, id)
 	}
 	checkName(t, strings.Repeat("é ", 5000))
-	if SafeName("a b") == SafeName("a-b") || SafeName("a b") == SafeName("a\tb") {
+	if repo.SafeName("a b") == repo.SafeName("a-b") || repo.SafeName("a b") == repo.SafeName("a\tb") {
 		t.Error("two ids have one name")
 	}
-	equal(t, "branch", Branch("T-1"), "coven/T-1")
+	equal(t, "branch", repo.Branch("T-1"), "coven/T-1")
 }
 
 func FuzzSafeName(f *testing.F) {
@@ -40,16 +42,16 @@ func FuzzSafeName(f *testing.F) {
 // checkName checks a name by git's own rule for refs and by ours.
 func checkName(t *testing.T, id string) {
 	t.Helper()
-	name := SafeName(id)
-	if name == "" || len(name) > maxName || strings.HasPrefix(name, "-") || strings.HasPrefix(name, ".") ||
+	name := repo.SafeName(id)
+	if name == "" || len(name) > repo.MaxName || strings.HasPrefix(name, "-") || strings.HasPrefix(name, ".") ||
 		strings.ContainsFunc(name, func(c rune) bool { return c > unicode.MaxASCII || unicode.IsControl(c) }) ||
 		strings.ContainsAny(name, "/\\ ~^:?*[{@") {
 		t.Errorf("SafeName(%q) = %q is not safe", id, name)
 	}
-	if SafeName(name) != name {
+	if repo.SafeName(name) != name {
 		t.Errorf("SafeName(%q) = %q is not a safe id itself", id, name)
 	}
-	if err := exec.Command("git", "check-ref-format", "--branch", branchPrefix+name).Run(); err != nil {
+	if err := exec.Command("git", "check-ref-format", "--branch", repo.BranchPrefix+name).Run(); err != nil {
 		t.Errorf("git does not take the branch of %q: %s", id, name)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // TestNothingLost destroys random worktrees while git fails. Each case makes a repository with a
@@ -80,8 +82,8 @@ type doomedCase struct {
 	random   *rand.Rand
 	op       destruction
 	dir      string
-	repo     *Repo
-	w        *Worktree
+	repo     *repo.Repo
+	w        *repo.Worktree
 	script   []string                   // what was done, for the report
 	exported map[string]map[string]item // the files of what is stored, by commit
 }
@@ -142,7 +144,7 @@ type destruction struct {
 	ends    bool              // the worktree is isolated
 	reverts bool              // coven revert undoes it
 	prepare func(*doomedCase) // brings the worktree into the state that the operation is for
-	run     func(context.Context, *Repo) error
+	run     func(context.Context, *repo.Repo) error
 	// exempt removes from the inventory what the user has permitted to lose.
 	exempt func(*doomedCase, *inventory)
 }
@@ -154,8 +156,8 @@ func nothing(*doomedCase) {}
 // revert, retry --from and the resumption of a step call Revert and Restore; resume calls Recreate
 // for a worktree that is gone; a review that changed commits calls PutTip; the step of an agent ends with Collect.
 func destructions() []destruction {
-	find := func(do func(context.Context, *Worktree) error) func(context.Context, *Repo) error {
-		return func(ctx context.Context, r *Repo) error {
+	find := func(do func(context.Context, *repo.Worktree) error) func(context.Context, *repo.Repo) error {
+		return func(ctx context.Context, r *repo.Repo) error {
 			w, err := r.Find(ctx, lostTask)
 			if err != nil {
 				return err
@@ -163,22 +165,22 @@ func destructions() []destruction {
 			return do(ctx, w)
 		}
 	}
-	remove := func(req RemoveRequest) func(context.Context, *Repo) error {
-		return func(ctx context.Context, r *Repo) error {
-			w, err := r.Leftover(ctx, lostTask)
-			if errors.Is(err, ErrNoWorktree) {
+	remove := func(req RemoveRequest) func(context.Context, *repo.Repo) error {
+		return func(ctx context.Context, r *repo.Repo) error {
+			w, err := Leftover(ctx, r, lostTask)
+			if errors.Is(err, repo.ErrNoWorktree) {
 				return nil
 			}
 			if err == nil {
-				_, err = w.Remove(ctx, req)
+				_, err = Remove(ctx, w, req)
 			}
 			return err
 		}
 	}
-	clearAll := func(ctx context.Context, r *Repo) error {
-		all, err := r.Stale(ctx, nobody)
+	clearAll := func(ctx context.Context, r *repo.Repo) error {
+		all, err := FindStale(ctx, r, nobody)
 		for _, s := range all {
-			_, clearErr := r.Clear(ctx, s)
+			_, clearErr := Clear(ctx, r, s)
 			err = errors.Join(err, clearErr)
 		}
 		return err
@@ -187,34 +189,34 @@ func destructions() []destruction {
 		{name: "remove", prepare: nothing, run: remove(RemoveRequest{Note: "lost"})},
 		{name: "remove --keep-big", prepare: nothing, run: remove(RemoveRequest{KeepBig: true})},
 		{name: "remove --drop-ignored", prepare: nothing, run: remove(RemoveRequest{DropIgnored: true}), exempt: exemptIgnored},
-		{name: "remove what has landed", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *Repo) error {
+		{name: "remove what has landed", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *repo.Repo) error {
 			tip, err := os.ReadFile(filepath.Join(os.Getenv("LOST"), "landed"))
 			if err != nil {
 				return err
 			}
 			return remove(RemoveRequest{Landed: string(tip)})(ctx, r)
 		}},
-		{name: "release what has landed", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *Repo) error {
+		{name: "release what has landed", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *repo.Repo) error {
 			tip, err := os.ReadFile(filepath.Join(os.Getenv("LOST"), "landed"))
 			if err != nil {
 				return err
 			}
-			r.Pool, r.examineLater = Pool{Bytes: 1 << 30}, 1
-			defer r.Settle()
-			return errors.Join(remove(RemoveRequest{Landed: string(tip), Later: func(Examined) {}})(ctx, r), r.Examine(ctx))
+			r.Pool, r.ExamineLater = repo.Pool{Bytes: 1 << 30}, 1
+			defer Settle(r)
+			return errors.Join(remove(RemoveRequest{Landed: string(tip), Later: func(repo.Examined) {}})(ctx, r), Examine(ctx, r))
 		}},
 		{name: "remove a deleted worktree", prepare: deleteFiles, run: remove(RemoveRequest{})},
 		{
 			name: "revert", prepare: nothing, reverts: true,
-			run: find(func(ctx context.Context, w *Worktree) error {
-				_, err := w.Revert(ctx, lostSession, 1)
+			run: find(func(ctx context.Context, w *repo.Worktree) error {
+				_, err := Revert(ctx, w, lostSession, 1)
 				return err
 			}),
 		},
 		{
 			name: "revert a path", prepare: nothing, reverts: true,
-			run: find(func(ctx context.Context, w *Worktree) error {
-				_, err := w.Revert(ctx, lostSession, 1, "dir")
+			run: find(func(ctx context.Context, w *repo.Worktree) error {
+				_, err := Revert(ctx, w, lostSession, 1, "dir")
 				if errors.As(err, new(*NoPathError)) {
 					return nil
 				}
@@ -223,10 +225,10 @@ func destructions() []destruction {
 		},
 		{
 			name: "revert files", prepare: nothing, reverts: true,
-			run: find(func(ctx context.Context, w *Worktree) error {
+			run: find(func(ctx context.Context, w *repo.Worktree) error {
 				var err error
 				for _, name := range []string{"file0.txt", "file1.txt", "new", "dir/new"} {
-					if _, failed := w.Revert(ctx, lostSession, 1, name); !errors.As(failed, new(*NoPathError)) {
+					if _, failed := Revert(ctx, w, lostSession, 1, name); !errors.As(failed, new(*NoPathError)) {
 						err = errors.Join(err, failed)
 					}
 				}
@@ -235,20 +237,20 @@ func destructions() []destruction {
 		},
 		{
 			name: "restore a commit", prepare: nothing, reverts: true,
-			run: find(func(ctx context.Context, w *Worktree) error {
-				_, err := w.Restore(ctx, lostSession, "main")
+			run: find(func(ctx context.Context, w *repo.Worktree) error {
+				_, err := RestoreSnapshot(ctx, w, lostSession, "main")
 				return err
 			}),
 		},
-		{name: "collect", ends: true, prepare: nothing, run: find(func(ctx context.Context, w *Worktree) error {
-			err := w.Collect(ctx)
+		{name: "collect", ends: true, prepare: nothing, run: find(func(ctx context.Context, w *repo.Worktree) error {
+			err := TakeCommits(ctx, w)
 			if refused := (*CommitsError)(nil); errors.As(err, &refused) {
 				return nil // they stay in the private directory
 			}
 			return err
 		})},
-		{name: "recreate", prepare: deleteFiles, run: func(ctx context.Context, r *Repo) error {
-			_, _, err := r.Recreate(ctx, lostTask, lostSession)
+		{name: "recreate", prepare: deleteFiles, run: func(ctx context.Context, r *repo.Repo) error {
+			_, _, err := Recreate(ctx, r, lostTask, lostSession)
 			if errors.As(err, new(*LeftoverError)) {
 				return nil
 			}
@@ -257,10 +259,10 @@ func destructions() []destruction {
 		{name: "clear a registration", prepare: deleteFiles, run: clearAll},
 		{name: "clear a directory", prepare: forgetWorktree, run: clearAll},
 		{name: "clear a branch", prepare: leaveBranch, run: clearAll},
-		{name: "put a branch back", prepare: nothing, run: find(func(ctx context.Context, w *Worktree) error {
-			head, err := w.repo.head(ctx)
+		{name: "put a branch back", prepare: nothing, run: find(func(ctx context.Context, w *repo.Worktree) error {
+			head, err := w.Repo.Head(ctx)
 			if err == nil {
-				_, err = w.PutTip(ctx, head, "lost")
+				_, err = PutTip(ctx, w, head, "lost")
 			}
 			return err
 		})},
@@ -275,14 +277,14 @@ func deleteFiles(c *doomedCase) {
 
 // forgetWorktree leaves a directory that neither coven nor git knows.
 func forgetWorktree(c *doomedCase) {
-	must(c.t, errors.Join(os.RemoveAll(c.w.ours()), os.RemoveAll(c.w.admin), os.Remove(filepath.Join(c.w.Path, ".git"))))
-	gitIn(c.t, c.repo.Root, "update-ref", "-d", headsPrefix+c.w.Branch)
+	must(c.t, errors.Join(os.RemoveAll(c.w.StatePath()), os.RemoveAll(c.w.Admin), os.Remove(filepath.Join(c.w.Path, ".git"))))
+	gitIn(c.t, c.repo.Root, "update-ref", "-d", repo.HeadsPrefix+c.w.Branch)
 	c.log("record, registration and branch are deleted")
 }
 
 // leaveBranch leaves nothing but the branch.
 func leaveBranch(c *doomedCase) {
-	must(c.t, errors.Join(os.RemoveAll(c.w.ours()), os.RemoveAll(c.w.admin), os.RemoveAll(c.w.Path)))
+	must(c.t, errors.Join(os.RemoveAll(c.w.StatePath()), os.RemoveAll(c.w.Admin), os.RemoveAll(c.w.Path)))
 	c.log("all but the branch is deleted")
 }
 
@@ -335,9 +337,9 @@ func (c *doomedCase) oidOf(name, content string) string {
 // revertsTo checks that one of the snapshots that the operation took has exactly the files of before.
 func (c *doomedCase) revertsTo(before *inventory) {
 	c.t.Helper()
-	all := value[[]Snapshot](c.t)(c.w.Snapshots(c.t.Context(), lostSession))
+	all := value[[]Snapshot](c.t)(SnapshotsOf(c.t.Context(), c.w, lostSession))
 	for _, s := range slices.Backward(all) {
-		value[Snapshot](c.t)(c.w.Revert(c.t.Context(), lostSession, s.N))
+		value[Snapshot](c.t)(Revert(c.t.Context(), c.w, lostSession, s.N))
 		if now := c.takeInventory(); maps.EqualFunc(now.files, before.files, sameItem) {
 			return
 		}
@@ -390,7 +392,7 @@ func (c *doomedCase) destroy(fault string, at int) string {
 // destroyer is the process of destroy.
 func destroyer(args []string) int {
 	ctx := context.Background()
-	r, err := Open(ctx, args[0])
+	r, err := repo.Open(ctx, args[0])
 	if err == nil {
 		all := destructions()
 		err = all[slices.IndexFunc(all, func(op destruction) bool { return op.name == args[1] })].run(ctx, r)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -19,8 +20,8 @@ import (
 // task's worktree. An agent without a fence can forge both.
 type ownWork struct {
 	m      *Mark
-	log    refLog
-	until  logPosition
+	log    repo.RefLog
+	until  repo.LogPosition
 	head   string   // full name of the branch of the main checkout
 	active []string // names of running tasks; see running
 }
@@ -29,7 +30,7 @@ type ownWork struct {
 // meanwhile, coven may have worked.
 func (o *ownWork) refresh() (err error) {
 	o.active = nil
-	o.log, err = o.m.w.repo.logSince(o.m.Log, o.until)
+	o.log, err = o.m.w.Repo.LogSince(o.m.Log, o.until)
 	return err
 }
 
@@ -40,19 +41,19 @@ func (o *ownWork) without(ctx context.Context, changes []Change) []Change {
 
 func (o *ownWork) explains(ctx context.Context, c Change) bool {
 	switch {
-	case c.Before.Text != c.After.Text && o.log.explains(logName(c), c.Before.Text, c.After.Text):
+	case c.Before.Text != c.After.Text && o.log.Explains(logName(c), c.Before.Text, c.After.Text):
 		return true
 	case c.Kind != tripwire.Ref:
 		return c.In == tripwire.InCheckout && o.landed(ctx, c)
 	}
-	task, isBranch := strings.CutPrefix(c.Name, headsPrefix+branchPrefix)
+	task, isBranch := strings.CutPrefix(c.Name, repo.HeadsPrefix+repo.BranchPrefix)
 	switch {
 	case !isBranch:
 		return false
-	case task == o.m.w.name:
-		return oidRE.MatchString(c.After.Text) // coven's next commit would move what a symbolic ref names
+	case task == o.m.w.Name:
+		return repo.OidRE.MatchString(c.After.Text) // coven's next commit would move what a symbolic ref names
 	}
-	return o.runs(task) && o.m.w.repo.committedIn(task, c.After.Text)
+	return o.runs(task) && committedIn(o.m.w.Repo, task, c.After.Text)
 }
 
 // logName returns the name under which coven logs a change of its own.
@@ -68,7 +69,7 @@ func (o *ownWork) runs(name string) bool {
 	if o.active == nil {
 		o.active = append(o.m.active(), o.m.Active...)
 	}
-	return slices.Contains(o.active, name) || o.log.mentions(name)
+	return slices.Contains(o.active, name) || o.log.Mentions(name)
 }
 
 // active returns the names of the tasks on which a coven works now.
@@ -78,7 +79,7 @@ func (m *Mark) active() []string {
 		return names
 	}
 	for _, task := range m.running() {
-		names = append(names, SafeName(task))
+		names = append(names, repo.SafeName(task))
 	}
 	return names
 }
@@ -86,9 +87,9 @@ func (m *Mark) active() []string {
 // landings returns the commits to which coven moved the main checkout or its branch.
 func (o *ownWork) landings() []string {
 	var commits []string
-	for _, move := range slices.Concat(o.log[o.head], o.log[movedCheckout+o.head]) {
-		if move.new != "" && !slices.Contains(commits, move.new) {
-			commits = append(commits, move.new)
+	for _, move := range slices.Concat(o.log[o.head], o.log[repo.MovedCheckout+o.head]) {
+		if move.New != "" && !slices.Contains(commits, move.New) {
+			commits = append(commits, move.New)
 		}
 	}
 	return commits
@@ -96,7 +97,7 @@ func (o *ownWork) landings() []string {
 
 // landed reports whether a file of the main checkout has the content that a landing gave it.
 func (o *ownWork) landed(ctx context.Context, c Change) bool {
-	g, err := o.m.w.repo.plainGit()
+	g, err := o.m.w.Repo.PlainGit()
 	if err != nil {
 		return false
 	}
@@ -114,8 +115,8 @@ func (o *ownWork) landed(ctx context.Context, c Change) bool {
 
 // committedIn reports whether a commit was made, or checked out, in the worktree of a task:
 // git run there logs it in the HEAD of that worktree, and update-ref run elsewhere does not.
-func (r *Repo) committedIn(name, commit string) bool {
-	rec, err := r.readRecord(name)
+func committedIn(r *repo.Repo, name, commit string) bool {
+	rec, err := r.ReadRecord(name)
 	if err != nil || rec.Admin == "" || commit == "" {
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Mostly, W is exactly what coven left there, and git stores its files as they are. Then one
@@ -19,8 +20,8 @@ import (
 
 // unconverting reports whether git stores the bytes of files as they are, whatever a tree's
 // attributes say.
-func (r *Repo) unconverting(ctx context.Context) bool {
-	settings, err := r.git().Configured(ctx, `^core\.(autocrlf|eol|attributesfile|symlinks)$`, false)
+func unconverting(ctx context.Context, r *repo.Repo) bool {
+	settings, err := r.Git().Configured(ctx, `^core\.(autocrlf|eol|attributesfile|symlinks)$`, false)
 	return err == nil && len(settings) == 0 && !slices.ContainsFunc(attributesFiles(r.GitDir), file.Exists)
 }
 
@@ -34,7 +35,7 @@ func attributesFiles(gitDir string) []string {
 }
 
 // dirsHave reports whether W has one of these names at its top or in a directory of the paths.
-func (w *Worktree) dirsHave(paths []string, names ...string) (bool, error) {
+func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
 	dirs := map[string]bool{".": true}
 	for _, p := range paths {
 		for dir := path.Dir(p); !dirs[dir]; dir = path.Dir(dir) {
@@ -54,10 +55,10 @@ func (w *Worktree) dirsHave(paths []string, names ...string) (bool, error) {
 	return false, nil
 }
 
-// look compares W with the index for commits. It returns the tree that the index has, and the
+// lookAtPaths compares W with the index for commits. It returns the tree that the index has, and the
 // listing of it; ok is false if the tree is not known, or W differs.
-func (w *Worktree) look(ctx context.Context, option string) (tree string, l listing, ok bool) {
-	ix, err := w.openIndex(w.git(), commitIndex)
+func lookAtPaths(ctx context.Context, w *repo.Worktree, option string) (tree string, l listing, ok bool) {
+	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
 		return "", l, false
 	}
@@ -66,47 +67,47 @@ func (w *Worktree) look(ctx context.Context, option string) (tree string, l list
 		return "", l, false
 	}
 	l, err = ix.list(ctx, option)
-	return tree, l, err == nil && l.clean() && w.here() == nil
+	return tree, l, err == nil && l.clean() && w.CheckExists() == nil
 }
 
 // plainTree returns the tree that a snapshot of W has, if one listing shows what differs from the
 // index for commits, and if that is not much.
-func (w *Worktree) plainTree(ctx context.Context) (string, error) {
-	if !w.repo.unconverting(ctx) {
+func plainTree(ctx context.Context, w *repo.Worktree) (string, error) {
+	if !unconverting(ctx, w.Repo) {
 		return "", errLookAtAll
 	}
-	ix, err := w.openIndex(w.git(), commitIndex)
+	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
 		return "", err
 	}
 	defer ix.drop()
 	tree := ix.knownTree()
-	if tree == "" || w.cone != nil && !w.isTipTree(ctx, tree) { // a snapshot has the branch's entries for what is not there
+	if tree == "" || w.Cone != nil && !isTipTree(ctx, w, tree) { // a snapshot has the branch's entries for what is not there
 		return "", errLookAtAll
 	}
 	if ix.fresh == tree {
-		return tree, w.here()
+		return tree, w.CheckExists()
 	}
 	if err := ix.refreshOnce(ctx, tree); err != nil {
 		return "", err
 	}
-	changed, err := w.changedFrom(ctx, ix, tree)
+	changed, err := changedFrom(ctx, w, ix, tree)
 	if err != nil || len(changed) == 0 {
-		return tree, errors.Join(err, w.here())
+		return tree, errors.Join(err, w.CheckExists())
 	}
-	if w.cone != nil || !w.repo.git().WritesInProcess(ctx) {
+	if w.Cone != nil || !w.Repo.Git().WritesInProcess(ctx) {
 		return "", errLookAtAll
 	}
 	var edits []git.Entry
 	for _, p := range changed {
-		e, err := w.entryOf(ctx, p)
+		e, err := fileEntry(ctx, w, p)
 		if err != nil {
 			return "", err
 		}
 		edits = append(edits, e)
 	}
-	tree, err = w.repo.git().EditTree(ctx, tree, edits)
-	return tree, errors.Join(err, w.here())
+	tree, err = w.Repo.Git().EditTree(ctx, tree, edits)
+	return tree, errors.Join(err, w.CheckExists())
 }
 
 // refreshOnce updates what an index that has this tree knows of the files. git has to read all
@@ -116,7 +117,7 @@ func (ix *index) refreshOnce(ctx context.Context, tree string) error {
 	if err != nil || time.Since(info.ModTime()) < 2*time.Second {
 		return err // it would not help yet
 	}
-	memo := &ix.w.repo.memo.refreshed
+	memo := &ix.w.Repo.Memo.Refreshed
 	if last, known := memo.Load(ix.kept); known && last == info.ModTime() {
 		return nil
 	}
@@ -136,22 +137,22 @@ func (ix *index) refreshOnce(ctx context.Context, tree string) error {
 }
 
 // changedFrom lists the files of W that may differ from an index, which has this tree.
-func (w *Worktree) changedFrom(ctx context.Context, ix *index, tree string) ([]string, error) {
+func changedFrom(ctx context.Context, w *repo.Worktree, ix *index, tree string) ([]string, error) {
 	changed, converted, err := ix.mayDiffer(ctx, tree)
 	if err != nil || converted {
 		return nil, errors.Join(err, errLookAtAll)
 	}
-	committed, err := w.committedSince(ctx, tree)
+	committed, err := committedSince(ctx, w, tree)
 	if err != nil {
 		return nil, err
 	}
 	if len(committed) > 0 {
-		converted, err = w.dirsHave(committed, ".gitattributes")
+		converted, err = dirsHave(w, committed, ".gitattributes")
 	}
 	changed = append(changed, committed...)
 	slices.Sort(changed)
 	changed = slices.Compact(changed)
-	if err != nil || converted || !w.few(changed) {
+	if err != nil || converted || !few(w, changed) {
 		return nil, errors.Join(err, errLookAtAll)
 	}
 	return changed, nil
@@ -161,13 +162,13 @@ func (w *Worktree) changedFrom(ctx context.Context, ix *index, tree string) ([]s
 // may store files of W with other bytes. git is asked only about files that the index does not have: they
 // may be ignored.
 func (ix *index) mayDiffer(ctx context.Context, tree string) (changed []string, converted bool, err error) {
-	seen, err := ix.git.Glance(ix.w.repo.unconverting(ctx))
+	seen, err := ix.git.Glance(unconverting(ctx, ix.w.Repo))
 	isNew := func(name string) bool { _, has := slices.BinarySearch(seen.Files, name); return !has }
 	if err == nil && !slices.ContainsFunc(seen.Suspects, isNew) {
 		return seen.Suspects, seen.Attributes, nil
 	}
-	shape, err := ix.w.repo.shapeOf(ctx, tree)
-	if err != nil || shape.links {
+	shape, err := shapeOf(ctx, ix.w.Repo, tree)
+	if err != nil || shape.Links {
 		return nil, false, errors.Join(err, errLookAtAll)
 	}
 	l, err := ix.list(ctx, withoutIgnored)
@@ -175,18 +176,18 @@ func (ix *index) mayDiffer(ctx context.Context, tree string) (changed []string, 
 		return nil, false, errors.Join(err, errLookAtAll)
 	}
 	changed = append(l.stale, l.untracked...)
-	converted, err = ix.w.dirsHave(slices.Concat(shape.files, changed), ".gitattributes")
+	converted, err = dirsHave(ix.w, slices.Concat(shape.Files, changed), ".gitattributes")
 	return changed, converted, err
 }
 
 // committedSince lists the files that the branch has but a tree has not: a snapshot has them even
 // if ignore rules match them.
-func (w *Worktree) committedSince(ctx context.Context, tree string) ([]string, error) {
-	tip, err := w.tipIfAny(ctx)
+func committedSince(ctx context.Context, w *repo.Worktree, tree string) ([]string, error) {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil || tip == "" {
 		return nil, err
 	}
-	changes, err := w.repo.git().Changes(ctx, tree, tip)
+	changes, err := w.Repo.Git().Changes(ctx, tree, tip)
 	var added []string
 	for _, c := range changes {
 		if c.Status == 'A' && c.Mode != git.ModeSubmodule {
@@ -203,7 +204,7 @@ const (
 )
 
 // few reports whether these files of W are few and small.
-func (w *Worktree) few(files []string) bool {
+func few(w *repo.Worktree, files []string) bool {
 	bytes := int64(0)
 	for _, name := range files {
 		if info, err := os.Lstat(filepath.Join(w.Path, name)); err == nil {
@@ -213,72 +214,65 @@ func (w *Worktree) few(files []string) bool {
 	return len(files) <= maxFew && bytes <= maxFewBytes
 }
 
-// treeShape is what matters of a tree to one who looks at its files.
-type treeShape struct {
-	tree  string
-	files []string // one of each directory
-	links bool     // it names commits of other repositories
-}
-
 // shapeOf returns the shape of a tree. That of the last one is remembered.
-func (r *Repo) shapeOf(ctx context.Context, tree string) (treeShape, error) {
-	r.memo.mu.Lock()
-	known := r.memo.shape
-	r.memo.mu.Unlock()
-	if known.tree == tree {
+func shapeOf(ctx context.Context, r *repo.Repo, tree string) (repo.TreeShape, error) {
+	r.Memo.Mu.Lock()
+	known := r.Memo.Shape
+	r.Memo.Mu.Unlock()
+	if known.Tree == tree {
 		return known, nil
 	}
-	entries, err := r.git().Entries(ctx, tree)
+	entries, err := r.Git().Entries(ctx, tree)
 	if err != nil {
-		return treeShape{}, err
+		return repo.TreeShape{}, err
 	}
-	shape := treeShape{tree: tree}
+	shape := repo.TreeShape{Tree: tree}
 	seen := map[string]bool{}
 	for _, e := range entries {
 		if dir := path.Dir(e.Path); !seen[dir] {
 			seen[dir] = true
-			shape.files = append(shape.files, e.Path)
+			shape.Files = append(shape.Files, e.Path)
 		}
-		shape.links = shape.links || e.Mode == git.ModeSubmodule
+		shape.Links = shape.Links || e.Mode == git.ModeSubmodule
 	}
-	r.memo.mu.Lock()
-	r.memo.shape = shape
-	r.memo.mu.Unlock()
+	r.Memo.Mu.Lock()
+	r.Memo.Shape = shape
+	r.Memo.Mu.Unlock()
 	return shape, nil
 }
 
 // isTipTree reports whether the branch's tip has a tree.
-func (w *Worktree) isTipTree(ctx context.Context, tree string) bool {
+func isTipTree(ctx context.Context, w *repo.Worktree, tree string) bool {
 	tip, err := w.Tip(ctx)
-	return err == nil && w.isTreeOf(ctx, tip, tree)
+	return err == nil && isTreeOf(ctx, w, tip, tree)
 }
 
 // isTreeOf reports whether a commit, if there is one, has a tree.
-func (w *Worktree) isTreeOf(ctx context.Context, commit, tree string) bool {
+func isTreeOf(ctx context.Context, w *repo.Worktree, commit, tree string) bool {
 	if commit == "" {
 		return false
 	}
-	of, err := w.repo.git().Tree(ctx, commit)
+	of, err := w.Repo.Git().Tree(ctx, commit)
 	return err == nil && of == tree
 }
 
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
 // ignored files and no git directories.
-func (w *Worktree) holdsOnly(ctx context.Context, tree string) bool {
-	if file.Exists(filepath.Join(w.admin, modulesDir)) {
+func holdsOnly(ctx context.Context, w *repo.Worktree, tree string) bool {
+	if file.Exists(filepath.Join(w.Admin, modulesDir)) {
 		return false
 	}
-	found, l, ok := w.look(ctx, withIgnored)
+	found, l, ok := lookAtPaths(ctx, w, withIgnored)
 	if !ok || found != tree || file.CheckDirectory(filepath.Join(w.Path, ".git")) == nil {
 		return false
 	}
-	repositories, err := w.dirsHave(l.entries, ".git")
-	return err == nil && !repositories && w.readable(l.looked)
+	repositories, err := dirsHave(w, l.entries, ".git")
+	return err == nil && !repositories && readable(w, l.looked)
 }
 
 // readable reports whether all directories at and below some paths of W can be read. What is in others, git
 // leaves out, as if it did not exist: they may belong to another user, or have a path that is too long.
-func (w *Worktree) readable(paths []string) bool {
+func readable(w *repo.Worktree, paths []string) bool {
 	return !slices.ContainsFunc(paths, func(name string) bool {
 		return filepath.WalkDir(filepath.Join(w.Path, name), func(_ string, _ fs.DirEntry, err error) error { return err }) != nil
 	})
@@ -286,11 +280,11 @@ func (w *Worktree) readable(paths []string) bool {
 
 // seedSnapshots makes the index for commits the first index for snapshots, if they would be the
 // same: otherwise the first snapshot reads all files.
-func (w *Worktree) seedSnapshots(ctx context.Context) {
-	if file.Exists(w.ours(snapshotIndex)) || !w.repo.unconverting(ctx) {
+func seedSnapshots(ctx context.Context, w *repo.Worktree) {
+	if file.Exists(w.StatePath(snapshotIndex)) || !unconverting(ctx, w.Repo) {
 		return
 	}
-	ix, err := w.openIndex(w.git(), commitIndex)
+	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
 		return
 	}
@@ -307,7 +301,7 @@ func (w *Worktree) seedSnapshots(ctx context.Context) {
 	for _, e := range entries {
 		paths = append(paths, e.Path)
 	}
-	if converted, err := w.dirsHave(paths, ".gitattributes"); err == nil && !converted {
-		_ = os.Link(ix.git.Index, w.ours(snapshotIndex)) // without it, git makes a new one
+	if converted, err := dirsHave(w, paths, ".gitattributes"); err == nil && !converted {
+		_ = os.Link(ix.git.Index, w.StatePath(snapshotIndex)) // without it, git makes a new one
 	}
 }

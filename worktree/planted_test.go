@@ -20,10 +20,10 @@ func TestPlantedFilter(t *testing.T) {
 	write(t, filepath.Join(e.w.Path, ".gitattributes"), "* filter=evil\n")
 	write(t, filepath.Join(e.w.Path, "file0.txt"), "changed\n")
 	must(t, os.RemoveAll(sprung))
-	first := value[Snapshot](t)(e.w.Snapshot(t.Context(), "s", ""))
-	value[string](t)(e.w.Rescue(t.Context(), "n", false))
+	first := value[Snapshot](t)(TakeSnapshot(t.Context(), e.w, "s", ""))
+	value[string](t)(TakeRescue(t.Context(), e.w, "n", false))
 	commitAll(t, e.w, "m")
-	value[Snapshot](t)(e.w.Revert(t.Context(), "s", first.N))
+	value[Snapshot](t)(Revert(t.Context(), e.w, "s", first.N))
 	if exists(sprung) {
 		t.Fatalf("ran %s", read(t, sprung))
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The pool has the files of landed worktrees: the next worktree starts from them, so that git
@@ -32,12 +33,6 @@ import (
 // Parking and taking only rename directories. What a task left besides tracked files is moved away when the
 // files are taken, and git then compares every file: files that are in doubt are thrown away. The
 // lock of the worktrees protects the pool.
-
-// A Pool limits what is kept of landed worktrees. The zero value keeps nothing.
-type Pool struct {
-	Bytes int64    // the most disk space
-	Keep  []string // globs of ignored files that pass from task to task; ** spans directories
-}
 
 const (
 	poolDir     = ".pool"
@@ -61,57 +56,57 @@ type parked struct {
 	Aside bool `json:"aside,omitempty"`
 }
 
-func (r *Repo) poolPath(elem ...string) string {
-	return filepath.Join(append([]string{r.Root, worktreesDir, poolDir}, elem...)...)
+func poolPath(r *repo.Repo, elem ...string) string {
+	return filepath.Join(append([]string{r.Root, repo.WorktreesDir, poolDir}, elem...)...)
 }
 
-func (r *Repo) poolRecord(id, suffix string) string { return r.ours("pool", id+suffix) }
+func poolRecord(r *repo.Repo, id, suffix string) string { return r.StatePath("pool", id+suffix) }
 
 // park moves W into the pool, with the indexes that describe it. The caller has the lock of the
 // worktrees.
 func (m *removal) park(ctx context.Context) error {
-	w, r := m.w, m.w.repo
-	p := parked{ID: w.name + "-" + rand.Text()[:8], Task: w.TaskID, Tree: m.tree, Settings: m.rec.Settings, Parked: time.Now().UTC(), Aside: m.aside}
-	if converts, err := r.converts(ctx, m.tree); err != nil || converts {
-		changes, changesErr := r.git().Changes(ctx, m.rec.Base, m.tree)
+	w, r := m.w, m.w.Repo
+	p := parked{ID: w.Name + "-" + rand.Text()[:8], Task: w.TaskID, Tree: m.tree, Settings: m.rec.Settings, Parked: time.Now().UTC(), Aside: m.aside}
+	if converts, err := mayConvert(ctx, r, m.tree); err != nil || converts {
+		changes, changesErr := r.Git().Changes(ctx, m.rec.Base, m.tree)
 		if err := errors.Join(err, changesErr); err != nil {
 			return err
 		}
 		for _, change := range changes {
-			if change.Status != 'D' && !w.cone.skips(change.Path) {
+			if change.Status != 'D' && !w.Cone.Skips(change.Path) {
 				p.Rewrite = append(p.Rewrite, change.Path)
 			}
 		}
 	}
-	if err := os.Mkdir(r.poolPath(), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(poolPath(r), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := file.CheckDirectory(r.poolPath()); err != nil {
+	if err := file.CheckDirectory(poolPath(r)); err != nil {
 		return err
 	}
-	if err := file.WriteJSON(r.poolRecord(p.ID, ".json"), p); err != nil {
+	if err := file.WriteJSON(poolRecord(r, p.ID, ".json"), p); err != nil {
 		return err
 	}
 	failpoint.Point("park.recorded")
 	for _, name := range []string{commitIndex, snapshotIndex} {
-		if err := os.Rename(w.ours(name), r.poolRecord(p.ID, "."+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(w.StatePath(name), poolRecord(r, p.ID, "."+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	failpoint.Point("park.indexes")
-	return os.Rename(w.Path, r.poolPath(p.ID))
+	return os.Rename(w.Path, poolPath(r, p.ID))
 }
 
 // pool lists the entries, the newest first.
-func (r *Repo) pool() []parked {
-	entries, _ := os.ReadDir(r.ours("pool")) // without the directory, it is empty
+func pool(r *repo.Repo) []parked {
+	entries, _ := os.ReadDir(r.StatePath("pool")) // without the directory, it is empty
 	var all []parked
 	for _, entry := range entries {
 		id, isRecord := strings.CutSuffix(entry.Name(), ".json")
 		if !isRecord {
 			continue
 		}
-		raw, err := file.Read(r.poolRecord(id, ".json"), maxGitFile)
+		raw, err := file.Read(poolRecord(r, id, ".json"), repo.MaxGitFile)
 		p := parked{ID: id}
 		if err != nil || json.Unmarshal(raw, &p) != nil {
 			p = parked{ID: id, Aside: true} // nobody takes it, nothing of it is deleted as known
@@ -122,35 +117,35 @@ func (r *Repo) pool() []parked {
 	return all
 }
 
-// take moves files of the pool to W, which does not exist, and returns their entry; the zero value:
+// takeFromPool moves files of the pool to W, which does not exist, and returns their entry; the zero value:
 // there are none. The caller has the lock of the worktrees and a record that W is not
 // ready.
-func (w *Worktree) take(ctx context.Context, start string) (from parked) {
-	r := w.repo
-	settings, err := w.poolSettings(ctx)
-	if err != nil || r.Pool.Bytes == 0 || !r.git().ReadInProcess() { // git worktree add wants no W
+func takeFromPool(ctx context.Context, w *repo.Worktree, start string) (from parked) {
+	r := w.Repo
+	settings, err := poolSettingsOf(ctx, w)
+	if err != nil || r.Pool.Bytes == 0 || !r.Git().ReadInProcess() { // git worktree add wants no W
 		return parked{}
 	}
-	for _, p := range r.pool() {
-		if p.Aside || p.Settings != settings || !r.sameAttributes(ctx, p.Tree, start) {
+	for _, p := range pool(r) {
+		if p.Aside || p.Settings != settings || !sameAttributes(ctx, r, p.Tree, start) {
 			continue
 		}
-		if info, err := os.Lstat(r.poolPath(p.ID)); err != nil || !info.IsDir() {
+		if info, err := os.Lstat(poolPath(r, p.ID)); err != nil || !info.IsDir() {
 			continue
 		}
 		for _, name := range []string{commitIndex, snapshotIndex} {
-			if err := os.Rename(r.poolRecord(p.ID, "."+name), w.ours(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Rename(poolRecord(r, p.ID, "."+name), w.StatePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return parked{}
 			}
 		}
 		failpoint.Point("take.indexes")
-		if os.Rename(r.poolPath(p.ID), w.Path) != nil {
+		if os.Rename(poolPath(r, p.ID), w.Path) != nil {
 			return parked{}
 		}
 		failpoint.Point("take.moved")
-		_ = os.Remove(r.poolRecord(p.ID, ".json")) // a record without files is removed later
+		_ = os.Remove(poolRecord(r, p.ID, ".json")) // a record without files is removed later
 		if file.RemoveAll(filepath.Join(w.Path, ".git")) != nil {
-			_ = r.trash(w.Path, w.name)
+			_ = trash(r, w.Path, w.Name)
 			return parked{}
 		}
 		return p
@@ -159,40 +154,40 @@ func (w *Worktree) take(ctx context.Context, start string) (from parked) {
 }
 
 // tidyLater tidies while the next task goes on.
-func (r *Repo) tidyLater() {
-	r.memo.tidying.Go(func() {
-		r.memo.tidy.Lock() // one at a time
-		defer r.memo.tidy.Unlock()
+func tidyLater(r *repo.Repo) {
+	r.Memo.Tidying.Go(func() {
+		r.Memo.Tidy.Lock() // one at a time
+		defer r.Memo.Tidy.Unlock()
 		ctx := context.Background()
-		_ = r.Examine(ctx) // who released W is told, and coven doctor says what stays
-		_ = r.Tidy(ctx)    // what stays does no harm, and is tidied next time
+		_ = Examine(ctx, r) // who released W is told, and coven doctor says what stays
+		_ = Tidy(ctx, r)    // what stays does no harm, and is tidied next time
 	})
 }
 
 // Settle waits until what removals have left to do in the background is done, and ends the git
 // that was kept for the next transaction.
-func (r *Repo) Settle() {
-	r.memo.tidying.Wait()
-	r.store.Close()
+func Settle(r *repo.Repo) {
+	r.Memo.Tidying.Wait()
+	r.Store.Close()
 }
 
 // sameAttributes reports whether git writes the same bytes for the same blobs in both trees:
 // neither adds, changes or removes attributes.
-func (r *Repo) sameAttributes(ctx context.Context, one, two string) bool {
-	changes, err := r.git().Changes(ctx, one, two)
+func sameAttributes(ctx context.Context, r *repo.Repo, one, two string) bool {
+	changes, err := r.Git().Changes(ctx, one, two)
 	return err == nil && !slices.ContainsFunc(changes, func(c git.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
-// poolSettings returns a hash of what else determines which files W has, and their bytes and
+// poolSettingsOf returns a hash of what else determines which files W has, and their bytes and
 // modes.
-func (w *Worktree) poolSettings(ctx context.Context) (string, error) {
-	settings, err := w.repo.poolSettings(ctx)
-	return settings + w.cone.key(), err
+func poolSettingsOf(ctx context.Context, w *repo.Worktree) (string, error) {
+	settings, err := hashPoolSettings(ctx, w.Repo)
+	return settings + w.Cone.Key(), err
 }
 
-// poolSettings returns a hash of what determines the bytes and modes of all files.
-func (r *Repo) poolSettings(ctx context.Context) (string, error) {
-	settings, err := r.git().Configured(ctx, `^(core|filter|lfs)\.`, false)
+// hashPoolSettings returns a hash of what determines the bytes and modes of all files.
+func hashPoolSettings(ctx context.Context, r *repo.Repo) (string, error) {
+	settings, err := r.Git().Configured(ctx, `^(core|filter|lfs)\.`, false)
 	if err != nil {
 		return "", err
 	}
@@ -205,29 +200,29 @@ func (r *Repo) poolSettings(ctx context.Context) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// converts reports whether git may write files with other bytes than their blobs have.
-func (r *Repo) converts(ctx context.Context, tree string) (bool, error) {
-	entries, err := r.git().Entries(ctx, tree)
+// mayConvert reports whether git may write files with other bytes than their blobs have.
+func mayConvert(ctx context.Context, r *repo.Repo, tree string) (bool, error) {
+	entries, err := r.Git().Entries(ctx, tree)
 	attributes := slices.ContainsFunc(entries, func(e git.Entry) bool { return path.Base(e.Path) == ".gitattributes" })
-	return attributes || !r.unconverting(ctx), err
+	return attributes || !unconverting(ctx, r), err
 }
 
 // reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
 // must be emptied.
-func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start string) error {
-	files, exact, err := w.asParked(ctx, ix, from.Tree)
+func reuse(ctx context.Context, w *repo.Worktree, ix *index, from parked, start string) error {
+	files, exact, err := asParked(ctx, w, ix, from.Tree)
 	if err != nil {
 		return err
 	}
 	if files.moved > 0 {
-		defer w.repo.tidyLater()
+		defer tidyLater(w.Repo)
 	}
-	if w.cone != nil {
+	if w.Cone != nil {
 		if _, visible, err := ix.outside(ctx); err != nil || len(visible) > 0 {
 			return errors.Join(err, errOdd) // a new worktree does not have these files
 		}
 	}
-	if err := w.rewrite(ctx, ix, from.Rewrite); err != nil {
+	if err := rewrite(ctx, w, ix, from.Rewrite); err != nil {
 		return err
 	}
 	if err := ix.move(ctx, from.Tree, start, noneShown); err != nil {
@@ -250,16 +245,16 @@ func (w *Worktree) reuse(ctx context.Context, ix *index, from parked, start stri
 
 // asParked makes W have only the files of a tree, and those that the pool keeps. exact reports whether
 // every file was compared, too.
-func (w *Worktree) asParked(ctx context.Context, ix *index, tree string) (files *tidiedFiles, exact bool, err error) {
-	if files, err = w.strayFiles(ix, w.repo.unconverting(ctx), tree); err == nil {
+func asParked(ctx context.Context, w *repo.Worktree, ix *index, tree string) (files *tidiedFiles, exact bool, err error) {
+	if files, err = strayFiles(w, ix, unconverting(ctx, w.Repo), tree); err == nil {
 		return files, true, nil
 	}
-	files, err = w.tidied(ctx, tree, w.Path, nil)
+	files, err = tidied(ctx, w, tree, w.Path, nil)
 	return files, false, err
 }
 
 // rewrite makes git write these files again.
-func (w *Worktree) rewrite(ctx context.Context, ix *index, paths []string) error {
+func rewrite(ctx context.Context, w *repo.Worktree, ix *index, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -276,16 +271,16 @@ func (w *Worktree) rewrite(ctx context.Context, ix *index, paths []string) error
 }
 
 // empty removes all files of W, whatever they are.
-func (w *Worktree) empty() error {
-	link, err := file.Read(filepath.Join(w.Path, ".git"), maxGitFile)
+func empty(w *repo.Worktree) error {
+	link, err := file.Read(filepath.Join(w.Path, ".git"), repo.MaxGitFile)
 	if err != nil {
 		return err
 	}
-	if err := w.repo.trash(w.Path, w.name); err != nil {
+	if err := trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
 	}
 	for _, name := range []string{commitIndex, snapshotIndex} {
-		if err := os.RemoveAll(w.ours(name)); err != nil {
+		if err := os.RemoveAll(w.StatePath(name)); err != nil {
 			return err
 		}
 	}
@@ -297,76 +292,76 @@ func (w *Worktree) empty() error {
 
 // Tidy deletes what removals have moved away and makes the pool as small as it has to be: it
 // removes the entries that are parked for longest, with ignored files that were put aside.
-func (r *Repo) Tidy(ctx context.Context) error {
-	if !file.Exists(r.poolPath()) && !file.Exists(r.ours("pool")) {
-		return r.emptyTrash()
+func Tidy(ctx context.Context, r *repo.Repo) error {
+	if !file.Exists(poolPath(r)) && !file.Exists(r.StatePath("pool")) {
+		return emptyTrash(r)
 	}
 	bytes := map[string]int64{} // measured without the lock: it takes long
-	for _, p := range r.pool() {
+	for _, p := range pool(r) {
 		if bytes[p.ID] = p.Bytes; p.Bytes == 0 {
-			bytes[p.ID] = usage(ctx, r.poolPath(p.ID), r.poolPath(p.ID+asideSuffix))
+			bytes[p.ID] = usage(ctx, poolPath(r, p.ID), poolPath(r, p.ID+asideSuffix))
 		}
 	}
-	for _, name := range r.poolDirs() {
+	for _, name := range poolDirs(r) {
 		if id, aside := strings.CutSuffix(name, asideSuffix); aside && bytes[id] == 0 {
-			bytes[id] = usage(ctx, r.poolPath(name)) // its files were taken
+			bytes[id] = usage(ctx, poolPath(r, name)) // its files were taken
 		}
 	}
-	l, err := r.lock(ctx, worktreesLock, "tidy the pool")
+	l, err := r.Lock(ctx, repo.WorktreesLock, "tidy the pool")
 	if err != nil {
 		return err
 	}
-	err = r.limitPool(ctx, bytes)
+	err = limitPool(ctx, r, bytes)
 	l.Release()
-	return errors.Join(err, r.emptyTrash())
+	return errors.Join(err, emptyTrash(r))
 }
 
 // limitPool removes entries, of which the sizes are known, and what is left of others.
-func (r *Repo) limitPool(ctx context.Context, bytes map[string]int64) error {
+func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error {
 	var failed error
 	left, known := r.Pool.Bytes, map[string]bool{}
-	for n, p := range r.pool() {
+	for n, p := range pool(r) {
 		known[p.ID] = true
 		left -= bytes[p.ID]
 		if left < 0 || n >= maxParked {
-			failed = errors.Join(failed, r.unpark(p.ID), r.trash(r.poolPath(p.ID+asideSuffix), p.ID))
+			failed = errors.Join(failed, unpark(r, p.ID), trash(r, poolPath(r, p.ID+asideSuffix), p.ID))
 			continue
 		}
-		if !file.Exists(r.poolPath(p.ID)) {
-			failed = errors.Join(failed, r.unpark(p.ID)) // a coven was killed while it took the files
+		if !file.Exists(poolPath(r, p.ID)) {
+			failed = errors.Join(failed, unpark(r, p.ID)) // a coven was killed while it took the files
 			continue
 		}
-		apart := p.Aside && p.Tree != "" && r.putAside(ctx, p)
+		apart := p.Aside && p.Tree != "" && putAside(ctx, r, p)
 		if p.Bytes == bytes[p.ID] && !apart {
 			continue
 		}
 		p.Bytes, p.Aside = bytes[p.ID], p.Aside && !apart
-		failed = errors.Join(failed, file.WriteJSON(r.poolRecord(p.ID, ".json"), p))
+		failed = errors.Join(failed, file.WriteJSON(poolRecord(r, p.ID, ".json"), p))
 	}
-	for _, name := range r.poolDirs() {
+	for _, name := range poolDirs(r) {
 		id, aside := strings.CutSuffix(name, asideSuffix)
 		if known[id] {
 			continue
 		}
 		if left -= bytes[id]; left < 0 || !aside { // without a record, a coven was killed while it removed them
-			failed = errors.Join(failed, r.trash(r.poolPath(name), id))
+			failed = errors.Join(failed, trash(r, poolPath(r, name), id))
 		}
 	}
 	return failed
 }
 
-func (r *Repo) poolDirs() (names []string) {
-	for _, dir := range directories(r.poolPath()) {
+func poolDirs(r *repo.Repo) (names []string) {
+	for _, dir := range directories(poolPath(r)) {
 		names = append(names, dir.Name())
 	}
 	return names
 }
 
 // unpark moves the files of an entry to the trash and removes its records.
-func (r *Repo) unpark(id string) error {
-	err := r.trash(r.poolPath(id), id)
+func unpark(r *repo.Repo, id string) error {
+	err := trash(r, poolPath(r, id), id)
 	for _, suffix := range []string{"." + commitIndex, "." + snapshotIndex, ".json"} {
-		if removeErr := os.Remove(r.poolRecord(id, suffix)); !errors.Is(removeErr, fs.ErrNotExist) {
+		if removeErr := os.Remove(poolRecord(r, id, suffix)); !errors.Is(removeErr, fs.ErrNotExist) {
 			err = errors.Join(err, removeErr)
 		}
 	}
@@ -375,9 +370,9 @@ func (r *Repo) unpark(id string) error {
 
 // putAside separates an entry's ignored files from the tracked ones, which can be taken then. It
 // reports whether it did: otherwise the entry stays whole until the space is needed.
-func (r *Repo) putAside(ctx context.Context, p parked) bool {
-	aside := func(name string) string { return r.poolPath(p.ID+asideSuffix, name) }
-	_, err := r.worktree(p.Task, record{}).tidied(ctx, p.Tree, r.poolPath(p.ID), aside)
+func putAside(ctx context.Context, r *repo.Repo, p parked) bool {
+	aside := func(name string) string { return poolPath(r, p.ID+asideSuffix, name) }
+	_, err := tidied(ctx, r.Worktree(p.Task, repo.Record{}), p.Tree, poolPath(r, p.ID), aside)
 	failpoint.Point("pool.aside")
 	return err == nil
 }

@@ -9,18 +9,20 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // pooled returns a sample repository with a pool.
-func pooled(t testing.TB, keep ...string) *Repo {
+func pooled(t testing.TB, keep ...string) *repo.Repo {
 	t.Helper()
 	r := sample(t)
-	r.Pool = Pool{Bytes: 1 << 30, Keep: keep}
+	r.Pool = repo.Pool{Bytes: 1 << 30, Keep: keep}
 	return r
 }
 
 // landAndLeave commits W, moves main there and removes W as a landing does.
-func landAndLeave(t testing.TB, r *Repo, w *Worktree) {
+func landAndLeave(t testing.TB, r *repo.Repo, w *repo.Worktree) {
 	t.Helper()
 	commitAll(t, w, "work")
 	gitIn(t, r.Root, "merge", "-q", "--ff-only", landedTip(t, w))
@@ -28,20 +30,20 @@ func landAndLeave(t testing.TB, r *Repo, w *Worktree) {
 }
 
 // leave removes a W that has landed, and returns the ref of what is stored.
-func leave(t testing.TB, r *Repo, w *Worktree) string {
+func leave(t testing.TB, r *repo.Repo, w *repo.Worktree) string {
 	t.Helper()
-	defer r.Settle()
-	return value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	defer Settle(r)
+	return value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 }
 
 // fresh returns the content that the worktree of a new task has without the pool.
-func fresh(t testing.TB, r *Repo) string {
+func fresh(t testing.TB, r *repo.Repo) string {
 	t.Helper()
 	bare := *r
-	bare.Pool = Pool{}
-	w := value[*Worktree](t)(bare.Add(t.Context(), AddRequest{TaskID: "fresh", Base: "main"}))
+	bare.Pool = repo.Pool{}
+	w := value[*repo.Worktree](t)(Add(t.Context(), &bare, AddRequest{TaskID: "fresh", Base: "main"}))
 	text := modes(t, w.Path) + contents(t, w.Path)
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
 	return strings.ReplaceAll(text, "fresh", "T")
 }
 
@@ -66,7 +68,7 @@ func modes(t testing.TB, dir string) string {
 // inodeAt identifies a file.
 func inodeAt(t testing.TB, path string) uint64 {
 	t.Helper()
-	return inodeOf(value[os.FileInfo](t)(os.Lstat(path)))
+	return repo.InodeOf(value[os.FileInfo](t)(os.Lstat(path)))
 }
 
 // The files of a landed worktree are the next worktree's, as if git had written them.
@@ -80,13 +82,13 @@ func TestPool(t *testing.T) {
 	commitAll(t, w, "work")
 	tip := value[string](t)(w.Tip(t.Context()))
 	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
-	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
+	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
 	equal(t, "the ignored file", gitIn(t, r.Root, "show", ref+":x.log"), "ignored")
-	r.Settle()
+	Settle(r)
 	equal(t, "W", exists(w.Path), false)
-	equal(t, "registrations", len(value[[]string](t)(r.admins())), 0)
-	equal(t, "parked", len(r.pool()), 1)
-	if r.pool()[0].Bytes == 0 {
+	equal(t, "registrations", len(value[[]string](t)(r.Admins())), 0)
+	equal(t, "parked", len(pool(r)), 1)
+	if pool(r)[0].Bytes == 0 {
 		t.Error("the size is not measured")
 	}
 	write(t, filepath.Join(r.Root, "file0.txt"), "changed meanwhile")
@@ -99,83 +101,91 @@ func TestPool(t *testing.T) {
 	equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)
 	equal(t, "the same file", inodeAt(t, filepath.Join(w.Path, "file1.txt")), inode)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	equal(t, "parked", len(r.pool()), 0)
-	equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
-	s := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	equal(t, "parked", len(pool(r)), 0)
+	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	equal(t, "snapshot", s.Tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 }
 
 // Whatever a task did to its worktree, the next one is as new.
 func TestPoolIsAsNew(t *testing.T) {
 	oneAtATime(t)
-	tricks := []func(t *testing.T, r *Repo, w *Worktree){
-		func(t *testing.T, r *Repo, w *Worktree) { // a second name of a file, outside
+	tricks := []func(t *testing.T, r *repo.Repo, w *repo.Worktree){
+		func(t *testing.T, r *repo.Repo, w *repo.Worktree) { // a second name of a file, outside
 			must(t, os.Link(filepath.Join(w.Path, "file2.txt"), filepath.Join(r.Root, "build-link.log")))
 		},
-		func(t *testing.T, _ *Repo, w *Worktree) {
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
 			must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o644|os.ModeSetuid))
 		},
-		func(t *testing.T, _ *Repo, w *Worktree) { must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o600)) },
-		func(t *testing.T, _ *Repo, w *Worktree) { must(t, os.Chmod(w.Path, 0o700)) },
-		func(t *testing.T, _ *Repo, w *Worktree) {
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
+			must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o600))
+		},
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) { must(t, os.Chmod(w.Path, 0o700)) },
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
 			must(t, os.RemoveAll(filepath.Join(w.Path, ".git")))
 			must(t, os.Symlink("/dev/null", filepath.Join(w.Path, ".git")))
 		},
-		func(t *testing.T, _ *Repo, w *Worktree) {
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
 			write(t, filepath.Join(w.Path, "build/a/b"), "ignored")
 			must(t, os.Chmod(filepath.Join(w.Path, "build/a"), 0o500))
 		},
-		func(t *testing.T, _ *Repo, w *Worktree) {
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
 			must(t, syscall.Mkfifo(filepath.Join(w.Path, "pipe.log"), 0o600))
 		},
-		func(t *testing.T, _ *Repo, w *Worktree) { write(t, filepath.Join(w.Path, "deep/er/file"), "d") },
-		func(t *testing.T, _ *Repo, w *Worktree) {
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
+			write(t, filepath.Join(w.Path, "deep/er/file"), "d")
+		},
+		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
 			write(t, filepath.Join(w.Path, "attr/.gitattributes"), "* text eol=crlf\n")
 			write(t, filepath.Join(w.Path, "attr/file"), "crlf\r\n")
 		},
-		func(t *testing.T, r *Repo, _ *Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "true") },
-		func(t *testing.T, r *Repo, _ *Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "false") },
+		func(t *testing.T, r *repo.Repo, _ *repo.Worktree) {
+			gitIn(t, r.Root, "config", "core.autocrlf", "true")
+		},
+		func(t *testing.T, r *repo.Repo, _ *repo.Worktree) {
+			gitIn(t, r.Root, "config", "core.autocrlf", "false")
+		},
 	}
-	afterwards := []func(t *testing.T, r *Repo){
-		func(t *testing.T, r *Repo) { // behind coven's back
-			for _, p := range r.pool() {
-				write(t, r.poolPath(p.ID, "file1.txt"), "changed later")
+	afterwards := []func(t *testing.T, r *repo.Repo){
+		func(t *testing.T, r *repo.Repo) { // behind coven's back
+			for _, p := range pool(r) {
+				write(t, poolPath(r, p.ID, "file1.txt"), "changed later")
 			}
 		},
-		func(t *testing.T, r *Repo) {
-			for _, p := range r.pool() {
-				write(t, r.poolPath(p.ID, "added"), "later")
+		func(t *testing.T, r *repo.Repo) {
+			for _, p := range pool(r) {
+				write(t, poolPath(r, p.ID, "added"), "later")
 			}
 		},
-		func(t *testing.T, r *Repo) {
-			for _, p := range r.pool() {
-				must(t, os.WriteFile(r.poolRecord(p.ID, ".index"), []byte("DIRC damaged"), 0o644))
+		func(t *testing.T, r *repo.Repo) {
+			for _, p := range pool(r) {
+				must(t, os.WriteFile(poolRecord(r, p.ID, ".index"), []byte("DIRC damaged"), 0o644))
 			}
 		},
-		func(t *testing.T, r *Repo) {
-			for _, p := range r.pool() {
-				must(t, os.Truncate(r.poolRecord(p.ID, ".json"), 3))
+		func(t *testing.T, r *repo.Repo) {
+			for _, p := range pool(r) {
+				must(t, os.Truncate(poolRecord(r, p.ID, ".json"), 3))
 			}
 		},
-		func(t *testing.T, r *Repo) {
-			for _, p := range r.pool() {
-				must(t, os.Remove(r.poolRecord(p.ID, ".json")))
-				must(t, syscall.Mkfifo(r.poolRecord(p.ID, ".json"), 0o600))
+		func(t *testing.T, r *repo.Repo) {
+			for _, p := range pool(r) {
+				must(t, os.Remove(poolRecord(r, p.ID, ".json")))
+				must(t, syscall.Mkfifo(poolRecord(r, p.ID, ".json"), 0o600))
 			}
 		},
-		func(t *testing.T, r *Repo) { // files without a record, a record without files
-			for _, p := range r.pool() {
-				must(t, os.Rename(r.poolPath(p.ID), r.poolPath("other")))
+		func(t *testing.T, r *repo.Repo) { // files without a record, a record without files
+			for _, p := range pool(r) {
+				must(t, os.Rename(poolPath(r, p.ID), poolPath(r, "other")))
 			}
 		},
-		func(t *testing.T, r *Repo) {
+		func(t *testing.T, r *repo.Repo) {
 			write(t, filepath.Join(r.Root, ".gitattributes"), "*.txt text eol=crlf\n")
 			gitIn(t, r.Root, "add", ".gitattributes")
 			gitIn(t, r.Root, "commit", "-qm", "attributes")
 		},
-		func(t *testing.T, r *Repo) { gitIn(t, r.Root, "config", "core.autocrlf", "true") },
-		func(t *testing.T, r *Repo) { gitIn(t, r.Root, "commit", "-q", "--allow-empty", "-m", "nothing") },
-		func(t *testing.T, r *Repo) {
+		func(t *testing.T, r *repo.Repo) { gitIn(t, r.Root, "config", "core.autocrlf", "true") },
+		func(t *testing.T, r *repo.Repo) { gitIn(t, r.Root, "commit", "-q", "--allow-empty", "-m", "nothing") },
+		func(t *testing.T, r *repo.Repo) {
 			gitIn(t, r.Root, "rm", "-q", "-r", ".")
 			gitIn(t, r.Root, "commit", "-qm", "gone")
 		},
@@ -191,16 +201,16 @@ func TestPoolIsAsNew(t *testing.T) {
 		commitAll(t, w, "work")
 		tip := value[string](t)(w.Tip(t.Context()))
 		gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
-		value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
-		r.Settle()
+		value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
+		Settle(r)
 		afterwards[int(seed)%len(afterwards)](t, r)
 		want := fresh(t, r)
 		w = add(t, r, "T")
 		if got := modes(t, w.Path) + contents(t, w.Path); got != want {
 			t.Errorf("seed %d: got\n%s\nwant\n%s", seed, got, want)
 		}
-		equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
-		must(t, r.Tidy(t.Context()))
+		equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+		must(t, Tidy(t.Context(), r))
 		noLocks(t, r.GitDir)
 	}
 }
@@ -217,7 +227,7 @@ func TestPoolKeeps(t *testing.T) {
 	commitAll(t, w, "work")
 	tip := value[string](t)(w.Tip(t.Context()))
 	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: tip}))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
 	w = add(t, r, "U")
 	for name, want := range map[string]bool{"build/out": true, "sub/a/cache.log": true, "sub/a/other.log": false, "x.log": false, "work": true} {
 		equal(t, name, exists(filepath.Join(w.Path, name)), want)
@@ -242,34 +252,34 @@ func TestPoolPutsAside(t *testing.T) {
 		write(t, filepath.Join(w.Path, "work"+task), "w")
 		landAndLeave(t, r, w)
 	}
-	aside := value[[]string](t)(filepath.Glob(r.poolPath("*.ignored/build/out")))
+	aside := value[[]string](t)(filepath.Glob(poolPath(r, "*.ignored/build/out")))
 	equal(t, "put aside", len(aside), 2)
 	equal(t, "content", read(t, aside[0]) == large+"A" && read(t, aside[1]) == large+"B", true)
 	r.Pool.Bytes = 15 << 20
-	must(t, r.Tidy(t.Context()))
-	aside = value[[]string](t)(filepath.Glob(r.poolPath("*.ignored/build/out")))
+	must(t, Tidy(t.Context(), r))
+	aside = value[[]string](t)(filepath.Glob(poolPath(r, "*.ignored/build/out")))
 	equal(t, "put aside", len(aside), 1)
 	equal(t, "the newer one", strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(aside[0]))), "B-"), true)
 	w := add(t, r, "C")
 	equal(t, "taken", exists(filepath.Join(w.Path, "build")), false)
 	r.Pool.Bytes = 0
-	must(t, r.Tidy(t.Context()))
-	equal(t, "left", len(r.poolDirs())+len(r.pool()), 0)
+	must(t, Tidy(t.Context(), r))
+	equal(t, "left", len(poolDirs(r))+len(pool(r)), 0)
 }
 
 // A pool of links and files, and one that is off, change nothing but speed.
 func TestPoolInTheWay(t *testing.T) {
 	oneAtATime(t)
-	for name, plant := range map[string]func(r *Repo, elsewhere string){
-		"a link":      func(r *Repo, elsewhere string) { must(t, os.Symlink(elsewhere, r.poolPath())) },
-		"a file":      func(r *Repo, _ string) { write(t, r.poolPath(), "f") },
-		"no pool":     func(r *Repo, _ string) { r.Pool.Bytes = 0 },
-		"read-only":   func(r *Repo, _ string) { write(t, r.ours("pool"), "a file") },
-		"many in one": func(r *Repo, _ string) { must(t, os.MkdirAll(r.poolPath("a", "b"), 0o755)) },
+	for name, plant := range map[string]func(r *repo.Repo, elsewhere string){
+		"a link":      func(r *repo.Repo, elsewhere string) { must(t, os.Symlink(elsewhere, poolPath(r))) },
+		"a file":      func(r *repo.Repo, _ string) { write(t, poolPath(r), "f") },
+		"no pool":     func(r *repo.Repo, _ string) { r.Pool.Bytes = 0 },
+		"read-only":   func(r *repo.Repo, _ string) { write(t, r.StatePath("pool"), "a file") },
+		"many in one": func(r *repo.Repo, _ string) { must(t, os.MkdirAll(poolPath(r, "a", "b"), 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, elsewhere := pooled(t), t.TempDir()
-			must(t, os.MkdirAll(filepath.Join(r.Root, worktreesDir), 0o755))
+			must(t, os.MkdirAll(filepath.Join(r.Root, repo.WorktreesDir), 0o755))
 			plant(r, elsewhere)
 			for range 2 {
 				w := add(t, r, "T")
@@ -278,17 +288,17 @@ func TestPoolInTheWay(t *testing.T) {
 				equal(t, "W", exists(w.Path), false)
 			}
 			equal(t, "elsewhere", len(value[[]os.DirEntry](t)(os.ReadDir(elsewhere))), 0)
-			_ = r.Tidy(t.Context())
-			equal(t, "registrations", len(value[[]string](t)(r.admins())), 0)
+			_ = Tidy(t.Context(), r)
+			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 0)
 		})
 	}
 }
 
 // poolTwice parks a worktree with large ignored files and takes it for another task. The files
 // may be changed meanwhile.
-func poolTwice(ctx context.Context, r *Repo, changed bool) error {
-	r.Pool = Pool{Bytes: 1 << 30}
-	w, err := r.Add(ctx, AddRequest{TaskID: "T", Base: "main"})
+func poolTwice(ctx context.Context, r *repo.Repo, changed bool) error {
+	r.Pool = repo.Pool{Bytes: 1 << 30}
+	w, err := Add(ctx, r, AddRequest{TaskID: "T", Base: "main"})
 	if err != nil {
 		return err
 	}
@@ -300,17 +310,17 @@ func poolTwice(ctx context.Context, r *Repo, changed bool) error {
 	if err := errors.Join(os.Mkdir(filepath.Dir(large), 0o755), os.WriteFile(large, make([]byte, ignoredCap+1), 0o644)); err != nil {
 		return err
 	}
-	if _, err := w.Remove(ctx, RemoveRequest{Landed: tip}); err != nil {
+	if _, err := Remove(ctx, w, RemoveRequest{Landed: tip}); err != nil {
 		return err
 	}
-	r.Settle()
-	for _, p := range r.pool() {
+	Settle(r)
+	for _, p := range pool(r) {
 		if changed {
-			err = os.Chmod(r.poolPath(p.ID, "file1.txt"), 0o600)
+			err = os.Chmod(poolPath(r, p.ID, "file1.txt"), 0o600)
 		}
 	}
 	if err == nil {
-		_, err = r.Add(ctx, AddRequest{TaskID: "U", Base: "main"})
+		_, err = Add(ctx, r, AddRequest{TaskID: "U", Base: "main"})
 	}
 	return err
 }
@@ -322,24 +332,24 @@ func TestPoolSurvivesKill(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			r := sample(t)
-			r.Pool = Pool{Bytes: 1 << 30}
+			r.Pool = repo.Pool{Bytes: 1 << 30}
 			intent := "pool.whole"
 			if point == "add.emptied" {
 				intent = "pool.changed"
 			}
 			killAt(t, actorCommand(r.Root, "T", intent, ""), point)
 			for _, task := range []string{"T", "U"} {
-				if w, err := r.Leftover(t.Context(), task); err == nil { // it was not removed yet
-					value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+				if w, err := Leftover(t.Context(), r, task); err == nil { // it was not removed yet
+					value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 				}
 				w := add(t, r, task)
-				equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+				equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 				equal(t, "ignored files", exists(filepath.Join(w.Path, "build")), false)
-				must(t, r.Tidy(t.Context()))
+				must(t, Tidy(t.Context(), r))
 			}
-			equal(t, "registrations", len(value[[]string](t)(r.admins())), 2)
+			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 2)
 			large := 0
-			must(t, filepath.WalkDir(filepath.Join(r.Root, worktreesDir), func(name string, _ os.DirEntry, err error) error {
+			must(t, filepath.WalkDir(filepath.Join(r.Root, repo.WorktreesDir), func(name string, _ os.DirEntry, err error) error {
 				if strings.HasSuffix(name, "build/out") {
 					large++
 				}
@@ -368,7 +378,7 @@ func TestPoolChangedMeanwhile(t *testing.T) {
 			w := add(t, r, "T")
 			write(t, filepath.Join(w.Path, "work"), "w")
 			landAndLeave(t, r, w)
-			change(t, r.poolPath(r.pool()[0].ID))
+			change(t, poolPath(r, pool(r)[0].ID))
 			want := fresh(t, r)
 			w = add(t, r, "T")
 			equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)

@@ -14,33 +14,34 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The submodules of W have git directories of their own, in W's git directory, where git looks for
 // them. Those that populate makes have no objects: they borrow those of the main checkout's
 // submodules, to which nothing of the task is written.
 
-// populate fills the directories of W's submodules with what a commit of W names, as far as the
+// populateSubmodules fills the directories of W's submodules with what a commit of W names, as far as the
 // main checkout has it: nothing is fetched. It returns warnings about the others, which stay empty.
 // If a directory has files already, they stay.
-func (w *Worktree) populate(ctx context.Context, start string) (warnings []string, err error) {
-	if !w.repo.Submodules {
+func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (warnings []string, err error) {
+	if !w.Repo.Submodules {
 		return nil, nil
 	}
-	names, err := w.submoduleNames(ctx)
+	names, err := submoduleNames(ctx, w)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	entries, err := w.repo.git().Entries(ctx, start)
+	entries, err := w.Repo.Git().Entries(ctx, start)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
 		name, known := names[e.Path]
-		if e.Mode != git.ModeSubmodule || !known || w.cone.skips(e.Path) {
+		if e.Mode != git.ModeSubmodule || !known || w.Cone.Skips(e.Path) {
 			continue
 		}
-		if err := w.populateOne(ctx, name, e); err != nil {
+		if err := populateOne(ctx, w, name, e); err != nil {
 			if ctx.Err() != nil {
 				return nil, err
 			}
@@ -52,7 +53,7 @@ func (w *Worktree) populate(ctx context.Context, start string) (warnings []strin
 }
 
 // populateOne fills the directory of one submodule, or leaves it as it was.
-func (w *Worktree) populateOne(ctx context.Context, name string, link git.Entry) error {
+func populateOne(ctx context.Context, w *repo.Worktree, name string, link git.Entry) error {
 	top := filepath.Join(w.Path, filepath.FromSlash(link.Path))
 	files, err := os.ReadDir(top)
 	if info, statErr := os.Lstat(top); statErr != nil || !info.IsDir() || beyondLink(w.Path, link.Path) {
@@ -61,18 +62,18 @@ func (w *Worktree) populateOne(ctx context.Context, name string, link git.Entry)
 	if err != nil {
 		return err
 	}
-	from, err := w.repo.moduleDir(ctx, name, link.Oid)
+	from, err := moduleDir(ctx, w.Repo, name, link.Oid)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(w.admin, modulesDir, filepath.FromSlash(name))
+	dir := filepath.Join(w.Admin, modulesDir, filepath.FromSlash(name))
 	args := []string{"read-tree", "--reset", "-u", link.Oid}
 	if len(files) > 0 {
 		args = []string{"read-tree", "--reset", link.Oid}
 	}
 	err = makeModule(ctx, dir, from, top, link.Oid)
 	if err == nil {
-		g := w.git()
+		g := w.Git()
 		g.Dir, g.WorkTree, g.Store = dir, top, nil
 		g.Env = append(g.Env, noLazyFetch)
 		err = g.Run(ctx, args...)
@@ -94,19 +95,19 @@ const modulesDir = "modules"
 const noLazyFetch = "GIT_NO_LAZY_FETCH=1"
 
 // modules returns where the git directories of the main checkout's submodules are.
-func (r *Repo) modules() string { return filepath.Join(r.rootGit().Dir, modulesDir) }
+func modules(r *repo.Repo) string { return filepath.Join(r.RootGit().Dir, modulesDir) }
 
 // moduleDir returns the git directory of a submodule of the main checkout that has a commit.
-func (r *Repo) moduleDir(ctx context.Context, name, oid string) (string, error) {
+func moduleDir(ctx context.Context, r *repo.Repo, name, oid string) (string, error) {
 	notThere := errors.New("the main checkout does not have it")
 	if !filepath.IsLocal(name) {
 		return "", notThere
 	}
-	top, err := filepath.EvalSymlinks(r.modules())
+	top, err := filepath.EvalSymlinks(modules(r))
 	if err != nil {
 		return "", notThere
 	}
-	dir := filepath.Join(r.modules(), filepath.FromSlash(name))
+	dir := filepath.Join(modules(r), filepath.FromSlash(name))
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != filepath.Join(top, filepath.FromSlash(name)) {
 		return "", notThere
 	}
@@ -182,8 +183,8 @@ func quoted(value string) string {
 
 // borrows reports whether a git directory of a submodule in W has nothing that would be lost with
 // it: it is as populate makes it, and has no objects of its own. The main checkout has those.
-func (w *Worktree) borrows(dir string) bool {
-	from, ok := w.lender(dir)
+func borrows(w *repo.Worktree, dir string) bool {
+	from, ok := lender(w, dir)
 	entries, err := os.ReadDir(dir)
 	if !ok || err != nil || !file.Exists(from) {
 		return false
@@ -211,18 +212,18 @@ func (w *Worktree) borrows(dir string) bool {
 
 // lender returns the git directory from which another one borrows its objects: of a submodule of
 // the main checkout.
-func (w *Worktree) lender(dir string) (string, bool) {
-	raw, err := file.Read(filepath.Join(dir, "objects", "info", "alternates"), maxGitFile)
+func lender(w *repo.Worktree, dir string) (string, bool) {
+	raw, err := file.Read(filepath.Join(dir, "objects", "info", "alternates"), repo.MaxGitFile)
 	from, ok := strings.CutSuffix(string(raw), "/objects\n")
 	if err != nil || !ok || strings.Contains(from, "\n") || filepath.Clean(from) != from {
 		return "", false
 	}
-	return from, strings.HasPrefix(from, w.repo.modules()+"/")
+	return from, strings.HasPrefix(from, modules(w.Repo)+"/")
 }
 
 // addModules adds the git directories of submodules in a directory, except those that borrow all
 // that they have.
-func (h *hiddenFiles) addModules(w *Worktree, dir, as string) error {
+func (h *hiddenFiles) addModules(w *repo.Worktree, dir, as string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -239,7 +240,7 @@ func (h *hiddenFiles) addModules(w *Worktree, dir, as string) error {
 		switch {
 		case !entry.IsDir():
 			h.renamed[storable(inside)] = name
-		case isGit && w.borrows(name):
+		case isGit && borrows(w, name):
 			err = h.addModules(w, filepath.Join(name, modulesDir), path.Join(inside, modulesDir))
 		case isGit:
 			err = h.addBelow(name, inside)
@@ -255,15 +256,15 @@ func (h *hiddenFiles) addModules(w *Worktree, dir, as string) error {
 
 // linksBorrower reports whether a file named .git links a submodule of W to a git directory that
 // borrows all that it has.
-func (w *Worktree) linksBorrower(name string) bool {
+func linksBorrower(w *repo.Worktree, name string) bool {
 	dir, ok := submoduleDir(filepath.Dir(name))
-	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.admin, modulesDir)+"/") && w.borrows(dir)
+	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.Admin, modulesDir)+"/") && borrows(w, dir)
 }
 
 // submodulesEdited reports whether W's submodules have files that their commits do not have. raw
 // is the tree of a snapshot of W.
-func (w *Worktree) submodulesEdited(ctx context.Context, tree, raw string) (bool, error) {
-	links, err := w.repo.git().Entries(ctx, tree)
+func submodulesEdited(ctx context.Context, w *repo.Worktree, tree, raw string) (bool, error) {
+	links, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil {
 		return false, err
 	}
@@ -271,27 +272,27 @@ func (w *Worktree) submodulesEdited(ctx context.Context, tree, raw string) (bool
 		if link.Mode != git.ModeSubmodule {
 			continue
 		}
-		files, err := w.repo.git().Entries(ctx, raw, link.Path)
+		files, err := w.Repo.Git().Entries(ctx, raw, link.Path)
 		if err != nil {
 			return false, err
 		}
-		if edited, err := w.submoduleEdited(ctx, link.Path, files); err != nil || edited {
+		if edited, err := submoduleEdited(ctx, w, link.Path, files); err != nil || edited {
 			return edited, err
 		}
 	}
 	return false, nil
 }
 
-func (w *Worktree) submoduleEdited(ctx context.Context, at string, files []git.Entry) (bool, error) {
+func submoduleEdited(ctx context.Context, w *repo.Worktree, at string, files []git.Entry) (bool, error) {
 	if len(files) == 0 {
 		return false, nil
 	}
-	head := w.headOfSubmodule(at)
+	head := headOfSubmodule(w, at)
 	dir, ok := submoduleDir(filepath.Join(w.Path, at))
 	if head == "" || !ok {
 		return true, nil
 	}
-	from, ok := w.lender(dir)
+	from, ok := lender(w, dir)
 	if !ok {
 		return true, nil
 	}

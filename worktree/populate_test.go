@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // populated is a superproject whose worktrees get the files of submodules, and the task T. The
 // upstream of the submodule is gone: nothing can be fetched.
-func populated(t *testing.T) (*Repo, *Worktree) {
+func populated(t *testing.T) (*repo.Repo, *repo.Worktree) {
 	t.Helper()
 	r, upstream := superproject(t)
 	must(t, os.RemoveAll(upstream))
@@ -55,12 +56,12 @@ func TestPopulate(t *testing.T) {
 	gitIn(t, lib, "config", "user.name", "Agent")
 	gitIn(t, lib, "repack", "-adq")
 	equal(t, "files", strings.Join(commitAll(t, w, "use it").Files, " "), "lib")
-	_, err := w.Integrate(t.Context(), r.target(t))
+	_, err := Integrate(t.Context(), w, targetOf(r, t))
 	refused := wantError[*GitlinkError](t, err)
 	equal(t, "the main checkout", allOf(t, modules)+allOf(t, filepath.Join(r.Root, "lib")), before)
 	runShell(t, refused.Next)
 	equal(t, "landed", landAll(t, w), "lib")
-	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescuedGitDir+"/modules/lib/") {
 		t.Fatal("the commit in the submodule was not stored")
 	}
@@ -119,7 +120,7 @@ func lend(t *testing.T, lib string) {
 func TestPoolWithSubmodules(t *testing.T) {
 	oneAtATime(t)
 	r, upstream := superproject(t)
-	r.Submodules, r.Pool = true, Pool{Bytes: 1 << 30}
+	r.Submodules, r.Pool = true, repo.Pool{Bytes: 1 << 30}
 	w := add(t, r, "T")
 	inode := inodeAt(t, filepath.Join(w.Path, "file1.txt"))
 	write(t, filepath.Join(w.Path, "a"), "a")
@@ -140,7 +141,7 @@ func TestPoolWithSubmodules(t *testing.T) {
 func TestPoolLargeIgnoredBesideSubmodules(t *testing.T) {
 	oneAtATime(t)
 	r, w := populated(t)
-	r.Pool = Pool{Bytes: 1 << 30}
+	r.Pool = repo.Pool{Bytes: 1 << 30}
 	write(t, filepath.Join(w.Path, "a"), "a")
 	equal(t, "landed", landAll(t, w), "a")
 	write(t, filepath.Join(w.Path, "x.log"), strings.Repeat("x", ignoredCap+1))
@@ -155,12 +156,12 @@ func TestPopulateWithout(t *testing.T) {
 	r.Submodules = true
 	bump(t, r, upstream)
 	w := add(t, r, "T")
-	done := value[Included](t)(w.Included())
+	done := value[Included](t)(IncludedFiles(w))
 	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "submodule lib stays empty: the main checkout does not have its commit") {
 		t.Fatal(done.Warnings)
 	}
 	equal(t, "files", len(value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(w.Path, "lib")))), 0)
-	equal(t, "git directory", exists(filepath.Join(w.admin, "modules", "lib")), false)
+	equal(t, "git directory", exists(filepath.Join(w.Admin, "modules", "lib")), false)
 	write(t, filepath.Join(w.Path, "a"), "a")
 	equal(t, "landed", landAll(t, w), "a")
 }
@@ -170,15 +171,15 @@ func TestRecreatePopulated(t *testing.T) {
 	oneAtATime(t)
 	r, w := populated(t)
 	write(t, filepath.Join(w.Path, "lib", "lib.c"), "an edit\n")
-	value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	must(t, file.RemoveAll(w.Path))
-	again, _, err := r.Recreate(t.Context(), "T", "s")
+	again, _, err := Recreate(t.Context(), r, "T", "s")
 	must(t, err)
 	lib := filepath.Join(again.Path, "lib")
 	equal(t, "file", read(t, filepath.Join(lib, "lib.c")), "an edit\n")
 	equal(t, "HEAD", gitIn(t, lib, "rev-parse", "HEAD"), linkAt(t, r, "main"))
 	equal(t, "status", gitIn(t, lib, "status", "--porcelain"), " M lib.c")
-	equal(t, "rescues", len(value[[]RescueInfo](t)(r.Rescues(t.Context(), "T"))), 0)
+	equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(t.Context(), r, "T"))), 0)
 }
 
 // A kill while submodules are filled leaves nothing that is in the way.
@@ -188,5 +189,5 @@ func TestPopulateSurvivesKill(t *testing.T) {
 	killAt(t, actorCommand(r.Root, "T", "add.populated", Squash), "add.populated")
 	w := add(t, r, "T")
 	equal(t, "submodule", gitIn(t, filepath.Join(w.Path, "lib"), "status", "--porcelain"), "")
-	equal(t, "rescues", len(value[[]RescueInfo](t)(r.Rescues(t.Context(), "T"))), 0)
+	equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(t.Context(), r, "T"))), 0)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The ports that tasks get are below those that systems give to outgoing connections, and above
@@ -30,18 +31,18 @@ type taskPort struct {
 // Port returns the TCP port that belongs to W. The first call chooses one that no other worktree of
 // the repository has, and that nothing listened on then. It depends on the task, so that a task
 // mostly has the same one in its next worktree, too.
-func (w *Worktree) Port(ctx context.Context) (int, error) {
-	if port := w.repo.portOf(w.name); port != 0 {
+func Port(ctx context.Context, w *repo.Worktree) (int, error) {
+	if port := portOf(w.Repo, w.Name); port != 0 {
 		return port, nil
 	}
-	l, err := w.repo.lock(ctx, portsLock, "choose a port for "+w.TaskID)
+	l, err := w.Repo.Lock(ctx, portsLock, "choose a port for "+w.TaskID)
 	if err != nil {
 		return 0, err
 	}
 	defer l.Release()
-	port, err := w.choosePort(ctx)
+	port, err := choosePort(ctx, w)
 	if err == nil {
-		err = file.WriteJSONNoSync(w.ours("port.json"), taskPort{port})
+		err = file.WriteJSONNoSync(w.StatePath("port.json"), taskPort{port})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("choose a port for %s: %w", w.TaskID, err)
@@ -50,24 +51,24 @@ func (w *Worktree) Port(ctx context.Context) (int, error) {
 }
 
 // portOf returns the port of a task; 0: it has none.
-func (r *Repo) portOf(name string) int {
+func portOf(r *repo.Repo, name string) int {
 	var chosen taskPort
-	if file.ReadJSON(r.ours("tasks", name, "port.json"), &chosen) != nil {
+	if file.ReadJSON(r.StatePath("tasks", name, "port.json"), &chosen) != nil {
 		return 0 // it has none, or after a power failure not any more
 	}
 	return chosen.Port
 }
 
-func (w *Worktree) choosePort(ctx context.Context) (int, error) {
-	names, err := w.repo.taskNames()
+func choosePort(ctx context.Context, w *repo.Worktree) (int, error) {
+	names, err := w.Repo.TaskNames()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
 	taken := map[int]bool{}
 	for _, name := range names {
-		taken[w.repo.portOf(name)] = true
+		taken[portOf(w.Repo, name)] = true
 	}
-	first := w.preferredPort()
+	first := preferredPort(w)
 	for i := range portCount {
 		port := firstPort + (first-firstPort+i)%portCount
 		if !taken[port] && isFree(ctx, port) {
@@ -78,8 +79,8 @@ func (w *Worktree) choosePort(ctx context.Context) (int, error) {
 }
 
 // preferredPort returns the port at which the search begins.
-func (w *Worktree) preferredPort() int {
-	sum := sha256.Sum256([]byte(w.repo.GitDir + "\x00" + w.name))
+func preferredPort(w *repo.Worktree) int {
+	sum := sha256.Sum256([]byte(w.Repo.GitDir + "\x00" + w.Name))
 	return firstPort + int(binary.BigEndian.Uint32(sum[:])%portCount)
 }
 

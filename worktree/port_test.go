@@ -7,19 +7,20 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A worktree has one port as long as it exists, also if something listens on it. Worktrees that
 // exist at the same time have different ones, and a port that is in use is not chosen.
 func TestPort(t *testing.T) {
 	r := sample(t)
-	used := listenOn(t, (&Worktree{repo: r, name: "T0"}).preferredPort())
+	used := listenOn(t, preferredPort((&repo.Worktree{Repo: r, Name: "T0"})))
 	ports, all := map[int]string{}, sync.Mutex{}
 	var done sync.WaitGroup
 	for i := range 8 {
 		w := add(t, r, fmt.Sprintf("T%d", i))
 		done.Go(func() {
-			port, err := w.Port(t.Context())
+			port, err := Port(t.Context(), w)
 			all.Lock()
 			defer all.Unlock()
 			if err != nil || ports[port] != "" || port == used || port < firstPort || port >= firstPort+portCount {
@@ -35,13 +36,13 @@ func TestPort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := w.Port(t.Context()); err != nil || again != port {
+		if again, err := Port(t.Context(), w); err != nil || again != port {
 			t.Errorf("%s had port %d, now %d, %v", id, port, again, err)
 		}
-		if _, err := w.Remove(t.Context(), RemoveRequest{}); err != nil {
+		if _, err := Remove(t.Context(), w, RemoveRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		if left := r.portOf(w.name); left != 0 {
+		if left := portOf(r, w.Name); left != 0 {
 			t.Errorf("%s is gone and has port %d", id, left)
 		}
 	}
@@ -51,10 +52,10 @@ func TestPort(t *testing.T) {
 func TestPortOfAnother(t *testing.T) {
 	r := sample(t)
 	a, b := add(t, r, "A"), add(t, r, "B")
-	if err := file.WriteJSONNoSync(a.ours("port.json"), taskPort{b.preferredPort()}); err != nil {
+	if err := file.WriteJSONNoSync(a.StatePath("port.json"), taskPort{preferredPort(b)}); err != nil {
 		t.Fatal(err)
 	}
-	if port, err := b.Port(t.Context()); err != nil || port == b.preferredPort() {
+	if port, err := Port(t.Context(), b); err != nil || port == preferredPort(b) {
 		t.Errorf("both have port %d, %v", port, err)
 	}
 }

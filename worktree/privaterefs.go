@@ -12,22 +12,23 @@ import (
 	"syscall"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // refs returns the refs of the repository: an object id, or "ref: NAME". It reads files, and
 // only those that have changed since the last time.
-func (r *Repo) refs(ctx context.Context) (map[string]string, error) {
-	hooks, err := r.hookDirs(ctx) // the state that Watch reads, too
+func refs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
+	hooks, err := hookDirs(ctx, r) // the state that Watch reads, too
 	if err != nil {
 		return nil, err
 	}
-	state, err := r.readState(ctx, hooks)
+	state, err := readState(ctx, r, hooks)
 	return state.Refs, err
 }
 
 // tipNow is Tip, and cheaper.
-func (w *Worktree) tipNow(ctx context.Context, refs map[string]string) (string, error) {
-	if tip := refs[headsPrefix+w.Branch]; oidRE.MatchString(tip) {
+func tipNow(ctx context.Context, w *repo.Worktree, refs map[string]string) (string, error) {
+	if tip := refs[repo.HeadsPrefix+w.Branch]; repo.OidRE.MatchString(tip) {
 		return tip, nil
 	}
 	return w.Tip(ctx)
@@ -38,16 +39,16 @@ const symbolic = "ref: "
 
 // shared returns the refs that an agent finds in the private common directory: all but
 // coven's own, those of other checkouts, and the task's branch, which is there anyway.
-func (w *Worktree) shared(refs map[string]string) map[string]string {
+func shared(w *repo.Worktree, refs map[string]string) map[string]string {
 	shared := make(map[string]string, len(refs))
 	for name, to := range refs {
-		if !strings.HasPrefix(name, "refs/") || name == headsPrefix+w.Branch || name == "refs/stash" || !isPlainName(name) {
+		if !strings.HasPrefix(name, "refs/") || name == repo.HeadsPrefix+w.Branch || name == "refs/stash" || !isPlainName(name) {
 			continue
 		}
 		if slices.ContainsFunc([]string{"refs/coven/", "refs/bisect/", "refs/worktree/", "refs/rewritten/"}, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
 			continue
 		}
-		if target, ok := strings.CutPrefix(to, symbolic); oidRE.MatchString(to) || ok && isPlainName(target) {
+		if target, ok := strings.CutPrefix(to, symbolic); repo.OidRE.MatchString(to) || ok && isPlainName(target) {
 			shared[name] = to
 		}
 	}
@@ -70,34 +71,34 @@ func refLines(refs map[string]string) string {
 }
 
 // copiedRefsPath is coven's record, where the agent cannot write, of the refs that were copied.
-func (w *Worktree) copiedRefsPath() string { return w.ours("isolated-refs") }
+func copiedRefsPath(w *repo.Worktree) string { return w.StatePath("isolated-refs") }
 
-func (w *Worktree) recordCopied(lines string) error {
-	return file.WriteNoSync(w.copiedRefsPath(), []byte(lines))
+func recordCopied(w *repo.Worktree, lines string) error {
+	return file.WriteNoSync(copiedRefsPath(w), []byte(lines))
 }
 
 // goneRefsPath is the record of the refs that were copied and that the repository has no more.
-func (w *Worktree) goneRefsPath() string { return w.ours("isolated-refs-gone") }
+func goneRefsPath(w *repo.Worktree) string { return w.StatePath("isolated-refs-gone") }
 
 // recordGone adds the copied refs that the repository has no more to their record.
-func (w *Worktree) recordGone(before, refs map[string]string) error {
+func recordGone(w *repo.Worktree, before, refs map[string]string) error {
 	gone := maps.Clone(before)
 	maps.DeleteFunc(gone, func(name, _ string) bool { return refs[name] != "" })
 	if len(gone) == 0 {
 		return nil
 	}
-	raw, err := file.ReadIfExists(w.goneRefsPath())
+	raw, err := file.ReadIfExists(goneRefsPath(w))
 	if err != nil {
 		return err
 	}
-	return file.WriteNoSync(w.goneRefsPath(), []byte(raw+refLines(gone)))
+	return file.WriteNoSync(goneRefsPath(w), []byte(raw+refLines(gone)))
 }
 
 // copiedRefs returns the refs that the private common directory has from the repository, as lines
 // "NAME VALUE".
-func (w *Worktree) copiedRefs() (map[string]bool, error) {
+func copiedRefs(w *repo.Worktree) (map[string]bool, error) {
 	copied := map[string]bool{}
-	for _, path := range []string{w.copiedRefsPath(), w.goneRefsPath()} {
+	for _, path := range []string{copiedRefsPath(w), goneRefsPath(w)} {
 		raw, err := file.ReadIfExists(path)
 		if err != nil {
 			return nil, err
@@ -110,7 +111,7 @@ func (w *Worktree) copiedRefs() (map[string]bool, error) {
 }
 
 // copyRefs writes the refs into a new private common directory.
-func (w *Worktree) copyRefs(refs map[string]string, to string) error {
+func copyRefs(w *repo.Worktree, refs map[string]string, to string) error {
 	packed := strings.Builder{}
 	packed.WriteString("# pack-refs with: sorted \n")
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
@@ -129,15 +130,15 @@ func (w *Worktree) copyRefs(refs map[string]string, to string) error {
 	if err := os.WriteFile(filepath.Join(to, "packed-refs"), []byte(packed.String()), 0o644); err != nil {
 		return err
 	}
-	return w.recordCopied(refLines(refs))
+	return recordCopied(w, refLines(refs))
 }
 
 // updateRefs brings what the repository changed since the refs were copied into the private
 // common directory. Refs that the agent changed, or that its refs are in the way of, stay as
 // they are there, and so do those that the repository has no more.
-func (w *Worktree) updateRefs(refs map[string]string) error {
+func updateRefs(w *repo.Worktree, refs map[string]string) error {
 	lines := refLines(refs)
-	raw, err := os.ReadFile(w.copiedRefsPath())
+	raw, err := os.ReadFile(copiedRefsPath(w))
 	if err == nil && string(raw) == lines {
 		return nil
 	}
@@ -149,35 +150,35 @@ func (w *Worktree) updateRefs(refs map[string]string) error {
 		name, to, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		before[name] = to
 	}
-	packed, err := packedRefs(w.private())
+	packed, err := repo.ReadPackedRefs(privatePath(w))
 	if err != nil {
 		return nil //nolint:nilerr // the agent's, which git cannot read either
 	}
-	if err := w.recordGone(before, refs); err != nil {
+	if err := recordGone(w, before, refs); err != nil {
 		return err
 	}
 	for name, to := range refs {
 		if before[name] == to {
 			continue
 		}
-		if is := w.privateRef(name, packed); is == to || is != before[name] {
+		if is := privateRef(w, name, packed); is == to || is != before[name] {
 			continue
 		}
-		if err := w.putPrivateRef(name, to); err != nil {
+		if err := putPrivateRef(w, name, to); err != nil {
 			return err
 		}
 	}
-	return w.recordCopied(lines)
+	return recordCopied(w, lines)
 }
 
 // privateRef returns the value of a ref in the private common directory, "" if there is none.
-func (w *Worktree) privateRef(name string, packed map[string]string) string {
-	path := w.private(name)
+func privateRef(w *repo.Worktree, name string, packed map[string]string) string {
+	path := privatePath(w, name)
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir() {
 		return packed[name]
 	}
-	raw, err := file.Read(path, maxGitFile)
+	raw, err := file.Read(path, repo.MaxGitFile)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}
@@ -185,8 +186,8 @@ func (w *Worktree) privateRef(name string, packed map[string]string) string {
 }
 
 // putPrivateRef writes a ref unless something is in its way.
-func (w *Worktree) putPrivateRef(name, to string) error {
-	dir := w.private()
+func putPrivateRef(w *repo.Worktree, name, to string) error {
+	dir := privatePath(w)
 	for _, part := range strings.Split(filepath.Dir(name), "/") {
 		dir = filepath.Join(dir, part)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -196,11 +197,11 @@ func (w *Worktree) putPrivateRef(name, to string) error {
 			return err
 		}
 	}
-	path := w.private(name)
+	path := privatePath(w, name)
 	if info, err := os.Lstat(path); err == nil && info.IsDir() && !removed(path) { // git leaves empty ones
 		return nil
 	}
-	return w.putFile(path, to+"\n")
+	return putFile(w, path, to+"\n")
 }
 
 // removed removes an empty directory and reports whether it did.

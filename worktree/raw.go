@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // unconverted disables conversions that could change bytes in a snapshot: line
@@ -19,23 +20,23 @@ const unconverted = "* -text -ident -working-tree-encoding\n"
 
 // rawGit returns W for snapshots, with unconverted files. It uses a git directory with
 // its own attributes; objects are stored in the repository.
-func (w *Worktree) rawGit() (git.Repo, error) {
-	g := w.git()
-	g.Dir = w.repo.ours("raw")
-	g.ObjectDir = filepath.Join(w.repo.GitDir, "objects")
+func rawGit(w *repo.Worktree) (git.Repo, error) {
+	g := w.Git()
+	g.Dir = w.Repo.StatePath("raw")
+	g.ObjectDir = filepath.Join(w.Repo.GitDir, "objects")
 	// A snapshot must not fail because of an unusual file name.
 	g.Settings = append(g.Settings,
 		git.Setting{Key: "core.protectNTFS", Value: "false"},
 		git.Setting{Key: "core.protectHFS", Value: "false"},
 		git.Setting{Key: "core.autocrlf", Value: "false"})
-	if err := w.repo.prepareRaw(g.Dir); err != nil {
+	if err := prepareRaw(w.Repo, g.Dir); err != nil {
 		return g, fmt.Errorf("prepare for snapshots: %w", err)
 	}
 	return g, nil
 }
 
 // prepareRaw creates the git directory, or updates its copies.
-func (r *Repo) prepareRaw(dir string) error {
+func prepareRaw(r *repo.Repo, dir string) error {
 	for _, sub := range []string{"refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return err
@@ -51,7 +52,7 @@ func (r *Repo) prepareRaw(dir string) error {
 	}
 	files := map[string]string{
 		"HEAD":            "ref: refs/heads/none\n",
-		"config":          r.rawConfig(),
+		"config":          rawConfig(r),
 		"info/attributes": strings.TrimSuffix(attributes, "\n") + "\n" + unconverted,
 		"info/exclude":    exclude,
 	}
@@ -64,9 +65,9 @@ func (r *Repo) prepareRaw(dir string) error {
 }
 
 // rawConfig includes the repository's settings, for its filters.
-func (r *Repo) rawConfig() string {
+func rawConfig(r *repo.Repo) string {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-	if r.format == "sha256" {
+	if r.Format == "sha256" {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectformat = sha256\n"
 	}
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(filepath.Join(r.GitDir, "config"))
@@ -76,8 +77,8 @@ func (r *Repo) rawConfig() string {
 // stageRaw stages W unconverted in the snapshot index and returns the tree.
 // Repositories in W, including submodules, are stored as plain files. extra lists
 // ignored paths to include.
-func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (string, error) {
-	tip, err := w.tipIfAny(ctx)
+func stageRaw(ctx context.Context, w *repo.Worktree, ix *index, extra []string) (string, error) {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +86,7 @@ func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (str
 	if err != nil {
 		return "", err
 	}
-	tracked, err := w.trackedIgnored(ctx, tip, l)
+	tracked, err := trackedIgnored(ctx, w, tip, l)
 	if err != nil {
 		return "", err
 	}
@@ -98,22 +99,22 @@ func (w *Worktree) stageRaw(ctx context.Context, ix *index, extra []string) (str
 	}
 	if tree := ix.knownTree(); tree != "" && !skipped && l.clean() && len(tracked)+len(extra) == 0 {
 		ix.setEqual(tree)
-		return tree, w.here()
+		return tree, w.CheckExists()
 	}
 	tree, err := ix.tree(ctx)
 	if err == nil {
 		ix.setEqual(tree)
 	}
-	return tree, errors.Join(err, w.here())
+	return tree, errors.Join(err, w.CheckExists())
 }
 
 // trackedIgnored lists the files that the branch tracks but the index did not contain:
 // new files, and tracked files that ignore rules match.
-func (w *Worktree) trackedIgnored(ctx context.Context, tip string, l listing) ([]string, error) {
+func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l listing) ([]string, error) {
 	if tip == "" {
 		return nil, nil
 	}
-	entries, err := w.repo.git().Entries(ctx, tip)
+	entries, err := w.Repo.Git().Entries(ctx, tip)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func (w *Worktree) trackedIgnored(ctx context.Context, tip string, l listing) ([
 		}
 	}
 	var paths []string
-	for _, p := range without(without(tracked, l.entries), l.untracked) {
+	for _, p := range repo.Without(repo.Without(tracked, l.entries), l.untracked) {
 		files, err := inTheWay(w.Path, p)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // RecoverLanding finishes or undoes a landing that was killed after its intent was
@@ -16,19 +17,19 @@ import (
 //
 // The killed coven's git may still be running. It holds the target's lock, so
 // this waits for it.
-func (r *Repo) RecoverLanding(ctx context.Context, intent Landing) (landed bool, err error) {
-	target := Target{Branch: strings.TrimPrefix(intent.Target.Ref, headsPrefix)}
-	l, err := r.lock(ctx, targetLock(target), "recover the landing of "+intent.Task)
+func RecoverLanding(ctx context.Context, r *repo.Repo, intent Landing) (landed bool, err error) {
+	target := repo.Target{Branch: strings.TrimPrefix(intent.Target.Ref, repo.HeadsPrefix)}
+	l, err := r.Lock(ctx, repo.TargetLock(target), "recover the landing of "+intent.Task)
 	if err != nil {
 		return false, err
 	}
 	defer l.Release()
 	failpoint.Point("recover.locked")
-	landed, err = r.reached(ctx, intent)
+	landed, err = reached(ctx, r, intent)
 	if err != nil {
 		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
 	}
-	checkouts, err := r.checkoutsOf(ctx, intent.Target.Ref, l.File())
+	checkouts, err := userCheckoutsOf(ctx, r, intent.Target.Ref, l.File())
 	if err != nil {
 		return landed, err
 	}
@@ -40,19 +41,19 @@ func (r *Repo) RecoverLanding(ctx context.Context, intent Landing) (landed bool,
 		failpoint.Point("recover.checkout.each")
 	}
 	if err != nil {
-		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, r.fullDisk(err))
+		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, fullDisk(r, err))
 	}
 	return landed, nil
 }
 
 // reached reports whether the target has the intent's commit.
-func (r *Repo) reached(ctx context.Context, intent Landing) (bool, error) {
-	tip, err := r.git().Ref(ctx, intent.Target.Ref)
+func reached(ctx context.Context, r *repo.Repo, intent Landing) (bool, error) {
+	tip, err := r.Git().Ref(ctx, intent.Target.Ref)
 	if err != nil || tip == intent.New {
 		return err == nil, err
 	}
-	if kept, err := r.hasCommit(ctx, intent.New); err != nil || !kept {
+	if kept, err := r.HasCommit(ctx, intent.New); err != nil || !kept {
 		return false, err // its ref was deleted, and git gc removed the commit
 	}
-	return r.git().IsAncestor(ctx, intent.New, tip)
+	return r.Git().IsAncestor(ctx, intent.New, tip)
 }

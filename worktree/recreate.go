@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Recreate restores a deleted W on its branch with exactly the content of the session's
@@ -24,13 +25,13 @@ import (
 // repositories inside W. Recreate fails with ErrNoWorktree if there is neither branch
 // nor snapshot, and with a *LeftoverError if W exists. It can be repeated after a kill;
 // until it has succeeded, Find does not find W.
-func (r *Repo) Recreate(ctx context.Context, taskID, session string) (*Worktree, Snapshot, error) {
-	l, err := r.lock(ctx, taskLock(SafeName(taskID)), "recreate "+taskID)
+func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.Worktree, Snapshot, error) {
+	l, err := r.Lock(ctx, repo.TaskLock(repo.SafeName(taskID)), "recreate "+taskID)
 	if err != nil {
 		return nil, Snapshot{}, err
 	}
 	defer l.Release()
-	re, err := r.lost(ctx, taskID, session)
+	re, err := lost(ctx, r, taskID, session)
 	if err == nil {
 		err = re.run(ctx)
 	}
@@ -42,8 +43,8 @@ func (r *Repo) Recreate(ctx context.Context, taskID, session string) (*Worktree,
 
 // A recreation is one Recreate that holds the task's lock.
 type recreation struct {
-	w    *Worktree
-	rec  record
+	w    *repo.Worktree
+	rec  repo.Record
 	tip  string   // of the branch, empty: there is none
 	from Snapshot // zero: W gets the content of start
 	// start is the branch's tip, or the commit at which the branch is created again.
@@ -51,22 +52,22 @@ type recreation struct {
 }
 
 // lost finds the remains of a deleted worktree.
-func (r *Repo) lost(ctx context.Context, taskID, session string) (*recreation, error) {
-	rec, err := r.readRecord(SafeName(taskID))
+func lost(ctx context.Context, r *repo.Repo, taskID, session string) (*recreation, error) {
+	rec, err := r.ReadRecord(repo.SafeName(taskID))
 	known := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if known && (rec.Task != taskID || !rec.Ready && !rec.Again) {
-		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
+		return nil, fmt.Errorf("task %s: %w", taskID, repo.ErrNoWorktree)
 	}
 	rec.Task = taskID
-	re := &recreation{w: r.worktree(taskID, rec), rec: rec}
-	vacant, err := re.w.vacant()
+	re := &recreation{w: r.Worktree(taskID, rec), rec: rec}
+	vacant, err := re.w.IsVacant()
 	if err != nil {
 		return nil, err
 	}
-	if re.tip, err = re.w.tipIfAny(ctx); err != nil {
+	if re.tip, err = re.w.TipIfAny(ctx); err != nil {
 		return nil, err
 	}
 	if !vacant && !rec.Again {
@@ -77,13 +78,13 @@ func (r *Repo) lost(ctx context.Context, taskID, session string) (*recreation, e
 
 // choose selects the content of W.
 func (re *recreation) choose(ctx context.Context, session string) error {
-	last, err := re.w.repo.lastSnapshot(ctx, session)
+	last, err := lastSnapshot(ctx, re.w.Repo, session)
 	if err != nil {
 		return err
 	}
 	if re.tip == "" {
 		if last.N == 0 {
-			return fmt.Errorf("no branch %s and no snapshot: %w", re.w.Branch, ErrNoWorktree)
+			return fmt.Errorf("no branch %s and no snapshot: %w", re.w.Branch, repo.ErrNoWorktree)
 		}
 		re.from = last
 		re.start, err = re.startingPoint(ctx, last)
@@ -103,39 +104,39 @@ func (re *recreation) startingPoint(ctx context.Context, last Snapshot) (string,
 		if oid == "" {
 			continue
 		}
-		if c, err := re.w.repo.git().Commit(ctx, oid); err == nil {
+		if c, err := re.w.Repo.Git().Commit(ctx, oid); err == nil {
 			return c.Oid, nil
 		}
 	}
-	return re.w.repo.head(ctx)
+	return re.w.Repo.Head(ctx)
 }
 
 func (re *recreation) run(ctx context.Context) error {
-	if err := EnsureCovenDir(re.w.repo.Root); err != nil {
+	if err := repo.EnsureCovenDir(re.w.Repo.Root); err != nil {
 		return err
 	}
 	if err := re.register(ctx); err != nil {
 		return err
 	}
 	failpoint.Point("recreate.registered")
-	if err := re.w.putCone(ctx); err != nil {
+	if err := putCone(ctx, re.w); err != nil {
 		return err
 	}
 	if err := re.fill(ctx); err != nil {
 		return err
 	}
 	failpoint.Point("recreate.filled")
-	if err := re.w.supply(ctx, re.start); err != nil {
+	if err := supply(ctx, re.w, re.start); err != nil {
 		return err
 	}
 	re.rec.Ready, re.rec.Again = true, false
-	return re.w.repo.writeRecord(re.w.name, re.rec)
+	return re.w.Repo.WriteRecord(re.w.Name, re.rec)
 }
 
 // register replaces the old registration by a new one.
 func (re *recreation) register(ctx context.Context) error {
 	w := re.w
-	l, err := w.repo.lock(ctx, worktreesLock, "recreate "+w.TaskID)
+	l, err := w.Repo.Lock(ctx, repo.WorktreesLock, "recreate "+w.TaskID)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (re *recreation) register(ctx context.Context) error {
 	if re.rec.Base == "" {
 		re.rec.Base = re.start
 	}
-	if err := w.repo.writeRecord(w.name, re.rec); err != nil {
+	if err := w.Repo.WriteRecord(w.Name, re.rec); err != nil {
 		return err
 	}
 	failpoint.Point("recreate.recorded")
@@ -158,25 +159,25 @@ func (re *recreation) register(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.unlink(ctx); err != nil {
+	if err := unlink(ctx, w); err != nil {
 		return err
 	}
 	failpoint.Point("recreate.cleared")
 	reg := registration{w: w, admin: func(admin string) error {
-		re.rec.Admin, w.admin = admin, filepath.Join(w.repo.GitDir, "worktrees", admin)
-		return w.repo.writeRecord(w.name, re.rec)
+		re.rec.Admin, w.Admin = admin, filepath.Join(w.Repo.GitDir, "worktrees", admin)
+		return w.Repo.WriteRecord(w.Name, re.rec)
 	}}
 	if re.tip == "" {
 		reg.start = re.start
 	}
-	return w.repo.register(ctx, reg)
+	return register(ctx, w.Repo, reg)
 }
 
 // discard removes the remains of a killed Recreate. It rescues files that are not from
 // the snapshot, although none are expected.
 func (re *recreation) discard(ctx context.Context) error {
 	w := re.w
-	vacant, err := w.vacant()
+	vacant, err := w.IsVacant()
 	if err != nil || vacant {
 		return err
 	}
@@ -185,41 +186,41 @@ func (re *recreation) discard(ctx context.Context) error {
 		goal = re.from.Tree
 	}
 	before := *w
-	before.partial = true
-	ix, tree, err := before.stagedRaw(ctx, nil)
+	before.Partial = true
+	ix, tree, err := stagedRaw(ctx, &before, nil)
 	if err != nil {
 		return err
 	}
 	defer ix.drop()
-	changes, err := w.repo.git().Changes(ctx, goal, tree)
+	changes, err := w.Repo.Git().Changes(ctx, goal, tree)
 	if err != nil {
 		return err
 	}
 	for _, change := range changes {
 		if change.Status != 'D' {
-			if _, err := w.saveRescue(ctx, "found while the worktree was made again", tree); err != nil {
+			if _, err := saveRescue(ctx, w, "found while the worktree was made again", tree); err != nil {
 				return err
 			}
 			break
 		}
 	}
-	return w.repo.trash(w.Path, w.name)
+	return trash(w.Repo, w.Path, w.Name)
 }
 
 // unlink removes the registrations of a W that does not exist, and rescues content
 // that only they have.
-func (w *Worktree) unlink(ctx context.Context) error {
-	admins, err := w.registrations()
+func unlink(ctx context.Context, w *repo.Worktree) error {
+	admins, err := registrations(w)
 	if err != nil {
 		return err
 	}
 	for _, admin := range admins {
 		old := *w
-		old.admin = filepath.Join(w.repo.GitDir, "worktrees", admin)
-		if err := old.keepAdmin(ctx, "in the git directory of the deleted worktree"); err != nil {
+		old.Admin = filepath.Join(w.Repo.GitDir, "worktrees", admin)
+		if err := keepAdmin(ctx, &old, "in the git directory of the deleted worktree"); err != nil {
 			return err
 		}
-		if err := file.RemoveAll(old.admin); err != nil {
+		if err := file.RemoveAll(old.Admin); err != nil {
 			return err
 		}
 	}
@@ -228,20 +229,20 @@ func (w *Worktree) unlink(ctx context.Context) error {
 
 // registrations returns the names in GitDir/worktrees that refer to W: the name in the
 // record, and others that point to W and belong to no other task.
-func (w *Worktree) registrations() ([]string, error) {
-	admins, err := w.repo.admins()
+func registrations(w *repo.Worktree) ([]string, error) {
+	admins, err := w.Repo.Admins()
 	if err != nil {
 		return nil, err
 	}
-	taken, err := w.repo.taskAdmins()
+	taken, err := w.Repo.TaskAdmins()
 	if err != nil {
 		return nil, err
 	}
 	var found []string
 	for _, admin := range admins {
-		recorded := w.admin != "" && admin == filepath.Base(w.admin)
-		says := w.repo.adminPath(admin) == w.Path && !taken[admin]
-		if says || recorded && !w.repo.belongsToOther(admin, w.Path) {
+		recorded := w.Admin != "" && admin == filepath.Base(w.Admin)
+		says := w.Repo.AdminPath(admin) == w.Path && !taken[admin]
+		if says || recorded && !belongsToOther(w.Repo, admin, w.Path) {
 			found = append(found, admin)
 		}
 	}
@@ -250,8 +251,8 @@ func (w *Worktree) registrations() ([]string, error) {
 
 // belongsToOther reports whether a registration belongs to a checkout that is not at
 // path: after `git worktree prune`, a user's checkout may have the same name.
-func (r *Repo) belongsToOther(admin, path string) bool {
-	says := r.adminPath(admin)
+func belongsToOther(r *repo.Repo, admin, path string) bool {
+	says := r.AdminPath(admin)
 	if says == "" || says == path {
 		return false
 	}
@@ -270,35 +271,35 @@ func (r *Repo) belongsToOther(admin, path string) bool {
 // describe the deleted files.
 func (re *recreation) fill(ctx context.Context) error {
 	w := re.w
-	for _, kept := range []string{w.ours(commitIndex), w.ours(snapshotIndex), w.ours("include.json"), w.leftPath(), w.outsidePath()} {
+	for _, kept := range []string{w.StatePath(commitIndex), w.StatePath(snapshotIndex), w.StatePath("include.json"), leftPath(w), outsidePath(w)} {
 		if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	if re.from.N == 0 {
-		return w.fill(ctx, parked{}, re.start)
+		return fill(ctx, w, parked{}, re.start)
 	}
-	g, err := w.rawGit()
+	g, err := rawGit(w)
 	if err != nil {
 		return err
 	}
-	show, err := w.unlikeBranch(ctx)
+	show, err := unlikeBranch(ctx, w)
 	if err != nil {
 		return err
 	}
-	if err := w.noteGoneAsIn(ctx, re.from.Tree); err != nil {
+	if err := noteGoneAsIn(ctx, w, re.from.Tree); err != nil {
 		return err
 	}
-	err = w.load(g, snapshotIndex, (*index).keep, func(ix *index) error { return ix.checkOut(ctx, re.from.Tree, show) })
+	err = load(w, g, snapshotIndex, (*index).keep, func(ix *index) error { return ix.checkOut(ctx, re.from.Tree, show) })
 	if err != nil {
 		return err
 	}
-	return w.load(w.git(), commitIndex, (*index).publish, func(ix *index) error { return ix.read(ctx, re.start) })
+	return load(w, w.Git(), commitIndex, (*index).publish, func(ix *index) error { return ix.read(ctx, re.start) })
 }
 
 // load reads a tree into a new kept index.
-func (w *Worktree) load(g git.Repo, name string, end, read func(*index) error) error {
-	ix, err := w.openIndex(g, name)
+func load(w *repo.Worktree, g git.Repo, name string, end, read func(*index) error) error {
+	ix, err := openIndex(w, g, name)
 	if err != nil {
 		return err
 	}

@@ -8,23 +8,25 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // deletions are the ways in which a person or a program takes W away.
-func deletions() map[string]func(t *testing.T, r *Repo, w *Worktree) {
-	return map[string]func(t *testing.T, r *Repo, w *Worktree){
-		"rm -rf": func(t *testing.T, _ *Repo, w *Worktree) { must(t, os.RemoveAll(w.Path)) },
-		"rm -rf of all worktrees": func(t *testing.T, _ *Repo, w *Worktree) {
+func deletions() map[string]func(t *testing.T, r *repo.Repo, w *repo.Worktree) {
+	return map[string]func(t *testing.T, r *repo.Repo, w *repo.Worktree){
+		"rm -rf": func(t *testing.T, _ *repo.Repo, w *repo.Worktree) { must(t, os.RemoveAll(w.Path)) },
+		"rm -rf of all worktrees": func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
 			must(t, os.RemoveAll(filepath.Dir(w.Path)))
 		},
-		"rm -rf and prune": func(t *testing.T, r *Repo, w *Worktree) {
+		"rm -rf and prune": func(t *testing.T, r *repo.Repo, w *repo.Worktree) {
 			must(t, os.RemoveAll(w.Path))
 			gitIn(t, r.Root, "worktree", "prune")
 		},
-		"git worktree remove": func(t *testing.T, r *Repo, w *Worktree) {
+		"git worktree remove": func(t *testing.T, r *repo.Repo, w *repo.Worktree) {
 			gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
 		},
-		"all but the directory": func(t *testing.T, _ *Repo, w *Worktree) {
+		"all but the directory": func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
 			must(t, os.RemoveAll(w.Path))
 			must(t, os.Mkdir(w.Path, 0o755))
 		},
@@ -33,7 +35,7 @@ func deletions() map[string]func(t *testing.T, r *Repo, w *Worktree) {
 
 // worked makes a task with commits of its own and of the agent's, and one more
 // state in a snapshot.
-func worked(t *testing.T, r *Repo) (*Worktree, Snapshot) {
+func worked(t *testing.T, r *repo.Repo) (*repo.Worktree, Snapshot) {
 	t.Helper()
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "file0.txt"), "committed\n")
@@ -47,7 +49,7 @@ func worked(t *testing.T, r *Repo) (*Worktree, Snapshot) {
 	must(t, os.Symlink("nowhere", filepath.Join(w.Path, "link")))
 	must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o755))
 	must(t, os.RemoveAll(filepath.Join(w.Path, "dir")))
-	return w, value[Snapshot](t)(w.Snapshot(t.Context(), "s", "before the step"))
+	return w, value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", "before the step"))
 }
 
 func TestGone(t *testing.T) {
@@ -57,37 +59,40 @@ func TestGone(t *testing.T) {
 			r := sample(t)
 			w, s := worked(t, r)
 			ctx := t.Context()
-			target := r.target(t)
+			target := targetOf(r, t)
 			tip := value[string](t)(w.Tip(ctx))
 			c := Landing{Target: target, Old: target.Tip, Tip: tip, Tree: gitIn(t, r.Root, "rev-parse", tip+"^{tree}")}
 			claim := claimFor(t, r, "T")
 			remove(t, r, w)
 			empty := exists(w.Path)
 			operations := map[string]func() error{
-				"Snapshot":  func() error { _, err := w.Snapshot(ctx, "s", ""); return err },
-				"Tree":      func() error { _, err := w.Tree(ctx); return err },
-				"Diff":      func() error { _, err := w.Diff(ctx, "main"); return err },
-				"Commit":    func() error { _, err := w.Commit(ctx, CommitRequest{Message: "m", TargetTip: target.Tip}); return err },
-				"Integrate": func() error { _, err := w.Integrate(ctx, target); return err },
-				"Restore":   func() error { _, err := w.Restore(ctx, "s", "main"); return err },
-				"Revert":    func() error { _, err := w.Revert(ctx, "s", s.N); return err },
+				"Snapshot": func() error { _, err := TakeSnapshot(ctx, w, "s", ""); return err },
+				"Tree":     func() error { _, err := CurrentTree(ctx, w); return err },
+				"Diff":     func() error { _, err := DiffOf(ctx, w, "main"); return err },
+				"Commit": func() error {
+					_, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: target.Tip})
+					return err
+				},
+				"Integrate": func() error { _, err := Integrate(ctx, w, target); return err },
+				"Restore":   func() error { _, err := RestoreSnapshot(ctx, w, "s", "main"); return err },
+				"Revert":    func() error { _, err := Revert(ctx, w, "s", s.N); return err },
 				"Find":      func() error { _, err := r.Find(ctx, "T"); return err },
 				"Land": func() error {
-					_, err := w.Land(ctx, LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
+					_, err := Land(ctx, w, LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
 					return err
 				},
 			}
 			for what, operate := range operations {
 				err := operate()
-				wantIs(t, err, ErrNoWorktree)
+				wantIs(t, err, repo.ErrNoWorktree)
 				if !strings.Contains(err.Error(), w.Path) {
 					t.Errorf("%s does not say where: %v", what, err)
 				}
 				equal(t, what+" made a directory", exists(w.Path), empty)
 			}
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
-			equal(t, "target", r.target(t).Tip, target.Tip)
-			equal(t, "snapshots", len(value[[]Snapshot](t)(w.Snapshots(ctx, "s"))), 1)
+			equal(t, "target", targetOf(r, t).Tip, target.Tip)
+			equal(t, "snapshots", len(value[[]Snapshot](t)(SnapshotsOf(ctx, w, "s"))), 1)
 			noLocks(t, r.GitDir)
 		})
 	}
@@ -103,8 +108,8 @@ func TestAllFilesDeleted(t *testing.T) {
 			must(t, os.RemoveAll(filepath.Join(w.Path, entry.Name())))
 		}
 	}
-	value[*Worktree](t)(r.Find(t.Context(), "T"))
-	s := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	value[*repo.Worktree](t)(r.Find(t.Context(), "T"))
+	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	equal(t, "snapshot", gitIn(t, r.Root, "ls-tree", "-r", s.Tree), "")
 	c := commitAll(t, w, "all gone")
 	equal(t, "left", gitIn(t, r.Root, "ls-tree", "-r", "--name-only", c.Oid), ".beads/issues.jsonl")
@@ -119,10 +124,10 @@ func TestRemoveGone(t *testing.T) {
 			w, _ := worked(t, r)
 			tip := value[string](t)(w.Tip(t.Context()))
 			remove(t, r, w)
-			rest := value[*Worktree](t)(r.Leftover(t.Context(), "T"))
-			ref := value[string](t)(rest.Remove(t.Context(), RemoveRequest{}))
+			rest := value[*repo.Worktree](t)(Leftover(t.Context(), r, "T"))
+			ref := value[string](t)(Remove(t.Context(), rest, RemoveRequest{}))
 			equal(t, "rescued", gitIn(t, r.Root, "rev-parse", ref+"^"), tip)
-			equal(t, "left", len(value[[]Info](t)(r.Worktrees(t.Context()))), 0)
+			equal(t, "left", len(value[[]Info](t)(List(t.Context(), r))), 0)
 		})
 	}
 }
@@ -135,23 +140,23 @@ func TestRecreate(t *testing.T) {
 			w, s := worked(t, r)
 			ctx := t.Context()
 			before := contents(t, w.Path)
-			tip, tree := value[string](t)(w.Tip(ctx)), value[string](t)(w.Tree(ctx))
+			tip, tree := value[string](t)(w.Tip(ctx)), value[string](t)(CurrentTree(ctx, w))
 			write(t, filepath.Join(w.Path, "x.log"), "ignored")
 			remove(t, r, w)
-			w, from, err := r.Recreate(ctx, "T", "s")
+			w, from, err := Recreate(ctx, r, "T", "s")
 			must(t, err)
 			equal(t, "snapshot", from.Commit, s.Commit)
 			equal(t, "content", contents(t, w.Path), before)
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
-			equal(t, "tree", value[string](t)(w.Tree(ctx)), tree)
+			equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), tree)
 			equal(t, "HEAD", gitIn(t, w.Path, "symbolic-ref", "HEAD"), "refs/heads/coven/T")
-			equal(t, "same as the snapshot", value[Snapshot](t)(w.Snapshot(ctx, "s", "")).Commit, s.Commit)
-			equal(t, "registrations", len(value[[]string](t)(r.admins())), 1)
-			equal(t, "rescues", len(value[[]RescueInfo](t)(r.Rescues(ctx, "T"))), 0)
-			value[*Worktree](t)(r.Find(ctx, "T"))
+			equal(t, "same as the snapshot", value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")).Commit, s.Commit)
+			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 1)
+			equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))), 0)
+			value[*repo.Worktree](t)(r.Find(ctx, "T"))
 			commitAll(t, w, "goes on")
 			equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), " M .beads/issues.jsonl")
-			value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(ctx, r.target(t))), Squash))
+			value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
 		})
 	}
 }
@@ -164,24 +169,24 @@ func TestRecreateFromBranch(t *testing.T) {
 	write(t, filepath.Join(w.Path, "file4.txt"), "later\n")
 	commitAll(t, w, "later")
 	onMain(t, r, "file7.txt", "theirs\n")
-	value[Landing](t)(w.Integrate(ctx, r.target(t)))
-	tree := value[string](t)(w.Tree(ctx))
+	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
+	tree := value[string](t)(CurrentTree(ctx, w))
 	must(t, os.RemoveAll(w.Path))
-	w, from, err := r.Recreate(ctx, "T", "s")
+	w, from, err := Recreate(ctx, r, "T", "s")
 	must(t, err)
 	equal(t, "snapshot", from.N, 0)
-	equal(t, "tree", value[string](t)(w.Tree(ctx)), tree)
+	equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), tree)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 	must(t, os.RemoveAll(w.Path))
-	w, _, err = r.Recreate(ctx, "T", "another session")
+	w, _, err = Recreate(ctx, r, "T", "another session")
 	must(t, err)
-	equal(t, "tree", value[string](t)(w.Tree(ctx)), tree)
+	equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), tree)
 
 	// The same content on a branch that has moved is another snapshot.
-	s := value[Snapshot](t)(w.Snapshot(ctx, "s", "after"))
+	s := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "after"))
 	equal(t, "tip", s.Tip, value[string](t)(w.Tip(ctx)))
 	must(t, os.RemoveAll(w.Path))
-	_, from, err = r.Recreate(ctx, "T", "s")
+	_, from, err = Recreate(ctx, r, "T", "s")
 	must(t, err)
 	equal(t, "snapshot", from.N, s.N)
 }
@@ -197,9 +202,9 @@ func TestRecreateWithoutBranch(t *testing.T) {
 		gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
 		gitIn(t, r.Root, "branch", "-qD", w.Branch)
 		if forget {
-			must(t, os.RemoveAll(w.ours()))
+			must(t, os.RemoveAll(w.StatePath()))
 		}
-		w, from, err := r.Recreate(ctx, "T", "s")
+		w, from, err := Recreate(ctx, r, "T", "s")
 		must(t, err)
 		equal(t, "snapshot", from.Commit, s.Commit)
 		equal(t, "content", contents(t, w.Path), before)
@@ -210,19 +215,19 @@ func TestRecreateWithoutBranch(t *testing.T) {
 func TestRecreateRefusals(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
-	_, _, err := r.Recreate(ctx, "T", "s")
-	wantIs(t, err, ErrNoWorktree)
-	equal(t, "nothing made", exists(filepath.Join(r.Root, worktreesDir)), false)
+	_, _, err := Recreate(ctx, r, "T", "s")
+	wantIs(t, err, repo.ErrNoWorktree)
+	equal(t, "nothing made", exists(filepath.Join(r.Root, repo.WorktreesDir)), false)
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "only-here"), "x")
-	_, _, err = r.Recreate(ctx, "T", "s")
+	_, _, err = Recreate(ctx, r, "T", "s")
 	equal(t, "in the way", wantError[*LeftoverError](t, err).Path, w.Path)
 	equal(t, "file", read(t, filepath.Join(w.Path, "only-here")), "x")
 	must(t, os.RemoveAll(w.Path))
 	write(t, w.Path, "a person's file")
-	_, err = w.Snapshot(ctx, "s", "")
-	wantIs(t, err, ErrNoWorktree)
-	_, _, err = r.Recreate(ctx, "T", "s")
+	_, err = TakeSnapshot(ctx, w, "s", "")
+	wantIs(t, err, repo.ErrNoWorktree)
+	_, _, err = Recreate(ctx, r, "T", "s")
 	_ = wantError[*LeftoverError](t, err)
 	equal(t, "file", read(t, w.Path), "a person's file")
 }
@@ -240,9 +245,9 @@ func TestRecreateKeepsWhatTheRegistrationHad(t *testing.T) {
 	write(t, filepath.Join(w.Path, "b"), "staged\n")
 	gitIn(t, w.Path, "add", "-A")
 	must(t, os.RemoveAll(w.Path))
-	_, _, err := r.Recreate(ctx, "T", "s")
+	_, _, err := Recreate(ctx, r, "T", "s")
 	must(t, err)
-	rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+	rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
 	equal(t, "commit", gitIn(t, r.Root, "rev-parse", rescues[0].Ref+"^2"), lost)
 	equal(t, "staged", gitIn(t, r.Root, "show", rescues[0].Ref+":b"), "staged")
@@ -261,13 +266,13 @@ func TestGoneLeavesOtherRegistrationsAlone(t *testing.T) {
 		gitIn(t, r.Root, "worktree", "add", "-q", "-b", "mine", persons)
 		write(t, filepath.Join(persons, "staged"), "x")
 		gitIn(t, persons, "add", "staged")
-		equal(t, "name", strings.Join(value[[]string](t)(r.admins()), " "), "T")
+		equal(t, "name", strings.Join(value[[]string](t)(r.Admins()), " "), "T")
 		if again {
-			_, _, err := r.Recreate(t.Context(), "T", "s")
+			_, _, err := Recreate(t.Context(), r, "T", "s")
 			must(t, err)
 		} else {
-			rest := value[*Worktree](t)(r.Leftover(t.Context(), "T"))
-			value[string](t)(rest.Remove(t.Context(), RemoveRequest{}))
+			rest := value[*repo.Worktree](t)(Leftover(t.Context(), r, "T"))
+			value[string](t)(Remove(t.Context(), rest, RemoveRequest{}))
 		}
 		equal(t, "the person's", gitIn(t, persons, "status", "--porcelain"), "A  staged")
 	}
@@ -285,20 +290,20 @@ func TestRecreateSurvivesKill(t *testing.T) {
 			must(t, os.RemoveAll(w.Path))
 			killAt(t, actorCommand(r.Root, "T", "recreate.", ""), point)
 			_, err := r.Find(ctx, "T")
-			wantIs(t, err, ErrNoWorktree)
-			_, err = w.Snapshot(ctx, "s", "half")
-			wantIs(t, err, ErrNoWorktree)
-			_, err = r.Add(ctx, AddRequest{TaskID: "T", Base: "main"})
+			wantIs(t, err, repo.ErrNoWorktree)
+			_, err = TakeSnapshot(ctx, w, "s", "half")
+			wantIs(t, err, repo.ErrNoWorktree)
+			_, err = Add(ctx, r, AddRequest{TaskID: "T", Base: "main"})
 			equal(t, "unlanded", wantError[*LeftoverError](t, err).Unlanded, true)
-			again, from, err := r.Recreate(ctx, "T", "s")
+			again, from, err := Recreate(ctx, r, "T", "s")
 			must(t, err)
 			equal(t, "snapshot", from.Commit, s.Commit)
 			equal(t, "content", contents(t, again.Path), before)
-			equal(t, "registrations", len(value[[]string](t)(r.admins())), 1)
-			equal(t, "rescues", len(value[[]RescueInfo](t)(r.Rescues(ctx, "T"))), 0)
-			equal(t, "newest", value[Snapshot](t)(w.Snapshot(ctx, "s", "")).Commit, s.Commit)
-			value[string](t)(again.Remove(ctx, RemoveRequest{}))
-			equal(t, "left", len(value[[]Info](t)(r.Worktrees(ctx))), 0)
+			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 1)
+			equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))), 0)
+			equal(t, "newest", value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")).Commit, s.Commit)
+			value[string](t)(Remove(ctx, again, RemoveRequest{}))
+			equal(t, "left", len(value[[]Info](t)(List(ctx, r))), 0)
 		})
 	}
 }
@@ -314,9 +319,9 @@ func TestGoneMeanwhile(t *testing.T) {
 		for range 3 {
 			wait.Go(func() {
 				for {
-					if _, err := w.Tree(context.Background()); err != nil {
-						if !errors.Is(err, ErrNoWorktree) {
-							t.Errorf("got %v, want %v", err, ErrNoWorktree)
+					if _, err := CurrentTree(context.Background(), w); err != nil {
+						if !errors.Is(err, repo.ErrNoWorktree) {
+							t.Errorf("got %v, want %v", err, repo.ErrNoWorktree)
 						}
 						return
 					}
@@ -326,9 +331,9 @@ func TestGoneMeanwhile(t *testing.T) {
 		moved := filepath.Join(t.TempDir(), "away") // a rename: gone at once
 		must(t, os.Rename(w.Path, moved))
 		wait.Wait()
-		_, err := w.Commit(t.Context(), CommitRequest{Message: "m", TargetTip: "main"})
-		wantIs(t, err, ErrNoWorktree)
-		_, _, err = r.Recreate(t.Context(), "T", "s")
+		_, err := CommitWork(t.Context(), w, CommitRequest{Message: "m", TargetTip: "main"})
+		wantIs(t, err, repo.ErrNoWorktree)
+		_, _, err = Recreate(t.Context(), r, "T", "s")
 		must(t, err)
 		got := len(strings.Fields(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", w.Branch)))
 		equal(t, "files of the branch in round "+string(rune('0'+round)), got, full)

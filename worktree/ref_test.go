@@ -31,12 +31,12 @@ func TestRefIsAsListed(t *testing.T) {
 		"refs/coven/none": "", "refs/heads/both": "", "refs/coven/nowhere": "", "refs/coven/broken": "", "refs/coven/empty": "",
 		"refs/coven/none-1-g" + tip[:8]: "", // what git describe says is no name of a ref
 	} {
-		got, err := r.git().Ref(ctx, name)
+		got, err := r.Git().Ref(ctx, name)
 		if got != want || (want == "") != errors.Is(err, git.ErrNoRef) {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
 		}
 		listed := ""
-		for _, ref := range value[[]git.Ref](t)(r.git().Refs(ctx, name)) {
+		for _, ref := range value[[]git.Ref](t)(r.Git().Refs(ctx, name)) {
 			if ref.Name == name {
 				listed = ref.Oid
 			}

@@ -13,13 +13,14 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A registration makes W a worktree of git, without its files. Two ways lead there: `git worktree
 // add`, and for a repository that is read in process the same files written by coven, because
 // git would start three processes. See gitrepository-layout(5).
 type registration struct {
-	w     *Worktree
+	w     *repo.Worktree
 	start string // the commit of the new branch; empty: the branch exists
 	// admin is called with the name of the git directory in GitDir/worktrees, before that exists
 	// if coven makes it.
@@ -27,18 +28,18 @@ type registration struct {
 }
 
 // register requires the lock of the worktrees.
-func (r *Repo) register(ctx context.Context, reg registration) error {
-	if !r.git().ReadInProcess() {
-		return r.registerByGit(ctx, reg)
+func register(ctx context.Context, r *repo.Repo, reg registration) error {
+	if !r.Git().ReadInProcess() {
+		return registerByGit(ctx, r, reg)
 	}
 	if reg.start != "" {
-		branch := git.Create(headsPrefix+reg.w.Branch, reg.start)
-		if err := r.transact(ctx, r.git(), "branch: created by coven", branch); err != nil {
+		branch := git.Create(repo.HeadsPrefix+reg.w.Branch, reg.start)
+		if err := r.Transact(ctx, r.Git(), "branch: created by coven", branch); err != nil {
 			return err
 		}
 	}
 	failpoint.Point("register.branch")
-	dir, err := r.newAdmin(reg)
+	dir, err := newAdmin(r, reg)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (r *Repo) register(ctx context.Context, reg registration) error {
 		{"locked", "coven is adding this worktree\n"},
 		{"gitdir", filepath.Join(reg.w.Path, ".git") + "\n"},
 		{"commondir", "../..\n"},
-		{"HEAD", "ref: " + headsPrefix + reg.w.Branch + "\n"},
+		{"HEAD", "ref: " + repo.HeadsPrefix + reg.w.Branch + "\n"},
 	} {
 		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // a git that runs beside reads all or nothing
 			return err
@@ -66,13 +67,13 @@ func (r *Repo) register(ctx context.Context, reg registration) error {
 }
 
 // newAdmin makes a directory in GitDir/worktrees with a name that is free.
-func (r *Repo) newAdmin(reg registration) (string, error) {
+func newAdmin(r *repo.Repo, reg registration) (string, error) {
 	all := filepath.Join(r.GitDir, "worktrees")
 	if err := os.MkdirAll(all, 0o755); err != nil {
 		return "", err
 	}
 	for n := 0; ; n++ {
-		name := reg.w.name
+		name := reg.w.Name
 		if n > 0 {
 			name += strconv.Itoa(n)
 		}
@@ -90,8 +91,8 @@ func (r *Repo) newAdmin(reg registration) (string, error) {
 }
 
 // registerByGit runs `git worktree add`.
-func (r *Repo) registerByGit(ctx context.Context, reg registration) error {
-	before, err := r.admins()
+func registerByGit(ctx context.Context, r *repo.Repo, reg registration) error {
+	before, err := r.Admins()
 	if err != nil {
 		return err
 	}
@@ -101,23 +102,23 @@ func (r *Repo) registerByGit(ctx context.Context, reg registration) error {
 		args = append(args, "--force", reg.w.Path, reg.w.Branch)
 	} else {
 		args = append(args, "--no-track", "-b", reg.w.Branch, reg.w.Path, reg.start)
-		edits = append(edits, git.Set(headsPrefix+reg.w.Branch, reg.start))
+		edits = append(edits, git.Set(repo.HeadsPrefix+reg.w.Branch, reg.start))
 	}
-	if err := r.logRefs(edits...); err != nil {
+	if err := r.LogRefs(edits...); err != nil {
 		return err
 	}
-	if err := r.git().Run(ctx, args...); err != nil {
-		return r.explained(ctx, err, headsPrefix+reg.w.Branch)
+	if err := r.Git().Run(ctx, args...); err != nil {
+		return r.Explain(ctx, err, repo.HeadsPrefix+reg.w.Branch)
 	}
-	r.logDone(edits)
-	after, err := r.admins()
+	r.LogDone(edits)
+	after, err := r.Admins()
 	if err != nil {
 		return err
 	}
 	for _, admin := range after {
-		if !slices.Contains(before, admin) && r.adminPath(admin) == reg.w.Path {
-			return errors.Join(reg.admin(admin), r.unsparse(ctx, admin))
+		if !slices.Contains(before, admin) && r.AdminPath(admin) == reg.w.Path {
+			return errors.Join(reg.admin(admin), unsparse(ctx, r, admin))
 		}
 	}
-	return fmt.Errorf("git worktree add did not create %s", reg.w.name)
+	return fmt.Errorf("git worktree add did not create %s", reg.w.Name)
 }

@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // defaultRemote is the remote of a clone.
 const defaultRemote = "origin"
 
-// Remote returns the name of the remote that a branch belongs to: the one of its upstream,
+// RemoteOf returns the name of the remote that a branch belongs to: the one of its upstream,
 // else origin, else the only one. It is empty if there is none, or several and no reason to
 // prefer one.
-func (r *Repo) Remote(ctx context.Context, branch string) (string, error) {
-	settings, err := r.git().Configured(ctx, `^(remote\..*\.url|branch\..*\.remote)$`, false)
+func RemoteOf(ctx context.Context, r *repo.Repo, branch string) (string, error) {
+	settings, err := r.Git().Configured(ctx, `^(remote\..*\.url|branch\..*\.remote)$`, false)
 	if err != nil {
 		return "", fmt.Errorf("read the remotes: %w", err)
 	}
@@ -24,15 +25,15 @@ func (r *Repo) Remote(ctx context.Context, branch string) (string, error) {
 }
 
 // RemoteURLs returns the URLs of all remotes, as git uses them.
-func (r *Repo) RemoteURLs(ctx context.Context) ([]string, error) {
-	settings, err := r.git().Configured(ctx, `^(remote\..*\.(url|pushurl)|url\..*)$`, false)
+func RemoteURLs(ctx context.Context, r *repo.Repo) ([]string, error) {
+	settings, err := r.Git().Configured(ctx, `^(remote\..*\.(url|pushurl)|url\..*)$`, false)
 	if err != nil {
 		return nil, fmt.Errorf("read the remotes: %w", err)
 	}
 	var urls []string
 	for _, s := range settings {
 		if strings.HasPrefix(s.Key, "url.") {
-			return r.rewrittenURLs(ctx)
+			return rewrittenURLs(ctx, r)
 		}
 		if !slices.Contains(urls, s.Value) {
 			urls = append(urls, s.Value)
@@ -42,8 +43,8 @@ func (r *Repo) RemoteURLs(ctx context.Context) ([]string, error) {
 }
 
 // rewrittenURLs asks git, which replaces the beginnings of URLs (url.*.insteadOf).
-func (r *Repo) rewrittenURLs(ctx context.Context) ([]string, error) {
-	lines, err := r.git().Output(ctx, "remote", "-v")
+func rewrittenURLs(ctx context.Context, r *repo.Repo) ([]string, error) {
+	lines, err := r.Git().Output(ctx, "remote", "-v")
 	if err != nil {
 		return nil, fmt.Errorf("read the remotes: %w", err)
 	}
@@ -66,9 +67,9 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// Names lists the files in the tree of a commit, with slashes.
-func (r *Repo) Names(ctx context.Context, commit string) ([]string, error) {
-	entries, err := r.git().Entries(ctx, commit)
+// RemoteNames lists the files in the tree of a commit, with slashes.
+func RemoteNames(ctx context.Context, r *repo.Repo, commit string) ([]string, error) {
+	entries, err := r.Git().Entries(ctx, commit)
 	if err != nil {
 		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
 	}

@@ -22,7 +22,7 @@ func TestRemote(t *testing.T) {
 			for _, setting := range test.config {
 				gitIn(t, r.Root, "config", setting[0], setting[1])
 			}
-			if got, err := r.Remote(t.Context(), "main"); err != nil || got != test.want {
+			if got, err := RemoteOf(t.Context(), r, "main"); err != nil || got != test.want {
 				t.Errorf("%q, %v; want %q", got, err, test.want)
 			}
 		})

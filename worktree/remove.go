@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 const trashPrefix = ".trash-" // never the beginning of a SafeName
@@ -31,7 +32,7 @@ type RemoveRequest struct {
 	// Later permits Remove to return before a large W that has landed is examined: see Examine. If
 	// there is something to say about it, Later is called then, from another goroutine. nil: W is
 	// examined before Remove returns.
-	Later func(Examined)
+	Later func(repo.Examined)
 }
 
 // policy returns how ignored files are treated.
@@ -51,8 +52,8 @@ func (req RemoveRequest) policy() policy {
 //
 // The files of a worktree that has landed go to the pool, if the repository has one. Ignored
 // files that are too large to store stay there until the pool needs the space.
-func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef string, err error) {
-	l, err := w.lock(ctx, "remove")
+func Remove(ctx context.Context, w *repo.Worktree, req RemoveRequest) (rescueRef string, err error) {
+	l, err := w.Lock(ctx, "remove")
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +63,7 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	if done, err := m.release(ctx); done || err != nil {
-		w.repo.tidyLater()
+		tidyLater(w.Repo)
 		if err != nil {
 			return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 		}
@@ -76,10 +77,10 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	if m.releasedBefore() || m.parks {
-		w.repo.tidyLater()
+		tidyLater(w.Repo)
 		return rescueRef, nil
 	}
-	if err := w.repo.emptyTrash(); err != nil {
+	if err := emptyTrash(w.Repo); err != nil {
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	return rescueRef, nil
@@ -87,11 +88,11 @@ func (w *Worktree) Remove(ctx context.Context, req RemoveRequest) (rescueRef str
 
 // A removal is one Remove that holds the task's lock.
 type removal struct {
-	w     *Worktree
+	w     *repo.Worktree
 	req   RemoveRequest
 	tip   string // of the branch; empty: there is none
 	tree  string // of W, if everything that is not ignored has landed
-	rec   record
+	rec   repo.Record
 	bare  bool // there are no ignored files
 	parks bool // W goes to the pool
 	aside bool // with ignored files that exist nowhere else
@@ -101,39 +102,31 @@ type removal struct {
 
 // Leftover returns a handle on the possibly incomplete remains of a task's worktree,
 // for Rescue and Remove only. The error is ErrNoWorktree if nothing is left.
-func (r *Repo) Leftover(ctx context.Context, taskID string) (*Worktree, error) {
-	name := SafeName(taskID)
-	rec, err := r.readRecord(name)
+func Leftover(ctx context.Context, r *repo.Repo, taskID string) (*repo.Worktree, error) {
+	name := repo.SafeName(taskID)
+	rec, err := r.ReadRecord(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
 	}
 	recorded := err == nil
 	if recorded && rec.Task != taskID {
-		return nil, fmt.Errorf("%s belongs to task %s: %w", r.worktreePath(name), rec.Task, ErrNoWorktree)
+		return nil, fmt.Errorf("%s belongs to task %s: %w", r.WorktreePath(name), rec.Task, repo.ErrNoWorktree)
 	}
-	w := r.worktree(taskID, rec)
-	w.partial = true
-	tip, err := w.tipIfAny(ctx)
+	w := r.Worktree(taskID, rec)
+	w.Partial = true
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
 	}
 	if !file.Exists(w.Path) && tip == "" && !recorded {
-		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
+		return nil, fmt.Errorf("task %s: %w", taskID, repo.ErrNoWorktree)
 	}
 	return w, nil
 }
 
-func (w *Worktree) tipIfAny(ctx context.Context) (string, error) {
-	tip, err := w.Tip(ctx)
-	if errors.Is(err, git.ErrNoRef) {
-		return "", nil
-	}
-	return tip, err
-}
-
 // store rescues content that exists only in W.
 func (m *removal) store(ctx context.Context) (ref string, err error) {
-	if m.tip, err = m.w.tipIfAny(ctx); err != nil {
+	if m.tip, err = m.w.TipIfAny(ctx); err != nil {
 		return "", err
 	}
 	return m.storeBy(ctx, m.req.policy())
@@ -151,7 +144,7 @@ func (m *removal) storeBy(ctx context.Context, p policy) (ref string, err error)
 	if err != nil || !needed {
 		return "", err
 	}
-	info, err := m.w.rescue(ctx, m.req.Note, p)
+	info, err := rescue(ctx, m.w, m.req.Note, p)
 	return info.Ref, err
 }
 
@@ -159,7 +152,7 @@ func (m *removal) storeBy(ctx context.Context, p policy) (ref string, err error)
 func (m *removal) unsaved(ctx context.Context, p policy) (bool, error) {
 	only, err := m.onlyHere(ctx)
 	if err == nil && !only && m.tree != "" && !m.bare {
-		return m.w.hides(ctx, m.tree, p)
+		return hidesPath(ctx, m.w, m.tree, p)
 	}
 	return only, err
 }
@@ -171,12 +164,12 @@ func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 	if m.examines {
 		return m.besidesLanded(ctx, m.rec)
 	}
-	vacant, err := w.vacant()
+	vacant, err := w.IsVacant()
 	if err != nil {
 		return false, err
 	}
 	present := !vacant
-	rec, recErr := w.repo.readRecord(w.name)
+	rec, recErr := w.Repo.ReadRecord(w.Name)
 	unused := recErr == nil && !rec.Ready && !rec.Again // no agent has worked in it
 	if m.tip == "" && present && !unused {
 		return false, fmt.Errorf("%s has no branch %s to store it with", w.Path, w.Branch)
@@ -188,7 +181,7 @@ func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if !present {
-		own, err := w.adminWork(ctx, m.tip)
+		own, err := adminWork(ctx, w, m.tip)
 		return !own.empty(), err
 	}
 	if recErr != nil || !rec.Ready {
@@ -198,81 +191,81 @@ func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 }
 
 // besidesLanded reports whether W has anything besides ignored files that has not landed.
-func (m *removal) besidesLanded(ctx context.Context, rec record) (bool, error) {
-	commit, err := m.w.repo.git().Commit(ctx, m.tip)
+func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, error) {
+	commit, err := m.w.Repo.Git().Commit(ctx, m.tip)
 	if err != nil {
 		return false, err
 	}
 	tree := commit.Tree
-	if m.bare = m.w.holdsOnly(ctx, tree); m.bare {
-		own, err := m.w.gitWork(ctx, tree)
+	if m.bare = holdsOnly(ctx, m.w, tree); m.bare {
+		own, err := findGitWork(ctx, m.w, tree)
 		if err != nil {
 			return false, err
 		}
 		m.bare = own.empty()
 	}
 	if !m.bare {
-		if tree, err = m.w.Tree(ctx); err != nil || tree != commit.Tree {
+		if tree, err = CurrentTree(ctx, m.w); err != nil || tree != commit.Tree {
 			return true, err
 		}
 	}
-	m.tree, m.rec, m.parks = tree, rec, rec.Settings != "" && m.w.repo.Pool.Bytes > 0 && m.w.repo.git().ReadInProcess()
+	m.tree, m.rec, m.parks = tree, rec, rec.Settings != "" && m.w.Repo.Pool.Bytes > 0 && m.w.Repo.Git().ReadInProcess()
 	return false, nil
 }
 
-// hides reports whether W, whose files are those of a tree, has anything else to store: ignored
+// hidesPath reports whether W, whose files are those of a tree, has anything else to store: ignored
 // files, git directories, reserved files that differ, edits in submodules, work in its own git
 // directory.
-func (w *Worktree) hides(ctx context.Context, tree string, p policy) (bool, error) {
-	ix, raw, err := w.stagedRaw(ctx, nil)
+func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p policy) (bool, error) {
+	ix, raw, err := stagedRaw(ctx, w, nil)
 	if err != nil {
 		return false, err
 	}
 	defer ix.drop()
-	found, err := w.hidden(ctx, ix, p)
+	found, err := hidden(ctx, w, ix, p)
 	if err != nil || len(found.plain) > 0 || len(found.renamed) > 0 {
 		return true, err
 	}
-	differ, err := w.reservedDiffer(ctx, tree, raw)
+	differ, err := reservedDiffer(ctx, w, tree, raw)
 	if err != nil || differ {
 		return true, err
 	}
-	edited, err := w.submodulesEdited(ctx, tree, raw)
+	edited, err := submodulesEdited(ctx, w, tree, raw)
 	if err != nil || edited {
 		return true, err
 	}
-	own, err := w.gitWork(ctx, tree)
+	own, err := findGitWork(ctx, w, tree)
 	return !own.empty(), err
 }
 
 // onlyIgnored reports whether ignored files, and git directories inside W, are all that exists
 // nowhere else: the pool keeps these.
 func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
-	ix, raw, err := m.w.stagedRaw(ctx, nil)
+	ix, raw, err := stagedRaw(ctx, m.w, nil)
 	if err != nil {
 		return false, err
 	}
 	defer ix.drop()
-	differ, err := m.w.reservedDiffer(ctx, m.tree, raw)
+	differ, err := reservedDiffer(ctx, m.w, m.tree, raw)
 	if err != nil || differ {
 		return false, err
 	}
 	modules := hiddenFiles{renamed: map[string]string{}}
-	if err := modules.addModules(m.w, filepath.Join(m.w.admin, modulesDir), ""); err != nil || len(modules.renamed) > 0 {
+	if err := modules.addModules(m.w, filepath.Join(m.w.Admin, modulesDir), ""); err != nil || len(modules.renamed) > 0 {
 		return false, err
 	}
-	edited, err := m.w.submodulesEdited(ctx, m.tree, raw)
+	edited, err := submodulesEdited(ctx, m.w, m.tree, raw)
 	if err != nil || edited {
 		return false, err
 	}
-	own, err := m.w.gitWork(ctx, m.tree)
+	own, err := findGitWork(ctx, m.w, m.tree)
 	return own.empty(), err
 }
 
 // unregister moves W away immediately and then forgets it. The branch is deleted second
 // to last: while it exists, an interrupted removal is detected and can be repeated.
 func (m *removal) unregister(ctx context.Context) error {
-	l, err := m.w.repo.lock(ctx, worktreesLock, "remove "+m.w.TaskID)
+	l, err := m.w.Repo.Lock(ctx, repo.WorktreesLock, "remove "+m.w.TaskID)
 	if err != nil {
 		return err
 	}
@@ -282,42 +275,42 @@ func (m *removal) unregister(ctx context.Context) error {
 			return err // otherwise nothing is lost without the pool
 		}
 	}
-	return m.w.forget(ctx, m.tip)
+	return forget(ctx, m.w, m.tip)
 }
 
 // forget requires the locks of the task and of the worktrees. Other refs can change with the
 // task's.
-func (w *Worktree) forget(ctx context.Context, tip string, others ...git.Edit) error {
-	if err := w.repo.trash(w.Path, w.name); err != nil {
+func forget(ctx context.Context, w *repo.Worktree, tip string, others ...git.Edit) error {
+	if err := trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
 	}
 	failpoint.Point("remove.trashed")
-	if w.admin != "" && !w.repo.belongsToOther(filepath.Base(w.admin), w.Path) {
-		if err := file.RemoveAll(w.admin); err != nil {
+	if w.Admin != "" && !belongsToOther(w.Repo, filepath.Base(w.Admin), w.Path) {
+		if err := file.RemoveAll(w.Admin); err != nil {
 			return err
 		}
 	}
 	failpoint.Point("remove.unregistered")
-	edits := slices.Concat(others, w.unkeep())
+	edits := slices.Concat(others, w.Unkeep())
 	if tip != "" {
-		edits = append(edits, git.Delete(headsPrefix+w.Branch, tip))
+		edits = append(edits, git.Delete(repo.HeadsPrefix+w.Branch, tip))
 	}
-	if err := w.repo.transact(ctx, w.repo.git(), "coven: remove", edits...); err != nil {
+	if err := w.Repo.Transact(ctx, w.Repo.Git(), "coven: remove", edits...); err != nil {
 		return err
 	}
 	failpoint.Point("remove.branch")
-	return file.RemoveAll(w.ours())
+	return file.RemoveAll(w.StatePath())
 }
 
 // clearUnready removes the leftovers of a killed Add or Remove. The caller holds the
 // task's lock, so neither is running.
-func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
-	rec, err := r.readRecord(SafeName(taskID))
+func clearUnready(ctx context.Context, r *repo.Repo, taskID string) error {
+	rec, err := r.ReadRecord(repo.SafeName(taskID))
 	if err != nil || rec.Task != taskID {
 		return nil //nolint:nilerr // leftover reports anything else
 	}
-	w := r.worktree(taskID, rec)
-	tip, err := w.tipIfAny(ctx)
+	w := r.Worktree(taskID, rec)
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return err
 	}
@@ -326,20 +319,20 @@ func (r *Repo) clearUnready(ctx context.Context, taskID string) error {
 	if !unused && !ended {
 		return nil
 	}
-	if w.admin == "" {
-		w.admin = r.adminOf(w.Path)
+	if w.Admin == "" {
+		w.Admin = adminOf(r, w.Path)
 	}
-	return w.forget(ctx, tip)
+	return forget(ctx, w, tip)
 }
 
 // adminOf finds the git directory of a worktree that no agent has used yet.
-func (r *Repo) adminOf(path string) string {
-	admins, err := r.admins()
+func adminOf(r *repo.Repo, path string) string {
+	admins, err := r.Admins()
 	if err != nil {
 		return ""
 	}
 	for _, admin := range admins {
-		if r.adminPath(admin) == path {
+		if r.AdminPath(admin) == path {
 			return filepath.Join(r.GitDir, "worktrees", admin)
 		}
 	}
@@ -347,23 +340,23 @@ func (r *Repo) adminOf(path string) string {
 }
 
 // trash renames a directory, because deleting it can take long.
-func (r *Repo) trash(path, name string) error {
+func trash(r *repo.Repo, path, name string) error {
 	if !file.Exists(path) {
 		return nil
 	}
 	if err := file.CheckNotMounted(path); err != nil {
 		return err
 	}
-	return os.Rename(path, r.trashName(name))
+	return os.Rename(path, trashName(r, name))
 }
 
-func (r *Repo) trashName(name string) string {
-	return filepath.Join(r.Root, worktreesDir, trashPrefix+name+"-"+rand.Text())
+func trashName(r *repo.Repo, name string) string {
+	return filepath.Join(r.Root, repo.WorktreesDir, trashPrefix+name+"-"+rand.Text())
 }
 
 // emptyTrash deletes trashed directories, including those of other processes.
-func (r *Repo) emptyTrash() error {
-	dir := filepath.Join(r.Root, worktreesDir)
+func emptyTrash(r *repo.Repo) error {
+	dir := filepath.Join(r.Root, repo.WorktreesDir)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

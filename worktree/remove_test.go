@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func TestRemoveRescuesEverything(t *testing.T) {
@@ -25,12 +27,12 @@ func TestRemoveRescuesEverything(t *testing.T) {
 	gitIn(t, filepath.Join(w.Path, "nested"), "add", "-A")
 	gitIn(t, filepath.Join(w.Path, "nested"), "commit", "-qm", "only here")
 	inside := gitIn(t, filepath.Join(w.Path, "nested"), "rev-parse", "HEAD")
-	value[Snapshot](t)(w.Snapshot(ctx, "s", "")) // an index that knows nested
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")) // an index that knows nested
 	gitIn(t, w.Path, "checkout", "-q", "--detach")
 	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "off the branch")
 	detached := gitIn(t, w.Path, "rev-parse", "HEAD")
 
-	ref := value[string](t)(w.Remove(ctx, RemoveRequest{Note: "rejected"}))
+	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Note: "rejected"}))
 	equal(t, "ref", ref, "refs/coven/rescue/T/1")
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", ref), c.Oid+" "+detached)
 	for name, want := range map[string]string{
@@ -45,12 +47,12 @@ func TestRemoveRescuesEverything(t *testing.T) {
 		t.Fatalf("rescued files:\n%s", files)
 	}
 	equal(t, "gone", exists(w.Path), false)
-	rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+	rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
 	equal(t, "note", rescues[0].Note, "rejected")
 
 	again := add(t, r, "T")
-	equal(t, "second", value[string](t)(again.Rescue(ctx, "n", false)), "refs/coven/rescue/T/2")
+	equal(t, "second", value[string](t)(TakeRescue(ctx, again, "n", false)), "refs/coven/rescue/T/2")
 }
 
 func TestRemoveLargeIgnoredFiles(t *testing.T) {
@@ -72,11 +74,11 @@ func TestRemoveLargeIgnoredFiles(t *testing.T) {
 			w := add(t, r, "T")
 			write(t, filepath.Join(w.Path, "build/big"), strings.Repeat("0123456789", 1<<20+1))
 			write(t, filepath.Join(w.Path, "small.log"), "small")
-			_, err := w.Remove(ctx, RemoveRequest{Landed: c.request.Landed})
+			_, err := Remove(ctx, w, RemoveRequest{Landed: c.request.Landed})
 			equal(t, "files", strings.Join(wantError[*IgnoredError](t, err).Files, " "), "build/ small.log")
 			equal(t, "still there", exists(filepath.Join(w.Path, "build/big")), true)
-			equal(t, "branch", value[string](t)(w.Tip(ctx)), r.target(t).Tip)
-			ref := value[string](t)(w.Remove(ctx, c.request))
+			equal(t, "branch", value[string](t)(w.Tip(ctx)), targetOf(r, t).Tip)
+			ref := value[string](t)(Remove(ctx, w, c.request))
 			if c.stored {
 				gitIn(t, r.Root, "cat-file", "-e", ref+":build/big")
 			} else if ref != "" {
@@ -92,7 +94,7 @@ func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	w, c := ready(t, r, "T")
 	value[Landing](t)(land(t, w, c, Squash))
 	write(t, filepath.Join(w.Path, "later"), "x")
-	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")
 }
 
@@ -102,11 +104,11 @@ func TestRemoveFailsWhole(t *testing.T) {
 	write(t, filepath.Join(w.Path, "only-here"), "x")
 	// No rescue ref can be made below a ref of that name.
 	gitIn(t, r.Root, "update-ref", "refs/coven/rescue/T", "main")
-	if _, err := w.Remove(t.Context(), RemoveRequest{}); err == nil {
+	if _, err := Remove(t.Context(), w, RemoveRequest{}); err == nil {
 		t.Fatal("removed without a rescue")
 	}
 	equal(t, "file", read(t, filepath.Join(w.Path, "only-here")), "x")
-	equal(t, "branch", value[string](t)(w.Tip(t.Context())), r.target(t).Tip)
+	equal(t, "branch", value[string](t)(w.Tip(t.Context())), targetOf(r, t).Tip)
 }
 
 func TestRemoveReadOnlyDirectories(t *testing.T) {
@@ -114,8 +116,8 @@ func TestRemoveReadOnlyDirectories(t *testing.T) {
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "build/mod/a"), "x")
 	must(t, os.Chmod(filepath.Join(w.Path, "build/mod"), 0o555))
-	value[string](t)(w.Remove(t.Context(), RemoveRequest{}))
-	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, worktreesDir)))
+	value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
+	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, repo.WorktreesDir)))
 	equal(t, "left", len(entries), 0)
 }
 
@@ -134,17 +136,17 @@ func TestAddAndRemoveSurviveKill(t *testing.T) {
 			cmd := actorCommand(r.Root, "T", "add.", "")
 			killAt(t, cmd, point)
 			if strings.HasPrefix(point, "remove") {
-				rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "T"))
+				rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
 				equal(t, "rescued before", gitIn(t, r.Root, "show", rescues[0].Ref+":work"), "work")
-				if rest, err := r.Leftover(ctx, "T"); err == nil {
-					value[string](t)(rest.Remove(ctx, RemoveRequest{Note: "again"}))
+				if rest, err := Leftover(ctx, r, "T"); err == nil {
+					value[string](t)(Remove(ctx, rest, RemoveRequest{Note: "again"}))
 				}
 			}
 			w := add(t, r, "T")
-			equal(t, "tree", value[string](t)(w.Tree(ctx)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
-			value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
-			equal(t, "worktrees left", len(value[[]Info](t)(r.Worktrees(ctx))), 0)
-			equal(t, "registrations left", len(value[[]string](t)(r.admins())), 0)
+			equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+			value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
+			equal(t, "worktrees left", len(value[[]Info](t)(List(ctx, r))), 0)
+			equal(t, "registrations left", len(value[[]string](t)(r.Admins())), 0)
 			noLocks(t, r.GitDir)
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func TestOpenFromAnywhere(t *testing.T) {
@@ -26,12 +28,12 @@ func TestOpenFromAnywhere(t *testing.T) {
 		{filepath.Join(w.Path, "dir"), r.Root, "main"},
 	}
 	for _, c := range cases {
-		got := value[*Repo](t)(Open(ctx, c.dir))
+		got := value[*repo.Repo](t)(repo.Open(ctx, c.dir))
 		equal(t, c.dir+" root", got.Root, r.Root)
 		equal(t, c.dir+" git dir", got.GitDir, filepath.Join(r.Root, ".git"))
 		equal(t, c.dir+" checkout", got.Checkout, c.checkout)
-		equal(t, c.dir+" target", value[Target](t)(got.Target(ctx, "")).Branch, c.branch)
-		value[*Worktree](t)(got.Find(ctx, "T-1"))
+		equal(t, c.dir+" target", value[repo.Target](t)(got.Target(ctx, "")).Branch, c.branch)
+		value[*repo.Worktree](t)(got.Find(ctx, "T-1"))
 	}
 }
 
@@ -42,16 +44,16 @@ func TestOpenWithGitDirElsewhere(t *testing.T) {
 	write(t, filepath.Join(main, "a"), "a")
 	gitIn(t, main, "add", "-A")
 	gitIn(t, main, "commit", "-qm", "first")
-	r := value[*Repo](t)(Open(t.Context(), main))
+	r := value[*repo.Repo](t)(repo.Open(t.Context(), main))
 	equal(t, "root", r.Root, main)
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "b"), "b")
 	commitAll(t, w, "b")
-	value[Landing](t)(land(t, w, value[Landing](t)(w.Integrate(t.Context(), r.target(t))), Squash))
+	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
 	equal(t, "landed", read(t, filepath.Join(main, "b")), "b")
 	gitIn(t, main, "config", "core.worktree", "../main")
 	gitIn(t, main, "worktree", "add", "-q", linked)
-	equal(t, "root from linked", value[*Repo](t)(Open(t.Context(), linked)).Root, main)
+	equal(t, "root from linked", value[*repo.Repo](t)(repo.Open(t.Context(), linked)).Root, main)
 }
 
 // A bare repository works from each of its checkouts; the one that coven saw first
@@ -65,31 +67,31 @@ func TestBare(t *testing.T) {
 	gitIn(t, dir, "worktree", "add", "-q", main, "main")
 	gitIn(t, dir, "worktree", "add", "-q", "-b", "side", side)
 	for _, from := range []string{dir, filepath.Join(dir, ".bare")} {
-		_, err := Open(ctx, from)
-		equal(t, "named", wantError[*BareError](t, err).Checkouts[0], main)
+		_, err := repo.Open(ctx, from)
+		equal(t, "named", wantError[*repo.BareError](t, err).Checkouts[0], main)
 	}
-	r := value[*Repo](t)(Open(ctx, main))
-	other := value[*Repo](t)(Open(ctx, side))
+	r := value[*repo.Repo](t)(repo.Open(ctx, main))
+	other := value[*repo.Repo](t)(repo.Open(ctx, side))
 	equal(t, "root", r.Root, main)
 	equal(t, "root from side", other.Root, main)
-	equal(t, "target from side", value[Target](t)(other.Target(ctx, "")).Branch, "side")
+	equal(t, "target from side", value[repo.Target](t)(other.Target(ctx, "")).Branch, "side")
 	equal(t, "checkouts", strings.Join(value[[]string](t)(r.Checkouts()), " "), main+" "+side)
 	equal(t, "ignores", value[bool](t)(r.Ignores(ctx, "x.log")), true)
 	w, c := ready(t, other, "T")
-	equal(t, "worktree", w.Path, filepath.Join(main, worktreesDir, "T"))
-	equal(t, "root from the worktree", value[*Repo](t)(Open(ctx, w.Path)).Root, main)
+	equal(t, "worktree", w.Path, filepath.Join(main, repo.WorktreesDir, "T"))
+	equal(t, "root from the worktree", value[*repo.Repo](t)(repo.Open(ctx, w.Path)).Root, main)
 	write(t, filepath.Join(main, "file5.txt"), "dirty\n")
 	value[Landing](t)(land(t, w, c, Squash))
 	equal(t, "main", gitIn(t, main, "status", "--porcelain"), " M file5.txt\n?? .coven/")
 	equal(t, "landed", read(t, filepath.Join(main, "new.txt")), "landed T\n")
 	equal(t, "side", gitIn(t, side, "status", "--porcelain"), "")
-	value[string](t)(w.Remove(ctx, RemoveRequest{Landed: landedTip(t, w)}))
+	value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
 	moved := filepath.Join(dir, "moved")
 	gitIn(t, dir, "worktree", "move", main, moved)
-	equal(t, "root after it was moved", value[*Repo](t)(Open(ctx, side)).Root, moved)
-	equal(t, "root after that", value[*Repo](t)(Open(ctx, side)).Root, moved)
+	equal(t, "root after it was moved", value[*repo.Repo](t)(repo.Open(ctx, side)).Root, moved)
+	equal(t, "root after that", value[*repo.Repo](t)(repo.Open(ctx, side)).Root, moved)
 	must(t, os.RemoveAll(moved))
-	equal(t, "root when the first is gone", value[*Repo](t)(Open(ctx, side)).Root, side)
+	equal(t, "root when the first is gone", value[*repo.Repo](t)(repo.Open(ctx, side)).Root, side)
 }
 
 // Whoever comes first says which checkout coven works in, once.
@@ -107,7 +109,7 @@ func TestBareTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for i, top := range tops {
 			all.Go(func() {
-				if r, err := Open(ctx, top); err == nil {
+				if r, err := repo.Open(ctx, top); err == nil {
 					roots[i] = r.Root
 				}
 			})
@@ -123,7 +125,7 @@ func TestBareTogether(t *testing.T) {
 func TestPipeInTheGitDirectory(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	file := filepath.Join(w.admin, "gitdir")
+	file := filepath.Join(w.Admin, "gitdir")
 	must(t, os.Remove(file))
 	must(t, syscall.Mkfifo(file, 0o600))
 	equal(t, "checkouts", strings.Join(value[[]string](t)(r.Checkouts()), " "), r.Root)
@@ -133,45 +135,45 @@ func TestOpenErrors(t *testing.T) {
 	ctx := t.Context()
 	plain := t.TempDir()
 	t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(plain))
-	_, err := Open(ctx, plain)
-	wantIs(t, err, ErrNotRepository)
+	_, err := repo.Open(ctx, plain)
+	wantIs(t, err, repo.ErrNotRepository)
 
 	bare := t.TempDir()
 	gitIn(t, bare, "init", "-q", "--bare")
-	_, err = Open(ctx, bare)
-	wantIs(t, err, ErrBare)
-	equal(t, "no checkout", len(wantError[*BareError](t, err).Checkouts), 0)
+	_, err = repo.Open(ctx, bare)
+	wantIs(t, err, repo.ErrBare)
+	equal(t, "no checkout", len(wantError[*repo.BareError](t, err).Checkouts), 0)
 
 	empty := t.TempDir()
 	gitIn(t, empty, "init", "-q", "-b", "main")
-	_, err = Open(ctx, empty)
-	wantIs(t, err, ErrNoCommits)
+	_, err = repo.Open(ctx, empty)
+	wantIs(t, err, repo.ErrNoCommits)
 
 	r := sample(t)
-	_, err = Open(ctx, r.GitDir)
-	wantIs(t, err, ErrNotRepository)
+	_, err = repo.Open(ctx, r.GitDir)
+	wantIs(t, err, repo.ErrNotRepository)
 }
 
 func TestTarget(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	gitIn(t, r.Root, "branch", "release/1")
-	got := value[Target](t)(r.Target(ctx, "release/1"))
+	got := value[repo.Target](t)(r.Target(ctx, "release/1"))
 	equal(t, "ref", got.Ref, "refs/heads/release/1")
 	equal(t, "tip", got.Tip, gitIn(t, r.Root, "rev-parse", "main"))
-	equal(t, "full name", value[Target](t)(r.Target(ctx, "refs/heads/main")).Branch, "main")
+	equal(t, "full name", value[repo.Target](t)(r.Target(ctx, "refs/heads/main")).Branch, "main")
 	for _, unknown := range []string{"nope", "main~0", "release", "*", "-d", "main^{commit}"} {
 		_, err := r.Target(ctx, unknown)
-		wantIs(t, err, ErrUnknownBranch)
+		wantIs(t, err, repo.ErrUnknownBranch)
 	}
 	add(t, r, "T")
 	_, err := r.Target(ctx, "coven/T")
-	wantIs(t, err, ErrTaskBranch)
+	wantIs(t, err, repo.ErrTaskBranch)
 	equal(t, "branches", strings.Join(value[[]string](t)(r.Branches(ctx)), " "), "main release/1")
 	gitIn(t, r.Root, "checkout", "-q", "--detach")
 	_, err = r.Target(ctx, "")
-	wantIs(t, err, ErrDetached)
-	equal(t, "onto", value[Target](t)(r.Target(ctx, "main")).Branch, "main")
+	wantIs(t, err, repo.ErrDetached)
+	equal(t, "onto", value[repo.Target](t)(r.Target(ctx, "main")).Branch, "main")
 }
 
 func TestUncommitted(t *testing.T) {
@@ -181,7 +183,7 @@ func TestUncommitted(t *testing.T) {
 	write(t, filepath.Join(r.Root, "x.log"), "ignored")
 	write(t, filepath.Join(r.Root, ".beads", "more"), "tracker")
 	write(t, filepath.Join(r.Root, ".coven", "config.yaml"), "ours")
-	got := value[[]string](t)(r.Uncommitted(t.Context()))
+	got := value[[]string](t)(Uncommitted(t.Context(), r))
 	if want := []string{"file0.txt", "new\n.txt"}; !slices.Equal(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
@@ -191,18 +193,18 @@ func TestClaim(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	first := claimFor(t, r, "a task")
-	_, err := r.Claim(ctx, Claim{Task: "a task", Holder: "other"}, "")
+	_, err := AcquireClaim(ctx, r, Claim{Task: "a task", Holder: "other"}, "")
 	wantIs(t, err, ErrClaimed)
 	equal(t, "present", wantError[*ClaimedError](t, err).Present, first)
-	second := value[Held](t)(r.Claim(ctx, Claim{Task: "a task", Holder: "other", Attempt: 2}, first.Oid))
-	equal(t, "read back", value[Held](t)(r.ClaimOf(ctx, "a task")), second)
-	wantIs(t, r.Unclaim(ctx, "a task", first.Oid), ErrClaimed)
-	must(t, r.Unclaim(ctx, "a task", second.Oid))
-	_, err = r.ClaimOf(ctx, "a task")
+	second := value[Held](t)(AcquireClaim(ctx, r, Claim{Task: "a task", Holder: "other", Attempt: 2}, first.Oid))
+	equal(t, "read back", value[Held](t)(ClaimOf(ctx, r, "a task")), second)
+	wantIs(t, ReleaseClaim(ctx, r, "a task", first.Oid), ErrClaimed)
+	must(t, ReleaseClaim(ctx, r, "a task", second.Oid))
+	_, err = ClaimOf(ctx, r, "a task")
 	wantIs(t, err, ErrNoClaim)
-	_, err = r.Claim(ctx, Claim{Task: "a task"}, second.Oid)
+	_, err = AcquireClaim(ctx, r, Claim{Task: "a task"}, second.Oid)
 	wantIs(t, err, ErrNoClaim)
-	wantIs(t, r.Unclaim(ctx, "a task", second.Oid), ErrNoClaim)
+	wantIs(t, ReleaseClaim(ctx, r, "a task", second.Oid), ErrNoClaim)
 }
 
 func TestClaimRace(t *testing.T) {
@@ -211,7 +213,7 @@ func TestClaimRace(t *testing.T) {
 	won := make(chan bool, runs)
 	for range runs {
 		go func() {
-			_, err := r.Claim(t.Context(), Claim{Task: "T", Holder: "h", Session: "s"}, "")
+			_, err := AcquireClaim(t.Context(), r, Claim{Task: "T", Holder: "h", Session: "s"}, "")
 			won <- err == nil
 		}()
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // ignoredCap limits the ignored files that a rescue stores by default, in bytes.
@@ -54,42 +55,42 @@ type RescueInfo struct {
 	Changes           bool   // it has changes: see RescuedChanges
 }
 
-// Rescue stores everything in W as a commit above the branch's tip, under
+// TakeRescue stores everything in W as a commit above the branch's tip, under
 // refs/coven/rescue/<name>/<n>, and returns that ref: tracked and untracked
 // files, ignored ones up to 10 MB in total (all with keepBig), and the git
 // directories of repositories inside W, renamed because git stores no .git. Of W's
 // own git directory it stores what is staged, a merge or rebase in progress and
 // commits that no branch has. Above 10 MB it fails with *IgnoredError.
-func (w *Worktree) Rescue(ctx context.Context, note string, keepBig bool) (ref string, err error) {
+func TakeRescue(ctx context.Context, w *repo.Worktree, note string, keepBig bool) (ref string, err error) {
 	p := capIgnored
 	if keepBig {
 		p = keepIgnored
 	}
-	info, err := w.rescue(ctx, note, p)
+	info, err := rescue(ctx, w, note, p)
 	if err != nil {
 		return "", fmt.Errorf("rescue %s: %w", w.TaskID, err)
 	}
 	return info.Ref, nil
 }
 
-func (w *Worktree) rescue(ctx context.Context, note string, p policy) (RescueInfo, error) {
-	vacant, err := w.vacant()
+func rescue(ctx context.Context, w *repo.Worktree, note string, p policy) (RescueInfo, error) {
+	vacant, err := w.IsVacant()
 	if err != nil {
 		return RescueInfo{}, err
 	}
 	if vacant {
-		return w.rescueBranch(ctx, note)
+		return rescueBranch(ctx, w, note)
 	}
-	ix, tree, err := w.stagedRaw(ctx, nil)
+	ix, tree, err := stagedRaw(ctx, w, nil)
 	if err != nil {
 		return RescueInfo{}, err
 	}
 	defer ix.drop()
-	hidden, err := w.hidden(ctx, ix, p)
+	hidden, err := hidden(ctx, w, ix, p)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	own, err := w.gitWork(ctx, tree)
+	own, err := findGitWork(ctx, w, tree)
 	if err != nil {
 		return RescueInfo{}, err
 	}
@@ -99,26 +100,26 @@ func (w *Worktree) rescue(ctx context.Context, note string, p policy) (RescueInf
 	if tree, err = ix.tree(ctx); err != nil {
 		return RescueInfo{}, err
 	}
-	return w.saveRescue(ctx, note, tree, own.commits...)
+	return saveRescue(ctx, w, note, tree, own.commits...)
 }
 
 // rescueBranch keeps the commits of a branch whose directory does not exist, and what W's git
 // directory has, if that is there.
-func (w *Worktree) rescueBranch(ctx context.Context, note string) (RescueInfo, error) {
+func rescueBranch(ctx context.Context, w *repo.Worktree, note string) (RescueInfo, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	return w.rescueAdmin(ctx, note, tip, nil)
+	return rescueAdmin(ctx, w, note, tip, nil)
 }
 
 // rescueFiles stores single files, as bytes, without the rest of W.
-func (w *Worktree) rescueFiles(ctx context.Context, note string, paths []string) (RescueInfo, error) {
-	g, err := w.rawGit()
+func rescueFiles(ctx context.Context, w *repo.Worktree, note string, paths []string) (RescueInfo, error) {
+	g, err := rawGit(w)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	ix, err := w.openIndex(g, "none")
+	ix, err := openIndex(w, g, "none")
 	if err != nil {
 		return RescueInfo{}, err
 	}
@@ -130,12 +131,12 @@ func (w *Worktree) rescueFiles(ctx context.Context, note string, paths []string)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	return w.saveRescue(ctx, note, tree)
+	return saveRescue(ctx, w, note, tree)
 }
 
 // saveRescue creates the commit and the next free ref. It keeps the branch and other commits.
-func (w *Worktree) saveRescue(ctx context.Context, note, tree string, commits ...string) (RescueInfo, error) {
-	tip, err := w.tipIfAny(ctx)
+func saveRescue(ctx context.Context, w *repo.Worktree, note, tree string, commits ...string) (RescueInfo, error) {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return RescueInfo{}, err
 	}
@@ -144,18 +145,18 @@ func (w *Worktree) saveRescue(ctx context.Context, note, tree string, commits ..
 		parents = slices.Insert(parents, 0, tip)
 	}
 	info := RescueInfo{Note: note, Time: time.Now()}
-	info.Commit, err = w.repo.makeCommit(ctx, tree, rescueSubject+w.TaskID+"\n\n"+note, nil, parents...)
+	info.Commit, err = w.Repo.MakeCommit(ctx, tree, rescueSubject+w.TaskID+"\n\n"+note, nil, parents...)
 	if err != nil {
 		return info, err
 	}
-	return w.repo.refRescue(ctx, w.repo.git(), w.TaskID, info)
+	return refRescue(ctx, w.Repo, w.Repo.Git(), w.TaskID, info)
 }
 
 // refRescue creates the next free ref for the commit of a rescue.
-func (r *Repo) refRescue(ctx context.Context, g git.Repo, taskID string, info RescueInfo) (RescueInfo, error) {
+func refRescue(ctx context.Context, r *repo.Repo, g git.Repo, taskID string, info RescueInfo) (RescueInfo, error) {
 	var refused error
 	for range rescueTries {
-		all, err := r.rescues(ctx, g, taskID)
+		all, err := rescues(ctx, g, taskID)
 		if err != nil {
 			return info, err
 		}
@@ -163,28 +164,28 @@ func (r *Repo) refRescue(ctx context.Context, g git.Repo, taskID string, info Re
 		if len(all) > 0 {
 			info.N = all[len(all)-1].N + 1
 		}
-		info.Ref = rescuePrefix(taskID) + strconv.Itoa(info.N)
-		refused = r.transact(ctx, g, "coven: rescue", git.Create(info.Ref, info.Commit))
-		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
+		info.Ref = repo.RescuePrefix(taskID) + strconv.Itoa(info.N)
+		refused = r.Transact(ctx, g, "coven: rescue", git.Create(info.Ref, info.Commit))
+		if _, busy := errors.AsType[*repo.BusyError](refused); refused == nil || busy {
 			return info, refused
 		}
 	}
 	return info, refused
 }
 
-// Rescues lists the stored states of a task's worktrees, oldest first.
-func (r *Repo) Rescues(ctx context.Context, taskID string) ([]RescueInfo, error) {
-	return r.rescues(ctx, r.git(), taskID)
+// ListRescues lists the stored states of a task's worktrees, oldest first.
+func ListRescues(ctx context.Context, r *repo.Repo, taskID string) ([]RescueInfo, error) {
+	return rescues(ctx, r.Git(), taskID)
 }
 
-func (r *Repo) rescues(ctx context.Context, g git.Repo, taskID string) ([]RescueInfo, error) {
-	refs, err := g.Refs(ctx, rescuePrefix(taskID))
+func rescues(ctx context.Context, g git.Repo, taskID string) ([]RescueInfo, error) {
+	refs, err := g.Refs(ctx, repo.RescuePrefix(taskID))
 	if err != nil {
 		return nil, fmt.Errorf("list rescues of %s: %w", taskID, err)
 	}
 	var all []RescueInfo
 	for _, ref := range refs {
-		n, err := strconv.Atoi(strings.TrimPrefix(ref.Name, rescuePrefix(taskID)))
+		n, err := strconv.Atoi(strings.TrimPrefix(ref.Name, repo.RescuePrefix(taskID)))
 		if err != nil {
 			continue // not one of ours
 		}
@@ -212,18 +213,14 @@ func rescueInfo(ref string, c git.Commit) RescueInfo {
 	return info
 }
 
-const rescuesPrefix = "refs/coven/rescue/"
-
-func rescuePrefix(taskID string) string { return rescuesPrefix + SafeName(taskID) + "/" }
-
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }
 
 // AllRescues lists the rescues of all tasks, oldest first.
-func (r *Repo) AllRescues(ctx context.Context) ([]RescueInfo, error) {
-	refs, err := r.git().Refs(ctx, rescuesPrefix)
+func AllRescues(ctx context.Context, r *repo.Repo) ([]RescueInfo, error) {
+	refs, err := r.Git().Refs(ctx, repo.RescuesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the rescues: %w", err)
 	}
@@ -231,7 +228,7 @@ func (r *Repo) AllRescues(ctx context.Context) ([]RescueInfo, error) {
 	for _, ref := range refs {
 		oids = append(oids, ref.Oid)
 	}
-	commits, err := r.git().Commits(ctx, oids...)
+	commits, err := r.Git().Commits(ctx, oids...)
 	if err != nil {
 		return nil, fmt.Errorf("list the rescues: %w", err)
 	}
@@ -249,12 +246,12 @@ func (r *Repo) AllRescues(ctx context.Context) ([]RescueInfo, error) {
 // ErrNoRescue means that there is no rescue with that ref.
 var ErrNoRescue = errors.New("no such rescue")
 
-// Rescue returns the rescue with this full ref, or ErrNoRescue.
-func (r *Repo) Rescue(ctx context.Context, ref string) (RescueInfo, error) {
-	if !strings.HasPrefix(ref, rescuesPrefix) {
+// FindRescue returns the rescue with this full ref, or ErrNoRescue.
+func FindRescue(ctx context.Context, r *repo.Repo, ref string) (RescueInfo, error) {
+	if !strings.HasPrefix(ref, repo.RescuesPrefix) {
 		return RescueInfo{}, fmt.Errorf("%s: %w", ref, ErrNoRescue)
 	}
-	g, err := r.plainGit()
+	g, err := r.PlainGit()
 	if err != nil {
 		return RescueInfo{}, err
 	}

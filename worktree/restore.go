@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -42,21 +43,21 @@ func (e *UnrestorableError) Error() string {
 	return fmt.Sprintf("cannot restore %s: %s", e.Ref, strings.Join(why, ", "))
 }
 
-// Restore undoes the changes of a rescue: it restores refs, configuration, hooks and files to
+// UndoChanges undoes the changes of a rescue: it restores refs, configuration, hooks and files to
 // the state before. What already has this state stays. First the present state is stored: the
 // returned rescue undoes Restore; its Ref is empty if there was nothing to do. If something has
 // changed since, the error is an *UnrestorableError. After a kill, Restore can be repeated.
-func (r *Repo) Restore(ctx context.Context, info RescueInfo) (undo RescueInfo, err error) {
-	l, err := r.lock(ctx, "restore", "restore "+info.Ref)
+func UndoChanges(ctx context.Context, r *repo.Repo, info RescueInfo) (undo RescueInfo, err error) {
+	l, err := r.Lock(ctx, "restore", "restore "+info.Ref)
 	if err != nil {
 		return undo, err
 	}
 	defer l.Release()
-	changes, err := r.RescuedChanges(ctx, info)
+	changes, err := RescuedChanges(ctx, r, info)
 	if err != nil {
 		return undo, err
 	}
-	now, err := r.presentState(ctx, changes)
+	now, err := presentState(ctx, r, changes)
 	if err != nil {
 		return undo, fmt.Errorf("restore %s: %w", info.Ref, err)
 	}
@@ -68,12 +69,12 @@ func (r *Repo) Restore(ctx context.Context, info RescueInfo) (undo RescueInfo, e
 	for _, c := range todo {
 		reversed = append(reversed, c.Reversed())
 	}
-	undo, err = r.storeChanges(ctx, info.Task, reversed, "before "+info.Ref+" was restored")
+	undo, err = storeChanges(ctx, r, info.Task, reversed, "before "+info.Ref+" was restored")
 	if err != nil {
 		return undo, fmt.Errorf("restore %s: store the present state: %w", info.Ref, err)
 	}
 	failpoint.Point("rescue.stored")
-	if err := r.undo(context.WithoutCancel(ctx), info, todo); err != nil {
+	if err := undoChange(context.WithoutCancel(ctx), r, info, todo); err != nil {
 		return undo, fmt.Errorf("restore %s: %w", info.Ref, err)
 	}
 	return undo, nil
@@ -81,15 +82,15 @@ func (r *Repo) Restore(ctx context.Context, info RescueInfo) (undo RescueInfo, e
 
 // present is the present state of the things that changes name.
 type present struct {
-	repo  *Repo
+	repo  *repo.Repo
 	refs  map[string]string
 	index map[string]tripwire.Value
 	files map[string]map[string]tripwire.Value // by name of a task and path; the main checkout is ""
 }
 
-func (r *Repo) presentState(ctx context.Context, changes []Change) (*present, error) {
+func presentState(ctx context.Context, r *repo.Repo, changes []Change) (*present, error) {
 	p := &present{repo: r, files: map[string]map[string]tripwire.Value{}}
-	state, err := r.readState(ctx, nil)
+	state, err := readState(ctx, r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +98,11 @@ func (r *Repo) presentState(ctx context.Context, changes []Change) (*present, er
 	for _, c := range changes {
 		switch {
 		case c.Kind == tripwire.Index && p.index == nil:
-			if p.index, err = r.stagedEntries(ctx, filepath.Join(r.rootGit().Dir, "index")); err != nil {
+			if p.index, err = stagedEntries(ctx, r, filepath.Join(r.RootGit().Dir, "index")); err != nil {
 				return nil, err
 			}
 		case (c.Kind == tripwire.Checkout || c.Kind == tripwire.Sibling) && p.files[c.Task] == nil:
-			if p.files[c.Task], err = r.presentFiles(ctx, c.Task); err != nil {
+			if p.files[c.Task], err = presentFiles(ctx, r, c.Task); err != nil {
 				return nil, err
 			}
 		}
@@ -110,16 +111,16 @@ func (r *Repo) presentState(ctx context.Context, changes []Change) (*present, er
 }
 
 // presentFiles returns the files of the main checkout, or of the worktree of a task.
-func (r *Repo) presentFiles(ctx context.Context, name string) (map[string]tripwire.Value, error) {
-	read := func() (string, error) { return r.siblingTree(ctx, name) }
+func presentFiles(ctx context.Context, r *repo.Repo, name string) (map[string]tripwire.Value, error) {
+	read := func() (string, error) { return siblingTree(ctx, r, name) }
 	if name == mainTree {
-		read = func() (string, error) { return r.checkoutTree(ctx) }
+		read = func() (string, error) { return checkoutTree(ctx, r) }
 	}
 	tree, err := read()
 	if err != nil {
 		return nil, err
 	}
-	entries, err := r.git().Entries(ctx, tree)
+	entries, err := r.Git().Entries(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -139,11 +140,11 @@ func (p *present) of(c Change) tripwire.Value {
 	case tripwire.Checkout, tripwire.Sibling:
 		return p.files[c.Task][c.Name]
 	}
-	return tripwire.ValueOf(p.repo.pathOf(c))
+	return tripwire.ValueOf(pathOf(p.repo, c))
 }
 
 // pathOf returns the path of a file of configuration, or of a hook.
-func (r *Repo) pathOf(c Change) string {
+func pathOf(r *repo.Repo, c Change) string {
 	switch c.In {
 	case tripwire.InGitDir:
 		return filepath.Join(r.GitDir, c.Name)
@@ -178,21 +179,21 @@ func (p *present) plan(info RescueInfo, changes []Change) ([]Change, error) {
 	return todo, nil
 }
 
-// undo undoes changes. Configuration and hooks come first: git works again then.
-func (r *Repo) undo(ctx context.Context, info RescueInfo, todo []Change) error {
+// undoChange undoes changes. Configuration and hooks come first: git works again then.
+func undoChange(ctx context.Context, r *repo.Repo, info RescueInfo, todo []Change) error {
 	tripwire.Sort(todo)
 	var files, index []Change
 	for _, c := range todo {
 		var err error
 		switch c.Kind {
 		case tripwire.Ref:
-			err = r.undoRef(ctx, info, c)
+			err = undoRef(ctx, r, info, c)
 		case tripwire.Index:
 			index = append(index, c)
 		case tripwire.Checkout, tripwire.Sibling:
 			files = append(files, c)
 		default:
-			err = r.undoFile(c)
+			err = undoFile(r, c)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -205,7 +206,7 @@ func (r *Repo) undo(ctx context.Context, info RescueInfo, todo []Change) error {
 		if rest < 0 {
 			rest = len(files)
 		}
-		if err := r.undoFiles(ctx, task, files[:rest]); err != nil {
+		if err := undoFiles(ctx, r, task, files[:rest]); err != nil {
 			return err
 		}
 		files = files[rest:]
@@ -214,7 +215,7 @@ func (r *Repo) undo(ctx context.Context, info RescueInfo, todo []Change) error {
 	for _, c := range index {
 		entries = append(entries, entryOf(c))
 	}
-	return r.put(ctx, r.rootGit(), entries)
+	return put(ctx, r, r.RootGit(), entries)
 }
 
 // entryOf returns the entry of the state before, with mode "0" if there was none.
@@ -226,12 +227,12 @@ func entryOf(c Change) git.Entry {
 }
 
 // undoFile restores a file of configuration, or a hook.
-func (r *Repo) undoFile(c Change) error {
+func undoFile(r *repo.Repo, c Change) error {
 	dir := r.GitDir
 	if c.In == tripwire.InCheckout {
 		dir = r.Root
 	}
-	if err := r.logRefs(logged(c)...); err != nil {
+	if err := r.LogRefs(logged(c)...); err != nil {
 		return err
 	}
 	return putFileIn(dir, c.Name, c.Before)
@@ -293,8 +294,8 @@ func permissions(mode string) fs.FileMode {
 }
 
 // undoRef restores a ref.
-func (r *Repo) undoRef(ctx context.Context, info RescueInfo, c Change) error {
-	g, err := r.plainGit()
+func undoRef(ctx context.Context, r *repo.Repo, info RescueInfo, c Change) error {
+	g, err := r.PlainGit()
 	if err != nil {
 		return err
 	}
@@ -306,11 +307,11 @@ func (r *Repo) undoRef(ctx context.Context, info RescueInfo, c Change) error {
 	case symbolic:
 		return g.Run(ctx, "symbolic-ref", c.Name, target)
 	}
-	if err := r.giveBackObject(ctx, g, info, c.Before.Text); err != nil {
+	if err := giveBackObject(ctx, g, info, c.Before.Text); err != nil {
 		return err
 	}
 	edit := git.Move(c.Name, c.Before.Text, c.After.Text)
-	if !oidRE.MatchString(c.After.Text) {
+	if !repo.OidRE.MatchString(c.After.Text) {
 		if c.After.Exists() && isFile { // symbolic, or broken
 			if err := putFileIn(r.GitDir, c.Name, tripwire.Value{}); err != nil {
 				return err
@@ -321,15 +322,15 @@ func (r *Repo) undoRef(ctx context.Context, info RescueInfo, c Change) error {
 		}
 	}
 	if !c.Before.Exists() {
-		if edit = git.Delete(c.Name, c.After.Text); !oidRE.MatchString(c.After.Text) {
+		if edit = git.Delete(c.Name, c.After.Text); !repo.OidRE.MatchString(c.After.Text) {
 			return nil // the file was removed above
 		}
 	}
-	return r.transact(ctx, g, "coven: restore", edit)
+	return r.Transact(ctx, g, "coven: restore", edit)
 }
 
 // giveBackObject stores a tag, or a tree, again, which git gc may have removed.
-func (r *Repo) giveBackObject(ctx context.Context, g git.Repo, info RescueInfo, oid string) error {
+func giveBackObject(ctx context.Context, g git.Repo, info RescueInfo, oid string) error {
 	for _, kind := range []string{"tag", "tree"} {
 		raw, err := g.File(ctx, info.Commit, objectsDir+"/"+oid+"."+kind)
 		if err != nil {
@@ -343,20 +344,20 @@ func (r *Repo) giveBackObject(ctx context.Context, g git.Repo, info RescueInfo, 
 }
 
 // undoFiles restores files of the main checkout, or of the worktree of a task.
-func (r *Repo) undoFiles(ctx context.Context, name string, changes []Change) error {
-	w := r.mainWorktree(ctx)
+func undoFiles(ctx context.Context, r *repo.Repo, name string, changes []Change) error {
+	w := mainWorktree(ctx, r)
 	if name != mainTree {
-		rec, err := r.readRecord(name)
+		rec, err := r.ReadRecord(name)
 		if err != nil {
 			return err
 		}
-		w = r.worktree(rec.Task, rec)
+		w = r.Worktree(rec.Task, rec)
 	}
-	g, err := w.rawGit()
+	g, err := rawGit(w)
 	if err != nil {
 		return err
 	}
-	ix, err := w.openIndex(g, "none")
+	ix, err := openIndex(w, g, "none")
 	if err != nil {
 		return err
 	}

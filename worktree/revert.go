@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Revert restores W to a snapshot of the session: changed, deleted and later created
@@ -22,12 +23,12 @@ import (
 // file that is stored as it is, Revert looks at no other, and the snapshot before has Only these: a
 // revert to it restores these. The error is ErrNoSnapshot for a number that the session does not
 // have, and a *NoPathError for a path that neither W nor the snapshot has.
-func (w *Worktree) Revert(ctx context.Context, session string, n int, paths ...string) (before Snapshot, err error) {
-	s, err := w.repo.FindSnapshot(ctx, session, n)
+func Revert(ctx context.Context, w *repo.Worktree, session string, n int, paths ...string) (before Snapshot, err error) {
+	s, err := FindSnapshot(ctx, w.Repo, session, n)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("revert %s: %w", w.TaskID, err)
 	}
-	return w.goBack(ctx, session, s.Commit, paths)
+	return goBack(ctx, w, session, s.Commit, paths)
 }
 
 // A NoPathError means that there is nothing to restore at a path.
@@ -44,43 +45,43 @@ func (e *NoPathError) Error() string {
 	return fmt.Sprintf("neither the worktree nor snapshot %d has %s", e.N, e.Path)
 }
 
-// Restore is like Revert for any snapshot or commit.
-func (w *Worktree) Restore(ctx context.Context, session, commitish string) (before Snapshot, err error) {
-	return w.goBack(ctx, session, commitish, nil)
+// RestoreSnapshot is like Revert for any snapshot or commit.
+func RestoreSnapshot(ctx context.Context, w *repo.Worktree, session, commitish string) (before Snapshot, err error) {
+	return goBack(ctx, w, session, commitish, nil)
 }
 
 // goBack is Restore of some paths; none: of all.
-func (w *Worktree) goBack(ctx context.Context, session, commitish string, paths []string) (before Snapshot, err error) {
-	l, err := w.lock(ctx, "restore")
+func goBack(ctx context.Context, w *repo.Worktree, session, commitish string, paths []string) (before Snapshot, err error) {
+	l, err := w.Lock(ctx, "restore")
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer l.Release()
-	before, err = w.restore(ctx, session, commitish, paths)
+	before, err = restore(ctx, w, session, commitish, paths)
 	if err != nil {
-		return before, fmt.Errorf("restore %s to %s: %w", w.TaskID, commitish, w.orGone(err))
+		return before, fmt.Errorf("restore %s to %s: %w", w.TaskID, commitish, w.OrMissing(err))
 	}
 	return before, nil
 }
 
-func (w *Worktree) restore(ctx context.Context, session, commitish string, paths []string) (Snapshot, error) {
-	commit, err := w.repo.git().Commit(ctx, commitish)
+func restore(ctx context.Context, w *repo.Worktree, session, commitish string, paths []string) (Snapshot, error) {
+	commit, err := w.Repo.Git().Commit(ctx, commitish)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	if !isSnapshot(commit) {
-		return w.restoreCommit(ctx, session, commit)
+		return restoreCommit(ctx, w, session, commit)
 	}
 	if paths, err = pathsOf(commit, paths); err != nil {
 		return Snapshot{}, err
 	}
 	if len(paths) > 0 {
-		before, err := w.restoreAlone(ctx, session, commit, paths)
-		if _, busy := errors.AsType[*BusyError](err); err == nil || busy {
+		before, err := restoreAlone(ctx, w, session, commit, paths)
+		if _, busy := errors.AsType[*repo.BusyError](err); err == nil || busy {
 			return before, err
 		}
 	}
-	return w.restoreTree(ctx, session, commit, paths)
+	return restoreTree(ctx, w, session, commit, paths)
 }
 
 // pathsOf returns the paths that a revert to a snapshot restores; none: all.
@@ -101,22 +102,22 @@ func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
 }
 
 // restoreTree is restore to a snapshot with a look at all files.
-func (w *Worktree) restoreTree(ctx context.Context, session string, commit git.Commit, paths []string) (Snapshot, error) {
-	ix, now, err := w.stagedRaw(ctx, nil)
+func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit git.Commit, paths []string) (Snapshot, error) {
+	ix, now, err := stagedRaw(ctx, w, nil)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer ix.drop()
-	goal, now, err := w.goal(ctx, ix, now, commit, paths)
+	goal, now, err := goal(ctx, w, ix, now, commit, paths)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	before, err := w.saveTree(ctx, session, "before going back to "+firstLine(commit.Message), now)
+	before, err := saveTree(ctx, w, session, "before going back to "+firstLine(commit.Message), now)
 	if err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.stored")
-	show, err := w.unlikeBranch(ctx)
+	show, err := unlikeBranch(ctx, w)
 	if err != nil {
 		return before, err
 	}
@@ -124,10 +125,10 @@ func (w *Worktree) restoreTree(ctx context.Context, session string, commit git.C
 		return before, err
 	}
 	failpoint.Point("restore.switched")
-	if err := w.giveBackIgnored(ctx, ix, now, goal); err != nil {
+	if err := giveBackIgnored(ctx, w, ix, now, goal); err != nil {
 		return before, err
 	}
-	if err := errors.Join(w.leaveAsIn(ctx, commit, paths), w.noteGoneAsIn(ctx, goal)); err != nil {
+	if err := errors.Join(leaveAsIn(ctx, w, commit, paths), noteGoneAsIn(ctx, w, goal)); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.done")
@@ -136,14 +137,14 @@ func (w *Worktree) restoreTree(ctx context.Context, session string, commit git.C
 
 // goal returns the tree that W gets: that of a snapshot, or W's own with some paths of the
 // snapshot. It adds the ignored files that this would write to W's own tree, and returns that, too.
-func (w *Worktree) goal(ctx context.Context, ix *index, now string, snapshot git.Commit, paths []string) (goal, all string, err error) {
+func goal(ctx context.Context, w *repo.Worktree, ix *index, now string, snapshot git.Commit, paths []string) (goal, all string, err error) {
 	goal = snapshot.Tree
 	if len(paths) > 0 {
-		if goal, err = w.withPaths(ctx, now, snapshot, paths); err != nil {
+		if goal, err = snapshotWithPaths(ctx, w, now, snapshot, paths); err != nil {
 			return "", "", err
 		}
 	}
-	blocked, err := w.blocking(ctx, ix, now, goal)
+	blocked, err := blocking(ctx, ix, now, goal)
 	if err != nil || len(blocked) == 0 {
 		return goal, now, err
 	}
@@ -154,9 +155,9 @@ func (w *Worktree) goal(ctx context.Context, ix *index, now string, snapshot git
 	return goal, all, err
 }
 
-// withPaths returns a tree with some paths of a snapshot.
-func (w *Worktree) withPaths(ctx context.Context, tree string, snapshot git.Commit, paths []string) (string, error) {
-	g := w.repo.git()
+// snapshotWithPaths returns a tree with some paths of a snapshot.
+func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snapshot git.Commit, paths []string) (string, error) {
+	g := w.Repo.Git()
 	for _, path := range paths {
 		have, err := g.Entries(ctx, tree, path)
 		if err != nil {
@@ -171,12 +172,12 @@ func (w *Worktree) withPaths(ctx context.Context, tree string, snapshot git.Comm
 			return "", errors.Join(err, &NoPathError{Path: path, N: s.N})
 		}
 	}
-	return w.repo.withPaths(ctx, tree, snapshot.Tree, paths)
+	return treeWithPaths(ctx, w.Repo, tree, snapshot.Tree, paths)
 }
 
 // giveBackIgnored restores files that the move removed but that W's current ignore
 // rules match: they existed then, ignored.
-func (w *Worktree) giveBackIgnored(ctx context.Context, ix *index, from, to string) error {
+func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *index, from, to string) error {
 	changes, err := ix.git.Changes(ctx, from, to)
 	if err != nil {
 		return err
@@ -230,21 +231,21 @@ func (ix *index) checkOutOnly(ctx context.Context, entries []git.Entry) error {
 
 // restoreCommit goes back to a commit whose files were made with the
 // repository's conversions, which snapshots do not use.
-func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git.Commit) (Snapshot, error) {
+func restoreCommit(ctx context.Context, w *repo.Worktree, session string, commit git.Commit) (Snapshot, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	ix, staged, err := w.stagedOn(ctx, tip, nil)
+	ix, staged, err := stagedOn(ctx, w, tip, nil)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer ix.drop()
-	blocked, err := w.blocking(ctx, ix, staged, commit.Tree)
+	blocked, err := blocking(ctx, ix, staged, commit.Tree)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	before, err := w.snapshot(ctx, session, "before going back to "+commit.Oid, blocked)
+	before, err := snapshot(ctx, w, session, "before going back to "+commit.Oid, blocked)
 	if err != nil {
 		return before, err
 	}
@@ -258,7 +259,7 @@ func (w *Worktree) restoreCommit(ctx context.Context, session string, commit git
 	if err := ix.switchTo(ctx, staged, commit.Tree, noneShown); err != nil {
 		return before, err
 	}
-	if err := errors.Join(w.leave(ctx, staged, commit.Tree), w.putOutside(outsideRecord{})); err != nil {
+	if err := errors.Join(leaveLinks(ctx, w, staged, commit.Tree), putOutside(w, outsideRecord{})); err != nil {
 		return before, err
 	}
 	return before, ix.keep()

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
-	"golang.org/x/sys/unix"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A revert of named paths is mostly that of a few files. What it replaces can be saved without
@@ -27,27 +29,27 @@ type loneFile struct {
 
 // restoreAlone is restore for files that can be saved and written alone. The error is errLookAtAll
 // if that is not known of one of them, or if W changes meanwhile: restore then does what is left.
-func (w *Worktree) restoreAlone(ctx context.Context, session string, to git.Commit, paths []string) (before Snapshot, err error) {
-	last, err := w.repo.lastSnapshot(ctx, session)
+func restoreAlone(ctx context.Context, w *repo.Worktree, session string, to git.Commit, paths []string) (before Snapshot, err error) {
+	last, err := lastSnapshot(ctx, w.Repo, session)
 	if err != nil || last.N == 0 {
 		return before, errLookAtAll
 	}
-	files, err := w.loneFiles(ctx, last.Tree, to.Tree, paths)
+	files, err := loneFiles(ctx, w, last.Tree, to.Tree, paths)
 	if err != nil {
 		return before, err
 	}
-	ix, err := w.openIndex(w.git(), "none") // for its directory, which coven removes if this one is killed
+	ix, err := openIndex(w, w.Git(), "none") // for its directory, which coven removes if this one is killed
 	if err != nil {
 		return before, err
 	}
 	defer ix.drop()
 	for i := range files {
 		files[i].staged = filepath.Join(ix.dir, strconv.Itoa(i))
-		if err := w.stageAlone(ctx, files[i], to.Tree); err != nil {
+		if err := stageAlone(ctx, w, files[i], to.Tree); err != nil {
 			return before, err
 		}
 	}
-	if before, err = w.saveAlone(ctx, session, "before going back to "+firstLine(to.Message), last, files); err != nil {
+	if before, err = saveAlone(ctx, w, session, "before going back to "+firstLine(to.Message), last, files); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.stored")
@@ -62,23 +64,23 @@ func (w *Worktree) restoreAlone(ctx context.Context, session string, to git.Comm
 		}
 		failpoint.Point("restore.file")
 	}
-	return before, w.here()
+	return before, w.CheckExists()
 }
 
 // loneFiles looks at the files that are restored from a tree.
-func (w *Worktree) loneFiles(ctx context.Context, last, to string, paths []string) ([]loneFile, error) {
-	left, err := w.leftLinks()
-	if err != nil || len(left) > 0 || len(paths) > maxFew || w.cone != nil || w.here() != nil {
+func loneFiles(ctx context.Context, w *repo.Worktree, last, to string, paths []string) ([]loneFile, error) {
+	left, err := readLeftLinks(w)
+	if err != nil || len(left) > 0 || len(paths) > maxFew || w.Cone != nil || w.CheckExists() != nil {
 		return nil, errLookAtAll
 	}
-	tip, err := w.tipIfAny(ctx)
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var files []loneFile
 	var doomed []string
 	for _, p := range paths {
-		f, err := w.loneFile(ctx, p, tip, last, to)
+		f, err := loneFileOf(ctx, w, p, tip, last, to)
 		if err != nil {
 			return nil, err
 		}
@@ -87,21 +89,21 @@ func (w *Worktree) loneFiles(ctx context.Context, last, to string, paths []strin
 		}
 		files = append(files, f)
 	}
-	ignored, err := w.ignored(ctx, doomed)
+	ignored, err := ignored(ctx, w, doomed)
 	if err != nil || len(ignored) > 0 { // these stay
 		return nil, errLookAtAll
 	}
 	return files, nil
 }
 
-// loneFile looks at a file that is restored from the last of these trees. None of them has anything
+// loneFileOf looks at a file that is restored from the last of these trees. None of them has anything
 // else at its path.
-func (w *Worktree) loneFile(ctx context.Context, p string, trees ...string) (f loneFile, err error) {
+func loneFileOf(ctx context.Context, w *repo.Worktree, p string, trees ...string) (f loneFile, err error) {
 	if decidesAboutOthers(p) || slices.ContainsFunc(strings.Split(p, "/"), isGitDir) {
 		return f, errLookAtAll
 	}
 	for _, tree := range trees {
-		e, err := w.repo.git().At(ctx, tree, p)
+		e, err := w.Repo.Git().At(ctx, tree, p)
 		if err != nil || e.Path != "" && (e.Path != p || e.Mode == git.ModeSubmodule || e.Mode == git.ModeTree) {
 			return f, errLookAtAll
 		}
@@ -110,14 +112,14 @@ func (w *Worktree) loneFile(ctx context.Context, p string, trees ...string) (f l
 		}
 	}
 	f.seen = stampOf(unix.AT_FDCWD, filepath.Join(w.Path, p))
-	if f.now, err = w.entryOf(ctx, p); err != nil {
+	if f.now, err = fileEntry(ctx, w, p); err != nil {
 		return f, err
 	}
 	if f.now.Mode == "0" && f.want.Mode == "0" {
 		return f, errLookAtAll // there may be no such path
 	}
 	if f.want.Mode != "0" {
-		sizes, err := w.repo.git().Sizes(ctx, []string{f.want.Oid})
+		sizes, err := w.Repo.Git().Sizes(ctx, []string{f.want.Oid})
 		if err != nil || sizes[f.want.Oid] > maxAlone {
 			return f, errLookAtAll
 		}
@@ -126,11 +128,11 @@ func (w *Worktree) loneFile(ctx context.Context, p string, trees ...string) (f l
 }
 
 // stageAlone writes the file of a tree outside W, with the modes that git gives files.
-func (w *Worktree) stageAlone(ctx context.Context, f loneFile, tree string) error {
+func stageAlone(ctx context.Context, w *repo.Worktree, f loneFile, tree string) error {
 	if f.want.Mode == "0" {
 		return nil
 	}
-	content, err := w.repo.git().File(ctx, tree, f.want.Path)
+	content, err := w.Repo.Git().File(ctx, tree, f.want.Path)
 	if err != nil {
 		return err
 	}
@@ -144,16 +146,16 @@ func (w *Worktree) stageAlone(ctx context.Context, f loneFile, tree string) erro
 }
 
 // saveAlone saves files of W as a snapshot that has nothing else.
-func (w *Worktree) saveAlone(ctx context.Context, session, note string, last Snapshot, files []loneFile) (Snapshot, error) {
+func saveAlone(ctx context.Context, w *repo.Worktree, session, note string, last Snapshot, files []loneFile) (Snapshot, error) {
 	edits, only := make([]git.Entry, len(files)), make([]string, len(files))
 	for i, f := range files {
 		edits[i], only[i] = f.now, f.now.Path
 	}
-	tree, err := w.repo.git().EditTree(ctx, last.Tree, edits)
+	tree, err := w.Repo.Git().EditTree(ctx, last.Tree, edits)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	return w.appendTo(ctx, session, last, Snapshot{Tree: tree, Note: note, Only: only})
+	return appendPaths(ctx, w, session, last, Snapshot{Tree: tree, Note: note, Only: only})
 }
 
 // replace gives W the new file, or removes the old one, if that is still what was saved. At each

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/worktree/internal/git"
 	"pgregory.net/rapid"
+
+	"github.com/coven-run/coven/worktree/internal/git"
 )
 
 func TestRevertPaths(t *testing.T) {
@@ -22,7 +23,7 @@ func TestRevertPaths(t *testing.T) {
 	write(t, filepath.Join(w.Path, "src/b"), "one")
 	write(t, filepath.Join(w.Path, "src.txt"), "one")
 	write(t, filepath.Join(w.Path, "kind"), "a file")
-	value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	write(t, filepath.Join(w.Path, "src/a"), "two")
 	must(t, os.Remove(filepath.Join(w.Path, "src/b")))
 	write(t, filepath.Join(w.Path, "src/new"), "two")
@@ -31,17 +32,17 @@ func TestRevertPaths(t *testing.T) {
 	write(t, filepath.Join(w.Path, "kind/now/a/directory"), "two")
 	after := contents(t, w.Path)
 
-	undo := value[Snapshot](t)(w.Revert(ctx, "s", 1, "src", "kind"))
+	undo := value[Snapshot](t)(Revert(ctx, w, "s", 1, "src", "kind"))
 	equal(t, "src/a", read(t, filepath.Join(w.Path, "src/a")), "one")
 	equal(t, "src/b", read(t, filepath.Join(w.Path, "src/b")), "one")
 	equal(t, "src/new", exists(filepath.Join(w.Path, "src/new")), false)
 	equal(t, "src.txt", read(t, filepath.Join(w.Path, "src.txt")), "two")
 	equal(t, "kind", read(t, filepath.Join(w.Path, "kind")), "a file")
 
-	value[Snapshot](t)(w.Revert(ctx, "s", undo.N))
+	value[Snapshot](t)(Revert(ctx, w, "s", undo.N))
 	equal(t, "undone", contents(t, w.Path), after)
 
-	_, err := w.Revert(ctx, "s", 1, "src", "nowhere")
+	_, err := Revert(ctx, w, "s", 1, "src", "nowhere")
 	if missing := (*NoPathError)(nil); !errors.As(err, &missing) || missing.Path != "nowhere" || missing.N != 1 {
 		t.Errorf("got %v", err)
 	}
@@ -86,17 +87,17 @@ func TestRevertIsExact(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(rt, "edits") {
 			edit(rt)
 		}
-		s := value[Snapshot](t)(w.Snapshot(ctx, session, ""))
+		s := value[Snapshot](t)(TakeSnapshot(ctx, w, session, ""))
 		before := contents(t, w.Path)
 		for range rapid.IntRange(0, 4).Draw(rt, "more edits") {
 			edit(rt)
 		}
 		after := contents(t, w.Path)
-		undo := value[Snapshot](t)(w.Revert(ctx, session, s.N))
+		undo := value[Snapshot](t)(Revert(ctx, w, session, s.N))
 		if got := contents(t, w.Path); !same(got, before) {
 			rt.Fatalf("got\n%v\nwant\n%v", got, before)
 		}
-		value[Snapshot](t)(w.Revert(ctx, session, undo.N))
+		value[Snapshot](t)(Revert(ctx, w, session, undo.N))
 		if got := contents(t, w.Path); !same(got, after) {
 			rt.Fatalf("undone: got\n%v\nwant\n%v", got, after)
 		}
@@ -114,7 +115,7 @@ func TestRevertAlone(t *testing.T) {
 	must(t, os.Symlink("file0.txt", file("link")))
 	write(t, file("gone/deep"), "gone")
 	write(t, file("ignored.log"), "not in a snapshot")
-	value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	write(t, file("file0.txt"), "changed")
 	must(t, os.Chmod(file("file1.txt"), 0o755))
 	must(t, os.Remove(file("link")))
@@ -124,7 +125,7 @@ func TestRevertAlone(t *testing.T) {
 	after := contents(t, w.Path)
 	names := []string{"file0.txt", "file1.txt", "link", "gone/deep", "new/er"}
 
-	undo := value[Snapshot](t)(w.Revert(ctx, "s", 1, names...))
+	undo := value[Snapshot](t)(Revert(ctx, w, "s", 1, names...))
 	equal(t, "what is saved", strings.Join(undo.Only, " "), strings.Join(names, " "))
 	for name, want := range map[string]string{"file0.txt": "one\ntwo\nthree 0\n", "gone/deep": "gone", "other": "in no snapshot"} {
 		equal(t, name, read(t, file(name)), want)
@@ -135,20 +136,20 @@ func TestRevertAlone(t *testing.T) {
 	equal(t, "status", strings.Contains(gitIn(t, w.Path, "status", "--porcelain"), "file0.txt"), false)
 
 	write(t, file("other"), "changed since")
-	redo := value[Snapshot](t)(w.Revert(ctx, "s", undo.N))
+	redo := value[Snapshot](t)(Revert(ctx, w, "s", undo.N))
 	equal(t, "another file", read(t, file("other")), "changed since")
 	write(t, file("other"), "in no snapshot")
 	equal(t, "undone", contents(t, w.Path), after)
-	value[Snapshot](t)(w.Revert(ctx, "s", redo.N, "file0.txt"))
+	value[Snapshot](t)(Revert(ctx, w, "s", redo.N, "file0.txt"))
 	equal(t, "one of them", read(t, file("file0.txt")), "one\ntwo\nthree 0\n")
-	_, err := w.Revert(ctx, "s", undo.N, "other")
+	_, err := Revert(ctx, w, "s", undo.N, "other")
 	if missing := (*NoPathError)(nil); !errors.As(err, &missing) || len(missing.Only) != len(names) {
 		t.Errorf("got %v", err)
 	}
-	whole := value[Snapshot](t)(w.SnapshotPaths(ctx, "s", "", []string{"file0.txt"}))
+	whole := value[Snapshot](t)(SnapshotPaths(ctx, w, "s", "", []string{"file0.txt"}))
 	equal(t, "the next snapshot", len(whole.Only), 0)
 	equal(t, "another file in it", gitIn(t, r.Root, "show", whole.Tree+":other"), "in no snapshot")
-	_, err = w.Revert(ctx, "s", 1, "ignored.log")
+	_, err = Revert(ctx, w, "s", 1, "ignored.log")
 	equal(t, "an ignored file has no snapshot", errors.As(err, new(*NoPathError)), true)
 	equal(t, "it stays", read(t, file("ignored.log")), "not in a snapshot")
 	gitIn(t, r.Root, "fsck", "--strict", "--no-dangling")
@@ -173,13 +174,13 @@ func TestRevertAloneIsExact(t *testing.T) {
 		}
 		for range 8 {
 			write(t, filepath.Join(w.Path, "other"), fmt.Sprint("not named", random.IntN(100)))
-			s := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+			s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 			names := []string{edit(), edit()}
 			slices.Sort(names)
 			names = slices.Compact(names)
 			write(t, filepath.Join(w.Path, "other"), fmt.Sprint("not named", random.IntN(100)))
 			before := contents(t, w.Path)
-			undo, err := w.Revert(t.Context(), "s", s.N, names...)
+			undo, err := Revert(t.Context(), w, "s", s.N, names...)
 			if errors.As(err, new(*NoPathError)) {
 				equal(t, "nothing is reverted", contents(t, w.Path), before)
 				continue
@@ -189,12 +190,12 @@ func TestRevertAloneIsExact(t *testing.T) {
 				alone++
 			}
 			reverted := contents(t, w.Path)
-			value[Snapshot](t)(w.Revert(t.Context(), "s", undo.N))
+			value[Snapshot](t)(Revert(t.Context(), w, "s", undo.N))
 			if got := contents(t, w.Path); got != before {
 				t.Fatalf("seed %d, %q: undone:\n%s\nwant\n%s", seed, names, got, before)
 			}
-			commit := value[git.Commit](t)(r.git().Commit(t.Context(), s.Commit))
-			value[Snapshot](t)(w.restoreTree(t.Context(), "s", commit, names))
+			commit := value[git.Commit](t)(r.Git().Commit(t.Context(), s.Commit))
+			value[Snapshot](t)(restoreTree(t.Context(), w, "s", commit, names))
 			if got := contents(t, w.Path); got != reverted {
 				t.Fatalf("seed %d, %q: reverted:\n%s\nwant\n%s", seed, names, reverted, got)
 			}
@@ -209,15 +210,15 @@ func TestRevertAloneIsExact(t *testing.T) {
 func TestRevertAloneMeanwhile(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	s := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	name := filepath.Join(w.Path, "file0.txt")
 	write(t, name, "changed")
-	files := value[[]loneFile](t)(w.loneFiles(t.Context(), s.Tree, s.Tree, []string{"file0.txt"}))
+	files := value[[]loneFile](t)(loneFiles(t.Context(), w, s.Tree, s.Tree, []string{"file0.txt"}))
 	write(t, name, "changed meanwhile")
 	root := value[*os.Root](t)(os.OpenRoot(w.Path))
 	t.Cleanup(func() { _ = root.Close() })
 	files[0].staged = filepath.Join(t.TempDir(), "staged")
-	must(t, w.stageAlone(t.Context(), files[0], s.Tree))
+	must(t, stageAlone(t.Context(), w, files[0], s.Tree))
 	equal(t, "error", errors.Is(files[0].replace(root), errLookAtAll), true)
 	equal(t, "file", read(t, name), "changed meanwhile")
 }
@@ -226,9 +227,9 @@ func TestRevertAloneMeanwhile(t *testing.T) {
 func TestRevertNotAlone(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	s := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	alone := func(name string) bool {
-		_, err := w.loneFiles(t.Context(), s.Tree, s.Tree, []string{name})
+		_, err := loneFiles(t.Context(), w, s.Tree, s.Tree, []string{name})
 		return err == nil
 	}
 	equal(t, "a file", alone("file0.txt"), true)

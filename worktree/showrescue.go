@@ -8,12 +8,13 @@ import (
 	"os"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // RescuedPatch returns the contents that the changes of a rescue have, as a patch from before
 // to after, of at most limit bytes. cut reports whether there is more.
-func (r *Repo) RescuedPatch(ctx context.Context, info RescueInfo, limit int64) (patch []byte, cut bool, err error) {
-	g, err := r.plainGit()
+func RescuedPatch(ctx context.Context, r *repo.Repo, info RescueInfo, limit int64) (patch []byte, cut bool, err error) {
+	g, err := r.PlainGit()
 	if err != nil {
 		return nil, false, err
 	}
@@ -52,8 +53,8 @@ type RescuedFile struct {
 }
 
 // RescuedFiles lists the files of a stored worktree, and those that were deleted in it.
-func (r *Repo) RescuedFiles(ctx context.Context, info RescueInfo) ([]RescuedFile, error) {
-	g, err := r.plainGit()
+func RescuedFiles(ctx context.Context, r *repo.Repo, info RescueInfo) ([]RescuedFile, error) {
+	g, err := r.PlainGit()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ var ErrNotEmpty = errors.New("the directory is not empty")
 
 // Export checks the files of a stored worktree out into a directory, which must be empty or not
 // exist. Git directories of repositories inside the worktree keep the name .git.coven-rescue.
-func (r *Repo) Export(ctx context.Context, info RescueInfo, dir string) error {
+func Export(ctx context.Context, r *repo.Repo, info RescueInfo, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -105,12 +106,12 @@ func (r *Repo) Export(ctx context.Context, info RescueInfo, dir string) error {
 	if len(entries) > 0 {
 		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
 	}
-	w := &Worktree{repo: r, name: scratchName, Path: dir}
-	g, err := w.rawGit()
+	w := &repo.Worktree{Repo: r, Name: scratchName, Path: dir}
+	g, err := rawGit(w)
 	if err != nil {
 		return err
 	}
-	ix, err := w.openIndex(g, "none")
+	ix, err := openIndex(w, g, "none")
 	if err != nil {
 		return err
 	}

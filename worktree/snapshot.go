@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // ErrNoSnapshot means that a session has no snapshot with that number.
@@ -44,47 +45,47 @@ func (s Snapshot) same(next Snapshot) bool {
 	return s.N > 0 && s.Only == nil && next.Only == nil && s.Tree == next.Tree && s.links == next.links && s.Tip == next.Tip
 }
 
-// Snapshot saves W: tracked files and untracked ones that are not ignored, also those
+// TakeSnapshot saves W: tracked files and untracked ones that are not ignored, also those
 // of repositories inside W. HEAD, branch, W's index and the stash stay as they are. If
 // neither W nor its branch changed since the last snapshot of the session, Snapshot
 // returns that one. It fails with ErrNoWorktree if W does not exist.
-func (w *Worktree) Snapshot(ctx context.Context, session, note string) (Snapshot, error) {
-	s, err := w.snapshot(ctx, session, note, nil)
+func TakeSnapshot(ctx context.Context, w *repo.Worktree, session, note string) (Snapshot, error) {
+	s, err := snapshot(ctx, w, session, note, nil)
 	if err != nil {
-		return s, fmt.Errorf("snapshot %s: %w", w.TaskID, w.orGone(err))
+		return s, fmt.Errorf("snapshot %s: %w", w.TaskID, w.OrMissing(err))
 	}
 	return s, nil
 }
 
-func (w *Worktree) snapshot(ctx context.Context, session, note string, extra []string) (Snapshot, error) {
+func snapshot(ctx context.Context, w *repo.Worktree, session, note string, extra []string) (Snapshot, error) {
 	if len(extra) == 0 {
-		if tree, err := w.plainTree(ctx); err == nil {
-			s, err := w.saveTree(ctx, session, note, tree)
-			s.Clean = err == nil && w.cone == nil && w.isTreeOf(ctx, s.Tip, tree)
+		if tree, err := plainTree(ctx, w); err == nil {
+			s, err := saveTree(ctx, w, session, note, tree)
+			s.Clean = err == nil && w.Cone == nil && isTreeOf(ctx, w, s.Tip, tree)
 			return s, err
 		}
 	}
-	w.seedSnapshots(ctx)
-	ix, tree, err := w.stagedRaw(ctx, extra)
+	seedSnapshots(ctx, w)
+	ix, tree, err := stagedRaw(ctx, w, extra)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer ix.drop()
-	s, err := w.saveTree(ctx, session, note, tree)
+	s, err := saveTree(ctx, w, session, note, tree)
 	return s, errors.Join(err, ix.keep())
 }
 
 // stagedRaw opens the snapshot index and stages W in it.
-func (w *Worktree) stagedRaw(ctx context.Context, extra []string) (*index, string, error) {
-	g, err := w.rawGit()
+func stagedRaw(ctx context.Context, w *repo.Worktree, extra []string) (*index, string, error) {
+	g, err := rawGit(w)
 	if err != nil {
 		return nil, "", err
 	}
-	ix, err := w.openIndex(g, snapshotIndex)
+	ix, err := openIndex(w, g, snapshotIndex)
 	if err != nil {
 		return nil, "", err
 	}
-	tree, err := w.stageRaw(ctx, ix, extra)
+	tree, err := stageRaw(ctx, w, ix, extra)
 	if err != nil {
 		ix.drop()
 	}
@@ -92,18 +93,18 @@ func (w *Worktree) stagedRaw(ctx context.Context, extra []string) (*index, strin
 }
 
 // saveTree appends a tree to the session's chain.
-func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Snapshot, error) {
-	tip, err := w.tipIfAny(ctx)
+func saveTree(ctx context.Context, w *repo.Worktree, session, note, tree string) (Snapshot, error) {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	links, err := w.ownLinks(ctx, tip)
+	links, err := ownLinks(ctx, w, tip)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	var refused error
 	for range snapshotTries {
-		last, err := w.repo.lastSnapshot(ctx, session)
+		last, err := lastSnapshot(ctx, w.Repo, session)
 		if err != nil {
 			return last, err
 		}
@@ -111,30 +112,30 @@ func (w *Worktree) saveTree(ctx context.Context, session, note, tree string) (Sn
 		if last.same(next) {
 			return last, nil
 		}
-		next, refused = w.repo.append(ctx, session, next, last)
-		if _, busy := errors.AsType[*BusyError](refused); refused == nil || busy {
+		next, refused = appendSnapshot(ctx, w.Repo, session, next, last)
+		if _, busy := errors.AsType[*repo.BusyError](refused); refused == nil || busy {
 			return next, refused
 		}
 	}
 	return Snapshot{}, refused // another process was faster, or the ref cannot be changed
 }
 
-func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) (Snapshot, error) {
+func appendSnapshot(ctx context.Context, r *repo.Repo, session string, next, last Snapshot) (Snapshot, error) {
 	var parents []string
 	if last.N > 0 {
 		parents = []string{last.Commit}
 	}
 	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + onlyLines(next.Only) + next.links + snapshotTip + next.Tip
 	var err error
-	if next.Commit, err = r.makeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
+	if next.Commit, err = r.MakeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
 		return next, err
 	}
-	edit := git.Create(snapshotRef(session), next.Commit)
+	edit := git.Create(repo.SnapshotRef(session), next.Commit)
 	if last.N > 0 {
-		edit = git.Move(snapshotRef(session), next.Commit, last.Commit)
+		edit = git.Move(repo.SnapshotRef(session), next.Commit, last.Commit)
 	}
 	failpoint.Point("snapshot.made")
-	if err := r.transact(ctx, r.git(), "coven: snapshot", edit); err != nil {
+	if err := r.Transact(ctx, r.Git(), "coven: snapshot", edit); err != nil {
 		return next, err
 	}
 	failpoint.Point("snapshot.moved")
@@ -142,45 +143,45 @@ func (r *Repo) append(ctx context.Context, session string, next, last Snapshot) 
 }
 
 // LastSnapshot returns the newest snapshot of a session, N 0 if there is none.
-func (w *Worktree) LastSnapshot(ctx context.Context, session string) (Snapshot, error) {
-	return w.repo.lastSnapshot(ctx, session)
+func LastSnapshot(ctx context.Context, w *repo.Worktree, session string) (Snapshot, error) {
+	return lastSnapshot(ctx, w.Repo, session)
 }
 
 // lastSnapshot returns the newest snapshot of a session, N 0 if none.
-func (r *Repo) lastSnapshot(ctx context.Context, session string) (Snapshot, error) {
-	oid, err := r.git().Ref(ctx, snapshotRef(session))
+func lastSnapshot(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
+	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return Snapshot{}, nil
 	}
 	if err != nil {
 		return Snapshot{}, err
 	}
-	commits, err := r.git().Commits(ctx, oid)
+	commits, err := r.Git().Commits(ctx, oid)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	return parseSnapshot(commits[0])
 }
 
-// Snapshots lists a session's snapshots, oldest first.
-func (w *Worktree) Snapshots(ctx context.Context, session string) ([]Snapshot, error) {
-	return w.repo.Snapshots(ctx, session)
+// SnapshotsOf lists a session's snapshots, oldest first.
+func SnapshotsOf(ctx context.Context, w *repo.Worktree, session string) ([]Snapshot, error) {
+	return ListSnapshots(ctx, w.Repo, session)
 }
 
-// Snapshots lists a session's snapshots, oldest first. They last longer than the worktree.
-func (r *Repo) Snapshots(ctx context.Context, session string) ([]Snapshot, error) {
-	oid, err := r.git().Ref(ctx, snapshotRef(session))
+// ListSnapshots lists a session's snapshots, oldest first. They last longer than the worktree.
+func ListSnapshots(ctx context.Context, r *repo.Repo, session string) ([]Snapshot, error) {
+	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
-	out, err := r.git().Output(ctx, "rev-list", "--reverse", "--first-parent", oid)
+	out, err := r.Git().Output(ctx, "rev-list", "--reverse", "--first-parent", oid)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
-	commits, err := r.git().Commits(ctx, strings.Fields(string(out))...)
+	commits, err := r.Git().Commits(ctx, strings.Fields(string(out))...)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
@@ -200,14 +201,14 @@ const maxSteps = 500
 
 // FindSnapshot returns one snapshot of a session by its number. The error is ErrNoSnapshot if there
 // is none.
-func (r *Repo) FindSnapshot(ctx context.Context, session string, n int) (Snapshot, error) {
+func FindSnapshot(ctx context.Context, r *repo.Repo, session string, n int) (Snapshot, error) {
 	none := fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNoSnapshot)
-	oid, err := r.git().Ref(ctx, snapshotRef(session))
+	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return Snapshot{}, none
 	}
 	for steps := 0; err == nil; steps++ {
-		commits, err := r.git().Commits(ctx, oid)
+		commits, err := r.Git().Commits(ctx, oid)
 		if err != nil {
 			return Snapshot{}, err
 		}
@@ -219,7 +220,7 @@ func (r *Repo) FindSnapshot(ctx context.Context, session string, n int) (Snapsho
 			return s, none
 		}
 		if oid = commits[0].Parents[0]; steps == 0 && s.N-n > maxSteps {
-			if oid, err = r.git().Line(ctx, "rev-parse", "--verify", commits[0].Oid+"~"+strconv.Itoa(s.N-n)); err != nil {
+			if oid, err = r.Git().Line(ctx, "rev-parse", "--verify", commits[0].Oid+"~"+strconv.Itoa(s.N-n)); err != nil {
 				return s, err
 			}
 		}
@@ -268,15 +269,11 @@ func cutOnly(text string) (before string, paths []string) {
 
 func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, snapshotSubject) }
 
-const snapshotsPrefix = "refs/coven/snapshots/"
-
-func snapshotRef(session string) string { return snapshotsPrefix + SafeName(session) }
-
 // StateAt returns the state of a worktree that a commit holds: a snapshot of any session, or a commit
 // of a branch, which is its own Tip. The error is ErrNoSnapshot if the commit or its branch's tip is
 // not in the repository any more.
-func (r *Repo) StateAt(ctx context.Context, oid string) (Snapshot, error) {
-	has, err := r.hasCommit(ctx, oid)
+func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
+	has, err := r.HasCommit(ctx, oid)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -284,7 +281,7 @@ func (r *Repo) StateAt(ctx context.Context, oid string) (Snapshot, error) {
 	if !has {
 		return Snapshot{}, gone
 	}
-	c, err := r.git().Commit(ctx, oid)
+	c, err := r.Git().Commit(ctx, oid)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -295,7 +292,7 @@ func (r *Repo) StateAt(ctx context.Context, oid string) (Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	if has, err = r.hasCommit(ctx, s.Tip); err == nil && !has {
+	if has, err = r.HasCommit(ctx, s.Tip); err == nil && !has {
 		err = gone
 	}
 	return s, err

@@ -35,17 +35,17 @@ func BenchmarkSnapshot(b *testing.B) {
 				write(b, filepath.Join(w.Path, "many0/1/150.txt"), fmt.Sprint("edit ", n))
 			}
 			edit()
-			value[Snapshot](b)(w.Snapshot(b.Context(), "s", ""))
+			value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
 			b.Run("known", func(b *testing.B) {
 				compare(b, edit, func() {
-					value[Snapshot](b)(w.SnapshotPaths(b.Context(), "s", "", []string{"many0/1/150.txt"}))
+					value[Snapshot](b)(SnapshotPaths(b.Context(), w, "s", "", []string{"many0/1/150.txt"}))
 				}, "-C", w.Path, "rev-parse", "HEAD")
 			})
 			b.Run("unknown", func(b *testing.B) {
 				gitIn(b, w.Path, "update-index", "--untracked-cache")
 				gitIn(b, w.Path, "status")
 				compare(b, edit, func() {
-					value[Snapshot](b)(w.Snapshot(b.Context(), "s", ""))
+					value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
 				}, "-C", w.Path, "-c", "core.untrackedCache=true", "status", "--porcelain")
 			})
 		})

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func TestSnapshotLeavesGitAlone(t *testing.T) {
@@ -29,24 +30,24 @@ func TestSnapshotLeavesGitAlone(t *testing.T) {
 			gitIn(t, w.Path, "for-each-ref", "refs/heads")
 	}
 	before := look()
-	first := value[Snapshot](t)(w.Snapshot(ctx, "2026-01-01-x", "before edit"))
+	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "2026-01-01-x", "before edit"))
 	equal(t, "git", look(), before)
 	equal(t, "number", first.N, 1)
 	equal(t, "untracked", gitIn(t, r.Root, "show", first.Tree+":untracked.txt"), "untracked")
 	equal(t, "ignored", gitIn(t, r.Root, "ls-tree", "--name-only", first.Tree, "x.log"), "")
-	same := value[Snapshot](t)(w.Snapshot(ctx, "2026-01-01-x", "again"))
+	same := value[Snapshot](t)(TakeSnapshot(ctx, w, "2026-01-01-x", "again"))
 	equal(t, "unchanged", same.Commit, first.Commit)
 	write(t, filepath.Join(w.Path, "untracked.txt"), "changed\n")
-	second := value[Snapshot](t)(w.Snapshot(ctx, "2026-01-01-x", "two\nlines"))
+	second := value[Snapshot](t)(TakeSnapshot(ctx, w, "2026-01-01-x", "two\nlines"))
 	equal(t, "parent", gitIn(t, r.Root, "rev-parse", second.Commit+"^"), first.Commit)
-	all := value[[]Snapshot](t)(w.Snapshots(ctx, "2026-01-01-x"))
+	all := value[[]Snapshot](t)(SnapshotsOf(ctx, w, "2026-01-01-x"))
 	equal(t, "count", len(all), 2)
 	equal(t, "note", all[1].Note, "two\nlines")
 	refs := gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/coven/snapshots")
 	equal(t, "refs", refs, "refs/coven/snapshots/2026-01-01-x")
-	_, err := w.Revert(ctx, "2026-01-01-x", 9)
+	_, err := Revert(ctx, w, "2026-01-01-x", 9)
 	wantIs(t, err, ErrNoSnapshot)
-	_, err = w.Revert(ctx, "other", 1)
+	_, err = Revert(ctx, w, "other", 1)
 	wantIs(t, err, ErrNoSnapshot)
 }
 
@@ -57,7 +58,7 @@ func TestRevert(t *testing.T) {
 	must(t, os.Symlink("file0.txt", filepath.Join(w.Path, "link")))
 	write(t, filepath.Join(w.Path, "untracked\n😀"), "untracked")
 	must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o755))
-	value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	before := contents(t, w.Path)
 
 	must(t, os.Remove(filepath.Join(w.Path, "link")))
@@ -71,11 +72,11 @@ func TestRevert(t *testing.T) {
 	gitIn(t, w.Path, "commit", "-qm", "the agent's own")
 	after, head := contents(t, w.Path), gitIn(t, w.Path, "rev-parse", "HEAD")
 
-	saved := value[Snapshot](t)(w.Revert(ctx, "s", 1))
+	saved := value[Snapshot](t)(Revert(ctx, w, "s", 1))
 	equal(t, "content", contents(t, w.Path), before)
 	equal(t, "directory created later", exists(filepath.Join(w.Path, "created")), false)
 	equal(t, "HEAD", gitIn(t, w.Path, "rev-parse", "HEAD"), head)
-	value[Snapshot](t)(w.Revert(ctx, "s", saved.N))
+	value[Snapshot](t)(Revert(ctx, w, "s", saved.N))
 	equal(t, "undone", contents(t, w.Path), after)
 }
 
@@ -91,11 +92,11 @@ func TestRevertIsByteForByte(t *testing.T) {
 	write(t, filepath.Join(w.Path, "a.win"), "one\ntwo\r\n")
 	write(t, filepath.Join(w.Path, "a.id"), "$Id: mine $\n")
 	before := contents(t, w.Path)
-	s := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	s := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	for _, name := range []string{"file0.txt", "a.win", "a.id", "file1.txt"} {
 		write(t, filepath.Join(w.Path, name), "changed\n")
 	}
-	value[Snapshot](t)(w.Revert(ctx, "s", s.N))
+	value[Snapshot](t)(Revert(ctx, w, "s", s.N))
 	equal(t, "content", contents(t, w.Path), before)
 	c := commitAll(t, w, "commits do convert")
 	equal(t, "committed", gitIn(t, r.Root, "show", c.Oid+":file0.txt"), "one\ntwo")
@@ -110,14 +111,14 @@ func TestRevertAcrossIgnoreRules(t *testing.T) {
 	write(t, filepath.Join(w.Path, "y.log"), "ignored then and now")
 	write(t, filepath.Join(w.Path, ".gitignore"), "*.log\ncache/\n")
 	write(t, filepath.Join(w.Path, "z"), "first")
-	first := value[Snapshot](t)(w.Snapshot(ctx, "s", "cache ignored"))
+	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "cache ignored"))
 	write(t, filepath.Join(w.Path, ".gitignore"), "*.log\nz\n")
 	write(t, filepath.Join(w.Path, "z"), "ignored now, and only here")
-	saved := value[Snapshot](t)(w.Revert(ctx, "s", first.N))
+	saved := value[Snapshot](t)(Revert(ctx, w, "s", first.N))
 	equal(t, "z", read(t, filepath.Join(w.Path, "z")), "first")
 	equal(t, "cache", read(t, filepath.Join(w.Path, "cache/x")), "cached")
 	equal(t, "log", read(t, filepath.Join(w.Path, "y.log")), "ignored then and now")
-	value[Snapshot](t)(w.Revert(ctx, "s", saved.N))
+	value[Snapshot](t)(Revert(ctx, w, "s", saved.N))
 	equal(t, "z again", read(t, filepath.Join(w.Path, "z")), "ignored now, and only here")
 }
 
@@ -131,10 +132,10 @@ func TestRestoreCommit(t *testing.T) {
 	write(t, filepath.Join(w.Path, "later"), "x")
 	write(t, filepath.Join(w.Path, ".beads/issues.jsonl"), "agent\n")
 	before := contents(t, w.Path)
-	saved := value[Snapshot](t)(w.Restore(ctx, "s", "main"))
+	saved := value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", "main"))
 	equal(t, "converted", read(t, filepath.Join(w.Path, "a.win")), "one\r\n")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	value[Snapshot](t)(w.Restore(ctx, "s", saved.Commit))
+	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", saved.Commit))
 	equal(t, "undone", contents(t, w.Path), before)
 }
 
@@ -148,19 +149,19 @@ func TestSnapshotsAtOnce(t *testing.T) {
 			if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
 				t.Error(err)
 			}
-			if _, err := w.Snapshot(t.Context(), "s", "n"); err != nil {
+			if _, err := TakeSnapshot(t.Context(), w, "s", "n"); err != nil {
 				t.Error(err)
 			}
-			if _, err := w.Tree(t.Context()); err != nil {
+			if _, err := CurrentTree(t.Context(), w); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wait.Wait()
-	for i, s := range value[[]Snapshot](t)(w.Snapshots(t.Context(), "s")) {
+	for i, s := range value[[]Snapshot](t)(SnapshotsOf(t.Context(), w, "s")) {
 		equal(t, "number", s.N, i+1)
 	}
-	equal(t, "tree", value[string](t)(w.Tree(t.Context())), value[string](t)(w.Tree(t.Context())))
+	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), value[string](t)(CurrentTree(t.Context(), w)))
 	noLocks(t, r.GitDir)
 }
 
@@ -175,18 +176,18 @@ func TestRevertProperty(t *testing.T) {
 		round++
 		session := fmt.Sprintf("s%d", round)
 		edits(rt, w.Path)
-		first := value[Snapshot](t)(w.Snapshot(t.Context(), session, "first"))
+		first := value[Snapshot](t)(TakeSnapshot(t.Context(), w, session, "first"))
 		before := visible(t, w)
 		edits(rt, w.Path)
 		after, log := visible(t, w), ignoredLog(w)
-		saved := value[Snapshot](t)(w.Revert(t.Context(), session, first.N))
+		saved := value[Snapshot](t)(Revert(t.Context(), w, session, first.N))
 		if got := visible(t, w); got != before {
 			rt.Fatalf("after the revert:\n%s\nwant:\n%s", got, before)
 		}
-		if got := value[Snapshot](t)(w.Snapshot(t.Context(), session, "again")); got.Tree != first.Tree {
+		if got := value[Snapshot](t)(TakeSnapshot(t.Context(), w, session, "again")); got.Tree != first.Tree {
 			rt.Fatalf("tree %s, want %s", got.Tree, first.Tree)
 		}
-		value[Snapshot](t)(w.Revert(t.Context(), session, saved.N))
+		value[Snapshot](t)(Revert(t.Context(), w, session, saved.N))
 		if got := visible(t, w); got != after {
 			rt.Fatalf("after the second revert:\n%s\nwant:\n%s", got, after)
 		}
@@ -197,7 +198,7 @@ func TestRevertProperty(t *testing.T) {
 }
 
 // visible is what W holds that is not ignored, as files and as git sees it.
-func visible(t *testing.T, w *Worktree) string {
+func visible(t *testing.T, w *repo.Worktree) string {
 	t.Helper()
 	var files strings.Builder
 	for line := range strings.Lines(contents(t, w.Path)) {
@@ -205,11 +206,11 @@ func visible(t *testing.T, w *Worktree) string {
 			files.WriteString(line)
 		}
 	}
-	return files.String() + value[string](t)(w.Tree(t.Context()))
+	return files.String() + value[string](t)(CurrentTree(t.Context(), w))
 }
 
 // ignoredLog is the ignored file, which reverts leave alone.
-func ignoredLog(w *Worktree) string {
+func ignoredLog(w *repo.Worktree) string {
 	name := filepath.Join(w.Path, "x.log")
 	raw, err := os.ReadFile(name)
 	link, linkErr := os.Readlink(name)
@@ -257,7 +258,7 @@ func clear(top, name string) bool {
 func TestDamagedIndex(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	first := value[Snapshot](t)(w.Snapshot(t.Context(), "S", "first"))
+	first := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "S", "first"))
 	for name, damage := range map[string]func(path string) error{
 		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
 		"zeros":     func(path string) error { return os.WriteFile(path, make([]byte, 1000), 0o600) },
@@ -266,11 +267,11 @@ func TestDamagedIndex(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, kept := range []string{snapshotIndex, commitIndex} {
-				must(t, os.RemoveAll(w.ours(kept)))
-				must(t, damage(w.ours(kept)))
+				must(t, os.RemoveAll(w.StatePath(kept)))
+				must(t, damage(w.StatePath(kept)))
 			}
-			equal(t, "the snapshot", value[Snapshot](t)(w.Snapshot(t.Context(), "S", "again")).Tree, first.Tree)
-			value[string](t)(w.Tree(t.Context()))
+			equal(t, "the snapshot", value[Snapshot](t)(TakeSnapshot(t.Context(), w, "S", "again")).Tree, first.Tree)
+			value[string](t)(CurrentTree(t.Context(), w))
 		})
 	}
 }
@@ -288,11 +289,11 @@ func TestPipesOfAgents(t *testing.T) {
 			must(t, os.RemoveAll(filepath.Join(w.Path, name)))
 			must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.Path, name)), 0o755))
 			must(t, syscall.Mkfifo(filepath.Join(w.Path, name), 0o600))
-			_, err := w.Snapshot(t.Context(), "s", "")
+			_, err := TakeSnapshot(t.Context(), w, "s", "")
 			pipe := wantError[*git.PipeError](t, err)
 			equal(t, "directory", pipe.Dir, w.Path)
 			must(t, os.Remove(filepath.Join(w.Path, name)))
-			value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+			value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 		})
 	}
 }

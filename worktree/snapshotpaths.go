@@ -14,59 +14,60 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // SnapshotPaths saves W like Snapshot, for a caller who knows that since the last snapshot of the
 // session only these files can have changed. It looks at nothing else, unless that might
 // make a difference: then it is Snapshot. Paths are relative to W, with slashes.
-func (w *Worktree) SnapshotPaths(ctx context.Context, session, note string, paths []string) (Snapshot, error) {
-	last, err := w.repo.lastSnapshot(ctx, session)
-	if err == nil && last.N > 0 && last.Only == nil && w.cone == nil && w.here() == nil {
-		if s, err := w.snapshotPaths(ctx, session, note, last, paths); err == nil {
+func SnapshotPaths(ctx context.Context, w *repo.Worktree, session, note string, paths []string) (Snapshot, error) {
+	last, err := lastSnapshot(ctx, w.Repo, session)
+	if err == nil && last.N > 0 && last.Only == nil && w.Cone == nil && w.CheckExists() == nil {
+		if s, err := snapshotPaths(ctx, w, session, note, last, paths); err == nil {
 			return s, nil
 		}
 	}
-	return w.Snapshot(ctx, session, note)
+	return TakeSnapshot(ctx, w, session, note)
 }
 
-func (w *Worktree) snapshotPaths(ctx context.Context, session, note string, last Snapshot, paths []string) (Snapshot, error) {
-	edits, err := w.editsOf(ctx, last.Tree, paths)
+func snapshotPaths(ctx context.Context, w *repo.Worktree, session, note string, last Snapshot, paths []string) (Snapshot, error) {
+	edits, err := editsOf(ctx, w, last.Tree, paths)
 	if err != nil {
 		return last, err
 	}
 	tree := last.Tree
 	if len(edits) > 0 {
-		if tree, err = w.repo.git().EditTree(ctx, tree, edits); err != nil {
+		if tree, err = w.Repo.Git().EditTree(ctx, tree, edits); err != nil {
 			return last, err
 		}
 	}
-	return w.appendTo(ctx, session, last, Snapshot{Tree: tree, Note: note})
+	return appendPaths(ctx, w, session, last, Snapshot{Tree: tree, Note: note})
 }
 
-// appendTo appends a snapshot to the last one, which it returns if nothing has changed. It is
+// appendPaths appends a snapshot to the last one, which it returns if nothing has changed. It is
 // refused if there is another one meanwhile.
-func (w *Worktree) appendTo(ctx context.Context, session string, last, next Snapshot) (Snapshot, error) {
-	tip, err := w.tipIfAny(ctx)
+func appendPaths(ctx context.Context, w *repo.Worktree, session string, last, next Snapshot) (Snapshot, error) {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return last, err
 	}
-	links, err := w.ownLinks(ctx, tip)
+	links, err := ownLinks(ctx, w, tip)
 	next.N, next.Tip, next.Time, next.links = last.N+1, tip, time.Now(), links
 	if err != nil || last.same(next) {
 		return last, err
 	}
-	return w.repo.append(ctx, session, next, last)
+	return appendSnapshot(ctx, w.Repo, session, next, last)
 }
 
 // errLookAtAll means that a file cannot be saved alone.
 var errLookAtAll = errors.New("only a look at all files shows what a snapshot has")
 
 // editsOf returns how the files make the tree of the last snapshot that of the next.
-func (w *Worktree) editsOf(ctx context.Context, last string, paths []string) ([]git.Entry, error) {
+func editsOf(ctx context.Context, w *repo.Worktree, last string, paths []string) ([]git.Entry, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	have, err := w.repo.git().Entries(ctx, last, paths...)
+	have, err := w.Repo.Git().Entries(ctx, last, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (w *Worktree) editsOf(ctx context.Context, last string, paths []string) ([]
 		if decidesAboutOthers(p) {
 			return nil, errLookAtAll
 		}
-		now, err := w.entryOf(ctx, p)
+		now, err := fileEntry(ctx, w, p)
 		if err != nil {
 			return nil, err
 		}
@@ -92,21 +93,21 @@ func (w *Worktree) editsOf(ctx context.Context, last string, paths []string) ([]
 		}
 		edits = append(edits, now)
 	}
-	ignored, err := w.ignored(ctx, created)
+	ignored, err := ignored(ctx, w, created)
 	return slices.DeleteFunc(edits, func(e git.Entry) bool { return slices.Contains(ignored, e.Path) }), err
 }
 
 // maxAlone is the size, in bytes, of a file that is saved alone.
 const maxAlone = 8 << 20
 
-// entryOf stores a file of W, and returns its entry, with mode "0" if there is none.
-func (w *Worktree) entryOf(ctx context.Context, p string) (git.Entry, error) {
+// fileEntry stores a file of W, and returns its entry, with mode "0" if there is none.
+func fileEntry(ctx context.Context, w *repo.Worktree, p string) (git.Entry, error) {
 	gone := git.Entry{Mode: "0", Path: p}
 	dirs := []string{}
 	for dir := path.Dir(p); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		dirs = append(dirs, dir)
 	}
-	if !filepath.IsLocal(p) || path.Clean(p) != p || beyondLink(w.Path, p) || w.converts(ctx, dirs) {
+	if !filepath.IsLocal(p) || path.Clean(p) != p || beyondLink(w.Path, p) || convertsPath(ctx, w, dirs) {
 		return gone, errLookAtAll
 	}
 	for _, dir := range dirs {
@@ -122,16 +123,16 @@ func (w *Worktree) entryOf(ctx context.Context, p string) (git.Entry, error) {
 	if err != nil {
 		return gone, err
 	}
-	mode, content, err := w.contentOf(p, info)
+	mode, content, err := contentOf(w, p, info)
 	if err != nil {
 		return gone, err
 	}
-	oid, err := w.repo.git().Blob(ctx, content)
+	oid, err := w.Repo.Git().Blob(ctx, content)
 	return git.Entry{Mode: mode, Oid: oid, Path: p}, err
 }
 
 // contentOf returns what git stores of a file.
-func (w *Worktree) contentOf(p string, info fs.FileInfo) (mode string, content []byte, err error) {
+func contentOf(w *repo.Worktree, p string, info fs.FileInfo) (mode string, content []byte, err error) {
 	switch kind := info.Mode().Type(); {
 	case kind == fs.ModeSymlink:
 		to, err := os.Readlink(filepath.Join(w.Path, p))
@@ -147,22 +148,22 @@ func (w *Worktree) contentOf(p string, info fs.FileInfo) (mode string, content [
 	return mode, content, err
 }
 
-// converts reports whether git may store other bytes or modes in a snapshot than files in these
+// convertsPath reports whether git may store other bytes or modes in a snapshot than files in these
 // directories of W have.
-func (w *Worktree) converts(ctx context.Context, dirs []string) bool {
+func convertsPath(ctx context.Context, w *repo.Worktree, dirs []string) bool {
 	unusual := func(s git.Setting) bool {
 		usual := map[string]string{"core.filemode": "true", "core.symlinks": "true"}
 		return s.Value != usual[s.Key]
 	}
-	settings, err := w.repo.git().Configured(ctx, `^core\.(filemode|symlinks|ignorecase|precomposeunicode)$`, false)
+	settings, err := w.Repo.Git().Configured(ctx, `^core\.(filemode|symlinks|ignorecase|precomposeunicode)$`, false)
 	if err != nil || slices.ContainsFunc(settings, unusual) {
 		return true
 	}
-	settings, err = w.repo.git().Configured(ctx, `^(filter\..*|core\.attributesfile)$`, false)
+	settings, err = w.Repo.Git().Configured(ctx, `^(filter\..*|core\.attributesfile)$`, false)
 	if err != nil || len(settings) == 0 {
 		return err != nil
 	}
-	files := attributesFiles(w.repo.GitDir)
+	files := attributesFiles(w.Repo.GitDir)
 	for _, dir := range append(dirs, ".") {
 		files = append(files, filepath.Join(w.Path, dir, ".gitattributes"))
 	}
@@ -180,11 +181,11 @@ func namesFilter(file string) bool {
 }
 
 // ignored returns the paths that the ignore rules in W match.
-func (w *Worktree) ignored(ctx context.Context, paths []string) ([]string, error) {
+func ignored(ctx context.Context, w *repo.Worktree, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	g, err := w.rawGit()
+	g, err := rawGit(w)
 	if err != nil {
 		return nil, err
 	}

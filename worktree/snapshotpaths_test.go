@@ -7,18 +7,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A pathEdit is a change of one file.
 type pathEdit struct {
 	name, path string
 	alone      bool // it can be saved alone in the sample repository
-	edit       func(w *Worktree, file string)
+	edit       func(w *repo.Worktree, file string)
 }
 
 func pathEdits(t *testing.T) []pathEdit {
-	put := func(content string) func(*Worktree, string) {
-		return func(_ *Worktree, file string) { write(t, file, content) }
+	put := func(content string) func(*repo.Worktree, string) {
+		return func(_ *repo.Worktree, file string) { write(t, file, content) }
 	}
 	return []pathEdit{
 		{"a change", "file0.txt", true, put("changed\n")},
@@ -29,22 +31,22 @@ func pathEdits(t *testing.T) []pathEdit {
 		{"a new file in new directories", "a/b\n😀/c", true, put("new\n")},
 		{"an ignored file", "x.log", true, put("ignored\n")},
 		{"a file in an ignored directory", "build/x", true, put("ignored\n")},
-		{"nothing", "none", true, func(*Worktree, string) {}},
-		{"a deletion", "file2.txt", true, func(_ *Worktree, file string) { must(t, os.RemoveAll(file)) }},
-		{"a mode", "file3.txt", true, func(_ *Worktree, file string) { must(t, os.Chmod(file, 0o755)) }},
-		{"a link", "link", true, func(_ *Worktree, file string) { _ = os.Symlink("../nowhere", file) }},
-		{"the last file of a directory", "dir/deep/x.txt", true, func(_ *Worktree, file string) { _ = os.Remove(file) }},
+		{"nothing", "none", true, func(*repo.Worktree, string) {}},
+		{"a deletion", "file2.txt", true, func(_ *repo.Worktree, file string) { must(t, os.RemoveAll(file)) }},
+		{"a mode", "file3.txt", true, func(_ *repo.Worktree, file string) { must(t, os.Chmod(file, 0o755)) }},
+		{"a link", "link", true, func(_ *repo.Worktree, file string) { _ = os.Symlink("../nowhere", file) }},
+		{"the last file of a directory", "dir/deep/x.txt", true, func(_ *repo.Worktree, file string) { _ = os.Remove(file) }},
 		{"ignore rules", "dir/.gitignore", false, put("deep\n")},
 		{"attributes", ".gitattributes", false, put("*.txt text eol=crlf\n")},
-		{"a file in a repository", "inner/file", false, func(w *Worktree, file string) {
+		{"a file in a repository", "inner/file", false, func(w *repo.Worktree, file string) {
 			gitIn(t, w.Path, "init", "-q", "inner")
 			write(t, file, "x")
 		}},
-		{"a directory for a file", "file4.txt", false, func(_ *Worktree, file string) {
+		{"a directory for a file", "file4.txt", false, func(_ *repo.Worktree, file string) {
 			must(t, os.RemoveAll(file))
 			write(t, filepath.Join(file, "inside"), "x")
 		}},
-		{"a file beyond a link", "to/x.txt", false, func(w *Worktree, _ string) {
+		{"a file beyond a link", "to/x.txt", false, func(w *repo.Worktree, _ string) {
 			_ = os.Symlink("dir", filepath.Join(w.Path, "to"))
 			write(t, filepath.Join(w.Path, "dir/x.txt"), "x")
 		}},
@@ -59,7 +61,7 @@ func TestSnapshotPathsIsExact(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		r := sample(t)
 		w := add(t, r, "T")
-		value[Snapshot](t)(w.Snapshot(t.Context(), "paths", "first"))
+		value[Snapshot](t)(TakeSnapshot(t.Context(), w, "paths", "first"))
 		before := ""
 		for range 12 {
 			e := edits[random.IntN(len(edits))]
@@ -74,8 +76,8 @@ func TestSnapshotPathsIsExact(t *testing.T) {
 			if e.name == "a directory for a file" {
 				paths = append(paths, "file4.txt/inside")
 			}
-			got := value[Snapshot](t)(w.SnapshotPaths(t.Context(), "paths", e.name, paths))
-			want := value[Snapshot](t)(w.Snapshot(t.Context(), "all", ""))
+			got := value[Snapshot](t)(SnapshotPaths(t.Context(), w, "paths", e.name, paths))
+			want := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "all", ""))
 			if got.Tree != want.Tree {
 				t.Fatalf("seed %d: after %s (before: %s) the snapshot differs:\n%s", seed, e.name, before, gitIn(t, r.Root, "diff-tree", "-r", want.Tree, got.Tree))
 			}
@@ -89,9 +91,9 @@ func TestSnapshotPathsIsExact(t *testing.T) {
 func TestSnapshotPathsAlone(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	last := value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	last := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	tries := func(name string) bool {
-		_, err := w.editsOf(t.Context(), last.Tree, []string{name})
+		_, err := editsOf(t.Context(), w, last.Tree, []string{name})
 		return err == nil
 	}
 	for _, e := range pathEdits(t) {
@@ -125,14 +127,14 @@ func TestSnapshotPathsAfterAnother(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
 	ctx := context.Background()
-	first := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	write(t, filepath.Join(w.Path, "file0.txt"), "by another\n")
-	value[Snapshot](t)(w.Snapshot(ctx, "s", "another"))
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "another"))
 	write(t, filepath.Join(w.Path, "file1.txt"), "known\n")
-	if _, err := w.snapshotPaths(ctx, "s", "", first, []string{"file1.txt"}); err == nil {
+	if _, err := snapshotPaths(ctx, w, "s", "", first, []string{"file1.txt"}); err == nil {
 		t.Fatal("a snapshot is appended to one that is no longer the last")
 	}
-	s := value[Snapshot](t)(w.SnapshotPaths(ctx, "s", "", []string{"file1.txt"}))
+	s := value[Snapshot](t)(SnapshotPaths(ctx, w, "s", "", []string{"file1.txt"}))
 	equal(t, "number", s.N, 3)
 	equal(t, "the other's", gitIn(t, r.Root, "show", s.Tree+":file0.txt"), "by another")
 	equal(t, "ours", gitIn(t, r.Root, "show", s.Tree+":file1.txt"), "known")

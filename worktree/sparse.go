@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A sparse W has the files of a cone only. The indexes of coven have all entries of the branch,
@@ -20,21 +21,15 @@ import (
 // outside of the cone that the task has made. Instead, coven takes such entries out of an index
 // before git moves W, and puts those of the new tree back.
 
-// Sparse selects the files that new worktrees have. The zero value selects all.
-type Sparse struct {
-	Main bool     // as the main checkout; all if that is not sparse
-	Dirs []string // these directories, with slashes, and the files directly in those above; nil: all
-}
-
 // newCone returns the cone of a new worktree; nil: it has all files.
-func (r *Repo) newCone(ctx context.Context) (*cone, error) {
+func newCone(ctx context.Context, r *repo.Repo) (*repo.Cone, error) {
 	if r.Sparse.Dirs != nil {
-		return &cone{Dirs: r.Sparse.Dirs}, nil
+		return &repo.Cone{Dirs: r.Sparse.Dirs}, nil
 	}
 	if !r.Sparse.Main {
 		return nil, nil
 	}
-	main := r.rootGit()
+	main := r.RootGit()
 	settings, err := main.Configured(ctx, `^core\.sparsecheckout(cone)?$`, false)
 	if err != nil {
 		return nil, err
@@ -53,24 +48,24 @@ func (r *Repo) newCone(ctx context.Context) (*cone, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseCone(text)
+	return repo.ParseCone(text)
 }
 
 // putCone lets W's own git know the cone, if the configuration of the repository allows worktrees
 // their own; see settleConfig for that of an isolated W. Otherwise it knows the entries of W's
 // index, as far as it does not write new ones.
-func (w *Worktree) putCone(ctx context.Context) error {
-	if w.cone == nil {
+func putCone(ctx context.Context, w *repo.Worktree) error {
+	if w.Cone == nil {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(w.admin, "info"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.Admin, "info"), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(w.admin, "info", "sparse-checkout"), []byte(w.cone.patterns()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.Admin, "info", "sparse-checkout"), []byte(w.Cone.Patterns()), 0o644); err != nil {
 		return err
 	}
 	for _, key := range []string{"core.sparseCheckout", "core.sparseCheckoutCone"} {
-		if err := w.repo.git().Run(ctx, "config", "--file", filepath.Join(w.admin, "config.worktree"), key, "true"); err != nil {
+		if err := w.Repo.Git().Run(ctx, "config", "--file", filepath.Join(w.Admin, "config.worktree"), key, "true"); err != nil {
 			return err
 		}
 	}
@@ -83,7 +78,7 @@ type presence struct {
 	dirs map[string]bool
 }
 
-func (w *Worktree) presence() presence {
+func presenceOf(w *repo.Worktree) presence {
 	return presence{top: w.Path, dirs: map[string]bool{".": true}}
 }
 
@@ -105,10 +100,10 @@ func (p presence) hasDir(dir string) bool {
 	return there
 }
 
-// present returns the paths of the entries that are in W.
-func (w *Worktree) present(entries []git.Entry) []string {
+// presentPaths returns the paths of the entries that are in W.
+func presentPaths(w *repo.Worktree, entries []git.Entry) []string {
 	var paths []string
-	there := w.presence()
+	there := presenceOf(w)
 	for _, e := range entries {
 		if there.has(e.Path) {
 			paths = append(paths, e.Path)
@@ -139,7 +134,7 @@ func (ix *index) outside(ctx context.Context) (skipped []git.Entry, visible map[
 		skips[e.Path] = true
 	}
 	for _, p := range l.entries {
-		if !skips[p] && ix.w.cone.skips(p) {
+		if !skips[p] && ix.w.Cone.Skips(p) {
 			visible[p] = true
 		}
 	}
@@ -199,35 +194,35 @@ type shown func(git.Entry) bool
 func noneShown(git.Entry) bool { return false }
 
 // unlikeBranch shows what differs from the branch, and what W has or had.
-func (w *Worktree) unlikeBranch(ctx context.Context) (shown, error) {
-	if w.cone == nil {
+func unlikeBranch(ctx context.Context, w *repo.Worktree) (shown, error) {
+	if w.Cone == nil {
 		return noneShown, nil
 	}
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known, err := w.knownOutside(ctx, tip)
+	known, err := knownOutside(ctx, w, tip)
 	if err != nil {
 		return nil, err
 	}
-	has, err := w.entriesByPath(ctx, tip)
+	has, err := entriesByPath(ctx, w, tip)
 	return func(e git.Entry) bool { return has[e.Path] != e || known[e.Path] }, err
 }
 
 // skippedOf returns the entries of a tree that W does not have after it moved there: those outside
 // of the cone, unless the index has them visible, W has something there, or they are shown.
-func (w *Worktree) skippedOf(ctx context.Context, tree string, visible map[string]bool, show shown) ([]git.Entry, error) {
-	entries, err := w.repo.git().Entries(ctx, tree)
-	there := w.presence()
+func skippedOf(ctx context.Context, w *repo.Worktree, tree string, visible map[string]bool, show shown) ([]git.Entry, error) {
+	entries, err := w.Repo.Git().Entries(ctx, tree)
+	there := presenceOf(w)
 	return slices.DeleteFunc(entries, func(e git.Entry) bool {
-		return !w.cone.skips(e.Path) || visible[e.Path] || there.has(e.Path) || show(e)
+		return !w.Cone.Skips(e.Path) || visible[e.Path] || there.has(e.Path) || show(e)
 	}), err
 }
 
 // treeWithout returns a tree without some of its entries.
-func (w *Worktree) treeWithout(ctx context.Context, tree string, entries []git.Entry) (string, error) {
-	ix, err := w.openIndex(w.git(), "none")
+func treeWithout(ctx context.Context, w *repo.Worktree, tree string, entries []git.Entry) (string, error) {
+	ix, err := openIndex(w, w.Git(), "none")
 	if err != nil {
 		return "", err
 	}
@@ -240,14 +235,14 @@ func (w *Worktree) treeWithout(ctx context.Context, tree string, entries []git.E
 
 // checkOut reads a tree into the index and writes its files.
 func (ix *index) checkOut(ctx context.Context, tree string, show shown) error {
-	if ix.w.cone == nil {
+	if ix.w.Cone == nil {
 		return ix.git.Run(ctx, "read-tree", "--reset", "-u", tree)
 	}
-	skipped, err := ix.w.skippedOf(ctx, tree, nil, show)
+	skipped, err := skippedOf(ctx, ix.w, tree, nil, show)
 	if err != nil {
 		return err
 	}
-	visible, err := ix.w.treeWithout(ctx, tree, skipped)
+	visible, err := treeWithout(ctx, ix.w, tree, skipped)
 	if err != nil {
 		return err
 	}
@@ -260,10 +255,10 @@ func (ix *index) checkOut(ctx context.Context, tree string, show shown) error {
 // read reads the branch into the index for commits, without the files. What is not in W outside of
 // the cone counts as the record says.
 func (ix *index) read(ctx context.Context, tip string) error {
-	if ix.w.cone == nil {
+	if ix.w.Cone == nil {
 		return ix.git.Run(ctx, "read-tree", "--reset", tip)
 	}
-	counts, err := ix.w.outsideRecord(tip)
+	counts, err := readOutside(ix.w, tip)
 	if err != nil {
 		return err
 	}
@@ -277,18 +272,18 @@ func (ix *index) read(ctx context.Context, tip string) error {
 	if err := ix.git.Run(ctx, "read-tree", "--reset", tip); err != nil {
 		return err
 	}
-	has, err := ix.w.skippedOf(ctx, tip, visible, noneShown)
+	has, err := skippedOf(ctx, ix.w, tip, visible, noneShown)
 	if err != nil {
 		return err
 	}
-	wants, err := ix.w.skippedOf(ctx, counts.Tree, visible, noneShown)
+	wants, err := skippedOf(ctx, ix.w, counts.Tree, visible, noneShown)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(ix.put(ctx, replacing(has, wants)), ix.mark(ctx, skipOption, paths(wants))); err != nil || len(counts.Gone) == 0 {
 		return err
 	}
-	gone, err := ix.w.repo.git().Entries(ctx, tip, counts.Gone...)
+	gone, err := ix.w.Repo.Git().Entries(ctx, tip, counts.Gone...)
 	if err != nil {
 		return err
 	}
@@ -302,13 +297,13 @@ type outsideRecord struct {
 	Gone []string `json:"gone,omitempty"` // they count as deleted: W had them
 }
 
-func (w *Worktree) outsidePath() string { return w.ours("outside.json") }
+func outsidePath(w *repo.Worktree) string { return w.StatePath("outside.json") }
 
-// outsideRecord reads the record for a tip of the branch. Tree is that of the tip if no merge is in
+// readOutside reads the record for a tip of the branch. Tree is that of the tip if no merge is in
 // progress.
-func (w *Worktree) outsideRecord(tip string) (outsideRecord, error) {
+func readOutside(w *repo.Worktree, tip string) (outsideRecord, error) {
 	var rec outsideRecord
-	err := file.ReadJSON(w.outsidePath(), &rec)
+	err := file.ReadJSON(outsidePath(w), &rec)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return rec, err
 	}
@@ -319,108 +314,108 @@ func (w *Worktree) outsideRecord(tip string) (outsideRecord, error) {
 }
 
 // outsideText returns the record as it is in its file.
-func (w *Worktree) outsideText() string {
-	if w.cone == nil {
+func outsideText(w *repo.Worktree) string {
+	if w.Cone == nil {
 		return ""
 	}
-	raw, _ := os.ReadFile(w.outsidePath()) // without the file, it is empty
+	raw, _ := os.ReadFile(outsidePath(w)) // without the file, it is empty
 	return string(raw)
 }
 
 // putOutside writes the record of a sparse W.
-func (w *Worktree) putOutside(rec outsideRecord) error {
-	if w.cone == nil {
+func putOutside(w *repo.Worktree, rec outsideRecord) error {
+	if w.Cone == nil {
 		return nil
 	}
 	if rec.Tree == rec.Tip {
 		rec.Tip, rec.Tree = "", ""
 	}
 	if rec.Tree == "" && len(rec.Gone) == 0 {
-		err := os.Remove(w.outsidePath())
+		err := os.Remove(outsidePath(w))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	return file.WriteJSON(w.outsidePath(), rec)
+	return file.WriteJSON(outsidePath(w), rec)
 }
 
 // keepOutside records that files outside of the cone count as merged, though W does not have them.
-func (w *Worktree) keepOutside(ctx context.Context, c Conflicted, tree string) error {
-	if w.cone == nil {
+func keepOutside(ctx context.Context, w *repo.Worktree, c Conflicted, tree string) error {
+	if w.Cone == nil {
 		return nil
 	}
-	commit, err := w.repo.makeCommit(ctx, tree, "coven: conflicted merge\n", nil, c.TargetTip)
+	commit, err := w.Repo.MakeCommit(ctx, tree, "coven: conflicted merge\n", nil, c.TargetTip)
 	if err != nil {
 		return err
 	}
-	if err := w.keep(ctx, keepMerged, commit); err != nil {
+	if err := w.Keep(ctx, repo.KeepMerged, commit); err != nil {
 		return err
 	}
-	return w.putOutside(outsideRecord{Tip: c.BranchTip, Tree: commit})
+	return putOutside(w, outsideRecord{Tip: c.BranchTip, Tree: commit})
 }
 
 // noteGone records the files outside of the cone that W had, and has no more. W was staged with
 // this listing.
-func (w *Worktree) noteGone(tip string, l listing) error {
-	if w.cone == nil {
+func noteGone(w *repo.Worktree, tip string, l listing) error {
+	if w.Cone == nil {
 		return nil
 	}
-	rec, err := w.outsideRecord(tip)
+	rec, err := readOutside(w, tip)
 	if err != nil {
 		return err
 	}
-	there := w.presence()
-	gone := slices.DeleteFunc(slices.Clone(l.stale), func(p string) bool { return !w.cone.skips(p) || there.has(p) })
+	there := presenceOf(w)
+	gone := slices.DeleteFunc(slices.Clone(l.stale), func(p string) bool { return !w.Cone.Skips(p) || there.has(p) })
 	slices.Sort(gone)
 	if gone = slices.Compact(gone); slices.Equal(gone, rec.Gone) {
 		return nil
 	}
 	rec.Gone = gone
-	return w.putOutside(rec)
+	return putOutside(w, rec)
 }
 
 // noteGoneAsIn records the files outside of the cone that the branch has and a snapshot has not, to
 // which W was moved.
-func (w *Worktree) noteGoneAsIn(ctx context.Context, tree string) error {
-	if w.cone == nil {
+func noteGoneAsIn(ctx context.Context, w *repo.Worktree, tree string) error {
+	if w.Cone == nil {
 		return nil
 	}
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return err
 	}
-	has, err := w.entriesByPath(ctx, tree)
+	has, err := entriesByPath(ctx, w, tree)
 	if err != nil {
 		return err
 	}
 	var rec outsideRecord
-	entries, err := w.repo.git().Entries(ctx, tip)
+	entries, err := w.Repo.Git().Entries(ctx, tip)
 	for _, e := range entries {
-		if w.cone.skips(e.Path) && has[e.Path].Path == "" && e.Mode != git.ModeSubmodule {
+		if w.Cone.Skips(e.Path) && has[e.Path].Path == "" && e.Mode != git.ModeSubmodule {
 			rec.Gone = append(rec.Gone, e.Path)
 		}
 	}
-	return errors.Join(err, w.putOutside(rec))
+	return errors.Join(err, putOutside(w, rec))
 }
 
 // move is git's two-way merge of W from one tree, which is in the index, to another.
 func (ix *index) move(ctx context.Context, from, to string, show shown) error {
-	if ix.w.cone == nil {
+	if ix.w.Cone == nil {
 		return ix.git.Run(ctx, "read-tree", "-m", "-u", from, to)
 	}
 	before, visible, err := ix.outside(ctx)
 	if err != nil {
 		return err
 	}
-	after, err := ix.w.skippedOf(ctx, to, visible, show)
+	after, err := skippedOf(ctx, ix.w, to, visible, show)
 	if err != nil {
 		return err
 	}
 	if from, err = ix.without(ctx, before); err != nil {
 		return err
 	}
-	if to, err = ix.w.treeWithout(ctx, to, after); err != nil {
+	if to, err = treeWithout(ctx, ix.w, to, after); err != nil {
 		return err
 	}
 	if err := ix.git.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
@@ -430,8 +425,8 @@ func (ix *index) move(ctx context.Context, from, to string, show shown) error {
 }
 
 // knownOutside returns the paths outside of the cone that W has or had, as far as coven knows.
-func (w *Worktree) knownOutside(ctx context.Context, tip string) (map[string]bool, error) {
-	ix, err := w.openIndex(w.git(), commitIndex)
+func knownOutside(ctx context.Context, w *repo.Worktree, tip string) (map[string]bool, error) {
+	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -440,7 +435,7 @@ func (w *Worktree) knownOutside(ctx context.Context, tip string) (map[string]boo
 	if err != nil {
 		return nil, err
 	}
-	rec, err := w.outsideRecord(tip)
+	rec, err := readOutside(w, tip)
 	for _, p := range rec.Gone {
 		known[p] = true
 	}
@@ -450,18 +445,18 @@ func (w *Worktree) knownOutside(ctx context.Context, tip string) (map[string]boo
 // skipAsIn gives an index of snapshots entries for what W does not have outside of the cone, and
 // reports whether that changes the index. What the task has deleted has none.
 func (ix *index) skipAsIn(ctx context.Context, tip string, l listing) (bool, error) {
-	if ix.w.cone == nil || tip == "" {
+	if ix.w.Cone == nil || tip == "" {
 		return false, nil
 	}
-	known, err := ix.w.knownOutside(ctx, tip)
+	known, err := knownOutside(ctx, ix.w, tip)
 	if err != nil {
 		return false, err
 	}
-	counts, err := ix.w.outsideRecord(tip)
+	counts, err := readOutside(ix.w, tip)
 	if err != nil {
 		return false, err
 	}
-	want, err := ix.w.skippedOf(ctx, counts.Tree, known, noneShown)
+	want, err := skippedOf(ctx, ix.w, counts.Tree, known, noneShown)
 	if err != nil {
 		return false, err
 	}
@@ -478,7 +473,7 @@ func (ix *index) skipAsIn(ctx context.Context, tip string, l listing) (bool, err
 }
 
 // unsparse removes settings that git copied from a sparse main checkout.
-func (r *Repo) unsparse(ctx context.Context, admin string) error {
+func unsparse(ctx context.Context, r *repo.Repo, admin string) error {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
 	err := os.Remove(filepath.Join(dir, "info", "sparse-checkout"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -488,5 +483,5 @@ func (r *Repo) unsparse(ctx context.Context, admin string) error {
 	if !file.Exists(config) {
 		return nil
 	}
-	return r.git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")
+	return r.Git().Run(ctx, "config", "--file", config, "core.sparseCheckout", "false")
 }

@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // wide is a repository with files in the directories in, out and in/deep, out/deep, and beside them.
-func wide(t testing.TB) *Repo {
+func wide(t testing.TB) *repo.Repo {
 	t.Helper()
 	r := sample(t)
 	for _, name := range []string{"in/a", "in/b", "in/deep/c", "out/a", "out/b", "out/deep/c", "out/deep/d", "out/only/e"} {
@@ -26,15 +27,15 @@ func wide(t testing.TB) *Repo {
 }
 
 // sparse is a wide repository whose worktrees have the directory in, and the task T.
-func sparse(t testing.TB) (*Repo, *Worktree) {
+func sparse(t testing.TB) (*repo.Repo, *repo.Worktree) {
 	t.Helper()
 	r := wide(t)
-	r.Sparse = Sparse{Dirs: []string{"in"}}
+	r.Sparse = repo.Sparse{Dirs: []string{"in"}}
 	return r, add(t, r, "T")
 }
 
 // names lists the files of W.
-func names(t testing.TB, w *Worktree) string {
+func names(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
 	files := value[[]string](t)(filesBelow(w.Path, "."))
 	files = slices.DeleteFunc(files, func(name string) bool {
@@ -43,7 +44,7 @@ func names(t testing.TB, w *Worktree) string {
 	return strings.Join(files, " ")
 }
 
-func clean(t testing.TB, w *Worktree) {
+func clean(t testing.TB, w *repo.Worktree) {
 	t.Helper()
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain", "-uall"), "")
 }
@@ -55,14 +56,14 @@ func TestSparse(t *testing.T) {
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c")
 	equal(t, "tracker", exists(filepath.Join(w.Path, ".beads", "issues.jsonl")), true)
 	clean(t, w)
-	equal(t, "tree", value[string](t)(w.Tree(t.Context())), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 	must(t, os.Remove(filepath.Join(w.Path, "in/b")))
 	equal(t, "committed", strings.Join(commitAll(t, w, "work").Files, " "), "in/a in/b")
 	clean(t, w)
 	equal(t, "landed", landAll(t, w), "in/a\nin/b")
 	equal(t, "a file outside", gitIn(t, r.Root, "show", "main:out/deep/c"), "out/deep/c\n1\n2\n3\n4\n5")
-	ref := value[string](t)(w.Remove(t.Context(), RemoveRequest{Landed: landedTip(t, w)}))
+	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "rescue", ref, "")
 }
 
@@ -76,7 +77,7 @@ func TestSparseOutside(t *testing.T) {
 	clean(t, w)
 	onMain(t, r, "out/deep/c", "theirs\n")
 	onMain(t, r, "out/a2", "theirs\n")
-	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	equal(t, "files", names(t, w), "else/new in/a in/b in/deep/c out/a out/new")
 	clean(t, w)
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
@@ -91,7 +92,7 @@ func TestSparseAgentsGit(t *testing.T) {
 		t.Run(fmt.Sprint("isolated ", isolated), func(t *testing.T) {
 			r, w := sparse(t)
 			if isolated {
-				must(t, w.Isolate(t.Context()))
+				must(t, Isolate(t.Context(), w))
 			}
 			write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 			gitIn(t, w.Path, "add", "-A")
@@ -100,7 +101,7 @@ func TestSparseAgentsGit(t *testing.T) {
 			gitIn(t, w.Path, "checkout", "-q", w.Branch)
 			clean(t, w)
 			gitIn(t, w.Path, "reset", "-q", "--hard")
-			must(t, w.Collect(t.Context()))
+			must(t, TakeCommits(t.Context(), w))
 			equal(t, "files", names(t, w), "in/a in/b in/deep/c")
 			equal(t, "landed", landAll(t, w), "in/a")
 			equal(t, "all files", strings.Count(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", "main", "in", "out"), "\n"), 7)
@@ -116,18 +117,18 @@ func TestSparseConflict(t *testing.T) {
 	commitAll(t, w, "mine")
 	onMain(t, r, "out/a", "theirs\n")
 	onMain(t, r, "out/b", "theirs\n")
-	_, err := w.Integrate(ctx, r.target(t))
+	_, err := Integrate(ctx, w, targetOf(r, t))
 	equal(t, "conflict", strings.Join(wantError[*ConflictError](t, err).Files, " "), "out/a")
-	before := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
-	c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
+	before := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
 	equal(t, "marked", strings.Contains(read(t, filepath.Join(w.Path, "out/a")), "<<<<<<<"), true)
 	equal(t, "status", gitIn(t, w.Path, "diff", "--name-only", "--diff-filter=U"), "out/a")
 	gitIn(t, r.Root, "gc", "-q", "--prune=now")
-	equal(t, "merged outside", gitIn(t, r.Root, "show", value[string](t)(w.Tree(ctx))+":out/b"), "theirs")
-	value[Snapshot](t)(w.Revert(ctx, "s", before.N))
+	equal(t, "merged outside", gitIn(t, r.Root, "show", value[string](t)(CurrentTree(ctx, w))+":out/b"), "theirs")
+	value[Snapshot](t)(Revert(ctx, w, "s", before.N))
 	equal(t, "taken back", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
-	c = value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), c.Session))
+	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
 	write(t, filepath.Join(w.Path, "out/a"), "both\n")
 	value[Commit](t)(finish(t, w, c))
 	clean(t, w)
@@ -143,7 +144,7 @@ func TestSparseConflictWithoutAFile(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
 	commitAll(t, w, "deleted")
 	onMain(t, r, "out/a", "theirs\n")
-	c := value[Conflicted](t)(w.IntegrateConflicted(t.Context(), r.target(t), "s"))
+	c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
 	equal(t, "in conflict", strings.Join(c.Files, " "), "out/a")
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
 }
@@ -157,14 +158,14 @@ func TestSparseRecreate(t *testing.T) {
 		if snapshot {
 			write(t, filepath.Join(w.Path, "out/new"), "new\n")
 			write(t, filepath.Join(w.Path, "out/b"), "changed\n")
-			value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+			value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 		}
-		files, tree := names(t, w), value[string](t)(w.Tree(t.Context()))
+		files, tree := names(t, w), value[string](t)(CurrentTree(t.Context(), w))
 		must(t, file.RemoveAll(w.Path))
-		again, _, err := r.Recreate(t.Context(), "T", "s")
+		again, _, err := Recreate(t.Context(), r, "T", "s")
 		must(t, err)
 		equal(t, "files", names(t, again), files)
-		equal(t, "tree", value[string](t)(again.Tree(t.Context())), tree)
+		equal(t, "tree", value[string](t)(CurrentTree(t.Context(), again)), tree)
 		if !snapshot {
 			clean(t, again)
 		}
@@ -175,18 +176,18 @@ func TestSparseRecreate(t *testing.T) {
 func TestSparsePool(t *testing.T) {
 	for name, c := range map[string]struct {
 		outside bool
-		next    Sparse
+		next    repo.Sparse
 		again   bool
 	}{
-		"the same":         {false, Sparse{Dirs: []string{"in"}}, true},
-		"another cone":     {false, Sparse{Dirs: []string{"out/deep"}}, false},
-		"all files":        {false, Sparse{}, false},
-		"a file outside":   {true, Sparse{Dirs: []string{"in"}}, false},
-		"a file was there": {true, Sparse{}, false},
+		"the same":         {false, repo.Sparse{Dirs: []string{"in"}}, true},
+		"another cone":     {false, repo.Sparse{Dirs: []string{"out/deep"}}, false},
+		"all files":        {false, repo.Sparse{}, false},
+		"a file outside":   {true, repo.Sparse{Dirs: []string{"in"}}, false},
+		"a file was there": {true, repo.Sparse{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := wide(t)
-			r.Sparse, r.Pool = Sparse{Dirs: []string{"in"}}, Pool{Bytes: 1 << 30}
+			r.Sparse, r.Pool = repo.Sparse{Dirs: []string{"in"}}, repo.Pool{Bytes: 1 << 30}
 			w := add(t, r, "T")
 			inode := inodeAt(t, filepath.Join(w.Path, "in/a"))
 			write(t, filepath.Join(w.Path, "in/b"), "mine\n")
@@ -202,9 +203,9 @@ func TestSparsePool(t *testing.T) {
 			if exists(filepath.Join(next.Path, "in/a")) {
 				equal(t, "used again", inodeAt(t, filepath.Join(next.Path, "in/a")) == inode, c.again)
 			}
-			pooled, tree := names(t, next), value[string](t)(next.Tree(t.Context()))
+			pooled, tree := names(t, next), value[string](t)(CurrentTree(t.Context(), next))
 			clean(t, next)
-			r.Pool = Pool{}
+			r.Pool = repo.Pool{}
 			plain := add(t, r, "plain")
 			equal(t, "files", pooled, names(t, plain))
 			equal(t, "tree", tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
@@ -217,22 +218,22 @@ func TestSparseWithoutIndex(t *testing.T) {
 	r, w := sparse(t)
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 	for _, name := range []string{commitIndex, snapshotIndex} {
-		must(t, os.RemoveAll(w.ours(name)))
+		must(t, os.RemoveAll(w.StatePath(name)))
 	}
-	r = value[*Repo](t)(Open(t.Context(), r.Root))
-	w = value[*Worktree](t)(r.Find(t.Context(), "T"))
+	r = value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
+	w = value[*repo.Worktree](t)(r.Find(t.Context(), "T"))
 	equal(t, "landed", landAll(t, w), "in/a")
 }
 
 // The worktree can be as sparse as the main checkout.
 func TestSparseAsMain(t *testing.T) {
 	r := wide(t)
-	r.Sparse = Sparse{Main: true}
+	r.Sparse = repo.Sparse{Main: true}
 	w := add(t, r, "full")
 	equal(t, "all", names(t, w), "dir/deep/x.txt in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d out/only/e")
 	gitIn(t, r.Root, "sparse-checkout", "set", "--cone", "in", "out/deep")
-	r = value[*Repo](t)(Open(t.Context(), r.Root))
-	r.Sparse = Sparse{Main: true}
+	r = value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
+	r.Sparse = repo.Sparse{Main: true}
 	w = add(t, r, "T")
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d")
 	clean(t, w)
@@ -244,7 +245,7 @@ func TestSparseAsMain(t *testing.T) {
 	equal(t, "main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 
 	gitIn(t, r.Root, "sparse-checkout", "set", "--no-cone", "*.txt")
-	_, err := r.Add(t.Context(), AddRequest{TaskID: "U", Base: "main"})
+	_, err := Add(t.Context(), r, AddRequest{TaskID: "U", Base: "main"})
 	if err == nil || !strings.Contains(err.Error(), "cone mode") {
 		t.Fatal(err)
 	}
@@ -252,8 +253,8 @@ func TestSparseAsMain(t *testing.T) {
 
 // The patterns mean to git what they mean to coven.
 func TestConePatterns(t *testing.T) {
-	c := &cone{Dirs: []string{"a/b", "a/c/d", "odd*[x]\\", "q?"}}
-	back := value[*cone](t)(parseCone(c.patterns()))
+	c := &repo.Cone{Dirs: []string{"a/b", "a/c/d", "odd*[x]\\", "q?"}}
+	back := value[*repo.Cone](t)(repo.ParseCone(c.Patterns()))
 	slices.Sort(back.Dirs)
 	equal(t, "dirs", fmt.Sprint(back.Dirs), fmt.Sprint([]string{".beads", ".coven", "a/b", "a/c/d", "odd*[x]\\", "q?"}))
 	files := []string{"f", "a/f", "a/b/f", "a/b/x/f", "a/c/f", "a/c/d/f", "a/x/f", "ab/f", "odd*[x]\\/f", "oddy/f", "q?/f", "qq/f", ".beads/f"}
@@ -264,10 +265,10 @@ func TestConePatterns(t *testing.T) {
 	gitIn(t, r.Root, "add", "-A")
 	gitIn(t, r.Root, "config", "core.sparseCheckout", "true")
 	gitIn(t, r.Root, "config", "core.sparseCheckoutCone", "true")
-	write(t, filepath.Join(r.GitDir, "info", "sparse-checkout"), c.patterns())
+	write(t, filepath.Join(r.GitDir, "info", "sparse-checkout"), c.Patterns())
 	gitIn(t, r.Root, "read-tree", "-m", "-u", gitIn(t, r.Root, "write-tree"))
 	for _, name := range files {
-		equal(t, name, !exists(filepath.Join(r.Root, name)), c.skips(name))
+		equal(t, name, !exists(filepath.Join(r.Root, name)), c.Skips(name))
 	}
 }
 
@@ -275,8 +276,8 @@ func TestConePatterns(t *testing.T) {
 type twins struct {
 	t      *testing.T
 	random *rand.Rand
-	repos  [2]*Repo
-	trees  [2]*Worktree
+	repos  [2]*repo.Repo
+	trees  [2]*repo.Worktree
 	n      int
 	saved  [][2]int // numbers of snapshots
 }
@@ -295,8 +296,8 @@ func TestSparseTwins(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint(first+seed), func(t *testing.T) {
 			t.Parallel()
-			c := &twins{t: t, random: rand.New(rand.NewPCG(uint64(first+seed), 3)), repos: [2]*Repo{wide(t), wide(t)}}
-			c.repos[0].Sparse = Sparse{Dirs: []string{"in"}}
+			c := &twins{t: t, random: rand.New(rand.NewPCG(uint64(first+seed), 3)), repos: [2]*repo.Repo{wide(t), wide(t)}}
+			c.repos[0].Sparse = repo.Sparse{Dirs: []string{"in"}}
 			c.both(func(i int) { c.trees[i] = add(t, c.repos[i], "T") })
 			for range 40 {
 				c.step()
@@ -323,7 +324,7 @@ func (c *twins) step() {
 func (c *twins) same() {
 	c.t.Helper()
 	var got [2]string
-	c.both(func(i int) { got[i] = value[string](c.t)(c.trees[i].Tree(c.t.Context())) })
+	c.both(func(i int) { got[i] = value[string](c.t)(CurrentTree(c.t.Context(), c.trees[i])) })
 	if got[0] != got[1] {
 		gitIn(c.t, c.repos[0].Root, "fetch", "-q", c.repos[1].Root)
 		c.t.Fatalf("the trees differ:\n%s\nfull:\n%s", gitIn(c.t, c.repos[0].Root, "ls-tree", "-r", got[0]), gitIn(c.t, c.repos[1].Root, "ls-tree", "-r", got[1]))
@@ -368,7 +369,7 @@ func (c *twins) target() {
 func (c *twins) commit() {
 	c.t.Log("commit")
 	c.both(func(i int) {
-		value[Commit](c.t)(c.trees[i].Commit(c.t.Context(), CommitRequest{Message: "m", TargetTip: c.repos[i].target(c.t).Tip}))
+		value[Commit](c.t)(CommitWork(c.t.Context(), c.trees[i], CommitRequest{Message: "m", TargetTip: targetOf(c.repos[i], c.t).Tip}))
 	})
 	clean(c.t, c.trees[0])
 }
@@ -389,7 +390,7 @@ func (c *twins) integrate() {
 	c.t.Log("integrate")
 	var failed [2]bool
 	c.both(func(i int) {
-		_, err := c.trees[i].Integrate(c.t.Context(), c.repos[i].target(c.t))
+		_, err := Integrate(c.t.Context(), c.trees[i], targetOf(c.repos[i], c.t))
 		if failed[i] = err != nil; failed[i] {
 			_ = wantError[*ConflictError](c.t, err)
 		}
@@ -400,7 +401,7 @@ func (c *twins) integrate() {
 	}
 	c.t.Log("resolve a conflict")
 	c.both(func(i int) {
-		conflict := value[Conflicted](c.t)(c.trees[i].IntegrateConflicted(c.t.Context(), c.repos[i].target(c.t), "s"))
+		conflict := value[Conflicted](c.t)(IntegrateConflicted(c.t.Context(), c.trees[i], targetOf(c.repos[i], c.t), "s"))
 		for _, name := range conflict.Files {
 			write(c.t, filepath.Join(c.trees[i].Path, name), fmt.Sprint("resolved ", c.n, "\n"))
 		}
@@ -411,7 +412,7 @@ func (c *twins) integrate() {
 func (c *twins) snapshot() {
 	c.t.Log("snapshot")
 	var numbers [2]int
-	c.both(func(i int) { numbers[i] = value[Snapshot](c.t)(c.trees[i].Snapshot(c.t.Context(), "s", "")).N })
+	c.both(func(i int) { numbers[i] = value[Snapshot](c.t)(TakeSnapshot(c.t.Context(), c.trees[i], "s", "")).N })
 	c.saved = append(c.saved, numbers)
 }
 
@@ -422,14 +423,14 @@ func (c *twins) revert() {
 	to := c.saved[c.random.IntN(len(c.saved))]
 	c.t.Log("revert to", to)
 	var before [2]int
-	c.both(func(i int) { before[i] = value[Snapshot](c.t)(c.trees[i].Revert(c.t.Context(), "s", to[i])).N })
+	c.both(func(i int) { before[i] = value[Snapshot](c.t)(Revert(c.t.Context(), c.trees[i], "s", to[i])).N })
 	c.saved = append(c.saved, before)
 }
 
 func (c *twins) restore() {
 	c.t.Log("restore")
 	c.both(func(i int) {
-		value[Snapshot](c.t)(c.trees[i].Restore(c.t.Context(), "s", value[string](c.t)(c.trees[i].Tip(c.t.Context()))))
+		value[Snapshot](c.t)(RestoreSnapshot(c.t.Context(), c.trees[i], "s", value[string](c.t)(c.trees[i].Tip(c.t.Context()))))
 	})
 }
 
@@ -439,7 +440,7 @@ func (c *twins) recreate() {
 	c.t.Log("recreate")
 	c.both(func(i int) {
 		must(c.t, file.RemoveAll(c.trees[i].Path))
-		again, _, err := c.repos[i].Recreate(c.t.Context(), "T", "s")
+		again, _, err := Recreate(c.t.Context(), c.repos[i], "T", "s")
 		must(c.t, err)
 		c.trees[i] = again
 	})
@@ -451,7 +452,7 @@ func (c *twins) forget() {
 	c.t.Log("lose the indexes")
 	c.both(func(i int) {
 		for _, name := range []string{commitIndex, snapshotIndex} {
-			must(c.t, os.RemoveAll(c.trees[i].ours(name)))
+			must(c.t, os.RemoveAll(c.trees[i].StatePath(name)))
 		}
 	})
 }
@@ -488,7 +489,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 				onMain(t, r, "out/a", "theirs\n")
 			}
 			claimFor(t, r, "T")
-			before := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+			before := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 			if strings.HasPrefix(point, "recreate.") {
 				must(t, file.RemoveAll(w.Path))
 			}
@@ -498,14 +499,14 @@ func TestSparseSurvivesKill(t *testing.T) {
 			}
 			killAt(t, actorCommand(r.Root, "T", intent, Squash), point)
 			if strings.HasPrefix(point, "recreate.") {
-				again, _, err := r.Recreate(ctx, "T", "s")
+				again, _, err := Recreate(ctx, r, "T", "s")
 				must(t, err)
 				w = again
 			}
 			if conflicts {
-				value[Snapshot](t)(w.Revert(ctx, "s", before.N))
-				equal(t, "taken back", gitIn(t, r.Root, "diff", "--name-only", w.Branch, value[string](t)(w.Tree(ctx))), "")
-				c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
+				value[Snapshot](t)(Revert(ctx, w, "s", before.N))
+				equal(t, "taken back", gitIn(t, r.Root, "diff", "--name-only", w.Branch, value[string](t)(CurrentTree(ctx, w))), "")
+				c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 				write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 				value[Commit](t)(finish(t, w, c))
 			}
@@ -527,12 +528,12 @@ func TestSparseSubmodule(t *testing.T) {
 	write(t, filepath.Join(r.Root, "in/a"), "a\n")
 	gitIn(t, r.Root, "add", "in")
 	gitIn(t, r.Root, "commit", "-qm", "another")
-	r.Submodules, r.Sparse = true, Sparse{Dirs: []string{"in", "lib"}}
+	r.Submodules, r.Sparse = true, repo.Sparse{Dirs: []string{"in", "lib"}}
 	w := add(t, r, "T")
-	equal(t, "warnings", len(value[Included](t)(w.Included()).Warnings), 0)
+	equal(t, "warnings", len(value[Included](t)(IncludedFiles(w)).Warnings), 0)
 	equal(t, "files", names(t, w), "in/a lib/.git lib/lib.c lib/other.c")
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
-	value[Snapshot](t)(w.Snapshot(t.Context(), "s", ""))
+	value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	equal(t, "landed", landAll(t, w), "in/a")
 	equal(t, "submodule", gitIn(t, r.Root, "rev-parse", "main:out/lib"), linkAt(t, r, "main"))
 }
@@ -543,14 +544,14 @@ func TestSparseRevertDeletion(t *testing.T) {
 	ctx := t.Context()
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 	commitAll(t, w, "mine")
-	there := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	there := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
-	gone := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
-	tree := value[string](t)(w.Tree(ctx))
-	value[Snapshot](t)(w.Revert(ctx, "s", there.N))
+	gone := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	tree := value[string](t)(CurrentTree(ctx, w))
+	value[Snapshot](t)(Revert(ctx, w, "s", there.N))
 	equal(t, "file", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
 	clean(t, w)
-	value[Snapshot](t)(w.Revert(ctx, "s", gone.N))
-	equal(t, "deleted", value[string](t)(w.Tree(ctx)), tree)
+	value[Snapshot](t)(Revert(ctx, w, "s", gone.N))
+	equal(t, "deleted", value[string](t)(CurrentTree(ctx, w)), tree)
 	equal(t, "committed", strings.Join(commitAll(t, w, "deleted").Files, " "), "out/a")
 }

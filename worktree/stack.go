@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // Stack merges the task's branch onto the candidate of another task, as if that one had landed.
@@ -14,37 +15,37 @@ import (
 //
 // The errors are those of Integrate, but for *UnrelatedError. A change of a submodule is a
 // *GitlinkError: only the task's own W has the submodule's files.
-func (w *Worktree) Stack(ctx context.Context, below Landing) (Landing, error) {
-	l, err := w.lock(ctx, "stack")
+func Stack(ctx context.Context, w *repo.Worktree, below Landing) (Landing, error) {
+	l, err := w.Lock(ctx, "stack")
 	if err != nil {
 		return Landing{}, err
 	}
 	defer l.Release()
-	if err := w.settle(ctx, l); err != nil {
+	if err := settle(ctx, w, l); err != nil {
 		return Landing{}, err
 	}
-	tip, ix, err := w.clean(ctx, l)
+	tip, ix, err := checkClean(ctx, w, l)
 	if err != nil {
-		return Landing{}, fmt.Errorf("stack %s: %w", w.TaskID, w.orGone(err))
+		return Landing{}, fmt.Errorf("stack %s: %w", w.TaskID, w.OrMissing(err))
 	}
 	ix.drop()
-	c, err := w.stack(ctx, tip, below)
+	c, err := stack(ctx, w, tip, below)
 	if err != nil {
 		return Landing{}, fmt.Errorf("stack %s: %w", w.TaskID, err)
 	}
 	return c, nil
 }
 
-func (w *Worktree) stack(ctx context.Context, tip git.Commit, below Landing) (Landing, error) {
-	base, err := w.repo.stackBase(ctx, below)
+func stack(ctx context.Context, w *repo.Worktree, tip git.Commit, below Landing) (Landing, error) {
+	base, err := stackBase(ctx, w.Repo, below)
 	if err != nil {
 		return Landing{}, err
 	}
 	c := Landing{Task: w.TaskID, Target: below.Target, Old: below.Old, Tip: tip.Oid, From: tip.Tree, Below: base}
-	if c.Tree, err = w.repo.merge(ctx, tip.Oid, base); err != nil {
+	if c.Tree, err = mergeCommits(ctx, w.Repo, tip.Oid, base); err != nil {
 		return c, err
 	}
-	changes, err := w.repo.git().Changes(ctx, base, c.Tree)
+	changes, err := w.Repo.Git().Changes(ctx, base, c.Tree)
 	if err != nil {
 		return c, err
 	}
@@ -53,19 +54,19 @@ func (w *Worktree) stack(ctx context.Context, tip git.Commit, below Landing) (La
 			return c, &GitlinkError{Path: change.Path, Commit: change.Oid}
 		}
 	}
-	c.New, err = w.repo.makeCommit(ctx, c.Tree, "coven: stack\n", nil, base)
+	c.New, err = w.Repo.MakeCommit(ctx, c.Tree, "coven: stack\n", nil, base)
 	return c, err
 }
 
 // stackBase returns a commit with the files of a candidate on which others are stacked.
-func (r *Repo) stackBase(ctx context.Context, c Landing) (string, error) {
+func stackBase(ctx context.Context, r *repo.Repo, c Landing) (string, error) {
 	if c.New != "" {
 		return c.New, nil
 	}
-	return r.makeCommit(ctx, c.Tree, "coven: stack\n", nil, c.Old)
+	return r.MakeCommit(ctx, c.Tree, "coven: stack\n", nil, c.Old)
 }
 
 // StackPatchID returns the PatchID of the change that a stacked candidate adds to those below.
-func (w *Worktree) StackPatchID(ctx context.Context, c Landing) (string, error) {
-	return w.repo.patchID(ctx, c.Below, c.Tree)
+func StackPatchID(ctx context.Context, w *repo.Worktree, c Landing) (string, error) {
+	return patchID(ctx, w.Repo, c.Below, c.Tree)
 }

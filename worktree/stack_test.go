@@ -7,22 +7,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // stacked returns n tasks that each change a file of their own, and their candidates: each is
 // stacked on the one before.
-func stacked(t *testing.T, r *Repo, n int) []Part {
+func stacked(t *testing.T, r *repo.Repo, n int) []Part {
 	t.Helper()
 	var parts []Part
 	below := Landing{}
 	for i := range n {
 		name := string(rune('A' + i))
-		w := value[*Worktree](t)(r.Add(t.Context(), AddRequest{TaskID: name, Base: r.target(t).Tip}))
+		w := value[*repo.Worktree](t)(Add(t.Context(), r, AddRequest{TaskID: name, Base: targetOf(r, t).Tip}))
 		write(t, filepath.Join(w.Path, name+".txt"), name+"\n")
-		value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: name, TargetTip: r.target(t).Tip}))
-		c, err := w.Integrate(t.Context(), r.target(t))
+		value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: name, TargetTip: targetOf(r, t).Tip}))
+		c, err := Integrate(t.Context(), w, targetOf(r, t))
 		if i > 0 {
-			c, err = w.Stack(t.Context(), below)
+			c, err = Stack(t.Context(), w, below)
 		}
 		must(t, err)
 		below = c
@@ -37,14 +39,14 @@ func TestLandStack(t *testing.T) {
 	for _, strategy := range []Strategy{Squash, Merge} {
 		t.Run(string(strategy), func(t *testing.T) {
 			r := sample(t)
-			old := r.target(t).Tip
+			old := targetOf(r, t).Tip
 			parts := stacked(t, r, 3)
 			top := parts[2].Request.Landing
 			var intents []Landing
 			for i := range parts {
 				parts[i].Request.Strategy = strategy
 				parts[i].Request.Journal = journalFunc(func(l Landing) error {
-					equal(t, "target", r.target(t).Tip, old)
+					equal(t, "target", targetOf(r, t).Tip, old)
 					intents = append(intents, l)
 					return nil
 				})
@@ -53,7 +55,7 @@ func TestLandStack(t *testing.T) {
 				equal(t, "worktree", gitIn(t, w.Path, "status", "--porcelain"), "")
 			}
 			landed := value[[]Landing](t)(LandStack(t.Context(), parts...))
-			tip := r.target(t).Tip
+			tip := targetOf(r, t).Tip
 			equal(t, "tree", gitIn(t, r.Root, "rev-parse", tip+"^{tree}"), top.Tree)
 			equal(t, "history", gitIn(t, r.Root, "log", "--first-parent", "--format=%s", old+".."+tip), "C\nB\nA")
 			equal(t, "moves", gitIn(t, r.Root, "reflog", "main", "--format=%gs", "-1"), "coven: land A, B, C")
@@ -62,7 +64,7 @@ func TestLandStack(t *testing.T) {
 				equal(t, "intent", intents[i], l)
 				equal(t, "files", gitIn(t, r.Root, "diff", "--name-only", l.New+"^1", l.New), l.Task+".txt")
 				equal(t, "tree of "+l.Task, gitIn(t, r.Root, "rev-parse", l.New+"^{tree}"), l.Tree)
-				equal(t, "recovered", value[bool](t)(r.RecoverLanding(t.Context(), l)), true)
+				equal(t, "recovered", value[bool](t)(RecoverLanding(t.Context(), r, l)), true)
 				if i < 2 {
 					equal(t, "head", l.Head, tip)
 				}
@@ -75,14 +77,14 @@ func TestLandStack(t *testing.T) {
 // What does not fit does not become part of a stack, and a part that cannot land holds all back.
 func TestLandStackRefuses(t *testing.T) {
 	r := sample(t)
-	old := r.target(t).Tip
+	old := targetOf(r, t).Tip
 	parts := stacked(t, r, 2)
-	w := value[*Worktree](t)(r.Add(t.Context(), AddRequest{TaskID: "X", Base: old}))
+	w := value[*repo.Worktree](t)(Add(t.Context(), r, AddRequest{TaskID: "X", Base: old}))
 	write(t, filepath.Join(w.Path, "A.txt"), "another A\n")
-	_, err := w.Stack(t.Context(), parts[0].Request.Landing)
+	_, err := Stack(t.Context(), w, parts[0].Request.Landing)
 	_ = wantError[*DirtyError](t, err)
-	value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: "x", TargetTip: old}))
-	_, err = w.Stack(t.Context(), parts[0].Request.Landing)
+	value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: "x", TargetTip: old}))
+	_, err = Stack(t.Context(), w, parts[0].Request.Landing)
 	conflict := wantError[*ConflictError](t, err)
 	equal(t, "files", strings.Join(conflict.Files, " "), "A.txt")
 
@@ -94,7 +96,7 @@ func TestLandStackRefuses(t *testing.T) {
 		changed := slices.Clone(parts)
 		change(changed)
 		_, err := LandStack(t.Context(), changed...)
-		equal(t, "target", r.target(t).Tip, old)
+		equal(t, "target", targetOf(r, t).Tip, old)
 		return err
 	}
 	wantIs(t, land(func(p []Part) { p[1].Request.ClaimOid = old }), ErrClaimLost)
@@ -128,14 +130,14 @@ func TestRecoverStack(t *testing.T) {
 	if _, err := LandStack(t.Context(), parts...); err == nil {
 		t.Fatal("it landed")
 	}
-	checkouts := value[[]userCheckout](t)(r.checkoutsOf(t.Context(), intents[0].Target.Ref, nil))
+	checkouts := value[[]userCheckout](t)(userCheckoutsOf(t.Context(), r, intents[0].Target.Ref, nil))
 	must(t, checkouts[0].follow(t.Context(), intents[0].Old, intents[0].Head))
 	checkouts[0].release() // killed
 	equal(t, "moved", gitIn(t, r.Root, "diff", "--cached", "--name-only"), "A.txt\nB.txt\nC.txt")
-	equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intents[1])), false)
+	equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, intents[1])), false)
 	equal(t, "checkout", gitIn(t, r.Root, "status", "--porcelain", "--", ".", ":!.coven"), "")
 	for _, intent := range intents {
-		equal(t, "landed", value[bool](t)(r.RecoverLanding(t.Context(), intent)), false)
+		equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, intent)), false)
 	}
 	if _, err := os.Stat(filepath.Join(r.Root, "A.txt")); !os.IsNotExist(err) {
 		t.Errorf("A.txt: %v", err)

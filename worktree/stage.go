@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // reserved lists the paths whose content in a branch is always the target's:
@@ -51,7 +52,7 @@ const (
 )
 
 func (ix *index) list(ctx context.Context, option string) (listing, error) {
-	seen, err := ix.git.Glance(ix.w.repo.unconverting(ctx))
+	seen, err := ix.git.Glance(unconverting(ctx, ix.w.Repo))
 	if err == nil {
 		l, err := ix.listPaths(ctx, option, seen.Suspects)
 		l.entries, l.looked = seen.Files, seen.Suspects
@@ -80,7 +81,7 @@ func (ix *index) listAll(ctx context.Context, option string) (l listing, err err
 	if err := errors.Join(err, l.addAll(fields)); err != nil {
 		return l, err
 	}
-	l.vivid = ix.w.present(l.skipped)
+	l.vivid = presentPaths(ix.w, l.skipped)
 	l.stale = append(l.stale, l.vivid...)
 	return l, nil
 }
@@ -130,11 +131,11 @@ func (l *listing) add(field string) error {
 // in .gitmodules, of which the index has the commit: see leftLinks. If W does not exist
 // before or after, the error is ErrNoWorktree.
 func (ix *index) stage(ctx context.Context) (listing, error) {
-	if err := ix.w.here(); err != nil {
+	if err := ix.w.CheckExists(); err != nil {
 		return listing{}, err
 	}
 	l, err := ix.stageAll(ctx)
-	return l, ix.w.orGone(err)
+	return l, ix.w.OrMissing(err)
 }
 
 func (ix *index) stageAll(ctx context.Context) (listing, error) {
@@ -151,13 +152,13 @@ func (ix *index) stageAll(ctx context.Context) (listing, error) {
 	}
 	paths := append(l.stale, l.untracked...)
 	links := l.links
-	repositories := without(l.nested, ix.w.leftBehind(left, l.nested))
+	repositories := repo.Without(l.nested, leftBehind(ix.w, left, l.nested))
 	if len(links) > 0 {
 		unknown, err := ix.unknownLinks(ctx, links)
 		if err != nil {
 			return l, err
 		}
-		paths, links = without(paths, unknown), without(links, unknown)
+		paths, links = repo.Without(paths, unknown), repo.Without(links, unknown)
 		repositories = append(repositories, unknown...)
 	}
 	inside, err := ix.filesInside(ctx, repositories)
@@ -173,7 +174,7 @@ func (ix *index) stageAll(ctx context.Context) (listing, error) {
 // unknownLinks returns the links that are not submodules and whose directory has
 // files. `git add` of a repository inside W creates such links.
 func (ix *index) unknownLinks(ctx context.Context, links []string) ([]string, error) {
-	known, err := ix.w.submodules(ctx)
+	known, err := submodules(ctx, ix.w)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func (ix *index) filesInside(ctx context.Context, repositories []string) ([]stri
 
 func (ix *index) notIgnored(ctx context.Context, paths []string) ([]string, error) {
 	ignored, err := ignoredBy(ctx, ix.git, paths)
-	return without(paths, ignored), err
+	return repo.Without(paths, ignored), err
 }
 
 // ignoredBy returns the paths that the ignore rules in a repository's files match.
@@ -235,22 +236,4 @@ func ignoredBy(ctx context.Context, g git.Repo, paths []string) ([]string, error
 		found[i] = strings.TrimPrefix(found[i], "./")
 	}
 	return found, nil
-}
-
-// without returns the items that are not in drop.
-func without(items, drop []string) []string {
-	if len(drop) == 0 {
-		return items
-	}
-	gone := make(map[string]bool, len(drop))
-	for _, item := range drop {
-		gone[item] = true
-	}
-	var left []string
-	for _, item := range items {
-		if !gone[item] {
-			left = append(left, item)
-		}
-	}
-	return left
 }

@@ -14,17 +14,18 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // stagedOnly returns the entries of W's index that neither tree nor the branch has. The file of an
 // index that is damaged is added to files.
-func (w *Worktree) stagedOnly(ctx context.Context, files map[string]string, tree string) ([]git.Entry, error) {
-	from := filepath.Join(w.admin, "index")
-	if same, err := w.publishedIndex(from); err != nil || same {
+func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, tree string) ([]git.Entry, error) {
+	from := filepath.Join(w.Admin, "index")
+	if same, err := publishedIndex(w, from); err != nil || same {
 		return nil, err
 	}
-	g := w.repo.git()
-	ix, err := w.openIndex(g, "none")
+	g := w.Repo.Git()
+	ix, err := openIndex(w, g, "none")
 	if err != nil {
 		return nil, err
 	}
@@ -34,13 +35,13 @@ func (w *Worktree) stagedOnly(ctx context.Context, files map[string]string, tree
 	}
 	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {
-		if whole, sumErr := hasChecksum(ix.git.Index, w.repo.format); sumErr != nil || whole {
+		if whole, sumErr := hasChecksum(ix.git.Index, w.Repo.Format); sumErr != nil || whole {
 			return nil, errors.Join(err, sumErr)
 		}
 		files[rescuedGitDir+"/index"] = from
 		return nil, nil
 	}
-	has, err := w.stored(ctx, tree)
+	has, err := stored(ctx, w, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (w *Worktree) stagedOnly(ctx context.Context, files map[string]string, tree
 
 // publishedIndex reports whether W's index has nothing of its own: there is none, or it is the one
 // that coven gave it.
-func (w *Worktree) publishedIndex(from string) (bool, error) {
+func publishedIndex(w *repo.Worktree, from string) (bool, error) {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return true, nil
@@ -76,7 +77,7 @@ func (w *Worktree) publishedIndex(from string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = has.Close() }()
-	kept, err := os.Open(w.ours(commitIndex))
+	kept, err := os.Open(w.StatePath(commitIndex))
 	if err != nil {
 		return false, nil // coven gave it none
 	}
@@ -103,8 +104,8 @@ func hasChecksum(name, format string) (bool, error) {
 }
 
 // stored returns oid and path of what a tree and the branch have.
-func (w *Worktree) stored(ctx context.Context, tree string) (map[git.Entry]bool, error) {
-	tip, err := w.tipIfAny(ctx)
+func stored(ctx context.Context, w *repo.Worktree, tree string) (map[git.Entry]bool, error) {
+	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (w *Worktree) stored(ctx context.Context, tree string) (map[git.Entry]bool,
 		if treeish == "" {
 			continue
 		}
-		entries, err := w.repo.git().Entries(ctx, treeish)
+		entries, err := w.Repo.Git().Entries(ctx, treeish)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The kinds of leftovers.
@@ -46,30 +47,30 @@ type Stale struct {
 // ErrNotStale means that something is not, or no longer, left over.
 var ErrNotStale = errors.New("no longer left over")
 
-// Stale lists leftovers, sorted by kind and name. owned reports whether a task belongs
+// FindStale lists leftovers, sorted by kind and name. owned reports whether a task belongs
 // to a session; its files are not listed, and neither are files that a running
 // operation uses. A branch with a record is never listed, even without a worktree: it
 // is work that Recreate and Leftover find.
-func (r *Repo) Stale(ctx context.Context, owned func(taskID string) bool) ([]Stale, error) {
-	all, err := r.stale(ctx)
+func FindStale(ctx context.Context, r *repo.Repo, owned func(taskID string) bool) ([]Stale, error) {
+	all, err := stale(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("find leftovers: %w", err)
 	}
 	return slices.DeleteFunc(all, func(s Stale) bool {
-		return s.Task != "" && s.Kind != StaleUnexamined && (owned(s.Task) || r.working(s.Task))
+		return s.Task != "" && s.Kind != StaleUnexamined && (owned(s.Task) || working(r, s.Task))
 	}), nil
 }
 
-func (r *Repo) stale(ctx context.Context) ([]Stale, error) {
-	look, err := r.look(ctx)
+func stale(ctx context.Context, r *repo.Repo) ([]Stale, error) {
+	look, err := lookForStale(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	var all []Stale
-	for _, find := range []func(context.Context, *survey) ([]Stale, error){
-		r.staleRegistrations, r.staleDirectories, r.staleRecords, r.staleBranches, r.staleFiles, r.staleLandings, r.staleUnexamined,
+	for _, find := range []func(context.Context, *repo.Repo, *survey) ([]Stale, error){
+		staleRegistrations, staleDirectories, staleRecords, staleBranches, staleFiles, staleLandings, staleUnexamined,
 	} {
-		found, err := find(ctx, look)
+		found, err := find(ctx, r, look)
 		if err != nil {
 			return nil, err
 		}
@@ -89,33 +90,33 @@ type survey struct {
 	admins  map[string]string // registration -> its checkout
 }
 
-func (r *Repo) look(ctx context.Context) (*survey, error) {
+func lookForStale(ctx context.Context, r *repo.Repo) (*survey, error) {
 	s := &survey{tasks: map[string]string{}, tips: map[string]string{}, admins: map[string]string{}}
-	claims, err := r.Claims(ctx)
+	claims, err := ListClaims(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	for _, claim := range claims {
-		s.tasks[SafeName(claim.Task)] = claim.Task
+		s.tasks[repo.SafeName(claim.Task)] = claim.Task
 	}
-	if s.records, err = r.taskNames(); err != nil {
+	if s.records, err = r.TaskNames(); err != nil {
 		return nil, err
 	}
 	for _, name := range s.records {
-		if rec, err := r.readRecord(name); err == nil {
+		if rec, err := r.ReadRecord(name); err == nil {
 			s.tasks[name] = rec.Task
 		}
 	}
-	refs, err := r.git().Refs(ctx, headsPrefix+branchPrefix)
+	refs, err := r.Git().Refs(ctx, repo.HeadsPrefix+repo.BranchPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, ref := range refs {
-		s.tips[strings.TrimPrefix(ref.Name, headsPrefix+branchPrefix)] = ref.Oid
+		s.tips[strings.TrimPrefix(ref.Name, repo.HeadsPrefix+repo.BranchPrefix)] = ref.Oid
 	}
-	admins, err := r.admins()
+	admins, err := r.Admins()
 	for _, admin := range admins {
-		s.admins[admin] = r.adminPath(admin)
+		s.admins[admin] = r.AdminPath(admin)
 	}
 	return s, err
 }
@@ -132,11 +133,11 @@ func (s *survey) recorded(name string) bool { return slices.Contains(s.records, 
 
 // staleRegistrations finds registrations below .coven/worktrees whose directory does
 // not exist and that no user has locked.
-func (r *Repo) staleRegistrations(_ context.Context, s *survey) ([]Stale, error) {
+func staleRegistrations(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
 	for admin, path := range s.admins {
 		dir := filepath.Join(r.GitDir, "worktrees", admin)
-		below := filepath.Dir(path) == filepath.Join(r.Root, worktreesDir)
+		below := filepath.Dir(path) == filepath.Join(r.Root, repo.WorktreesDir)
 		if !below || file.Exists(path) || file.Exists(filepath.Join(dir, "locked")) {
 			continue
 		}
@@ -148,8 +149,8 @@ func (r *Repo) staleRegistrations(_ context.Context, s *survey) ([]Stale, error)
 	return found, nil
 }
 
-func (r *Repo) staleDirectories(_ context.Context, s *survey) ([]Stale, error) {
-	top := filepath.Join(r.Root, worktreesDir)
+func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
+	top := filepath.Join(r.Root, repo.WorktreesDir)
 	entries, err := os.ReadDir(top)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -175,14 +176,14 @@ func (r *Repo) staleDirectories(_ context.Context, s *survey) ([]Stale, error) {
 	return found, nil
 }
 
-func (r *Repo) staleRecords(_ context.Context, s *survey) ([]Stale, error) {
+func staleRecords(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
 	for _, name := range s.records {
-		if s.tips[name] != "" || file.Exists(r.worktreePath(name)) {
+		if s.tips[name] != "" || file.Exists(r.WorktreePath(name)) {
 			continue
 		}
 		found = append(found, Stale{
-			Kind: StaleRecord, Task: s.task(name), Path: r.ours("tasks", name),
+			Kind: StaleRecord, Task: s.task(name), Path: r.StatePath("tasks", name),
 			Text: "task " + s.task(name) + " has a record but neither worktree nor branch",
 		})
 	}
@@ -190,32 +191,32 @@ func (r *Repo) staleRecords(_ context.Context, s *survey) ([]Stale, error) {
 }
 
 // staleBranches omits branches that a user has checked out.
-func (r *Repo) staleBranches(ctx context.Context, s *survey) ([]Stale, error) {
+func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
 	for name := range s.tips {
-		ref := headsPrefix + branchPrefix + name
-		if s.recorded(name) || file.Exists(r.worktreePath(name)) || name != SafeName(name) {
+		ref := repo.HeadsPrefix + repo.BranchPrefix + name
+		if s.recorded(name) || file.Exists(r.WorktreePath(name)) || name != repo.SafeName(name) {
 			continue
 		}
-		if used, err := r.checkoutsOf(ctx, ref, nil); err != nil {
+		if used, err := userCheckoutsOf(ctx, r, ref, nil); err != nil {
 			return nil, err
 		} else if len(used) > 0 {
 			continue
 		}
 		found = append(found, Stale{
 			Kind: StaleBranch, Task: s.task(name), Ref: ref,
-			Text: "branch " + branchPrefix + name + " has neither worktree nor record",
+			Text: "branch " + repo.BranchPrefix + name + " has neither worktree nor record",
 		})
 	}
 	return found, nil
 }
 
 // staleFiles finds files that killed operations left in coven's own directories.
-func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
+func staleFiles(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
-	tasks := map[string]string{r.ours("tasks", scratchName): "", r.ours("tasks", watchName): "", r.ours("moves"): "", r.ours("raw"): ""}
+	tasks := map[string]string{r.StatePath("tasks", scratchName): "", r.StatePath("tasks", watchName): "", r.StatePath("moves"): "", r.StatePath("raw"): ""}
 	for _, name := range s.records {
-		tasks[r.ours("tasks", name)] = s.task(name)
+		tasks[r.StatePath("tasks", name)] = s.task(name)
 	}
 	for dir, task := range tasks {
 		entries, err := os.ReadDir(dir)
@@ -243,14 +244,14 @@ func (r *Repo) staleFiles(_ context.Context, s *survey) ([]Stale, error) {
 }
 
 // staleLandings finds checkouts that a killed landing was changing.
-func (r *Repo) staleLandings(context.Context, *survey) ([]Stale, error) {
-	all, err := r.checkouts()
+func staleLandings(_ context.Context, r *repo.Repo, _ *survey) ([]Stale, error) {
+	all, err := userCheckouts(r)
 	if err != nil {
 		return nil, err
 	}
 	var found []Stale
 	for _, c := range all {
-		if _, held := r.locks.Holder(c.lockName()); held {
+		if _, held := r.Locks.Holder(c.lockName()); held {
 			continue // it is running
 		}
 		m := c.mover()
@@ -278,8 +279,8 @@ func isUnfinished(entry fs.DirEntry) bool {
 }
 
 // working reports whether an operation has the lock of a task.
-func (r *Repo) working(taskID string) bool {
-	_, held := r.locks.Holder(taskLock(SafeName(taskID)))
+func working(r *repo.Repo, taskID string) bool {
+	_, held := r.Locks.Holder(repo.TaskLock(repo.SafeName(taskID)))
 	return held
 }
 
@@ -300,12 +301,12 @@ func inUse(dir string) bool {
 
 func isOld(path string) bool {
 	info, err := os.Lstat(path)
-	return err == nil && age(info) >= staleAge
+	return err == nil && repo.Age(info) >= staleAge
 }
 
 // reachableElsewhere reports whether another ref leads to a commit.
-func (r *Repo) reachableElsewhere(ctx context.Context, commit, ref string) (bool, error) {
-	out, err := r.git().Output(ctx, "for-each-ref", "--count=2", "--format=%(refname)", "--contains", commit)
+func reachableElsewhere(ctx context.Context, r *repo.Repo, commit, ref string) (bool, error) {
+	out, err := r.Git().Output(ctx, "for-each-ref", "--count=2", "--format=%(refname)", "--contains", commit)
 	if err != nil {
 		return false, err
 	}
@@ -313,6 +314,6 @@ func (r *Repo) reachableElsewhere(ctx context.Context, commit, ref string) (bool
 }
 
 // deleteRef removes a ref if it has not changed.
-func (r *Repo) deleteRef(ctx context.Context, ref, oid string) error {
-	return r.transact(ctx, r.git(), "coven: clear", git.Delete(ref, oid))
+func deleteRef(ctx context.Context, r *repo.Repo, ref, oid string) error {
+	return r.Transact(ctx, r.Git(), "coven: clear", git.Delete(ref, oid))
 }

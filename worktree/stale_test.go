@@ -8,15 +8,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 func nobody(string) bool { return false }
 
 // stales lists what is left over as "kind name" lines.
-func stales(t *testing.T, r *Repo) string {
+func stales(t *testing.T, r *repo.Repo) string {
 	t.Helper()
 	var out []string
-	for _, s := range value[[]Stale](t)(r.Stale(t.Context(), nobody)) {
+	for _, s := range value[[]Stale](t)(FindStale(t.Context(), r, nobody)) {
 		if s.Text == "" || (s.Path == "") == (s.Ref == "") {
 			t.Errorf("incomplete: %+v", s)
 		}
@@ -35,57 +37,57 @@ func backdate(t *testing.T, path string) {
 // rescued, that only it is removed.
 func TestStaleKinds(t *testing.T) {
 	cases := map[string]struct {
-		leave   func(t *testing.T, r *Repo, w *Worktree) (path string)
+		leave   func(t *testing.T, r *repo.Repo, w *repo.Worktree) (path string)
 		rescued string // path:content in the rescue; "" for none
 	}{
-		StaleRegistration: {func(t *testing.T, r *Repo, w *Worktree) string {
+		StaleRegistration: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
 			write(t, filepath.Join(w.Path, "staged"), "only staged")
 			gitIn(t, w.Path, "add", "staged")
 			must(t, os.RemoveAll(w.Path))
-			return w.admin
+			return w.Admin
 		}, "staged:only staged"},
-		StaleDirectory: {func(t *testing.T, r *Repo, w *Worktree) string {
-			stray := filepath.Join(r.Root, worktreesDir, "stray one")
+		StaleDirectory: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
+			stray := filepath.Join(r.Root, repo.WorktreesDir, "stray one")
 			write(t, filepath.Join(stray, "sub/only-here"), "x")
 			write(t, filepath.Join(stray, "y.log"), "ignored")
 			return stray
 		}, "y.log:ignored"},
-		StaleRecord: {func(t *testing.T, r *Repo, w *Worktree) string {
+		StaleRecord: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
 			gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
 			gitIn(t, r.Root, "branch", "-qD", w.Branch)
-			return w.ours()
+			return w.StatePath()
 		}, ""},
-		StaleBranch: {func(t *testing.T, r *Repo, w *Worktree) string {
+		StaleBranch: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
 			write(t, filepath.Join(w.Path, "work"), "w")
 			commitAll(t, w, "work")
 			gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
-			must(t, os.RemoveAll(w.ours()))
-			return headsPrefix + w.Branch
+			must(t, os.RemoveAll(w.StatePath()))
+			return repo.HeadsPrefix + w.Branch
 		}, "work:w"},
-		StaleTemporary: {func(t *testing.T, r *Repo, w *Worktree) string {
-			dir := w.ours("op-123")
+		StaleTemporary: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
+			dir := w.StatePath("op-123")
 			write(t, filepath.Join(dir, "index.lock"), "")
 			backdate(t, dir)
 			return dir
 		}, ""},
-		StaleTrash: {func(t *testing.T, r *Repo, w *Worktree) string {
-			dir := filepath.Join(r.Root, worktreesDir, trashPrefix+"T-1")
+		StaleTrash: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
+			dir := filepath.Join(r.Root, repo.WorktreesDir, trashPrefix+"T-1")
 			write(t, filepath.Join(dir, "a"), "a")
 			return dir
 		}, ""},
-		StaleIntegration: {func(t *testing.T, r *Repo, w *Worktree) string {
+		StaleIntegration: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
 			write(t, filepath.Join(w.Path, "a"), "a")
 			commitAll(t, w, "a")
 			claimFor(t, r, "T")
 			onMain(t, r, "b", "b")
 			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash), "integrate.worktree")
-			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(w.ours())) {
+			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(w.StatePath())) {
 				if strings.HasPrefix(entry.Name(), operationPrefix) {
-					must(t, os.RemoveAll(w.ours(entry.Name())))
+					must(t, os.RemoveAll(w.StatePath(entry.Name())))
 				}
 			}
-			backdate(t, w.movePath())
-			return w.movePath()
+			backdate(t, movePath(w))
+			return movePath(w)
 		}, ""},
 	}
 	for kind, c := range cases {
@@ -99,14 +101,14 @@ func TestStaleKinds(t *testing.T) {
 			equal(t, "before", stales(t, r), "")
 			path := c.leave(t, r, w)
 			equal(t, "left over", stales(t, r), kind+" "+filepath.Base(path))
-			s := value[[]Stale](t)(r.Stale(ctx, nobody))[0]
+			s := value[[]Stale](t)(FindStale(ctx, r, nobody))[0]
 			equal(t, "where", s.Path+s.Ref, path)
 			if s.Task != "" {
-				owned := value[[]Stale](t)(r.Stale(ctx, func(task string) bool { return task == s.Task }))
+				owned := value[[]Stale](t)(FindStale(ctx, r, func(task string) bool { return task == s.Task }))
 				equal(t, "owned", len(owned), 0)
 			}
 			before := contents(t, other.Path) + status(t, r.Root)
-			ref := value[string](t)(r.Clear(ctx, s))
+			ref := value[string](t)(Clear(ctx, r, s))
 			equal(t, "after", stales(t, r), "")
 			equal(t, "gone", exists(path), false)
 			equal(t, "the rest", contents(t, other.Path)+status(t, r.Root), before)
@@ -115,9 +117,9 @@ func TestStaleKinds(t *testing.T) {
 			} else {
 				equal(t, "rescue", ref, "")
 			}
-			_, err := r.Clear(ctx, s)
+			_, err := Clear(ctx, r, s)
 			wantIs(t, err, ErrNotStale)
-			value[*Worktree](t)(r.Find(ctx, "other"))
+			value[*repo.Worktree](t)(r.Find(ctx, "other"))
 		})
 	}
 }
@@ -126,9 +128,9 @@ func TestStaleKinds(t *testing.T) {
 func TestClearBranchThatIsMerged(t *testing.T) {
 	r := sample(t)
 	gitIn(t, r.Root, "branch", "coven/T")
-	s := value[[]Stale](t)(r.Stale(t.Context(), nobody))
+	s := value[[]Stale](t)(FindStale(t.Context(), r, nobody))
 	equal(t, "ref", s[0].Ref, "refs/heads/coven/T")
-	equal(t, "rescue", value[string](t)(r.Clear(t.Context(), s[0])), "")
+	equal(t, "rescue", value[string](t)(Clear(t.Context(), r, s[0])), "")
 	equal(t, "left", gitIn(t, r.Root, "branch", "--list", "coven/*"), "")
 }
 
@@ -140,7 +142,7 @@ func TestStaleSpares(t *testing.T) {
 	elsewhere := filepath.Join(value[string](t)(filepath.EvalSymlinks(t.TempDir())), "gone")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "person", elsewhere)
 	must(t, os.RemoveAll(elsewhere)) // on a disk that is not there
-	inside := filepath.Join(r.Root, worktreesDir, "mine")
+	inside := filepath.Join(r.Root, repo.WorktreesDir, "mine")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "inside", inside)
 	gitIn(t, r.Root, "branch", "coven/looked-at")
 	look := filepath.Join(t.TempDir(), "look")
@@ -149,10 +151,10 @@ func TestStaleSpares(t *testing.T) {
 	parked := add(t, r, "parked")
 	gitIn(t, r.Root, "worktree", "remove", "--force", parked.Path) // Recreate brings it back
 	w := add(t, r, "busy")
-	ix := value[*index](t)(w.openIndex(w.git(), commitIndex))
+	ix := value[*index](t)(openIndex(w, w.Git(), commitIndex))
 	defer ix.drop()
 	backdate(t, ix.dir)
-	write(t, w.ours(".fresh123"), "")
+	write(t, w.StatePath(".fresh123"), "")
 	equal(t, "stale", stales(t, r), "")
 	for _, s := range []Stale{
 		{Kind: StaleDirectory, Task: "mine", Path: inside},
@@ -161,13 +163,13 @@ func TestStaleSpares(t *testing.T) {
 		{Kind: StaleBranch, Task: "x", Ref: "refs/heads/main"},
 		{Kind: StaleBranch, Task: "looked-at", Ref: "refs/heads/coven/looked-at"},
 		{Kind: StaleRegistration, Task: "gone", Path: filepath.Join(r.GitDir, "worktrees", "gone")},
-		{Kind: StaleIntegration, Task: "busy", Path: w.ours("task.json")},
+		{Kind: StaleIntegration, Task: "busy", Path: w.StatePath("task.json")},
 	} {
-		_, err := r.Clear(ctx, s)
+		_, err := Clear(ctx, r, s)
 		wantIs(t, err, ErrNotStale)
 	}
 	equal(t, "registered", exists(filepath.Join(r.GitDir, "worktrees", "gone")), true)
-	_, _, err := r.Recreate(ctx, "parked", "s")
+	_, _, err := Recreate(ctx, r, "parked", "s")
 	must(t, err)
 }
 
@@ -175,9 +177,9 @@ func TestStaleSpares(t *testing.T) {
 func TestStaleKnowsClaims(t *testing.T) {
 	r := sample(t)
 	claimFor(t, r, "a / b")
-	gitIn(t, r.Root, "branch", Branch("a / b"))
+	gitIn(t, r.Root, "branch", repo.Branch("a / b"))
 	asked := ""
-	all := value[[]Stale](t)(r.Stale(t.Context(), func(task string) bool { asked = task; return true }))
+	all := value[[]Stale](t)(FindStale(t.Context(), r, func(task string) bool { asked = task; return true }))
 	equal(t, "stale", len(all), 0)
 	equal(t, "asked for", asked, "a / b")
 }
@@ -189,9 +191,9 @@ func TestStaleWhileAdding(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			w, err := r.Add(context.Background(), AddRequest{TaskID: fmt.Sprint("t", i%2), Base: "main"})
+			w, err := Add(context.Background(), r, AddRequest{TaskID: fmt.Sprint("t", i%2), Base: "main"})
 			if err == nil {
-				_, err = w.Remove(context.Background(), RemoveRequest{})
+				_, err = Remove(context.Background(), w, RemoveRequest{})
 			}
 			if err != nil {
 				ended <- err
@@ -201,8 +203,8 @@ func TestStaleWhileAdding(t *testing.T) {
 		ended <- nil
 	}()
 	for range 40 {
-		for _, s := range value[[]Stale](t)(r.Stale(t.Context(), nobody)) {
-			if _, err := r.Clear(t.Context(), s); err != nil && s.Kind != StaleTrash {
+		for _, s := range value[[]Stale](t)(FindStale(t.Context(), r, nobody)) {
+			if _, err := Clear(t.Context(), r, s); err != nil && s.Kind != StaleTrash {
 				wantIs(t, err, ErrNotStale)
 			}
 		}
@@ -219,16 +221,16 @@ func TestClearSurvivesKill(t *testing.T) {
 			t.Parallel()
 			r := sample(t)
 			ctx := t.Context()
-			stray := filepath.Join(r.Root, worktreesDir, "stray")
+			stray := filepath.Join(r.Root, repo.WorktreesDir, "stray")
 			write(t, filepath.Join(stray, "only-here"), "x")
 			killAt(t, actorCommand(r.Root, "", point, ""), point)
-			rescues := value[[]RescueInfo](t)(r.Rescues(ctx, "stray"))
+			rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "stray"))
 			equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":only-here"), "x")
-			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(r.ours("tasks", scratchName))) {
-				backdate(t, r.ours("tasks", scratchName, entry.Name()))
+			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(r.StatePath("tasks", scratchName))) {
+				backdate(t, r.StatePath("tasks", scratchName, entry.Name()))
 			}
-			for _, s := range value[[]Stale](t)(r.Stale(ctx, nobody)) {
-				value[string](t)(r.Clear(ctx, s))
+			for _, s := range value[[]Stale](t)(FindStale(ctx, r, nobody)) {
+				value[string](t)(Clear(ctx, r, s))
 			}
 			equal(t, "left", stales(t, r), "")
 			equal(t, "gone", exists(stray), false)
@@ -248,15 +250,15 @@ func TestClearLanding(t *testing.T) {
 			personWorks(t, r.Root)
 			before := status(t, r.Root)
 			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash), point)
-			tip := r.target(t).Tip
-			found := value[[]Stale](t)(r.Stale(t.Context(), nobody))
+			tip := targetOf(r, t).Tip
+			found := value[[]Stale](t)(FindStale(t.Context(), r, nobody))
 			equal(t, "found", len(found), 1)
 			equal(t, "kind", found[0].Kind+" of "+found[0].Task+" at "+found[0].Path, StaleLanding+" of T at "+movePathOf(r))
-			equal(t, "owned", len(value[[]Stale](t)(r.Stale(t.Context(), func(task string) bool { return task == "T" }))), 0)
+			equal(t, "owned", len(value[[]Stale](t)(FindStale(t.Context(), r, func(task string) bool { return task == "T" }))), 0)
 			equal(t, "coven's lock", LeftByLanding(filepath.Join(r.GitDir, "index.lock")), true)
-			equal(t, "rescued", value[string](t)(r.Clear(t.Context(), found[0])), "")
+			equal(t, "rescued", value[string](t)(Clear(t.Context(), r, found[0])), "")
 			equal(t, "left", stales(t, r), "")
-			equal(t, "target", r.target(t).Tip, tip)
+			equal(t, "target", targetOf(r, t).Tip, tip)
 			if landed {
 				equal(t, "checkout", read(t, filepath.Join(r.Root, "file0.txt")), "landed T\n")
 			} else {

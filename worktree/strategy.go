@@ -61,16 +61,16 @@ func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit,
 	if len(commit.Parents) != 1 {
 		return tip, fmt.Errorf("%s has no parent: %w", commit.Oid, ErrCannotRebase)
 	}
-	r := l.w.repo
-	ours, err := r.makeCommit(ctx, tip.Tree, "coven: rebase side\n", nil, commit.Parents[0])
+	r := l.w.Repo
+	ours, err := r.MakeCommit(ctx, tip.Tree, "coven: rebase side\n", nil, commit.Parents[0])
 	if err != nil {
 		return tip, err
 	}
-	tree, err := r.mergeTree(ctx, ours, commit.Oid)
+	tree, err := mergeTree(ctx, r, ours, commit.Oid)
 	if err != nil {
 		return tip, err
 	}
-	if tree, err = r.withReserved(ctx, tree, l.req.Landing.Old); err != nil || tree == tip.Tree {
+	if tree, err = withReserved(ctx, r, tree, l.req.Landing.Old); err != nil || tree == tip.Tree {
 		return tip, err
 	}
 	oid, err := l.store(ctx, tree, commit.Message, authorOf(commit.Author), tip.Oid)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // coven never moves the checkout of a submodule, whose git directory belongs to the agent. When it
@@ -31,19 +32,19 @@ type leftLink struct {
 // leftLinks maps paths in W to the submodules that stayed behind.
 type leftLinks map[string]leftLink
 
-func (w *Worktree) leftPath() string { return w.ours("submodules.json") }
+func leftPath(w *repo.Worktree) string { return w.StatePath("submodules.json") }
 
 // leftLinks returns those of W that the index has: a snapshot has the files of submodules.
 func (ix *index) leftLinks() (leftLinks, error) {
 	if filepath.Base(ix.kept) != commitIndex {
 		return nil, nil
 	}
-	return ix.w.leftLinks()
+	return readLeftLinks(ix.w)
 }
 
-func (w *Worktree) leftLinks() (leftLinks, error) {
+func readLeftLinks(w *repo.Worktree) (leftLinks, error) {
 	left := leftLinks{}
-	err := file.ReadJSON(w.leftPath(), &left)
+	err := file.ReadJSON(leftPath(w), &left)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -60,7 +61,7 @@ func (l leftLinks) countsAs(path, head string) string {
 
 // headOfSubmodule returns the commit that is checked out in the repository at a path of W; empty:
 // there is none. It only reads files.
-func (w *Worktree) headOfSubmodule(path string) string {
+func headOfSubmodule(w *repo.Worktree, path string) string {
 	top := filepath.Join(w.Path, path)
 	if info, err := os.Lstat(top); err != nil || !info.IsDir() || beyondLink(w.Path, path) {
 		return ""
@@ -69,7 +70,7 @@ func (w *Worktree) headOfSubmodule(path string) string {
 	if !ok {
 		return ""
 	}
-	raw, err := file.Read(filepath.Join(dir, "HEAD"), maxGitFile)
+	raw, err := file.Read(filepath.Join(dir, "HEAD"), repo.MaxGitFile)
 	if err != nil {
 		return ""
 	}
@@ -77,7 +78,7 @@ func (w *Worktree) headOfSubmodule(path string) string {
 	if name, symbolic := strings.CutPrefix(head, "ref: "); symbolic {
 		head = refIn(dir, name)
 	}
-	if !oidRE.MatchString(head) {
+	if !repo.OidRE.MatchString(head) {
 		return ""
 	}
 	return head
@@ -85,19 +86,19 @@ func (w *Worktree) headOfSubmodule(path string) string {
 
 // refIn returns the commit of a branch in a git directory that an agent controls.
 func refIn(dir, name string) string {
-	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), maxGitFile); err == nil {
+	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), repo.MaxGitFile); err == nil {
 		return strings.TrimSpace(string(raw))
 	}
-	packed, err := packedRefs(dir)
+	packed, err := repo.ReadPackedRefs(dir)
 	if err != nil {
 		return ""
 	}
 	return packed[name]
 }
 
-// leave records the submodules that stayed behind when W moved from one tree to another.
-func (w *Worktree) leave(ctx context.Context, from, to string) error {
-	changes, err := w.repo.git().Changes(ctx, from, to)
+// leaveLinks records the submodules that stayed behind when W moved from one tree to another.
+func leaveLinks(ctx context.Context, w *repo.Worktree, from, to string) error {
+	changes, err := w.Repo.Git().Changes(ctx, from, to)
 	if err != nil {
 		return err
 	}
@@ -110,32 +111,32 @@ func (w *Worktree) leave(ctx context.Context, from, to string) error {
 			goals[c.Path] = ""
 		}
 	}
-	return w.leaveAs(goals)
+	return leaveAs(w, goals)
 }
 
 // leaveAs records that the submodules at these paths count as these commits from now on. It
 // forgets those that have moved since.
-func (w *Worktree) leaveAs(goals map[string]string) error {
-	left, err := w.leftLinks()
+func leaveAs(w *repo.Worktree, goals map[string]string) error {
+	left, err := readLeftLinks(w)
 	if err != nil || len(left)+len(goals) == 0 {
 		return err
 	}
 	now := leftLinks{}
 	for path, link := range left {
-		if w.headOfSubmodule(path) == link.Head {
+		if headOfSubmodule(w, path) == link.Head {
 			now[path] = link
 		}
 	}
 	for path, goal := range goals {
 		delete(now, path)
-		if head := w.headOfSubmodule(path); head != "" && head != goal {
+		if head := headOfSubmodule(w, path); head != "" && head != goal {
 			now[path] = leftLink{Head: head, As: goal}
 		}
 	}
 	if maps.Equal(left, now) {
 		return nil
 	}
-	return file.WriteJSON(w.leftPath(), now)
+	return file.WriteJSON(leftPath(w), now)
 }
 
 // countLeft gives the submodules that stayed behind the entries as which they count. W was staged
@@ -144,7 +145,7 @@ func (ix *index) countLeft(ctx context.Context, left leftLinks, links []string) 
 	var edits []git.Entry
 	for _, path := range links {
 		link, found := left[path]
-		if found && ix.w.headOfSubmodule(path) == link.Head {
+		if found && headOfSubmodule(ix.w, path) == link.Head {
 			e := git.Entry{Mode: git.ModeSubmodule, Oid: link.As, Path: path}
 			if link.As == "" {
 				e.Mode = "0"
@@ -157,10 +158,10 @@ func (ix *index) countLeft(ctx context.Context, left leftLinks, links []string) 
 
 // leftBehind returns the repositories that count as nothing, because W moved to a tree without
 // these submodules.
-func (w *Worktree) leftBehind(left leftLinks, repositories []string) []string {
+func leftBehind(w *repo.Worktree, left leftLinks, repositories []string) []string {
 	var behind []string
 	for _, path := range repositories {
-		if link, found := left[path]; found && link.As == "" && w.headOfSubmodule(path) == link.Head {
+		if link, found := left[path]; found && link.As == "" && headOfSubmodule(w, path) == link.Head {
 			behind = append(behind, path)
 		}
 	}
@@ -168,18 +169,18 @@ func (w *Worktree) leftBehind(left leftLinks, repositories []string) []string {
 }
 
 // submodules lists the paths of the submodules that .gitmodules names in W.
-func (w *Worktree) submodules(ctx context.Context) ([]string, error) {
-	names, err := w.submoduleNames(ctx)
+func submodules(ctx context.Context, w *repo.Worktree) ([]string, error) {
+	names, err := submoduleNames(ctx, w)
 	return slices.Sorted(maps.Keys(names)), err
 }
 
 // submoduleNames returns the names of the submodules in .gitmodules by their paths.
-func (w *Worktree) submoduleNames(ctx context.Context) (map[string]string, error) {
+func submoduleNames(ctx context.Context, w *repo.Worktree) (map[string]string, error) {
 	modules := filepath.Join(w.Path, ".gitmodules")
 	if info, err := os.Lstat(modules); err != nil || !info.Mode().IsRegular() {
 		return nil, nil //nolint:nilerr // git does not read it either
 	}
-	fields, err := w.git().Fields(ctx, "config", "-z", "--file", modules, "--get-regexp", `^submodule\..*\.path$`)
+	fields, err := w.Git().Fields(ctx, "config", "-z", "--file", modules, "--get-regexp", `^submodule\..*\.path$`)
 	if err != nil && git.ExitCode(err) != 1 {
 		return nil, fmt.Errorf("read .gitmodules: %w", err)
 	}
@@ -198,22 +199,22 @@ const snapshotLink = "Submodule: "
 
 // ownLinks returns lines for a snapshot, which has the files of submodules but not their commits:
 // the submodules in W that count as another commit than the one in the branch.
-func (w *Worktree) ownLinks(ctx context.Context, tip string) (string, error) {
-	paths, err := w.submodules(ctx)
+func ownLinks(ctx context.Context, w *repo.Worktree, tip string) (string, error) {
+	paths, err := submodules(ctx, w)
 	if err != nil || tip == "" {
 		return "", err
 	}
-	left, err := w.leftLinks()
+	left, err := readLeftLinks(w)
 	if err != nil {
 		return "", err
 	}
 	var lines strings.Builder
 	for _, p := range paths {
-		head := w.headOfSubmodule(p)
+		head := headOfSubmodule(w, p)
 		if head == "" {
 			continue
 		}
-		has, err := w.linkIn(ctx, tip, p)
+		has, err := linkIn(ctx, w, tip, p)
 		if err != nil {
 			return "", err
 		}
@@ -225,8 +226,8 @@ func (w *Worktree) ownLinks(ctx context.Context, tip string) (string, error) {
 }
 
 // linkIn returns the commit of a submodule in a tree; empty: there is no such submodule.
-func (w *Worktree) linkIn(ctx context.Context, tree, path string) (string, error) {
-	entries, err := w.repo.git().Entries(ctx, tree, path)
+func linkIn(ctx context.Context, w *repo.Worktree, tree, path string) (string, error) {
+	entries, err := w.Repo.Git().Entries(ctx, tree, path)
 	if err != nil || len(entries) != 1 || entries[0].Mode != git.ModeSubmodule {
 		return "", err
 	}
@@ -250,7 +251,7 @@ func linksOf(lines string) map[string]string {
 	links := map[string]string{}
 	for line := range strings.Lines(lines) {
 		oid, quoted, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), snapshotLink), " ")
-		if path, err := strconv.Unquote(quoted); err == nil && oidRE.MatchString(oid) {
+		if path, err := strconv.Unquote(quoted); err == nil && repo.OidRE.MatchString(oid) {
 			links[path] = oid
 		}
 	}
@@ -258,15 +259,15 @@ func linksOf(lines string) map[string]string {
 }
 
 // leaveAsIn makes submodules count as in a snapshot: all, or those at or below some paths.
-func (w *Worktree) leaveAsIn(ctx context.Context, snapshot git.Commit, paths []string) error {
+func leaveAsIn(ctx context.Context, w *repo.Worktree, snapshot git.Commit, paths []string) error {
 	s, err := parseSnapshot(snapshot)
 	if err != nil {
 		return err
 	}
-	if has, err := w.repo.hasCommit(ctx, s.Tip); err != nil || !has {
+	if has, err := w.Repo.HasCommit(ctx, s.Tip); err != nil || !has {
 		return err
 	}
-	candidates, err := w.linkPaths(ctx)
+	candidates, err := linkPaths(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -279,25 +280,25 @@ func (w *Worktree) leaveAsIn(ctx context.Context, snapshot git.Commit, paths []s
 		if goals[p] != "" {
 			continue
 		}
-		if goals[p], err = w.linkIn(ctx, s.Tip, p); err != nil {
+		if goals[p], err = linkIn(ctx, w, s.Tip, p); err != nil {
 			return err
 		}
 	}
-	return w.leaveAs(goals)
+	return leaveAs(w, goals)
 }
 
 // linkPaths lists the paths at which W can have a submodule: of the branch, or left behind.
-func (w *Worktree) linkPaths(ctx context.Context) ([]string, error) {
-	left, err := w.leftLinks()
+func linkPaths(ctx context.Context, w *repo.Worktree) ([]string, error) {
+	left, err := readLeftLinks(w)
 	if err != nil {
 		return nil, err
 	}
 	paths := slices.Collect(maps.Keys(left))
-	tip, err := w.tipIfAny(ctx)
+	tip, err := w.TipIfAny(ctx)
 	if err != nil || tip == "" {
 		return paths, err
 	}
-	entries, err := w.repo.git().Entries(ctx, tip)
+	entries, err := w.Repo.Git().Entries(ctx, tip)
 	for _, e := range entries {
 		if e.Mode == git.ModeSubmodule {
 			paths = append(paths, e.Path)

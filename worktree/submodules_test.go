@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // allowed lets git clone submodules from other directories.
@@ -19,7 +20,7 @@ func allowed(args ...string) []string {
 }
 
 // superproject is a repository with the submodule lib. upstream is where that comes from.
-func superproject(t testing.TB) (r *Repo, upstream string) {
+func superproject(t testing.TB) (r *repo.Repo, upstream string) {
 	t.Helper()
 	upstream = value[string](t)(filepath.EvalSymlinks(t.TempDir()))
 	gitIn(t, upstream, "init", "-q", "-b", "main")
@@ -34,13 +35,13 @@ func superproject(t testing.TB) (r *Repo, upstream string) {
 }
 
 // populate checks out the submodules of W, as an agent does.
-func populate(t testing.TB, w *Worktree) {
+func populate(t testing.TB, w *repo.Worktree) {
 	t.Helper()
 	gitIn(t, w.Path, allowed("submodule", "--quiet", "update", "--init")...)
 }
 
 // bump makes a commit in the submodule's upstream and lets main use it.
-func bump(t testing.TB, r *Repo, upstream string) string {
+func bump(t testing.TB, r *repo.Repo, upstream string) string {
 	t.Helper()
 	gitIn(t, upstream, "commit", "-q", "--allow-empty", "-m", "upstream")
 	oid := gitIn(t, upstream, "rev-parse", "main")
@@ -49,7 +50,7 @@ func bump(t testing.TB, r *Repo, upstream string) string {
 	return oid
 }
 
-func linkAt(t testing.TB, r *Repo, treeish string) string {
+func linkAt(t testing.TB, r *repo.Repo, treeish string) string {
 	t.Helper()
 	line := gitIn(t, r.Root, "ls-tree", treeish, "lib")
 	if line == "" {
@@ -59,12 +60,12 @@ func linkAt(t testing.TB, r *Repo, treeish string) string {
 }
 
 // landAll commits, integrates and lands W, and returns the files that landed.
-func landAll(t testing.TB, w *Worktree) string {
+func landAll(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
-	value[Commit](t)(w.Commit(t.Context(), CommitRequest{Message: "all", TargetTip: w.repo.target(t).Tip}))
-	c := value[Landing](t)(w.Integrate(t.Context(), w.repo.target(t)))
+	value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: "all", TargetTip: targetOf(w.Repo, t).Tip}))
+	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(w.Repo, t)))
 	value[Landing](t)(land(t, w, c, Squash))
-	return gitIn(t, w.repo.Root, "diff", "--name-only", c.Old, "main")
+	return gitIn(t, w.Repo.Root, "diff", "--name-only", c.Old, "main")
 }
 
 // A submodule that the target moves is not moved back by a task that has it checked out.
@@ -77,7 +78,7 @@ func TestSubmoduleStaysBehind(t *testing.T) {
 	commitAll(t, w, "first")
 	head := gitIn(t, filepath.Join(w.Path, "lib"), "rev-parse", "HEAD")
 	moved := bump(t, r, upstream)
-	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	c := commitAll(t, w, "second")
 	equal(t, "files", strings.Join(c.Files, " "), "b")
@@ -95,7 +96,7 @@ func TestSubmoduleCommittedByTheAgent(t *testing.T) {
 	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
 	commitAll(t, w, "first")
 	moved := bump(t, r, upstream)
-	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "file1.txt"), "mine\n")
 	gitIn(t, w.Path, "commit", "-qam", "all of it")
 	equal(t, "files of the agent", gitIn(t, w.Path, "show", "--format=", "--name-only"), "file1.txt\nlib")
@@ -112,7 +113,7 @@ func TestSubmoduleMovedLater(t *testing.T) {
 	lib := filepath.Join(w.Path, "lib")
 	old := gitIn(t, lib, "rev-parse", "HEAD")
 	moved := bump(t, r, upstream)
-	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	populate(t, w)
 	equal(t, "head", gitIn(t, lib, "rev-parse", "HEAD"), moved)
 	write(t, filepath.Join(w.Path, "a"), "a")
@@ -131,7 +132,7 @@ func TestSubmoduleRemovedByTheTarget(t *testing.T) {
 	commitAll(t, w, "first")
 	gitIn(t, r.Root, "rm", "-q", "lib")
 	gitIn(t, r.Root, "commit", "-qm", "no lib")
-	value[Landing](t)(w.Integrate(t.Context(), r.target(t)))
+	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	equal(t, "files", strings.Join(commitAll(t, w, "second").Files, " "), "b")
 	equal(t, "landed", landAll(t, w), "a\nb")
@@ -149,12 +150,12 @@ func TestSubmoduleInAConflictedMerge(t *testing.T) {
 	commitAll(t, w, "mine")
 	onMain(t, r, "file0.txt", "theirs\n")
 	moved := bump(t, r, upstream)
-	before := value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
-	c := value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), "s"))
-	equal(t, "merged", linkAt(t, r, value[string](t)(w.Tree(ctx))), moved)
-	value[Snapshot](t)(w.Revert(ctx, "s", before.N))
-	equal(t, "taken back", linkAt(t, r, value[string](t)(w.Tree(ctx))), old)
-	c = value[Conflicted](t)(w.IntegrateConflicted(ctx, r.target(t), c.Session))
+	before := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
+	equal(t, "merged", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), moved)
+	value[Snapshot](t)(Revert(ctx, w, "s", before.N))
+	equal(t, "taken back", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), old)
+	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
 	value[Commit](t)(finish(t, w, c))
 	equal(t, "landed", landAll(t, w), "file0.txt")
@@ -169,38 +170,38 @@ func TestRevertSubmodule(t *testing.T) {
 	populate(t, w)
 	lib := filepath.Join(w.Path, "lib")
 	before := linkAt(t, r, "main")
-	first := value[Snapshot](t)(w.Snapshot(ctx, "s", "Submodule: a note that looks like it"))
+	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "Submodule: a note that looks like it"))
 	write(t, filepath.Join(lib, "lib.c"), "2\n")
 	gitIn(t, lib, "commit", "-qam", "two")
 	head := gitIn(t, lib, "rev-parse", "HEAD")
 	write(t, filepath.Join(w.Path, "a"), "a")
-	undo := value[Snapshot](t)(w.Revert(ctx, "s", first.N))
-	equal(t, "note", value[[]Snapshot](t)(w.Snapshots(ctx, "s"))[0].Note, "Submodule: a note that looks like it")
-	equal(t, "reverted", linkAt(t, r, value[string](t)(w.Tree(ctx))), before)
+	undo := value[Snapshot](t)(Revert(ctx, w, "s", first.N))
+	equal(t, "note", value[[]Snapshot](t)(SnapshotsOf(ctx, w, "s"))[0].Note, "Submodule: a note that looks like it")
+	equal(t, "reverted", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), before)
 	equal(t, "its file", read(t, filepath.Join(lib, "lib.c")), "1\n")
 	equal(t, "its HEAD", gitIn(t, lib, "rev-parse", "HEAD"), head)
-	value[Snapshot](t)(w.Revert(ctx, "s", undo.N, "a"))
-	equal(t, "one path", linkAt(t, r, value[string](t)(w.Tree(ctx))), before)
-	value[Snapshot](t)(w.Revert(ctx, "s", undo.N))
-	equal(t, "undone", linkAt(t, r, value[string](t)(w.Tree(ctx))), head)
+	value[Snapshot](t)(Revert(ctx, w, "s", undo.N, "a"))
+	equal(t, "one path", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), before)
+	value[Snapshot](t)(Revert(ctx, w, "s", undo.N))
+	equal(t, "undone", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), head)
 	equal(t, "undone file", read(t, filepath.Join(lib, "lib.c")), "2\n")
 
 	commit := value[string](t)(w.Tip(ctx))
-	value[Snapshot](t)(w.Restore(ctx, "s", commit))
-	equal(t, "restored", linkAt(t, r, value[string](t)(w.Tree(ctx))), before)
+	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", commit))
+	equal(t, "restored", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), before)
 	must(t, file.RemoveAll(w.Path))
-	again, from, err := r.Recreate(ctx, "T", "s")
+	again, from, err := Recreate(ctx, r, "T", "s")
 	must(t, err)
 	equal(t, "recreated", from.Commit != "", true)
-	equal(t, "without a submodule", linkAt(t, r, value[string](t)(again.Tree(ctx))), before)
+	equal(t, "without a submodule", linkAt(t, r, value[string](t)(CurrentTree(ctx, again))), before)
 }
 
 // linkCase is one random history of a task with a submodule, and what it should be.
 type linkCase struct {
 	t        *testing.T
 	random   *rand.Rand
-	r        *Repo
-	w        *Worktree
+	r        *repo.Repo
+	w        *repo.Worktree
 	upstream string
 	n        int
 
@@ -258,7 +259,7 @@ func (c *linkCase) step() {
 
 func (c *linkCase) check() {
 	c.t.Helper()
-	equal(c.t, "counts as", linkAt(c.t, c.r, value[string](c.t)(c.w.Tree(c.t.Context()))), c.counts)
+	equal(c.t, "counts as", linkAt(c.t, c.r, value[string](c.t)(CurrentTree(c.t.Context(), c.w))), c.counts)
 	if c.head != "" {
 		equal(c.t, "HEAD", gitIn(c.t, c.lib(), "rev-parse", "HEAD"), c.head)
 	}
@@ -312,7 +313,7 @@ func (c *linkCase) bump() {
 
 func (c *linkCase) commit() {
 	c.t.Log("commit")
-	done := value[Commit](c.t)(c.w.Commit(c.t.Context(), CommitRequest{Message: "m", TargetTip: c.r.target(c.t).Tip}))
+	done := value[Commit](c.t)(CommitWork(c.t.Context(), c.w, CommitRequest{Message: "m", TargetTip: targetOf(c.r, c.t).Tip}))
 	c.tip = c.counts
 	equal(c.t, "committed", linkAt(c.t, c.r, done.Tree), c.tip)
 }
@@ -324,7 +325,7 @@ func (c *linkCase) conflicts() bool {
 func (c *linkCase) integrate() bool {
 	c.commit()
 	c.t.Log("integrate")
-	got, err := c.w.Integrate(c.t.Context(), c.r.target(c.t))
+	got, err := Integrate(c.t.Context(), c.w, targetOf(c.r, c.t))
 	if c.conflicts() {
 		equal(c.t, "conflict", strings.Join(wantError[*ConflictError](c.t, err).Files, " "), "lib")
 		return false
@@ -354,13 +355,13 @@ func (c *linkCase) kill() {
 	point := points[c.random.IntN(len(points))]
 	c.t.Log("kill at", point)
 	killAt(c.t, actorCommand(c.r.Root, "T", filepath.Join(c.t.TempDir(), "intent"), Squash), point)
-	value[Landing](c.t)(c.w.Integrate(c.t.Context(), c.r.target(c.t)))
+	value[Landing](c.t)(Integrate(c.t.Context(), c.w, targetOf(c.r, c.t)))
 	c.integrated()
 }
 
 func (c *linkCase) snapshot() {
 	c.t.Log("snapshot")
-	c.saved[value[Snapshot](c.t)(c.w.Snapshot(c.t.Context(), "s", "")).N] = c.counts
+	c.saved[value[Snapshot](c.t)(TakeSnapshot(c.t.Context(), c.w, "s", "")).N] = c.counts
 }
 
 func (c *linkCase) revert() {
@@ -374,7 +375,7 @@ func (c *linkCase) revert() {
 	slices.Sort(numbers)
 	n := numbers[c.random.IntN(len(numbers))]
 	c.t.Log("revert to", n)
-	before := value[Snapshot](c.t)(c.w.Revert(c.t.Context(), "s", n))
+	before := value[Snapshot](c.t)(Revert(c.t.Context(), c.w, "s", n))
 	c.saved[before.N] = c.counts
 	c.wentBack(c.saved[n])
 }
@@ -382,7 +383,7 @@ func (c *linkCase) revert() {
 // restore goes back to the branch.
 func (c *linkCase) restore() {
 	c.t.Log("restore")
-	before := value[Snapshot](c.t)(c.w.Restore(c.t.Context(), "s", value[string](c.t)(c.w.Tip(c.t.Context()))))
+	before := value[Snapshot](c.t)(RestoreSnapshot(c.t.Context(), c.w, "s", value[string](c.t)(c.w.Tip(c.t.Context()))))
 	c.saved[before.N] = c.counts
 	c.wentBack(c.tip)
 }
@@ -399,7 +400,7 @@ func (c *linkCase) finish() {
 		return
 	}
 	want := c.tip != c.target
-	got := value[Landing](c.t)(c.w.Integrate(c.t.Context(), c.r.target(c.t)))
+	got := value[Landing](c.t)(Integrate(c.t.Context(), c.w, targetOf(c.r, c.t)))
 	value[Landing](c.t)(land(c.t, c.w, got, Squash))
 	landed := strings.Split(gitIn(c.t, c.r.Root, "diff", "--name-only", got.Old, "main"), "\n")
 	equal(c.t, "the submodule landed", slices.Contains(landed, "lib"), want)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // maxFile is the size in bytes above which a file is suspect.
@@ -37,7 +38,7 @@ func (e *SuspectError) Error() string {
 // inspect checks everything that the branch adds to the target: the tree to be
 // committed and each commit of the agent.
 func (c *committing) inspect(ctx context.Context, tree string) error {
-	suspects, err := c.w.suspects(ctx, c.req.TargetTip, c.tip.Oid, c.merge, tree)
+	suspects, err := suspects(ctx, c.w, c.req.TargetTip, c.tip.Oid, c.merge, tree)
 	if err != nil {
 		return fmt.Errorf("look for secrets: %w", err)
 	}
@@ -52,8 +53,8 @@ func (c *committing) inspect(ctx context.Context, tree string) error {
 
 // suspects compares with the merge base or with the merged commit, because changes of
 // the target are not the task's.
-func (w *Worktree) suspects(ctx context.Context, target, tip, merge, tree string) ([]Suspect, error) {
-	g := w.repo.git()
+func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree string) ([]Suspect, error) {
+	g := w.Repo.Git()
 	fork, err := merge, error(nil)
 	if merge == "" {
 		fork, err = g.MergeBase(ctx, target, tip)

@@ -9,12 +9,13 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A Teardown is the time while programs prepare the removal of W. What they do to files that git
 // does not ignore, and to the branch, is undone, so that Remove finds the work of the task.
 type Teardown struct {
-	w       *Worktree
+	w       *repo.Worktree
 	session string
 	state   teardownState
 }
@@ -26,20 +27,20 @@ type teardownState struct {
 	Tip      string `json:"tip"`      // of the branch
 }
 
-func (w *Worktree) teardownPath() string { return w.ours("teardown.json") }
+func teardownPath(w *repo.Worktree) string { return w.StatePath("teardown.json") }
 
 // BeginTeardown saves W as a snapshot of a session. If coven was killed during an earlier
 // Teardown, W first gets back the state before that.
-func (w *Worktree) BeginTeardown(ctx context.Context, session string) (*Teardown, error) {
+func BeginTeardown(ctx context.Context, w *repo.Worktree, session string) (*Teardown, error) {
 	t := &Teardown{w: w, session: session}
-	if err := file.ReadJSON(w.teardownPath(), &t.state); err == nil {
+	if err := file.ReadJSON(teardownPath(w), &t.state); err == nil {
 		if _, _, err := t.End(ctx); err != nil {
 			return nil, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("tear down %s: %w", w.TaskID, err)
 	}
-	before, err := w.Snapshot(ctx, session, "before teardown")
+	before, err := TakeSnapshot(ctx, w, session, "before teardown")
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (w *Worktree) BeginTeardown(ctx context.Context, session string) (*Teardown
 		return nil, err
 	}
 	t.state.Snapshot = before.Commit
-	if err := file.WriteJSON(w.teardownPath(), t.state); err != nil {
+	if err := file.WriteJSON(teardownPath(w), t.state); err != nil {
 		return nil, fmt.Errorf("tear down %s: %w", w.TaskID, err)
 	}
 	failpoint.Point("teardown.begun")
@@ -60,21 +61,21 @@ func (w *Worktree) BeginTeardown(ctx context.Context, session string) (*Teardown
 func (t *Teardown) End(ctx context.Context) (changed []string, rescue string, err error) {
 	failpoint.Point("teardown.ended")
 	w := t.w
-	if rescue, err = w.PutTip(ctx, t.state.Tip, "moved in teardown"); err != nil {
+	if rescue, err = PutTip(ctx, w, t.state.Tip, "moved in teardown"); err != nil {
 		return nil, rescue, err
 	}
-	after, err := w.Snapshot(ctx, t.session, "after teardown")
+	after, err := TakeSnapshot(ctx, w, t.session, "after teardown")
 	if err != nil {
 		return nil, rescue, err
 	}
-	if changed, err = w.repo.Changed(ctx, t.state.Snapshot, after.Commit); err != nil {
+	if changed, err = Changed(ctx, w.Repo, t.state.Snapshot, after.Commit); err != nil {
 		return nil, rescue, err
 	}
 	if len(changed) > 0 {
-		if _, err := w.Restore(ctx, t.session, t.state.Snapshot); err != nil {
+		if _, err := RestoreSnapshot(ctx, w, t.session, t.state.Snapshot); err != nil {
 			return nil, rescue, err
 		}
 	}
 	failpoint.Point("teardown.restored")
-	return changed, rescue, os.Remove(w.teardownPath())
+	return changed, rescue, os.Remove(teardownPath(w))
 }

@@ -14,13 +14,14 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A ticket is a place in the line for the turn to land on a target: a locked file that is
 // named by its number and contains its holder. The ticket of a killed process is not locked,
 // so nobody waits for it.
 type ticket struct {
-	repo   *Repo
+	repo   *repo.Repo
 	target string
 	number int
 	lock   *lock.Lock
@@ -28,13 +29,13 @@ type ticket struct {
 
 // takeTicket takes the last place in the line. Numbers are given out under a lock, together
 // with the lock on the new ticket: whoever comes later sees a ticket that is held.
-func (r *Repo) takeTicket(ctx context.Context, targetRef, what string) (*ticket, error) {
-	l, err := r.lock(ctx, "line-"+targetName(targetRef), what)
+func takeTicket(ctx context.Context, r *repo.Repo, targetRef, what string) (*ticket, error) {
+	l, err := r.Lock(ctx, "line-"+targetName(targetRef), what)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Release()
-	numbers, err := r.tickets(targetRef)
+	numbers, err := tickets(r, targetRef)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (r *Repo) takeTicket(ctx context.Context, targetRef, what string) (*ticket,
 	if len(numbers) > 0 {
 		t.number = numbers[len(numbers)-1] + 1
 	}
-	path := r.ticketFile(targetRef, t.number)
+	path := ticketFile(r, targetRef, t.number)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("wait for the turn to land: %w", err)
 	}
@@ -51,7 +52,7 @@ func (r *Repo) takeTicket(ctx context.Context, targetRef, what string) (*ticket,
 		return nil, fmt.Errorf("wait for the turn to land: %w", err)
 	}
 	t.lock = lock.New(file, what)
-	r.memo.tickets.Store(path, make(chan struct{}))
+	r.Memo.Tickets.Store(path, make(chan struct{}))
 	failpoint.Point("ticket.taken")
 	return t, nil
 }
@@ -71,7 +72,7 @@ func (t *ticket) awaitFront(ctx context.Context) error {
 
 // before returns the number of the ticket next before this one; 0: there is none.
 func (t *ticket) before() (int, error) {
-	numbers, err := t.repo.tickets(t.target)
+	numbers, err := tickets(t.repo, t.target)
 	if err != nil {
 		return 0, err
 	}
@@ -85,8 +86,8 @@ func (t *ticket) before() (int, error) {
 // awaitGone waits until a ticket is not held any more, and removes what a killed process left
 // of it. No new ticket gets its number, because this one's is higher.
 func (t *ticket) awaitGone(ctx context.Context, number int) error {
-	path := t.repo.ticketFile(t.target, number)
-	if given, ours := t.repo.memo.tickets.Load(path); ours { // to wait for its file would take a thread
+	path := ticketFile(t.repo, t.target, number)
+	if given, ours := t.repo.Memo.Tickets.Load(path); ours { // to wait for its file would take a thread
 		select {
 		case <-given.(chan struct{}):
 			return nil
@@ -110,18 +111,18 @@ func (t *ticket) awaitGone(ctx context.Context, number int) error {
 
 // drop gives the place up.
 func (t *ticket) drop() {
-	path := t.repo.ticketFile(t.target, t.number)
+	path := ticketFile(t.repo, t.target, t.number)
 	_ = os.Remove(path) // an unlocked ticket is ignored
 	t.lock.Release()
-	if given, ours := t.repo.memo.tickets.LoadAndDelete(path); ours {
+	if given, ours := t.repo.Memo.Tickets.LoadAndDelete(path); ours {
 		close(given.(chan struct{}))
 	}
 }
 
 // tickets returns the numbers of the tickets in a line, in order, those of killed processes
 // included.
-func (r *Repo) tickets(targetRef string) ([]int, error) {
-	entries, err := os.ReadDir(r.line(targetRef))
+func tickets(r *repo.Repo, targetRef string) ([]int, error) {
+	entries, err := os.ReadDir(lineDir(r, targetRef))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read who waits to land: %w", err)
 	}
@@ -135,8 +136,10 @@ func (r *Repo) tickets(targetRef string) ([]int, error) {
 	return numbers, nil
 }
 
-func (r *Repo) line(targetRef string) string { return r.ours("lines", targetName(targetRef)) }
+func lineDir(r *repo.Repo, targetRef string) string {
+	return r.StatePath("lines", targetName(targetRef))
+}
 
-func (r *Repo) ticketFile(targetRef string, number int) string {
-	return filepath.Join(r.line(targetRef), strconv.Itoa(number))
+func ticketFile(r *repo.Repo, targetRef string, number int) string {
+	return filepath.Join(lineDir(r, targetRef), strconv.Itoa(number))
 }

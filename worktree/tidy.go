@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // errOdd means that a parked file differs from what git writes in a way that git does not check.
@@ -30,33 +32,33 @@ type tidiedFiles struct {
 
 // tidied makes a directory have only the files of a tree, and those that the pool keeps. The
 // others are moved to where aside says, or to the trash.
-func (w *Worktree) tidied(ctx context.Context, tree, dir string, aside func(string) string) (*tidiedFiles, error) {
-	entries, err := w.repo.git().Entries(ctx, tree)
+func tidied(ctx context.Context, w *repo.Worktree, tree, dir string, aside func(string) string) (*tidiedFiles, error) {
+	entries, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
-	files := &tidiedFiles{top: dir, keep: w.repo.Pool.Keep, tracked: map[string]bool{".": true, ".git": aside == nil}}
+	files := &tidiedFiles{top: dir, keep: w.Repo.Pool.Keep, tracked: map[string]bool{".": true, ".git": aside == nil}}
 	for _, e := range entries {
 		for name := e.Path; !files.tracked[name]; name = path.Dir(name) {
 			files.tracked[name] = true
 		}
 	}
-	if files.mask, err = w.repo.newFileMask(); err != nil {
+	if files.mask, err = newFileMask(w.Repo); err != nil {
 		return nil, err
 	}
 	if aside != nil {
 		files.keep = nil
 		files.away = func(name string) (string, error) { return aside(name), nil }
 	} else {
-		files.away = w.repo.trashed(w.name)
+		files.away = trashed(w.Repo, w.Name)
 	}
 	return files, files.dir(".")
 }
 
 // strayFiles moves away what W has besides the files of a tree, if W's index has that tree, and one look
 // at the time stamps shows that every file is as git writes it. After an error, W must be tidied.
-func (w *Worktree) strayFiles(ix *index, plain bool, tree string) (*tidiedFiles, error) {
-	mask, err := w.repo.newFileMask()
+func strayFiles(w *repo.Worktree, ix *index, plain bool, tree string) (*tidiedFiles, error) {
+	mask, err := newFileMask(w.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func (w *Worktree) strayFiles(ix *index, plain bool, tree string) (*tidiedFiles,
 	if err != nil || seen.Tree != tree {
 		return nil, errors.Join(err, errLookAtAll)
 	}
-	files := &tidiedFiles{top: w.Path, keep: w.repo.Pool.Keep, away: w.repo.trashed(w.name)}
+	files := &tidiedFiles{top: w.Path, keep: w.Repo.Pool.Keep, away: trashed(w.Repo, w.Name)}
 	for _, name := range seen.Suspects {
 		info, err := os.Lstat(filepath.Join(w.Path, name))
 		if err != nil || seen.Tracks(name) {
@@ -78,8 +80,8 @@ func (w *Worktree) strayFiles(ix *index, plain bool, tree string) (*tidiedFiles,
 }
 
 // trashed returns a function that names places in one new directory of the trash.
-func (r *Repo) trashed(name string) func(string) (string, error) {
-	dir, n := r.trashName(name), 0
+func trashed(r *repo.Repo, name string) func(string) (string, error) {
+	dir, n := trashName(r, name), 0
 	return func(string) (string, error) {
 		n++
 		return filepath.Join(dir, strconv.Itoa(n)), nil
@@ -169,8 +171,8 @@ func (f *tidiedFiles) stray(name string, entry fs.DirEntry) (kept bool, err erro
 }
 
 // newFileMask returns the permissions that new files do not get.
-func (r *Repo) newFileMask() (fs.FileMode, error) {
-	file, err := os.OpenFile(filepath.Join(r.ours(), "mask"), os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o777)
+func newFileMask(r *repo.Repo) (fs.FileMode, error) {
+	file, err := os.OpenFile(filepath.Join(r.StatePath(), "mask"), os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o777)
 	if err != nil {
 		return 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // An agent owns W and its git directory. Whatever it plants there, no method
@@ -20,17 +21,17 @@ func TestBoobyTraps(t *testing.T) {
 	gitIn(t, r.Root, "config", "filter.own.smudge", "cat")
 	gitIn(t, r.Root, "config", "submodule.recurse", "true")
 	hook(t, filepath.Join(r.Root, "clean.log"), "tr a-z A-Z\n") // ignored: it does not land
-	r = value[*Repo](t)(Open(ctx, r.Root))
+	r = value[*repo.Repo](t)(repo.Open(ctx, r.Root))
 
 	for _, kind := range []string{"git directory", "link to git directory", "worktree's git directory"} {
 		t.Run(kind, func(t *testing.T) {
 			sprung := filepath.Join(t.TempDir(), "sprung")
 			w := add(t, r, kind)
-			target := r.target(t)
-			first := value[Snapshot](t)(w.Snapshot(ctx, kind, "before"))
+			target := targetOf(r, t)
+			first := value[Snapshot](t)(TakeSnapshot(ctx, w, kind, "before"))
 			marks := map[bool]*Mark{}
 			for _, fenced := range []bool{true, false} {
-				m := value[*Mark](t)(add(t, r, fmt.Sprintf("watch %s %v", kind, fenced)).Watch(ctx, WatchOptions{Fenced: fenced}))
+				m := value[*Mark](t)(Watch(ctx, add(t, r, fmt.Sprintf("watch %s %v", kind, fenced)), WatchOptions{Fenced: fenced}))
 				marks[fenced] = m
 			}
 			plant(t, w, kind, sprung)
@@ -43,52 +44,52 @@ func TestBoobyTraps(t *testing.T) {
 					t.Fatalf("%s ran the agent's code: %s", what, read(t, sprung))
 				}
 			}
-			_, err := Open(ctx, filepath.Join(w.Path, "dir"))
+			_, err := repo.Open(ctx, filepath.Join(w.Path, "dir"))
 			check("Open", err)
 			_, err = r.Find(ctx, kind)
 			check("Find", err)
 			for fenced, m := range marks {
 				_, err := m.Compare(ctx)
 				check(fmt.Sprintf("Compare, fenced: %v", fenced), err)
-				_, err = m.w.Watch(ctx, WatchOptions{Fenced: fenced})
+				_, err = Watch(ctx, m.w, WatchOptions{Fenced: fenced})
 				check(fmt.Sprintf("Watch, fenced: %v", fenced), err)
 			}
-			_, err = w.Tree(ctx)
+			_, err = CurrentTree(ctx, w)
 			check("Tree", err)
-			_, err = w.Diff(ctx, target.Tip)
+			_, err = DiffOf(ctx, w, target.Tip)
 			check("Diff", err)
-			_, err = w.Snapshot(ctx, kind, "after")
+			_, err = TakeSnapshot(ctx, w, kind, "after")
 			check("Snapshot", err)
-			_, err = w.Revert(ctx, kind, first.N)
+			_, err = Revert(ctx, w, kind, first.N)
 			check("Revert", err)
-			_, err = w.Revert(ctx, kind, first.N+1)
+			_, err = Revert(ctx, w, kind, first.N+1)
 			check("Revert back", err)
-			c, err := w.Commit(ctx, CommitRequest{Message: "m", TargetTip: target.Tip})
+			c, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: target.Tip})
 			check("Commit", err)
 			equal(t, "the filter ran in the main checkout", gitIn(t, r.Root, "show", c.Oid+":filtered"), "TEXT")
-			_, err = w.Restore(ctx, kind, target.Tip)
+			_, err = RestoreSnapshot(ctx, w, kind, target.Tip)
 			check("Restore", err)
-			_, err = w.Restore(ctx, kind, c.Oid)
+			_, err = RestoreSnapshot(ctx, w, kind, c.Oid)
 			check("Restore back", err)
 			write(t, filepath.Join(r.Root, "other"), kind)
 			gitIn(t, r.Root, "add", "other")
 			gitIn(t, r.Root, "commit", "-qm", "target moves")
-			candidate, err := w.Integrate(ctx, target)
+			candidate, err := Integrate(ctx, w, target)
 			check("Integrate", err)
 			_, err = land(t, w, candidate, Squash)
 			check("Land", err)
-			_, err = r.Worktrees(ctx)
+			_, err = List(ctx, r)
 			check("Worktrees", err)
-			_, err = r.Uncommitted(ctx)
+			_, err = Uncommitted(ctx, r)
 			check("Uncommitted", err)
-			_, err = w.Rescue(ctx, "note", false)
+			_, err = TakeRescue(ctx, w, "note", false)
 			check("Rescue", err)
 			other := add(t, r, "other "+kind)
-			_, err = other.Remove(ctx, RemoveRequest{})
+			_, err = Remove(ctx, other, RemoveRequest{})
 			check("Add and Remove of another task", err)
-			_, err = r.Add(ctx, AddRequest{TaskID: kind, Base: "main"})
+			_, err = Add(ctx, r, AddRequest{TaskID: kind, Base: "main"})
 			_ = wantError[*LeftoverError](t, err)
-			_, err = w.Remove(ctx, RemoveRequest{})
+			_, err = Remove(ctx, w, RemoveRequest{})
 			check("Remove", err)
 			gitIn(t, r.Root, "rm", "-q", "filtered", ".gitattributes")
 			gitIn(t, r.Root, "commit", "-qm", "again")
@@ -122,12 +123,12 @@ func TestPlantedInRepository(t *testing.T) {
 		write(t, filepath.Join(e.r.GitDir, "info", "attributes"), "* filter=evil diff=evil merge=evil\n")
 		must(t, os.RemoveAll(sprung)) // which planting sprang
 		found := value[Found](t)(m.Compare(ctx))
-		info := value[RescueInfo](t)(e.r.Rescue(ctx, found.Rescue))
-		_, _, err := e.r.RescuedPatch(ctx, info, 1<<20)
+		info := value[RescueInfo](t)(FindRescue(ctx, e.r, found.Rescue))
+		_, _, err := RescuedPatch(ctx, e.r, info, 1<<20)
 		must(t, err)
-		value[[]Change](t)(e.r.RescuedChanges(ctx, info))
-		value[[]RescueInfo](t)(e.r.AllRescues(ctx))
-		value[RescueInfo](t)(e.r.Restore(ctx, info))
+		value[[]Change](t)(RescuedChanges(ctx, e.r, info))
+		value[[]RescueInfo](t)(AllRescues(ctx, e.r))
+		value[RescueInfo](t)(UndoChanges(ctx, e.r, info))
 		must(t, m.Done())
 		if exists(sprung) {
 			t.Fatalf("fenced %v: ran %s", fenced, read(t, sprung))
@@ -147,14 +148,14 @@ func TestNoHooksInBookkeeping(t *testing.T) {
 	}
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "a"), "a")
-	value[Snapshot](t)(w.Snapshot(ctx, "s", ""))
+	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	commitAll(t, w, "m")
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", "main^{tree}")
-	must(t, r.git().Transact(ctx, "test", git.Move("refs/heads/main", commit, r.target(t).Tip)))
-	c := value[Landing](t)(w.Integrate(ctx, r.target(t)))
+	must(t, r.Git().Transact(ctx, "test", git.Move("refs/heads/main", commit, targetOf(r, t).Tip)))
+	c := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	value[Landing](t)(land(t, w, c, Squash))
-	value[Snapshot](t)(w.Revert(ctx, "s", 1))
-	value[string](t)(w.Remove(ctx, RemoveRequest{}))
+	value[Snapshot](t)(Revert(ctx, w, "s", 1))
+	value[string](t)(Remove(ctx, w, RemoveRequest{}))
 	if exists(ran) {
 		t.Fatalf("hooks ran: %s", read(t, ran))
 	}
@@ -168,7 +169,7 @@ func hookNames() []string {
 }
 
 // plant puts traps everywhere that an agent can write.
-func plant(t *testing.T, w *Worktree, kind, sprung string) {
+func plant(t *testing.T, w *repo.Worktree, kind, sprung string) {
 	t.Helper()
 	trap := filepath.Join(t.TempDir(), "trap")
 	hook(t, trap, fmt.Sprintf("echo \"$0 $@\" >>'%s'\ncat\n", sprung))
@@ -226,12 +227,12 @@ func plant(t *testing.T, w *Worktree, kind, sprung string) {
 	case "link to git directory":
 		write(t, filepath.Join(w.Path, ".git"), "gitdir: "+evil+"\n")
 	default:
-		write(t, filepath.Join(w.admin, "commondir"), evil+"\n")
-		write(t, filepath.Join(w.admin, "config"), config)
-		write(t, filepath.Join(w.admin, "config.worktree"), config)
-		write(t, filepath.Join(w.admin, "HEAD"), "ref: refs/heads/main\n")
-		write(t, filepath.Join(w.admin, "gitdir"), filepath.Join(w.repo.Root, ".git")+"\n")
-		write(t, filepath.Join(w.admin, "info", "attributes"), "* filter=evil\n")
+		write(t, filepath.Join(w.Admin, "commondir"), evil+"\n")
+		write(t, filepath.Join(w.Admin, "config"), config)
+		write(t, filepath.Join(w.Admin, "config.worktree"), config)
+		write(t, filepath.Join(w.Admin, "HEAD"), "ref: refs/heads/main\n")
+		write(t, filepath.Join(w.Admin, "gitdir"), filepath.Join(w.Repo.Root, ".git")+"\n")
+		write(t, filepath.Join(w.Admin, "info", "attributes"), "* filter=evil\n")
 	}
 
 	// The traps work: git run in W falls into one.

@@ -10,25 +10,26 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Tree stores W's current content and returns its tree: tracked files and untracked
+// CurrentTree stores W's current content and returns its tree: tracked files and untracked
 // ones that are not ignored, as in a commit. It equals the tree of the branch's tip if
 // and only if there is nothing to commit. Reserved paths (.beads, .coven/sessions) are
 // as in the branch's tip.
-func (w *Worktree) Tree(ctx context.Context) (string, error) {
+func CurrentTree(ctx context.Context, w *repo.Worktree) (string, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return "", err
 	}
-	ix, err := w.openIndex(w.git(), commitIndex)
+	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
 		return "", err
 	}
 	defer ix.drop()
 	tree, err := ix.stageFor(ctx, tip, tip)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", w.Path, w.orGone(err))
+		return "", fmt.Errorf("read %s: %w", w.Path, w.OrMissing(err))
 	}
 	return tree, ix.keep()
 }
@@ -36,7 +37,7 @@ func (w *Worktree) Tree(ctx context.Context) (string, error) {
 // stageFor stages W on top of tip with the reserved paths of another commit,
 // and returns the tree.
 func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string, error) {
-	tree, err := ix.w.repo.git().Tree(ctx, tip)
+	tree, err := ix.w.Repo.Git().Tree(ctx, tip)
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +51,7 @@ func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string
 	if err != nil {
 		return "", err
 	}
-	if err := ix.w.noteGone(tip, l); err != nil {
+	if err := noteGone(ix.w, tip, l); err != nil {
 		return "", err
 	}
 	changed, err := ix.reserve(ctx, tree, reservedFrom, l)
@@ -61,7 +62,7 @@ func (ix *index) stageFor(ctx context.Context, tip, reservedFrom string) (string
 		tree, err = ix.tree(ctx)
 	}
 	ix.setEqual(tree)
-	return tree, errors.Join(err, ix.w.here()) // files of a missing W are not deleted files
+	return tree, errors.Join(err, ix.w.CheckExists()) // files of a missing W are not deleted files
 }
 
 // A keptTree is the content of an index, and the tree whose entries it has. It is remembered in
@@ -77,18 +78,18 @@ type keptTree struct {
 func (ix *index) setEqual(tree string) {
 	ix.equals = keptTree{}
 	if content, err := file.Sum(ix.git.Index); err == nil {
-		ix.equals = keptTree{content, tree, ix.w.outsideText()}
+		ix.equals = keptTree{content, tree, outsideText(ix.w)}
 	}
 }
 
 // knownTree returns the tree whose entries the index has. It is empty if that is not known, or if
 // the index has changed: git must then read or write a tree.
 func (ix *index) knownTree() string {
-	known, noted := ix.w.repo.memo.trees.Load(ix.kept)
+	known, noted := ix.w.Repo.Memo.Trees.Load(ix.kept)
 	if !noted {
 		return ""
 	}
-	if content, err := file.Sum(ix.git.Index); err != nil || content != known.(keptTree).content || ix.w.outsideText() != known.(keptTree).outside {
+	if content, err := file.Sum(ix.git.Index); err != nil || content != known.(keptTree).content || outsideText(ix.w) != known.(keptTree).outside {
 		return ""
 	}
 	return known.(keptTree).tree
@@ -102,7 +103,7 @@ func (ix *index) reserve(ctx context.Context, tree, from string, l listing) (boo
 	if slices.ContainsFunc(slices.Concat(l.stale, l.untracked, l.nested, l.links), nearReserved) {
 		present, err = ix.reservedEntries(ctx)
 	} else {
-		present, err = ix.w.repo.git().Entries(ctx, tree, reserved()...)
+		present, err = ix.w.Repo.Git().Entries(ctx, tree, reserved()...)
 	}
 	if err != nil {
 		return false, err
@@ -135,7 +136,7 @@ func (ix *index) reservedEntries(ctx context.Context) ([]git.Entry, error) {
 }
 
 func (ix *index) replaceReserved(ctx context.Context, present []git.Entry, from string) (changed bool, err error) {
-	want, err := ix.w.repo.git().Entries(ctx, from, reserved()...)
+	want, err := ix.w.Repo.Git().Entries(ctx, from, reserved()...)
 	if err != nil {
 		return false, err
 	}
@@ -194,35 +195,35 @@ const scratchName = ".scratch"
 
 // withReserved returns the tree of treeish with the reserved paths of another commit
 // or tree.
-func (r *Repo) withReserved(ctx context.Context, treeish, from string) (string, error) {
-	return r.withPaths(ctx, treeish, from, reserved())
+func withReserved(ctx context.Context, r *repo.Repo, treeish, from string) (string, error) {
+	return treeWithPaths(ctx, r, treeish, from, reserved())
 }
 
-// withPaths returns the tree of treeish with some files and directories of another commit or
+// treeWithPaths returns the tree of treeish with some files and directories of another commit or
 // tree.
-func (r *Repo) withPaths(ctx context.Context, treeish, from string, paths []string) (string, error) {
-	have, err := r.git().Entries(ctx, treeish, paths...)
+func treeWithPaths(ctx context.Context, r *repo.Repo, treeish, from string, paths []string) (string, error) {
+	have, err := r.Git().Entries(ctx, treeish, paths...)
 	if err != nil {
 		return "", err
 	}
-	want, err := r.git().Entries(ctx, from, paths...)
+	want, err := r.Git().Entries(ctx, from, paths...)
 	if err != nil {
 		return "", err
 	}
 	edits := replacing(have, want)
 	if len(edits) == 0 {
-		return r.git().Tree(ctx, treeish)
+		return r.Git().Tree(ctx, treeish)
 	}
-	return r.editTree(ctx, treeish, edits)
+	return editTree(ctx, r, treeish, edits)
 }
 
 // editTree returns a tree with some entries changed.
-func (r *Repo) editTree(ctx context.Context, treeish string, edits []git.Entry) (string, error) {
-	if tree, err := r.git().EditTree(ctx, treeish, edits); err == nil {
+func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []git.Entry) (string, error) {
+	if tree, err := r.Git().EditTree(ctx, treeish, edits); err == nil {
 		return tree, nil
 	}
-	scratch := &Worktree{repo: r, name: scratchName, Path: r.Root}
-	ix, err := scratch.openIndex(scratch.git(), "none")
+	scratch := &repo.Worktree{Repo: r, Name: scratchName, Path: r.Root}
+	ix, err := openIndex(scratch, scratch.Git(), "none")
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // A Holder identifies the process that holds a lock.
@@ -17,8 +18,8 @@ type Turn struct{ lock *lock.Lock }
 
 // LandingTurn waits for the turn to land on a target, first in, first out, also among
 // processes. what describes the operation to others who wait: "land T".
-func (r *Repo) LandingTurn(ctx context.Context, targetRef, what string) (*Turn, error) {
-	t, err := r.takeTicket(ctx, targetRef, what)
+func LandingTurn(ctx context.Context, r *repo.Repo, targetRef, what string) (*Turn, error) {
+	t, err := takeTicket(ctx, r, targetRef, what)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func (r *Repo) LandingTurn(ctx context.Context, targetRef, what string) (*Turn, 
 	if err := t.awaitFront(ctx); err != nil {
 		return nil, err
 	}
-	l, err := r.lock(ctx, turnLock(targetRef), what)
+	l, err := r.Lock(ctx, turnLock(targetRef), what)
 	if err != nil {
 		return nil, err
 	}
@@ -47,15 +48,15 @@ type Line struct {
 
 // LandingLine returns the line of a target. It is only what live processes hold: nothing that
 // a killed process left counts.
-func (r *Repo) LandingLine(targetRef string) (Line, error) {
-	turn, _ := r.locks.Holder(turnLock(targetRef))
+func LandingLine(r *repo.Repo, targetRef string) (Line, error) {
+	turn, _ := r.Locks.Holder(turnLock(targetRef))
 	line := Line{Turn: turn}
-	numbers, err := r.tickets(targetRef)
+	numbers, err := tickets(r, targetRef)
 	if err != nil {
 		return line, err
 	}
 	for _, n := range numbers {
-		holder, held := lock.HolderOf(r.ticketFile(targetRef, n))
+		holder, held := lock.HolderOf(ticketFile(r, targetRef, n))
 		both := holder.PID == turn.PID && holder.What == turn.What // its turn has just come
 		if held && holder.PID > 0 && !both {
 			line.Waiting = append(line.Waiting, holder)
@@ -66,4 +67,6 @@ func (r *Repo) LandingLine(targetRef string) (Line, error) {
 
 func turnLock(targetRef string) string { return "turn-" + targetName(targetRef) }
 
-func targetName(targetRef string) string { return SafeName(strings.TrimPrefix(targetRef, headsPrefix)) }
+func targetName(targetRef string) string {
+	return repo.SafeName(strings.TrimPrefix(targetRef, repo.HeadsPrefix))
+}

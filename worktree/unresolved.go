@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // An UnresolvedError lists files with unresolved conflicts: files that still contain
@@ -26,12 +27,12 @@ func (e *UnresolvedError) Error() string {
 }
 
 // unresolved checks a tree before it is committed. merge is the merged commit, or "".
-func (w *Worktree) unresolved(ctx context.Context, tree, tip, merge string) error {
-	c, err := w.inConflict(ctx, tip, merge)
+func unresolved(ctx context.Context, w *repo.Worktree, tree, tip, merge string) error {
+	c, err := inConflict(ctx, w, tip, merge)
 	if err != nil || len(c.Files) == 0 {
 		return err
 	}
-	entries, err := w.entriesByPath(ctx, tree)
+	entries, err := entriesByPath(ctx, w, tree)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (w *Worktree) unresolved(ctx context.Context, tree, tip, merge string) erro
 		if !there || !strings.HasPrefix(e.Mode, "100") || slices.Contains(open, p) {
 			continue
 		}
-		marked, err := w.marked(ctx, e, c)
+		marked, err := marked(ctx, w, e, c)
 		if err != nil {
 			return err
 		}
@@ -63,16 +64,16 @@ func (w *Worktree) unresolved(ctx context.Context, tree, tip, merge string) erro
 
 // inConflict returns the conflict as recorded by IntegrateConflicted or, for another
 // merge, as found by git.
-func (w *Worktree) inConflict(ctx context.Context, tip, merge string) (Conflicted, error) {
+func inConflict(ctx context.Context, w *repo.Worktree, tip, merge string) (Conflicted, error) {
 	var c Conflicted
-	err := file.ReadJSON(w.conflictedPath(), &c)
+	err := file.ReadJSON(conflictedPath(w), &c)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("read the conflicts: %w", err)
 	}
 	if merge == "" || err == nil && c.TargetTip == merge {
 		return c, nil
 	}
-	_, err = w.repo.merge(ctx, tip, merge)
+	_, err = mergeCommits(ctx, w.Repo, tip, merge)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		return Conflicted{Files: conflict.Files, BranchTip: tip, TargetTip: merge}, nil
 	}
@@ -81,13 +82,13 @@ func (w *Worktree) inConflict(ctx context.Context, tip, merge string) (Conflicte
 
 // marked reports whether a file has conflict markers. A version of one side that was
 // taken unchanged is not examined.
-func (w *Worktree) marked(ctx context.Context, e git.Entry, c Conflicted) (bool, error) {
-	found, err := w.hasMarkers(ctx, e.Oid)
+func marked(ctx context.Context, w *repo.Worktree, e git.Entry, c Conflicted) (bool, error) {
+	found, err := fileHasMarkers(ctx, w, e.Oid)
 	if err != nil || !found {
 		return false, err
 	}
 	for _, tip := range []string{c.BranchTip, c.TargetTip} {
-		before, err := w.repo.git().Entries(ctx, tip, e.Path)
+		before, err := w.Repo.Git().Entries(ctx, tip, e.Path)
 		if err != nil {
 			return false, err
 		}
@@ -101,9 +102,9 @@ func (w *Worktree) marked(ctx context.Context, e git.Entry, c Conflicted) (bool,
 	return true, nil
 }
 
-func (w *Worktree) hasMarkers(ctx context.Context, oid string) (bool, error) {
+func fileHasMarkers(ctx context.Context, w *repo.Worktree, oid string) (bool, error) {
 	found := false
-	err := w.repo.git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
+	err := w.Repo.Git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
 		content, err := io.ReadAll(body)
 		found = hasMarkers(content)
 		return err
@@ -134,8 +135,8 @@ func isMarker(line []byte, sign byte, labelled bool) bool {
 }
 
 // resolved removes the record of the conflict.
-func (w *Worktree) resolved() error {
-	err := os.Remove(w.conflictedPath())
+func resolved(w *repo.Worktree) error {
+	err := os.Remove(conflictedPath(w))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

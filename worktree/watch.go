@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -71,7 +71,7 @@ func (f Found) capped(s Severity) Severity {
 
 // A Mark is the state of the repository when a step started.
 type Mark struct {
-	w       *Worktree
+	w       *repo.Worktree
 	running func() []string
 	mark
 	interrupted bool // see Found
@@ -82,7 +82,7 @@ type Mark struct {
 type mark struct {
 	Since  time.Time         `json:"since"`
 	Fenced bool              `json:"fenced"`
-	Log    logPosition       `json:"log"`
+	Log    repo.LogPosition  `json:"log"`
 	Hooks  []string          `json:"hooks"` // directories
 	State  tripwire.State    `json:"state"`
 	Trees  map[string]string `json:"trees,omitempty"`  // raw tree of W by name of a task, of the main checkout as ""
@@ -90,10 +90,10 @@ type mark struct {
 	Found  *Found            `json:"found,omitempty"`  // and not reported yet
 }
 
-func (w *Worktree) markPath() string { return w.ours("watch.json") }
+func markPath(w *repo.Worktree) string { return w.StatePath("watch.json") }
 
 // Watched reports whether there is a mark: a program of the task runs, or coven was killed then.
-func (w *Worktree) Watched() bool { return file.Exists(w.markPath()) }
+func Watched(w *repo.Worktree) bool { return file.Exists(markPath(w)) }
 
 // Watch records the state of what no program of the task may change. Call Compare after the
 // step, and Done when what it found is on record.
@@ -101,10 +101,10 @@ func (w *Worktree) Watched() bool { return file.Exists(w.markPath()) }
 // If a coven was killed after Watch, and without a fence something has changed since then, or
 // Compare had found something, the mark is that of the earlier Watch and has only what was found:
 // record Unreported, call Done, and Watch again. With a fence, later changes are a person's.
-func (w *Worktree) Watch(ctx context.Context, o WatchOptions) (*Mark, error) {
+func Watch(ctx context.Context, w *repo.Worktree, o WatchOptions) (*Mark, error) {
 	m := &Mark{w: w, running: o.Running}
-	w.repo.memo.fresh.Delete(w.ours(commitIndex))
-	if err := file.ReadJSON(w.markPath(), &m.mark); err == nil { // otherwise there is none, or it is incomplete
+	w.Repo.Memo.Fresh.Delete(w.StatePath(commitIndex))
+	if err := file.ReadJSON(markPath(w), &m.mark); err == nil { // otherwise there is none, or it is incomplete
 		if m.Found == nil && !m.Fenced {
 			m.interrupted = true
 			if _, err := m.Compare(ctx); err != nil {
@@ -126,13 +126,13 @@ func (w *Worktree) Watch(ctx context.Context, o WatchOptions) (*Mark, error) {
 // take reads the state and writes watch.json.
 func (m *Mark) take(ctx context.Context) error {
 	var err error
-	if m.Log, err = m.w.repo.logBegin(); err != nil { // first: what happens from now on is in the log
+	if m.Log, err = m.w.Repo.LogBegin(); err != nil { // first: what happens from now on is in the log
 		return err
 	}
-	if m.Hooks, err = m.w.repo.hookDirs(ctx); err != nil {
+	if m.Hooks, err = hookDirs(ctx, m.w.Repo); err != nil {
 		return err
 	}
-	if m.State, err = m.w.repo.readState(ctx, m.Hooks); err != nil {
+	if m.State, err = readState(ctx, m.w.Repo, m.Hooks); err != nil {
 		return err
 	}
 	if !m.Fenced {
@@ -145,7 +145,7 @@ func (m *Mark) take(ctx context.Context) error {
 }
 
 // save replaces watch.json.
-func (m *Mark) save() error { return file.WriteJSONNoSync(m.w.markPath(), m.mark) }
+func (m *Mark) save() error { return file.WriteJSONNoSync(markPath(m.w), m.mark) }
 
 // Unreported returns what an earlier Compare found before its coven was killed.
 func (m *Mark) Unreported() (Found, bool) {
@@ -157,7 +157,7 @@ func (m *Mark) Unreported() (Found, bool) {
 
 // Done forgets the mark. Until then, Watch and Compare repeat what was found.
 func (m *Mark) Done() error {
-	if err := os.Remove(m.w.markPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(markPath(m.w)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("end the watch of %s: %w", m.w.TaskID, err)
 	}
 	return nil
@@ -181,12 +181,12 @@ func (m *Mark) Compare(ctx context.Context) (Found, error) {
 
 func (m *Mark) compare(ctx context.Context) (Found, error) {
 	found := Found{Fenced: m.Fenced, Since: m.Since, Interrupted: m.interrupted}
-	r := m.w.repo
-	until, err := r.logEnd()
+	r := m.w.Repo
+	until, err := r.LogEnd()
 	if err != nil {
 		return found, err
 	}
-	now, err := r.readState(ctx, m.Hooks)
+	now, err := readState(ctx, r, m.Hooks)
 	if err != nil {
 		return found, err
 	}
@@ -206,11 +206,11 @@ func (m *Mark) compare(ctx context.Context) (Found, error) {
 	if len(found.Changes) == 0 {
 		return found, nil
 	}
-	if err := r.forward(ctx, found.Changes); err != nil {
+	if err := forward(ctx, r, found.Changes); err != nil {
 		return found, err
 	}
 	if worst := found.Severity(); worst == Stops || worst == Holds {
-		if found.Rescue, err = m.w.storeChanges(ctx, found.Changes, noteOf(found)); err != nil {
+		if found.Rescue, err = storeChangesOf(ctx, m.w, found.Changes, noteOf(found)); err != nil {
 			return found, err
 		}
 	}
@@ -221,11 +221,11 @@ func (m *Mark) compare(ctx context.Context) (Found, error) {
 
 // withUndone adds the refs that are as they were before, although coven moved them meanwhile:
 // somebody undid a landing.
-func (m *Mark) withUndone(changes []Change, now tripwire.State, log refLog) []Change {
+func (m *Mark) withUndone(changes []Change, now tripwire.State, log repo.RefLog) []Change {
 	for name := range log {
-		last, moved := log.last(name)
+		last, moved := log.Last(name)
 		is := now.Refs[name]
-		if !moved || is != m.State.Refs[name] || log.explains(name, is, is) {
+		if !moved || is != m.State.Refs[name] || log.Explains(name, is, is) {
 			continue
 		}
 		changes = append(changes, Change{
@@ -236,15 +236,15 @@ func (m *Mark) withUndone(changes []Change, now tripwire.State, log refLog) []Ch
 }
 
 // forward fills Change.Forward in.
-func (r *Repo) forward(ctx context.Context, changes []Change) error {
+func forward(ctx context.Context, r *repo.Repo, changes []Change) error {
 	var g git.Repo
 	for i, c := range changes {
-		if c.Kind != tripwire.Ref || !oidRE.MatchString(c.Before.Text) || !oidRE.MatchString(c.After.Text) {
+		if c.Kind != tripwire.Ref || !repo.OidRE.MatchString(c.Before.Text) || !repo.OidRE.MatchString(c.After.Text) {
 			continue
 		}
 		if g.Dir == "" {
 			var err error
-			if g, err = r.plainGit(); err != nil {
+			if g, err = r.PlainGit(); err != nil {
 				return err
 			}
 		}
@@ -271,29 +271,29 @@ func noteOf(f Found) string {
 
 // readState reads refs, configuration and hooks. Files that are as they were the last time are
 // not read again.
-func (r *Repo) readState(ctx context.Context, hooks []string) (tripwire.State, error) {
+func readState(ctx context.Context, r *repo.Repo, hooks []string) (tripwire.State, error) {
 	from := tripwire.Source{
 		GitDir: r.GitDir, Root: r.Root, Hooks: hooks,
-		Skip: []string{filepath.Join(r.Root, worktreesDir), filepath.Join(r.GitDir, "coven")},
+		Skip: []string{filepath.Join(r.Root, repo.WorktreesDir), filepath.Join(r.GitDir, "coven")},
 	}
 	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
-		from.Refs = func() (map[string]string, error) { return r.listedRefs(ctx) }
+		from.Refs = func() (map[string]string, error) { return listedRefs(ctx, r) }
 	}
-	r.memo.mu.Lock()
-	last := r.memo.state
-	r.memo.mu.Unlock()
+	r.Memo.Mu.Lock()
+	last := r.Memo.State
+	r.Memo.Mu.Unlock()
 	now, err := tripwire.Read(from, last)
 	if err == nil {
-		r.memo.mu.Lock()
-		r.memo.state = now
-		r.memo.mu.Unlock()
+		r.Memo.Mu.Lock()
+		r.Memo.State = now
+		r.Memo.Mu.Unlock()
 	}
 	return now, err
 }
 
 // listedRefs lists the refs with git, where they are not files.
-func (r *Repo) listedRefs(ctx context.Context) (map[string]string, error) {
-	out, err := r.git().Output(ctx, "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+func listedRefs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
+	out, err := r.Git().Output(ctx, "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
 	if err != nil {
 		return nil, err
 	}
@@ -306,53 +306,31 @@ func (r *Repo) listedRefs(ctx context.Context) (map[string]string, error) {
 			refs[name] = "ref: " + target
 		}
 	}
-	branch, err := r.headOf(ctx, r.GitDir)
+	branch, err := r.HeadOf(ctx, r.GitDir)
 	if err == nil {
 		refs["HEAD"] = "ref: " + branch
 		return refs, nil
 	}
-	if refs["HEAD"], err = r.git().Line(ctx, "rev-parse", "--verify", "HEAD"); err != nil {
+	if refs["HEAD"], err = r.Git().Line(ctx, "rev-parse", "--verify", "HEAD"); err != nil {
 		delete(refs, "HEAD") // it is unborn or broken
 	}
 	return refs, nil
 }
 
-// memo is what a Repo remembers: the directories of hooks for a configuration of the
-// repository, the last state that it read, the shape of the last tree, and the trees of kept
-// indexes.
-type memo struct {
-	mu      sync.Mutex
-	config  string
-	dirs    []string
-	state   tripwire.State
-	shape   treeShape
-	trees   sync.Map // of keptTree, by the path of a kept index
-	tickets sync.Map // of chan struct{}, by the path of a ticket of this process: closed when it is dropped
-
-	// fresh has the trees of worktrees that Add has just made, or compared, by the path of their kept indexes, until
-	// an operation opens that index, or something may run there.
-	fresh     sync.Map
-	refreshed sync.Map // of time.Time, by the path of a kept index: see refreshOnce
-
-	tidying sync.WaitGroup // see tidyLater
-	tidy    sync.Mutex
-	later   sync.Map // of func(Examined), by the ID of a W that this process has released
-}
-
 // hookDirs returns the directories of hooks: git's own, and the configured one. Only git knows
 // that one, so it is asked when the repository's configuration has changed.
-func (r *Repo) hookDirs(ctx context.Context) ([]string, error) {
+func hookDirs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	config, err := file.ReadIfExists(filepath.Join(r.GitDir, "config"))
 	if err != nil {
 		return nil, err
 	}
-	known := r.memo
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if known.dirs != nil && known.config == config {
-		return known.dirs, nil
+	known := r.Memo
+	known.Mu.Lock()
+	defer known.Mu.Unlock()
+	if known.Dirs != nil && known.Config == config {
+		return known.Dirs, nil
 	}
-	settings, err := r.git().Configured(ctx, `^core\.hookspath$`, true)
+	settings, err := r.Git().Configured(ctx, `^core\.hookspath$`, true)
 	if err != nil {
 		return nil, fmt.Errorf("find the hooks: %w", err)
 	}
@@ -366,6 +344,6 @@ func (r *Repo) hookDirs(ctx context.Context) ([]string, error) {
 			dirs = append(dirs, filepath.Join(r.Root, s.Value))
 		}
 	}
-	known.config, known.dirs = config, dirs
+	known.Config, known.Dirs = config, dirs
 	return dirs, nil
 }

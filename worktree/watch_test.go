@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // watched is a repository with a task, another task, and what agents like to attack.
 type watched struct {
-	r           *Repo
-	w, sibling  *Worktree
+	r           *repo.Repo
+	w, sibling  *repo.Worktree
 	first, main string // commits
 }
 
@@ -40,18 +41,18 @@ func watchedRepo(t testing.TB, initArgs ...string) watched {
 	gitIn(t, r.Root, "branch", "loose")
 	gitIn(t, r.Root, "update-ref", "refs/remotes/origin/main", first)
 	hook(t, filepath.Join(r.GitDir, "hooks", "pre-commit"), "true\n")
-	r = value[*Repo](t)(Open(t.Context(), r.Root))
+	r = value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
 	e := watched{r: r, w: add(t, r, "T"), sibling: add(t, r, "other"), first: first}
 	e.main = gitIn(t, r.Root, "rev-parse", "HEAD")
 	write(t, filepath.Join(e.sibling.Path, "work.txt"), "half done\n")
 	claimFor(t, r, "T")
-	value[Snapshot](t)(e.sibling.Snapshot(t.Context(), "s-other", ""))
+	value[Snapshot](t)(TakeSnapshot(t.Context(), e.sibling, "s-other", ""))
 	return e
 }
 
 func (e watched) watch(t testing.TB, fenced bool, running ...string) *Mark {
 	t.Helper()
-	return value[*Mark](t)(e.w.Watch(t.Context(), WatchOptions{Fenced: fenced, Running: func() []string { return running }}))
+	return value[*Mark](t)(Watch(t.Context(), e.w, WatchOptions{Fenced: fenced, Running: func() []string { return running }}))
 }
 
 func lines(changes []Change) string {
@@ -93,7 +94,7 @@ func attacks() []struct {
 		{"HEAD switched", func(t *testing.T, e watched) { e.plumbing(t, "symbolic-ref", "HEAD", "refs/heads/person") }, "HEAD was changed from main to person", Stops},
 		{"HEAD deleted", func(t *testing.T, e watched) { must(t, os.Remove(filepath.Join(e.r.GitDir, "HEAD"))) }, "HEAD was deleted", Stops},
 		{"claim of the task", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", claimRef("T")) }, "refs/coven/claims/T was deleted", Stops},
-		{"snapshots deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", snapshotRef("s-other")) }, "refs/coven/snapshots/s-other was deleted", Stops},
+		{"snapshots deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", repo.SnapshotRef("s-other")) }, "refs/coven/snapshots/s-other was deleted", Stops},
 		{"branch of another task", func(t *testing.T, e watched) {
 			e.plumbing(t, "update-ref", "refs/heads/coven/other", e.first)
 		}, "branch coven/other was moved from MAIN to FIRST", Stops},
@@ -167,25 +168,25 @@ func TestAttacks(t *testing.T) {
 }
 
 // undo restores the state before a rescue, and then the state after it.
-func undo(t *testing.T, r *Repo, ref, before, attacked string, now func() string) {
+func undo(t *testing.T, r *repo.Repo, ref, before, attacked string, now func() string) {
 	t.Helper()
-	info := value[RescueInfo](t)(r.Rescue(t.Context(), ref))
-	undone := value[RescueInfo](t)(r.Restore(t.Context(), info))
+	info := value[RescueInfo](t)(FindRescue(t.Context(), r, ref))
+	undone := value[RescueInfo](t)(UndoChanges(t.Context(), r, info))
 	equal(t, "everything after Restore", now(), before)
 	if strings.Contains(attacked, "PIPE") || strings.Contains(attacked, "not a readable file") {
 		return // which cannot be stored
 	}
-	value[RescueInfo](t)(r.Restore(t.Context(), undone))
+	value[RescueInfo](t)(UndoChanges(t.Context(), r, undone))
 	equal(t, "everything after undoing Restore", now(), attacked)
 }
 
 // everything is the watched part of a repository, as the files have it.
 func everything(t testing.TB, e watched) string {
 	t.Helper()
-	state := value[tripwire.State](t)(e.r.readState(t.Context(), []string{filepath.Join(e.r.GitDir, "hooks")}))
+	state := value[tripwire.State](t)(readState(t.Context(), e.r, []string{filepath.Join(e.r.GitDir, "hooks")}))
 	var out []string
 	for name, oid := range state.Refs {
-		if !strings.HasPrefix(name, "refs/coven/rescue/") && !strings.HasPrefix(name, keepPrefix) {
+		if !strings.HasPrefix(name, "refs/coven/rescue/") && !strings.HasPrefix(name, repo.KeepPrefix) {
 			out = append(out, name+" "+oid)
 		}
 	}
@@ -202,7 +203,7 @@ func everything(t testing.TB, e watched) string {
 }
 
 // copyOfGitDir makes a git directory with the repository's index that git can always read.
-func copyOfGitDir(t testing.TB, r *Repo) string {
+func copyOfGitDir(t testing.TB, r *repo.Repo) string {
 	t.Helper()
 	dir := t.TempDir()
 	gitIn(t, dir, "init", "-q", "--bare", ".")
@@ -228,19 +229,19 @@ func TestInnocence(t *testing.T) {
 		{"nothing", "", func(*testing.T, watched) {}, "", ""},
 		{"snapshot, commit and claim of the task", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.w.Path, "a"), "a")
-			value[Snapshot](t)(e.w.Snapshot(t.Context(), "s", ""))
+			value[Snapshot](t)(TakeSnapshot(t.Context(), e.w, "s", ""))
 			commitAll(t, e.w, "m")
-			held := value[Held](t)(e.r.ClaimOf(t.Context(), "T"))
-			value[Held](t)(e.r.Renew(t.Context(), held, time.Now().Add(time.Hour)))
-			value[string](t)(e.w.Rescue(t.Context(), "n", false))
+			held := value[Held](t)(ClaimOf(t.Context(), e.r, "T"))
+			value[Held](t)(RenewClaim(t.Context(), e.r, held, time.Now().Add(time.Hour)))
+			value[string](t)(TakeRescue(t.Context(), e.w, "n", false))
 		}, "", ""},
 		{"the agent commits in isolation", "", func(t *testing.T, e watched) {
-			must(t, e.w.Isolate(t.Context()))
+			must(t, Isolate(t.Context(), e.w))
 			write(t, filepath.Join(e.w.Path, "a"), "a")
 			gitIn(t, e.w.Path, "add", "a")
 			gitIn(t, e.w.Path, "commit", "-qnm", "mine")
 			gitIn(t, e.w.Path, "tag", "private")
-			must(t, e.w.Collect(t.Context()))
+			must(t, TakeCommits(t.Context(), e.w))
 		}, "", ""},
 		{"the agent commits", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.w.Path, "a"), "a")
@@ -252,21 +253,21 @@ func TestInnocence(t *testing.T) {
 			must(t, os.Remove(filepath.Join(e.sibling.Path, "file4.txt")))
 			write(t, filepath.Join(e.sibling.Path, "new", "file.txt"), "new\n")
 			commitAll(t, e.sibling, "m")
-			c := value[Landing](t)(e.sibling.Integrate(t.Context(), e.r.target(t)))
+			c := value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t)))
 			value[Landing](t)(land(t, e.sibling, c, Squash))
-			value[string](t)(e.sibling.Remove(t.Context(), RemoveRequest{Landed: c.Tip}))
+			value[string](t)(Remove(t.Context(), e.sibling, RemoveRequest{Landed: c.Tip}))
 		}, "", ""},
 		{"a file is made executable after it landed", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 			commitAll(t, e.sibling, "m")
-			value[Landing](t)(land(t, e.sibling, value[Landing](t)(e.sibling.Integrate(t.Context(), e.r.target(t))), Squash))
+			value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
 			must(t, os.Chmod(filepath.Join(e.r.Root, "file3.txt"), 0o755))
 		}, "", Holds},
 		{"a landed file is staged as a filter shows it", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, ".gitattributes"), "file3.txt text eol=crlf\n")
 			write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 			commitAll(t, e.sibling, "m")
-			value[Landing](t)(land(t, e.sibling, value[Landing](t)(e.sibling.Integrate(t.Context(), e.r.target(t))), Squash))
+			value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
 			shown := gitIn(t, e.r.Root, "hash-object", "-w", "--no-filters", "file3.txt")
 			gitIn(t, e.r.Root, "update-index", "--cacheinfo", "100644,"+shown+",file3.txt")
 		}, "", Holds},
@@ -285,8 +286,8 @@ func TestInnocence(t *testing.T) {
 			write(t, filepath.Join(n.Path, "a"), "a")
 			gitIn(t, n.Path, "add", "a")
 			gitIn(t, n.Path, "commit", "-qnm", "by its agent")
-			value[string](t)(n.Remove(t.Context(), RemoveRequest{}))
-			must(t, e.r.Unclaim(t.Context(), "new", claim.Oid))
+			value[string](t)(Remove(t.Context(), n, RemoveRequest{}))
+			must(t, ReleaseClaim(t.Context(), e.r, "new", claim.Oid))
 		}, "", ""},
 		{"another task runs without a fence", "other", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, "work.txt"), "more\n")
@@ -396,8 +397,8 @@ func TestWatchSurvivesKill(t *testing.T) {
 			if len(found.Changes) == 0 && point == "watch.stored" {
 				t.Fatal("the changes were forgotten")
 			}
-			all := value[[]RescueInfo](t)(e.r.AllRescues(t.Context()))
-			value[RescueInfo](t)(e.r.Restore(t.Context(), all[0]))
+			all := value[[]RescueInfo](t)(AllRescues(t.Context(), e.r))
+			value[RescueInfo](t)(UndoChanges(t.Context(), e.r, all[0]))
 			equal(t, "everything", everything(t, e), before)
 		})
 	}
@@ -411,16 +412,16 @@ func TestRestoreRefuses(t *testing.T) {
 	e.plumbing(t, "update-ref", "refs/heads/main", e.first)
 	found := value[Found](t)(m.Compare(t.Context()))
 	e.plumbing(t, "config", "core.pager", "mine")
-	info := value[RescueInfo](t)(e.r.Rescue(t.Context(), found.Rescue))
-	_, err := e.r.Restore(t.Context(), info)
+	info := value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))
+	_, err := UndoChanges(t.Context(), e.r, info)
 	refused := wantError[*UnrestorableError](t, err)
 	equal(t, "changed again", lines(refused.Again), "git configuration config was changed")
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.first)
 
 	gitIn(t, e.r.Root, "config", "core.pager", "evil")
-	undone := value[RescueInfo](t)(e.r.Restore(t.Context(), info))
+	undone := value[RescueInfo](t)(UndoChanges(t.Context(), e.r, info))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.main)
-	again := value[RescueInfo](t)(e.r.Restore(t.Context(), info))
+	again := value[RescueInfo](t)(UndoChanges(t.Context(), e.r, info))
 	equal(t, "rescue of a second restore", again.Ref, "")
 	if undone.Ref == "" || !undone.Changes || undone.Task != "T" {
 		t.Errorf("undo: %+v", undone)
@@ -433,14 +434,14 @@ func TestRescuedPatch(t *testing.T) {
 	m := e.watch(t, true)
 	hook(t, filepath.Join(e.r.GitDir, "hooks", "post-commit"), "evil\n")
 	must(t, os.Remove(filepath.Join(e.r.GitDir, "hooks", "pre-commit")))
-	info := value[RescueInfo](t)(e.r.Rescue(t.Context(), value[Found](t)(m.Compare(t.Context())).Rescue))
-	whole, cut, err := e.r.RescuedPatch(t.Context(), info, 1<<20)
+	info := value[RescueInfo](t)(FindRescue(t.Context(), e.r, value[Found](t)(m.Compare(t.Context())).Rescue))
+	whole, cut, err := RescuedPatch(t.Context(), e.r, info, 1<<20)
 	must(t, err)
 	if text := string(whole); cut || !strings.Contains(text, "\n+evil\n") || !strings.Contains(text, "\n-true\n") {
 		t.Errorf("cut %v: %s", cut, text)
 	}
 	for limit, want := range map[int]bool{len(whole): false, len(whole) - 1: true} {
-		part, cut, err := e.r.RescuedPatch(t.Context(), info, int64(limit))
+		part, cut, err := RescuedPatch(t.Context(), e.r, info, int64(limit))
 		must(t, err)
 		if string(part) != string(whole[:limit]) || cut != want {
 			t.Errorf("limit %d: %d bytes, cut %v", limit, len(part), cut)
@@ -459,17 +460,17 @@ func TestRescueKeepsObjects(t *testing.T) {
 	for i := range 450 {
 		fmt.Fprintf(&many, "create refs/heads/many/%d %s\n", i, gitIn(t, e.r.Root, "commit-tree", "-m", fmt.Sprint(i), "main^{tree}"))
 	}
-	value[[]byte](t)(e.r.git().Feed(t.Context(), []byte(many.String()), "update-ref", "--stdin"))
+	value[[]byte](t)(e.r.Git().Feed(t.Context(), []byte(many.String()), "update-ref", "--stdin"))
 	refs := gitIn(t, e.r.Root, "for-each-ref", "refs/heads", "refs/tags")
 	m := e.watch(t, true)
 	e.plumbing(t, "update-ref", "-d", "refs/heads/lonely")
 	e.plumbing(t, "tag", "-d", "v9")
-	value[[]byte](t)(e.r.git().Feed(t.Context(), []byte(strings.ReplaceAll(many.String(), "create", "delete")), "update-ref", "--stdin"))
+	value[[]byte](t)(e.r.Git().Feed(t.Context(), []byte(strings.ReplaceAll(many.String(), "create", "delete")), "update-ref", "--stdin"))
 	found := value[Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", len(found.Changes), 452)
 	gitIn(t, e.r.Root, "reflog", "expire", "--expire=now", "--all")
 	gitIn(t, e.r.Root, "gc", "-q", "--prune=now")
-	value[RescueInfo](t)(e.r.Restore(t.Context(), value[RescueInfo](t)(e.r.Rescue(t.Context(), found.Rescue))))
+	value[RescueInfo](t)(UndoChanges(t.Context(), e.r, value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))))
 	equal(t, "refs", gitIn(t, e.r.Root, "for-each-ref", "refs/heads", "refs/tags"), refs)
 	gitIn(t, e.r.Root, "fsck", "--connectivity-only")
 }
@@ -480,11 +481,11 @@ func TestUndoneLanding(t *testing.T) {
 	m := e.watch(t, true)
 	write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 	commitAll(t, e.sibling, "m")
-	done := value[Landing](t)(land(t, e.sibling, value[Landing](t)(e.sibling.Integrate(t.Context(), e.r.target(t))), Squash))
+	done := value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
 	e.plumbing(t, "update-ref", "refs/heads/main", e.main)
 	found := value[Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), fmt.Sprintf("branch main was moved from %.10s to %.10s", done.New, e.main))
-	value[RescueInfo](t)(e.r.Restore(t.Context(), value[RescueInfo](t)(e.r.Rescue(t.Context(), found.Rescue))))
+	value[RescueInfo](t)(UndoChanges(t.Context(), e.r, value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), done.New)
 }
 
@@ -496,14 +497,14 @@ func TestWatchOtherFormats(t *testing.T) {
 	write(t, filepath.Join(e.r.Root, "file0.txt"), "evil\n")
 	found := value[Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), fmt.Sprintf("branch main was moved from %.10s to %.10s\nfile file0.txt was changed", e.main, e.first))
-	value[RescueInfo](t)(e.r.Restore(t.Context(), value[RescueInfo](t)(e.r.Rescue(t.Context(), found.Rescue))))
+	value[RescueInfo](t)(UndoChanges(t.Context(), e.r, value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.main)
 
 	gitIn(t, e.r.Root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
 	for _, head := range []string{"main", e.first} {
 		gitIn(t, e.r.Root, "checkout", "-q", "-f", head)
-		state := value[tripwire.State](t)(e.r.readState(t.Context(), nil))
-		equal(t, "refs", fmt.Sprint(value[map[string]string](t)(e.r.listedRefs(t.Context()))), fmt.Sprint(state.Refs))
+		state := value[tripwire.State](t)(readState(t.Context(), e.r, nil))
+		equal(t, "refs", fmt.Sprint(value[map[string]string](t)(listedRefs(t.Context(), e.r))), fmt.Sprint(state.Refs))
 	}
 }
 
@@ -516,10 +517,10 @@ func TestHooksInCheckout(t *testing.T) {
 	gitIn(t, e.r.Root, "commit", "-qm", "hooks")
 	commitAll(t, e.sibling, "m")
 	m := e.watch(t, true)
-	value[Landing](t)(e.sibling.Integrate(t.Context(), e.r.target(t)))
+	value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t)))
 	hook(t, filepath.Join(e.sibling.Path, ".hooks", "pre-push"), "landed\n")
 	commitAll(t, e.sibling, "m")
-	value[Landing](t)(land(t, e.sibling, value[Landing](t)(e.sibling.Integrate(t.Context(), e.r.target(t))), Squash))
+	value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
 	equal(t, "landed hook", lines(value[Found](t)(m.Compare(t.Context())).Changes), "")
 	hook(t, filepath.Join(e.r.Root, ".hooks", "pre-push"), "evil\n")
 	found := value[Found](t)(m.Compare(t.Context()))
@@ -532,23 +533,23 @@ func TestExport(t *testing.T) {
 	e := watchedRepo(t)
 	write(t, filepath.Join(e.w.Path, "new.txt"), "a\r\n")
 	must(t, os.Remove(filepath.Join(e.w.Path, "file0.txt")))
-	ref := value[string](t)(e.w.Rescue(t.Context(), "note", false))
-	info := value[RescueInfo](t)(e.r.Rescue(t.Context(), ref))
+	ref := value[string](t)(TakeRescue(t.Context(), e.w, "note", false))
+	info := value[RescueInfo](t)(FindRescue(t.Context(), e.r, ref))
 	if info.Task != "T" || info.Changes || info.Note != "note" || info.N != 1 {
 		t.Errorf("got %+v", info)
 	}
 	var changed []string
-	for _, f := range value[[]RescuedFile](t)(e.r.RescuedFiles(t.Context(), info)) {
+	for _, f := range value[[]RescuedFile](t)(RescuedFiles(t.Context(), e.r, info)) {
 		if f.Status != ' ' {
 			changed = append(changed, string(f.Status)+" "+f.Path)
 		}
 	}
 	equal(t, "changed", strings.Join(changed, "\n"), "D file0.txt\nA new.txt")
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	must(t, e.r.Export(t.Context(), info, dir))
+	must(t, Export(t.Context(), e.r, info, dir))
 	equal(t, "files", contents(t, dir), contents(t, e.w.Path))
-	wantIs(t, e.r.Export(t.Context(), info, dir), ErrNotEmpty)
-	_, err := e.r.Rescue(t.Context(), "refs/heads/main")
+	wantIs(t, Export(t.Context(), e.r, info, dir), ErrNotEmpty)
+	_, err := FindRescue(t.Context(), e.r, "refs/heads/main")
 	wantIs(t, err, ErrNoRescue)
 }
 
@@ -562,7 +563,7 @@ func BenchmarkWatch(b *testing.B) {
 		for i := range 1000 {
 			fmt.Fprintf(&refs, "create refs/tags/v%d %s\n", i, main)
 		}
-		value[[]byte](b)(r.git().Feed(b.Context(), []byte(refs.String()), "update-ref", "--stdin"))
+		value[[]byte](b)(r.Git().Feed(b.Context(), []byte(refs.String()), "update-ref", "--stdin"))
 		if loose == 0 {
 			gitIn(b, r.Root, "pack-refs", "--all")
 		}
@@ -575,11 +576,11 @@ func BenchmarkWatch(b *testing.B) {
 		for _, fenced := range []bool{true, false} {
 			b.Run(fmt.Sprintf("loose=%d/fenced=%v/watch", loose, fenced), func(b *testing.B) {
 				for b.Loop() {
-					must(b, value[*Mark](b)(w.Watch(b.Context(), WatchOptions{Fenced: fenced})).Done())
+					must(b, value[*Mark](b)(Watch(b.Context(), w, WatchOptions{Fenced: fenced})).Done())
 				}
 			})
 			b.Run(fmt.Sprintf("loose=%d/fenced=%v/compare", loose, fenced), func(b *testing.B) {
-				m := value[*Mark](b)(w.Watch(b.Context(), WatchOptions{Fenced: fenced}))
+				m := value[*Mark](b)(Watch(b.Context(), w, WatchOptions{Fenced: fenced}))
 				for b.Loop() {
 					if found := value[Found](b)(m.Compare(b.Context())); len(found.Changes) > 0 {
 						b.Fatal(lines(found.Changes))
@@ -590,7 +591,7 @@ func BenchmarkWatch(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("loose=%d/git for-each-ref", loose), func(b *testing.B) {
 			for b.Loop() {
-				value[[]byte](b)(r.git().Output(b.Context(), "for-each-ref"))
+				value[[]byte](b)(r.Git().Output(b.Context(), "for-each-ref"))
 			}
 		})
 	}
@@ -620,19 +621,19 @@ func TestRefLog(t *testing.T) {
 		{made, 0, len(made) - 1, "a", "a", true},
 		{made, len(made), -1, "a", "a", true},
 	} {
-		log, to := refLog{}, tt.to
+		log, to := repo.RefLog{}, tt.to
 		if to < 0 {
 			to = len(tt.log)
 		}
-		log.read(tt.log, tt.from, to)
-		if got := log.explains("r", tt.before, tt.after); got != tt.want {
+		log.Read(tt.log, tt.from, to)
+		if got := log.Explains("r", tt.before, tt.after); got != tt.want {
 			t.Errorf("%q explains %q to %q: %v", tt.log, tt.before, tt.after, got)
 		}
 	}
 	r := sample(t)
-	must(t, os.RemoveAll(filepath.Dir(r.refLogPath()))) // the first change makes the log
-	must(t, r.logRefs(git.Create("refs/x", "a")))
-	equal(t, "log", read(t, r.refLogPath()), "- a refs/x\n")
+	must(t, os.RemoveAll(filepath.Dir(r.RefLogPath()))) // the first change makes the log
+	must(t, r.LogRefs(git.Create("refs/x", "a")))
+	equal(t, "log", read(t, r.RefLogPath()), "- a refs/x\n")
 }
 
 // A change of a sibling that is half made when the step begins, and not logged as made when it
@@ -640,17 +641,17 @@ func TestRefLog(t *testing.T) {
 func TestChangeInFlight(t *testing.T) {
 	e := watchedRepo(t)
 	branch := git.Create("refs/heads/coven/late", e.main)
-	must(t, e.r.logRefs(git.Create("refs/heads/coven/killed", e.first))) // by a coven that is dead
-	must(t, e.r.logRefs(branch))
+	must(t, e.r.LogRefs(git.Create("refs/heads/coven/killed", e.first))) // by a coven that is dead
+	must(t, e.r.LogRefs(branch))
 	undone := git.Move("refs/heads/main", e.first, e.main) // and back, before the step
-	must(t, e.r.logRefs(undone))
-	e.r.logDone([]git.Edit{undone})
+	must(t, e.r.LogRefs(undone))
+	e.r.LogDone([]git.Edit{undone})
 	m := e.watch(t, true)
 	e.plumbing(t, "update-ref", "refs/heads/coven/late", e.main)
 	found := value[Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), "")
 
-	e.r.logDone([]git.Edit{branch})
+	e.r.LogDone([]git.Edit{branch})
 	m = e.watch(t, true)
 	e.plumbing(t, "update-ref", "-d", "refs/heads/coven/late")
 	found = value[Found](t)(m.Compare(t.Context()))
@@ -661,7 +662,7 @@ func TestChangeInFlight(t *testing.T) {
 // not a landing whose files have moved and whose branch has not, nor the other way around.
 func TestLandingMeanwhile(t *testing.T) {
 	e := watchedRepo(t)
-	other := value[*Repo](t)(Open(t.Context(), e.r.Root))
+	other := value[*repo.Repo](t)(repo.Open(t.Context(), e.r.Root))
 	tasks := []string{"one", "two", "three", "four", "five", "six", "seven", "eight"}
 	landed := make(chan struct{})
 	go func() {

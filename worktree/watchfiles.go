@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -31,12 +32,12 @@ const mainTree = ""
 // coven works, and an agent could change the ignore file that says so.
 const unwatched = "/.coven/worktrees/\n/.coven/run/\n/.coven/sessions/\n/.coven/secrets.yaml\n"
 
-func (w *Worktree) indexCopy() string { return w.ours("watched-index") }
+func indexCopy(w *repo.Worktree) string { return w.StatePath("watched-index") }
 
 // takeFiles records the files of the main checkout, its index, and those of other tasks.
 func (m *Mark) takeFiles(ctx context.Context) error {
 	m.Trees = map[string]string{}
-	tree, err := m.w.repo.checkoutTree(ctx)
+	tree, err := checkoutTree(ctx, m.w.Repo)
 	if err != nil {
 		return err
 	}
@@ -44,15 +45,15 @@ func (m *Mark) takeFiles(ctx context.Context) error {
 	if err := m.copyIndex(); err != nil {
 		return err
 	}
-	names, err := m.w.repo.taskNames()
+	names, err := m.w.Repo.TaskNames()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if name == m.w.name || slices.Contains(m.Active, name) {
+		if name == m.w.Name || slices.Contains(m.Active, name) {
 			continue
 		}
-		if tree, err := m.w.repo.siblingTree(ctx, name); err == nil { // otherwise it is not complete
+		if tree, err := siblingTree(ctx, m.w.Repo, name); err == nil { // otherwise it is not complete
 			m.Trees[name] = tree
 		}
 	}
@@ -65,19 +66,19 @@ func (m *Mark) keepTrees(ctx context.Context) error {
 	for name, tree := range m.Trees {
 		lines = append(lines, "040000 tree "+tree+"\ttree-"+name)
 	}
-	out, err := m.w.repo.git().Feed(ctx, git.Join(lines), "mktree", "-z")
+	out, err := m.w.Repo.Git().Feed(ctx, git.Join(lines), "mktree", "-z")
 	if err != nil {
 		return err
 	}
-	return m.w.keep(ctx, keepWatched, strings.TrimSpace(string(out)))
+	return m.w.Keep(ctx, repo.KeepWatched, strings.TrimSpace(string(out)))
 }
 
 // copyIndex copies the index of the main checkout.
 func (m *Mark) copyIndex() error {
-	if err := os.Remove(m.w.indexCopy()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(indexCopy(m.w)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := file.CopyRegular(m.w.indexCopy(), filepath.Join(m.w.repo.rootGit().Dir, "index"))
+	err := file.CopyRegular(indexCopy(m.w), filepath.Join(m.w.Repo.RootGit().Dir, "index"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -85,25 +86,25 @@ func (m *Mark) copyIndex() error {
 }
 
 // mainWorktree returns the main checkout as a Worktree that is no task's, to stage its files.
-func (r *Repo) mainWorktree(ctx context.Context) *Worktree {
-	w := r.worktree(watchName, record{})
-	w.Path, w.name = r.Root, watchName
-	if ref, err := r.headOf(ctx, r.rootGit().Dir); err == nil {
-		w.Branch = strings.TrimPrefix(ref, headsPrefix)
+func mainWorktree(ctx context.Context, r *repo.Repo) *repo.Worktree {
+	w := r.Worktree(watchName, repo.Record{})
+	w.Path, w.Name = r.Root, watchName
+	if ref, err := r.HeadOf(ctx, r.RootGit().Dir); err == nil {
+		w.Branch = strings.TrimPrefix(ref, repo.HeadsPrefix)
 	}
 	return w
 }
 
 // checkoutTree stores the files of the main checkout and returns their raw tree.
-func (r *Repo) checkoutTree(ctx context.Context) (string, error) {
-	w := r.mainWorktree(ctx)
-	g, err := w.rawGit()
+func checkoutTree(ctx context.Context, r *repo.Repo) (string, error) {
+	w := mainWorktree(ctx, r)
+	g, err := rawGit(w)
 	if err != nil {
 		return "", err
 	}
 	exclude := filepath.Join(g.Dir, "info", "exclude")
-	g.Dir = r.ours("raw-checkout")
-	if err := r.prepareRaw(g.Dir); err != nil {
+	g.Dir = r.StatePath("raw-checkout")
+	if err := prepareRaw(r, g.Dir); err != nil {
 		return "", err
 	}
 	usual, err := file.ReadIfExists(exclude)
@@ -113,45 +114,45 @@ func (r *Repo) checkoutTree(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return w.watchedTree(ctx, g)
+	return watchedTree(ctx, w, g)
 }
 
 // siblingTree stores the files of another task's worktree and returns their raw tree.
-func (r *Repo) siblingTree(ctx context.Context, name string) (string, error) {
-	rec, err := r.readRecord(name)
+func siblingTree(ctx context.Context, r *repo.Repo, name string) (string, error) {
+	rec, err := r.ReadRecord(name)
 	if err != nil {
 		return "", err
 	}
-	w := r.worktree(rec.Task, rec)
-	if err := w.here(); err != nil || !rec.Ready {
-		return "", errors.Join(ErrNoWorktree, err)
+	w := r.Worktree(rec.Task, rec)
+	if err := w.CheckExists(); err != nil || !rec.Ready {
+		return "", errors.Join(repo.ErrNoWorktree, err)
 	}
-	g, err := w.rawGit()
+	g, err := rawGit(w)
 	if err != nil {
 		return "", err
 	}
-	return w.watchedTree(ctx, g)
+	return watchedTree(ctx, w, g)
 }
 
 // watchedTree stages the files of a checkout in its private index. If git gc has removed objects
 // of that index, it begins with an empty one.
-func (w *Worktree) watchedTree(ctx context.Context, g git.Repo) (string, error) {
-	tree, err := w.watchedOnce(ctx, g)
+func watchedTree(ctx context.Context, w *repo.Worktree, g git.Repo) (string, error) {
+	tree, err := watchedOnce(ctx, w, g)
 	if git.ExitCode(err) > 0 {
-		if removeErr := os.Remove(w.ours(watchIndex)); removeErr == nil {
-			return w.watchedOnce(ctx, g)
+		if removeErr := os.Remove(w.StatePath(watchIndex)); removeErr == nil {
+			return watchedOnce(ctx, w, g)
 		}
 	}
 	return tree, err
 }
 
-func (w *Worktree) watchedOnce(ctx context.Context, g git.Repo) (string, error) {
-	ix, err := w.openIndex(g, watchIndex)
+func watchedOnce(ctx context.Context, w *repo.Worktree, g git.Repo) (string, error) {
+	ix, err := openIndex(w, g, watchIndex)
 	if err != nil {
 		return "", err
 	}
 	defer ix.drop()
-	tree, err := w.stageRaw(ctx, ix, nil)
+	tree, err := stageRaw(ctx, w, ix, nil)
 	if err != nil {
 		return "", err
 	}
@@ -165,11 +166,11 @@ func (m *Mark) compareFiles(ctx context.Context, found *Found, own *ownWork) err
 		found.NotFiles = "the configuration of git has changed"
 		return nil
 	}
-	tree, err := m.w.repo.checkoutTree(ctx)
+	tree, err := checkoutTree(ctx, m.w.Repo)
 	if err != nil {
 		return err
 	}
-	changes, err := m.w.repo.treeChanges(ctx, m.Trees[mainTree], tree, tripwire.Checkout, "")
+	changes, err := treeChanges(ctx, m.w.Repo, m.Trees[mainTree], tree, tripwire.Checkout, "")
 	if err != nil {
 		return err
 	}
@@ -219,29 +220,29 @@ func (m *Mark) siblingsChanges(ctx context.Context, own *ownWork) ([]Change, err
 // siblingChanges compares the worktree of another task. A worktree that is gone has lost all
 // of its files.
 func (m *Mark) siblingChanges(ctx context.Context, name, before string) ([]Change, error) {
-	tree, err := m.w.repo.siblingTree(ctx, name)
+	tree, err := siblingTree(ctx, m.w.Repo, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // coven removed the task
 	}
-	if errors.Is(err, ErrNoWorktree) {
-		tree, err = m.w.repo.emptyTree(ctx)
+	if errors.Is(err, repo.ErrNoWorktree) {
+		tree, err = emptyTree(ctx, m.w.Repo)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return m.w.repo.treeChanges(ctx, before, tree, tripwire.Sibling, name)
+	return treeChanges(ctx, m.w.Repo, before, tree, tripwire.Sibling, name)
 }
 
-func (r *Repo) emptyTree(ctx context.Context) (string, error) {
-	return r.git().Line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
+func emptyTree(ctx context.Context, r *repo.Repo) (string, error) {
+	return r.Git().Line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
 }
 
 // treeChanges compares two raw trees.
-func (r *Repo) treeChanges(ctx context.Context, before, after string, kind tripwire.Kind, task string) ([]Change, error) {
+func treeChanges(ctx context.Context, r *repo.Repo, before, after string, kind tripwire.Kind, task string) ([]Change, error) {
 	if before == after {
 		return nil, nil
 	}
-	changed, err := r.git().Changes(ctx, before, after)
+	changed, err := r.Git().Changes(ctx, before, after)
 	if err != nil {
 		return nil, err
 	}
@@ -273,19 +274,19 @@ func (o *ownWork) notLanded(ctx context.Context, changes []Change) ([]Change, er
 	for _, c := range changes {
 		paths = append(paths, c.Name)
 	}
-	g := o.m.w.repo.git()
+	g := o.m.w.Repo.Git()
 	landed, err := o.landedEntries(ctx, g, paths)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(changes, func(c Change) bool {
-		return slices.ContainsFunc(landed[c.Name], func(e git.Entry) bool { return o.m.w.repo.isLanded(ctx, c, e) })
+		return slices.ContainsFunc(landed[c.Name], func(e git.Entry) bool { return isLanded(ctx, o.m.w.Repo, c, e) })
 	}), nil
 }
 
 // isLanded reports whether the file, or the index entry, is what git makes of a landed entry.
 // Filters and line endings make the bytes of a file differ from the stored ones.
-func (r *Repo) isLanded(ctx context.Context, c Change, e git.Entry) bool {
+func isLanded(ctx context.Context, r *repo.Repo, c Change, e git.Entry) bool {
 	switch {
 	case e.Mode != c.After.Mode:
 		return false
@@ -294,8 +295,8 @@ func (r *Repo) isLanded(ctx context.Context, c Change, e git.Entry) bool {
 	case c.Kind == tripwire.Index || e.Oid == "":
 		return false
 	}
-	g := r.rootGit()
-	g.Settings = append(g.Settings, r.filters...)
+	g := r.RootGit()
+	g.Settings = append(g.Settings, r.Filters...)
 	content, err := g.Output(ctx, "cat-file", "--filters", "--path="+c.Name, e.Oid)
 	if err != nil {
 		return false
@@ -306,8 +307,8 @@ func (r *Repo) isLanded(ctx context.Context, c Change, e git.Entry) bool {
 
 // indexChanges compares the index of the main checkout with the copy.
 func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
-	path := filepath.Join(m.w.repo.rootGit().Dir, "index")
-	before, err := file.ReadIfExists(m.w.indexCopy())
+	path := filepath.Join(m.w.Repo.RootGit().Dir, "index")
+	before, err := file.ReadIfExists(indexCopy(m.w))
 	if err != nil {
 		return nil, err
 	}
@@ -315,11 +316,11 @@ func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
 	if err != nil || bytes.Equal([]byte(before), []byte(now)) {
 		return nil, err
 	}
-	old, err := m.w.repo.stagedEntries(ctx, m.w.indexCopy())
+	old, err := stagedEntries(ctx, m.w.Repo, indexCopy(m.w))
 	if err != nil {
 		return nil, err
 	}
-	entries, err := m.w.repo.stagedEntries(ctx, path)
+	entries, err := stagedEntries(ctx, m.w.Repo, path)
 	if err != nil {
 		return nil, err
 	}
@@ -339,8 +340,8 @@ func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
 
 // stagedEntries reads an index. An entry in conflict has all of its stages in one value, which
 // cannot be restored.
-func (r *Repo) stagedEntries(ctx context.Context, path string) (map[string]tripwire.Value, error) {
-	g := r.rootGit()
+func stagedEntries(ctx context.Context, r *repo.Repo, path string) (map[string]tripwire.Value, error) {
+	g := r.RootGit()
 	g.Index = path
 	fields, err := g.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {

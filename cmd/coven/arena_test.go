@@ -184,7 +184,7 @@ func (g *arena) takeOver(id, holder string, expires time.Time) worktree.Held {
 	held := g.claim(id)
 	claim := held.Claim
 	claim.Holder, claim.Expires = holder, expires
-	held, err := g.repo.Claim(g.t.Context(), claim, held.Oid)
+	held, err := worktree.AcquireClaim(g.t.Context(), g.repo, claim, held.Oid)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func (g *arena) takeOver(id, holder string, expires time.Time) worktree.Held {
 
 func (g *arena) claim(id string) worktree.Held {
 	g.t.Helper()
-	held, err := g.repo.ClaimOf(g.t.Context(), id)
+	held, err := worktree.ClaimOf(g.t.Context(), g.repo, id)
 	if err != nil {
 		g.t.Fatal(err)
 	}

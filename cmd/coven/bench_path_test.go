@@ -207,14 +207,14 @@ func (r *pathRepo) recycle(b testing.TB) time.Duration {
 	must(b, err)
 	repo.Pool = worktree.Pool{Bytes: 8 << 30}
 	start := time.Now()
-	w, err := repo.Add(b.Context(), worktree.AddRequest{TaskID: "recycled", Base: "main"})
+	w, err := worktree.Add(b.Context(), repo, worktree.AddRequest{TaskID: "recycled", Base: "main"})
 	must(b, err)
 	took := time.Since(start)
 	tip, err := w.Tip(b.Context())
 	must(b, err)
-	_, err = w.Remove(b.Context(), worktree.RemoveRequest{Landed: tip})
+	_, err = worktree.Remove(b.Context(), w, worktree.RemoveRequest{Landed: tip})
 	must(b, err)
-	repo.Settle()
+	worktree.Settle(repo)
 	return took
 }
 

@@ -20,10 +20,10 @@ func cmdWatched(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	tree, err := repo.Find(ctx, args[0])
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		tree, err = repo.Add(ctx, worktree.AddRequest{TaskID: args[0], Base: "HEAD"})
+		tree, err = worktree.Add(ctx, repo, worktree.AddRequest{TaskID: args[0], Base: "HEAD"})
 	}
 	ts.Check(err)
-	mark, err := tree.Watch(ctx, worktree.WatchOptions{})
+	mark, err := worktree.Watch(ctx, tree, worktree.WatchOptions{})
 	ts.Check(err)
 	ts.Check(ts.Exec(args[1], args[2:]...))
 	found, err := mark.Compare(ctx)

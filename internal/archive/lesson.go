@@ -169,7 +169,7 @@ func (l *Lesson) landed(ctx context.Context, repo *worktree.Repo, v session.View
 	if v.Landed.New == "" || v.Landed.Old == v.Landed.New {
 		return nil
 	}
-	diff, err := repo.Between(ctx, v.Landed.Old, v.Landed.New)
+	diff, err := worktree.DiffBetween(ctx, repo, v.Landed.Old, v.Landed.New)
 	if err != nil {
 		return fmt.Errorf("session %s: read the change that landed: %w", v.ID, err)
 	}

@@ -27,7 +27,7 @@ func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
 	}
 	defer locked.Close() //nolint:errcheck // nothing was written
 	if s.Status == session.Completed {
-		if err := p.Repo.DropSnapshots(ctx, s.ID); err != nil {
+		if err := worktree.DropSnapshots(ctx, p.Repo, s.ID); err != nil {
 			return err
 		}
 	}
@@ -44,14 +44,14 @@ func needed(ctx context.Context, p *project.Project, s session.Summary) error {
 	if err != nil || newest.ID != s.ID {
 		return err // a later session owns the worktree
 	}
-	_, err = p.Repo.Leftover(ctx, s.Task)
+	_, err = worktree.Leftover(ctx, p.Repo, s.Task)
 	switch {
 	case err == nil:
 		return exit.Personf("coven worktree remove "+task, "session %s has a worktree", s.ID)
 	case !errors.Is(err, worktree.ErrNoWorktree):
 		return err
 	}
-	held, err := p.Repo.ClaimOf(ctx, s.Task)
+	held, err := worktree.ClaimOf(ctx, p.Repo, s.Task)
 	switch {
 	case err == nil && held.Session == s.ID: // its record says how the task is released
 		return exit.Personf("coven cancel "+task, "session %s has claimed its task", s.ID)

@@ -66,7 +66,7 @@ func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typ
 	case ForRun:
 		o.tasks(readyTasks(ctx, p))
 	case Treed:
-		trees, _ := p.Repo.Worktrees(ctx)
+		trees, _ := p.Worktrees(ctx)
 		for _, t := range trees {
 			o.add(t.TaskID, t.Branch)
 		}

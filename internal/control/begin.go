@@ -104,7 +104,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 // clear removes the worktree that a failed session of the task left, after storing its
 // content.
 func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
-	tree, err := c.Project.Repo.Leftover(ctx, item.Task.ID)
+	tree, err := worktree.Leftover(ctx, c.Project.Repo, item.Task.ID)
 	switch {
 	case errors.Is(err, worktree.ErrNoWorktree):
 		ForgetCaches(c.Project, worktree.SafeName(item.Task.ID)) // a coven may have been killed before it did
@@ -117,9 +117,9 @@ func (c *Controller) clear(ctx context.Context, item project.Item, prior session
 	if err := c.tearDown(ctx, nil, prior); err != nil {
 		return err
 	}
-	ref, err := tree.Remove(ctx, worktree.RemoveRequest{Note: "session " + prior.ID})
+	ref, err := worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: "session " + prior.ID})
 	if err == nil {
-		ForgetCaches(c.Project, tree.Name())
+		ForgetCaches(c.Project, tree.Name)
 	}
 	if err != nil || ref == "" {
 		return project.DropIgnoredFirst(item.Task.ID, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/worktree"
 )
 
 // TargetBranch returns the branch that tasks land on: onto, or the branch that is checked
@@ -24,7 +25,7 @@ func (c *Controller) Brief(ctx context.Context, branch string) (briefing func() 
 	}
 	looked := make(chan look, 1)
 	go func() {
-		uncommitted, err := c.Project.Repo.Uncommitted(ctx)
+		uncommitted, err := worktree.Uncommitted(ctx, c.Project.Repo)
 		looked <- look{uncommitted, err}
 	}()
 	return func() ([]string, error) {

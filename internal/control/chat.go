@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
 )
 
 // ChatCommand returns the command that continues a chat.
@@ -61,7 +62,10 @@ func (c *Controller) ForkChat(ctx context.Context, name, message string, o Optio
 	if err != nil {
 		return Outcome{}, err
 	}
-	f, err := conversation.NewFork(ctx, c.Project.Repo, v, message)
+	state := func(ctx context.Context, commit string) (worktree.Snapshot, error) {
+		return worktree.StateAt(ctx, c.Project.Repo, commit)
+	}
+	f, err := conversation.NewFork(ctx, state, v, message)
 	if err != nil {
 		return Outcome{}, err
 	}

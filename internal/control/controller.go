@@ -79,7 +79,7 @@ type Notice struct {
 // Settle waits until the landed worktrees are examined, and the Observer knows what is left of them.
 func (c *Controller) Settle() {
 	if c.Project.Repo != nil {
-		c.Project.Repo.Settle()
+		worktree.Settle(c.Project.Repo)
 	}
 }
 

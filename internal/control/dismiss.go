@@ -182,7 +182,7 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 // v.Detail. It does nothing if the session no longer has the claim. A worktree with ignored
 // files that are too large to store stays.
 func (c *Controller) free(ctx context.Context, s *session.Session, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
-	held, err := c.Project.Repo.ClaimOf(ctx, v.Task)
+	held, err := worktree.ClaimOf(ctx, c.Project.Repo, v.Task)
 	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
 	}
@@ -192,9 +192,9 @@ func (c *Controller) free(ctx context.Context, s *session.Session, item project.
 	if err := c.tearDown(ctx, s, v); err != nil {
 		return "", err
 	}
-	tree, err := c.Project.Repo.Leftover(ctx, v.Task)
+	tree, err := worktree.Leftover(ctx, c.Project.Repo, v.Task)
 	if err == nil {
-		ref, err = tree.Remove(ctx, worktree.RemoveRequest{
+		ref, err = worktree.Remove(ctx, tree, worktree.RemoveRequest{
 			Note: "session " + v.ID, Landed: v.Landed.Tip, KeepBig: ignored.Store, DropIgnored: ignored.Drop,
 		})
 	}
@@ -209,7 +209,7 @@ func (c *Controller) free(ctx context.Context, s *session.Session, item project.
 	if err := returnTask(ctx, newTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
 		return "", err
 	}
-	return ref, c.Project.Repo.Unclaim(ctx, v.Task, held.Oid)
+	return ref, worktree.ReleaseClaim(ctx, c.Project.Repo, v.Task, held.Oid)
 }
 
 // returnTask closes the task in its tracker if the change has landed, and reopens it

@@ -38,7 +38,7 @@ func baseOf(ctx context.Context, p *project.Project, target worktree.Target, bas
 	if base == "" {
 		return target.Tip, nil
 	}
-	info, err := p.Repo.Show(ctx, base)
+	info, err := worktree.ShowCommit(ctx, p.Repo, base)
 	if err != nil {
 		return "", exit.Usagef("git log --oneline", "--base %s: no such commit", base)
 	}

@@ -40,7 +40,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	if err == nil && v.Live() {
 		return "", &InUseError{Task: r.Task, State: StateOf(v)}
 	}
-	tree, err := p.Repo.Leftover(ctx, r.Task)
+	tree, err := worktree.Leftover(ctx, p.Repo, r.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		return removeUnexamined(ctx, p, r)
 	}
@@ -52,9 +52,9 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 			return "", err
 		}
 	}
-	ref, err = tree.Remove(ctx, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
+	ref, err = worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
 	if err == nil {
-		ForgetCaches(p, tree.Name())
+		ForgetCaches(p, tree.Name)
 	}
 	return ref, project.AskAboutIgnored(err)
 }
@@ -62,7 +62,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 // removeUnexamined removes the landed worktrees of a task that are still there.
 func removeUnexamined(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
 	req := worktree.RemoveRequest{KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop}
-	refs, known, err := p.Repo.ExamineTask(ctx, r.Task, req)
+	refs, known, err := worktree.ExamineTask(ctx, p.Repo, r.Task, req)
 	if err == nil && !known {
 		err = exit.Failedf("coven worktree list", "task %s has no worktree", r.Task)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/worktree"
 )
 
 // Page shows everything a person needs to decide on a change.
@@ -84,7 +85,7 @@ func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	now, err := tree.Tree(ctx)
+	now, err := worktree.CurrentTree(ctx, tree)
 	if err != nil {
 		return Page{}, err
 	}

@@ -16,11 +16,11 @@ func (c *Controller) upstream(ctx context.Context, target worktree.Target, o Opt
 	if c.Project.Config.Worktree.Base != "remote" || o.Base != "" {
 		return up, ""
 	}
-	up, err := c.Project.Repo.FetchUpstream(ctx, target.Branch, fetchTime)
+	up, err := worktree.FetchUpstream(ctx, c.Project.Repo, target.Branch, fetchTime)
 	if err != nil {
 		return worktree.Upstream{}, "worktree.base: " + err.Error() + "; the task starts from the local " + target.Branch
 	}
-	if in, err := c.Project.Repo.Contains(ctx, target.Tip, up.Tip); err == nil && in {
+	if in, err := worktree.Contains(ctx, c.Project.Repo, target.Tip, up.Tip); err == nil && in {
 		return worktree.Upstream{}, "" // the target has it all, and maybe more
 	}
 	return up, ""

@@ -21,7 +21,7 @@ import (
 // claims finds tasks that are claimed, here or in the tracker, by a session that will not
 // work on them.
 func (v *Examination) claims(ctx context.Context) []Finding {
-	all, err := v.project.Repo.Claims(ctx)
+	all, err := worktree.ListClaims(ctx, v.project.Repo)
 	if err != nil {
 		return fail("git for-each-ref refs/coven/claims", "%v", err)
 	}
@@ -137,7 +137,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 		return "", err
 	}
 	repo := k.project.Repo
-	held, err := repo.ClaimOf(ctx, id)
+	held, err := worktree.ClaimOf(ctx, repo, id)
 	switch {
 	case errors.Is(err, worktree.ErrNoClaim):
 	case err != nil:
@@ -147,13 +147,13 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 			return "", &worktree.ClaimedError{Present: held}
 		}
 	}
-	mine, err := repo.Claim(ctx, worktree.Claim{
+	mine, err := worktree.AcquireClaim(ctx, repo, worktree.Claim{
 		Task: id, Holder: holder.Name(), Session: k.session.ID, Expires: k.project.Env.Now().Add(holdTime),
 	}, held.Oid)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, repo.Unclaim(context.WithoutCancel(ctx), id, mine.Oid)) }()
+	defer func() { err = errors.Join(err, worktree.ReleaseClaim(context.WithoutCancel(ctx), repo, id, mine.Oid)) }()
 	// No session can start from now on. One that has started in the meantime is not ours.
 	views, err := session.List(k.project.Repo.Root)
 	damaged, err := session.DamagedIn(err)

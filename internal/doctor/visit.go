@@ -264,7 +264,7 @@ func (v *Examination) damaged(d *session.DamagedError) Finding {
 }
 
 func (v *Examination) refs(ctx context.Context) []Finding {
-	accounts, err := v.project.Repo.Account(ctx)
+	accounts, err := worktree.Account(ctx, v.project.Repo)
 	if err != nil {
 		return fail("git fsck --connectivity-only", "%v", err)
 	}

@@ -23,7 +23,7 @@ func (v *Examination) worktrees(ctx context.Context) []Finding {
 	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}
-	stale, err := v.project.Repo.Stale(ctx, func(id string) bool { return owned[worktree.SafeName(id)] })
+	stale, err := worktree.FindStale(ctx, v.project.Repo, func(id string) bool { return owned[worktree.SafeName(id)] })
 	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}
@@ -54,7 +54,7 @@ func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 		name := worktree.SafeName(s.Task)
 		owned[name] = owned[name] || s.Live() || s.Status == session.Failed && v.project.Retryable(ctx, s.Task)
 	}
-	claims, claimsErr := v.project.Repo.Claims(ctx)
+	claims, claimsErr := worktree.ListClaims(ctx, v.project.Repo)
 	for _, held := range claims {
 		if why, _ := v.project.Dead(ctx, held); why == "" {
 			owned[worktree.SafeName(held.Task)] = true
@@ -65,7 +65,7 @@ func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 
 // orphans finds worktrees of coven, whole or in part, without an owner.
 func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Finding, error) {
-	trees, err := v.project.Repo.Worktrees(ctx)
+	trees, err := worktree.List(ctx, v.project.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 
 // failed finds worktrees that a failed session left for a retry.
 func (v *Examination) failed(ctx context.Context) []Finding {
-	trees, err := v.project.Repo.Worktrees(ctx)
+	trees, err := worktree.List(ctx, v.project.Repo)
 	if err != nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (v *Examination) failed(ctx context.Context) []Finding {
 // remove stores what is only in a worktree and removes it.
 func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 	return v.keeper.hold(ctx, id, func() (string, error) {
-		tree, err := v.project.Repo.Leftover(ctx, id)
+		tree, err := worktree.Leftover(ctx, v.project.Repo, id)
 		if err != nil {
 			return "", err
 		}
@@ -117,11 +117,11 @@ func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 				return "", err
 			}
 		}
-		ref, err := tree.Remove(ctx, worktree.RemoveRequest{
+		ref, err := worktree.Remove(ctx, tree, worktree.RemoveRequest{
 			Note: cmp.Or(last.ID, "no session") + ", removed by coven doctor", Landed: last.Landed.Tip,
 		})
 		if err == nil {
-			control.ForgetCaches(v.project, tree.Name())
+			control.ForgetCaches(v.project, tree.Name)
 		}
 		return removedAs(ref) + warned, project.DropIgnoredFirst(id, err)
 	})
@@ -130,7 +130,7 @@ func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 // clear removes one leftover. It claims the task of the leftover, if it has one.
 func (v *Examination) clear(ctx context.Context, s worktree.Stale) (string, error) {
 	clear := func() (string, error) {
-		ref, err := v.project.Repo.Clear(ctx, s)
+		ref, err := worktree.Clear(ctx, v.project.Repo, s)
 		if errors.Is(err, worktree.ErrNotStale) {
 			return "already gone", nil
 		}

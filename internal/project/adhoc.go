@@ -30,7 +30,7 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 		return Item{}, err
 	}
 	for n := 2; ; n++ {
-		_, claimed := p.Repo.ClaimOf(ctx, id)
+		_, claimed := worktree.ClaimOf(ctx, p.Repo, id)
 		if _, taken := slices.BinarySearch(known, id); !taken && errors.Is(claimed, worktree.ErrNoClaim) {
 			break
 		}

@@ -91,6 +91,6 @@ func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {
 		return false
 	}
-	held, err := p.Repo.ClaimOf(ctx, v.Task)
+	held, err := worktree.ClaimOf(ctx, p.Repo, v.Task)
 	return err == nil && held.Session == v.ID
 }

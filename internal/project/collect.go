@@ -3,6 +3,8 @@ package project
 import (
 	"os/exec"
 	"syscall"
+
+	"github.com/coven-run/coven/worktree"
 )
 
 // background is the niceness of a process that nobody waits for.
@@ -11,7 +13,7 @@ const background = 10
 // CollectLater starts a coven that collects the repository's garbage, if that is due. Nothing waits
 // for the process, and it outlives this one. It decides itself whether it may collect.
 func (p *Project) CollectLater() {
-	if !p.Config.GC.Auto || !p.Repo.CollectionDue(p.Env.Now()) {
+	if !p.Config.GC.Auto || !worktree.CollectionDue(p.Repo, p.Env.Now()) {
 		return
 	}
 	self, err := p.Env.Self()

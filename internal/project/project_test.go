@@ -213,7 +213,7 @@ func TestAdHoc(t *testing.T) {
 		t.Fatalf("got %+v, %v", one, err)
 	}
 	claim := worktree.Claim{Task: one.Task.ID, Session: "s", Holder: holder.Name(), Expires: clock.Now().Add(time.Hour)}
-	if _, err := p.Repo.Claim(t.Context(), claim, ""); err != nil {
+	if _, err := worktree.AcquireClaim(t.Context(), p.Repo, claim, ""); err != nil {
 		t.Fatal(err)
 	}
 	two, err := p.AdHoc(t.Context(), "\nSay hi\nto all")

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/worktree"
 )
 
 // Scope is the set of tasks that a name can mean.
@@ -80,7 +81,7 @@ func (p *Project) localIDs(ctx context.Context, scope Scope) ([]string, error) {
 	if err != nil || scope != Treed {
 		return ids, err
 	}
-	trees, err := p.Repo.Worktrees(ctx)
+	trees, err := p.Worktrees(ctx)
 	for _, t := range trees {
 		if t.TaskID != "" {
 			ids = append(ids, t.TaskID)
@@ -167,3 +168,11 @@ func (e *AmbiguousError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the command that lists the sessions.
 func (e *AmbiguousError) NextCommand() string { return "coven status" }
+
+// Worktrees lists the worktrees of tasks.
+func (p *Project) Worktrees(ctx context.Context) ([]worktree.Info, error) {
+	return worktree.List(ctx, p.Repo)
+}
+
+// Unexamined lists landed worktrees whose files are still to be examined.
+func (p *Project) Unexamined() []worktree.Info { return worktree.Unexamined(p.Repo) }

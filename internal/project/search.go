@@ -11,10 +11,14 @@ import (
 )
 
 // Search returns an index of the checkout that the user is in.
-func (p *Project) Search() *search.Index { return p.index(p.Repo.Checkout, p.Repo.Listing) }
+func (p *Project) Search() *search.Index {
+	return p.index(p.Repo.Checkout, func(ctx context.Context) (worktree.Listing, error) { return worktree.ListCheckout(ctx, p.Repo) })
+}
 
 // SearchIn returns an index of a task's worktree.
-func (p *Project) SearchIn(w *worktree.Worktree) *search.Index { return p.index(w.Path, w.Listing) }
+func (p *Project) SearchIn(w *worktree.Worktree) *search.Index {
+	return p.index(w.Path, func(ctx context.Context) (worktree.Listing, error) { return worktree.ListFiles(ctx, w) })
+}
 
 // SearchSessions returns an index of the records of sessions.
 func (p *Project) SearchSessions() *search.Index {

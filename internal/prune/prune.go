@@ -50,7 +50,7 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	trees, err := p.Repo.Worktrees(ctx)
+	trees, err := worktree.List(ctx, p.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 			done = append(done, one)
 		}
 	}
-	stale, err := p.Repo.Stale(ctx, func(id string) bool { return owned[worktree.SafeName(id)] })
+	stale, err := worktree.FindStale(ctx, p.Repo, func(id string) bool { return owned[worktree.SafeName(id)] })
 	if err != nil {
 		return done, err
 	}
@@ -77,7 +77,7 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 		}
 		one := Item{Kind: s.Kind, Task: s.Task, Path: s.Path}
 		if !r.DryRun {
-			one.Rescue, err = p.Repo.Clear(ctx, s)
+			one.Rescue, err = worktree.Clear(ctx, p.Repo, s)
 		}
 		if errors.Is(err, worktree.ErrNotStale) {
 			continue // somebody else was faster
@@ -102,7 +102,7 @@ func prunable(ctx context.Context, p *project.Project) (owned map[string]bool, e
 		name := worktree.SafeName(v.Task)
 		owned[name] = owned[name] || v.Live() || p.Retryable(ctx, v.Task)
 	}
-	claims, err := p.Repo.Claims(ctx)
+	claims, err := worktree.ListClaims(ctx, p.Repo)
 	for _, held := range claims {
 		owned[worktree.SafeName(held.Task)] = true
 	}
@@ -119,7 +119,7 @@ func pruneWorktree(ctx context.Context, p *project.Project, t worktree.Info, r R
 	if err != nil {
 		return Item{}, err
 	}
-	tree, err := p.Repo.Leftover(ctx, t.TaskID)
+	tree, err := worktree.Leftover(ctx, p.Repo, t.TaskID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		return Item{}, nil
 	}
@@ -127,7 +127,7 @@ func pruneWorktree(ctx context.Context, p *project.Project, t worktree.Info, r R
 		return Item{}, err
 	}
 	done := Item{Kind: Worktree, Task: t.TaskID, Path: t.Path}
-	only, err := tree.OnlyHere(ctx, v.Landed.Tip)
+	only, err := worktree.OnlyHere(ctx, tree, v.Landed.Tip)
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		done.Kept, done.Next = big.Error(), "coven worktree remove --drop-ignored "+shellword.Word(t.TaskID)
 		return done, nil
@@ -144,10 +144,10 @@ func pruneWorktree(ctx context.Context, p *project.Project, t worktree.Info, r R
 	if err := control.TearDownOver(ctx, p, v, r.Warn); err != nil {
 		return done, err
 	}
-	done.Rescue, err = tree.Remove(ctx, worktree.RemoveRequest{Note: "coven worktree prune", Landed: v.Landed.Tip})
+	done.Rescue, err = worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: "coven worktree prune", Landed: v.Landed.Tip})
 	if err != nil {
 		return done, fmt.Errorf("task %s: %w", t.TaskID, err)
 	}
-	control.ForgetCaches(p, tree.Name())
+	control.ForgetCaches(p, tree.Name)
 	return done, nil
 }

@@ -56,10 +56,10 @@ func (f *fixture) must(err error) {
 func (f *fixture) task(id string, end event.Type) *worktree.Worktree {
 	f.Helper()
 	p, ctx := f.project, f.Context()
-	w, err := p.Repo.Add(ctx, worktree.AddRequest{TaskID: id, Base: "main"})
+	w, err := worktree.Add(ctx, p.Repo, worktree.AddRequest{TaskID: id, Base: "main"})
 	f.must(err)
 	f.must(os.WriteFile(filepath.Join(w.Path, id), []byte(id), 0o600))
-	made, err := w.Commit(ctx, worktree.CommitRequest{Message: id, TargetTip: f.tip()})
+	made, err := worktree.CommitWork(ctx, w, worktree.CommitRequest{Message: id, TargetTip: f.tip()})
 	f.must(err)
 	s, err := session.Create(p.Repo.Root, id, id, time.Now)
 	f.must(err)
@@ -120,7 +120,7 @@ func TestRun(t *testing.T) {
 		"failed": f.task("failed", event.SessionFailed), "cancelled": f.task("cancelled", event.SessionCancelled), "interrupted": f.task("interrupted", ""),
 	}
 	f.must(os.WriteFile(filepath.Join(trees["changed"].Path, "mine"), nil, 0o600))
-	_, err := f.project.Repo.Claim(t.Context(), worktree.Claim{Task: "claimed", Holder: "h", Session: "s", Expires: time.Now().Add(time.Hour)}, "")
+	_, err := worktree.AcquireClaim(t.Context(), f.project.Repo, worktree.Claim{Task: "claimed", Holder: "h", Session: "s", Expires: time.Now().Add(time.Hour)}, "")
 	f.must(err)
 	want := map[string]string{"landed": Worktree, "changed": Worktree + " kept, next: coven worktree remove changed"}
 	f.equal("a dry run", f.run(true), want)
@@ -153,7 +153,7 @@ func TestRunForgets(t *testing.T) {
 	f.equal("a dry run", f.run(true), map[string]string{"cancelled": Registration})
 	f.equal("the run", f.run(false), map[string]string{"cancelled": Registration})
 	f.equal("again", f.run(false), map[string]string{})
-	if _, err := f.project.Repo.Leftover(t.Context(), "cancelled"); err != nil {
+	if _, err := worktree.Leftover(t.Context(), f.project.Repo, "cancelled"); err != nil {
 		t.Errorf("the branch of unlanded work: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func List(ctx context.Context, p *project.Project, name string) ([]Stored, error
 	var infos []worktree.RescueInfo
 	var err error
 	if name == "" {
-		infos, err = p.Repo.AllRescues(ctx)
+		infos, err = worktree.AllRescues(ctx, p.Repo)
 	} else {
 		infos, err = rescuesOf(ctx, p, name)
 	}
@@ -56,7 +56,7 @@ func List(ctx context.Context, p *project.Project, name string) ([]Stored, error
 
 // rescuesOf returns what coven stored of the task that a person names.
 func rescuesOf(ctx context.Context, p *project.Project, name string) ([]worktree.RescueInfo, error) {
-	all, err := p.Repo.Rescues(ctx, name)
+	all, err := worktree.ListRescues(ctx, p.Repo, name)
 	if err != nil || len(all) > 0 {
 		return all, err
 	}
@@ -70,14 +70,14 @@ func rescuesOf(ctx context.Context, p *project.Project, name string) ([]worktree
 	case err != nil:
 		return nil, err
 	}
-	return p.Repo.Rescues(ctx, id)
+	return worktree.ListRescues(ctx, p.Repo, id)
 }
 
 // Find returns the rescue that a person names: by its ref, as TASK#N, or as TASK, which
 // means the newest one of the task.
 func Find(ctx context.Context, p *project.Project, name string) (Stored, error) {
 	if ref := strings.TrimPrefix(name, "refs/"); strings.HasPrefix(ref, "coven/rescue/") {
-		info, err := p.Repo.Rescue(ctx, "refs/"+ref)
+		info, err := worktree.FindRescue(ctx, p.Repo, "refs/"+ref)
 		if errors.Is(err, worktree.ErrNoRescue) {
 			err = exit.Failedf("coven rescue list", "%s does not exist", name)
 		}
@@ -130,20 +130,20 @@ type File struct {
 func ContentOf(ctx context.Context, p *project.Project, r Stored) (Content, error) {
 	var c Content
 	if !r.Changes {
-		files, err := p.Repo.RescuedFiles(ctx, r.info)
+		files, err := worktree.RescuedFiles(ctx, p.Repo, r.info)
 		for _, f := range files {
 			c.Files = append(c.Files, File(f))
 		}
 		return c, err
 	}
-	changes, err := p.Repo.RescuedChanges(ctx, r.info)
+	changes, err := worktree.RescuedChanges(ctx, p.Repo, r.info)
 	if err != nil {
 		return c, err
 	}
 	for _, change := range changes {
 		c.Changes = append(c.Changes, change.String())
 	}
-	patch, cut, err := p.Repo.RescuedPatch(ctx, r.info, maxPatch)
+	patch, cut, err := worktree.RescuedPatch(ctx, p.Repo, r.info, maxPatch)
 	c.Patch, c.Cut = string(patch), cut
 	return c, err
 }
@@ -151,7 +151,7 @@ func ContentOf(ctx context.Context, p *project.Project, r Stored) (Content, erro
 // Restore undoes the changes of a rescue. It returns the rescue that undoes Restore; its Ref is
 // empty if everything was as before. If something has changed again since, nothing is restored.
 func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, err error) {
-	info, err := p.Repo.Restore(ctx, r.info)
+	info, err := worktree.UndoChanges(ctx, p.Repo, r.info)
 	if refused := (*worktree.UnrestorableError)(nil); errors.As(err, &refused) {
 		err = exit.Personf("coven rescue show "+shellword.Word(r.Name), "%w", err)
 	}
@@ -160,7 +160,7 @@ func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, er
 
 // Export checks the files of a stored worktree out into a new directory.
 func Export(ctx context.Context, p *project.Project, r Stored, dir string) error {
-	err := p.Repo.Export(ctx, r.info, dir)
+	err := worktree.Export(ctx, p.Repo, r.info, dir)
 	if errors.Is(err, worktree.ErrNotEmpty) {
 		err = exit.Usagef("give a directory that does not exist", "%w", err)
 	}

@@ -112,7 +112,7 @@ func (p *ReadyQueue) mayRun(id string) bool {
 // resumable returns the tasks whose session can resume unattended. It also releases claims
 // whose session never started and will not be used.
 func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
-	claims, err := p.project.Repo.Claims(ctx)
+	claims, err := worktree.ListClaims(ctx, p.project.Repo)
 	var jobs []project.Item
 	for _, held := range claims {
 		if busy[held.Task] {
@@ -176,7 +176,7 @@ func (p *ReadyQueue) neverStarted(ctx context.Context, held worktree.Held) []pro
 	case err == nil && item.Task.Status != task.StatusClosed:
 		return []project.Item{item}
 	case err == nil, errors.Is(err, task.ErrNotFound):
-		_ = p.project.Repo.Unclaim(ctx, held.Task, held.Oid) // on failure another coven has claimed it
+		_ = worktree.ReleaseClaim(ctx, p.project.Repo, held.Task, held.Oid) // on failure another coven has claimed it
 	}
 	return nil
 }

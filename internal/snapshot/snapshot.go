@@ -35,7 +35,7 @@ func Of(ctx context.Context, p *project.Project, name string) ([]State, error) {
 	if err != nil {
 		return nil, err
 	}
-	saved, err := p.Repo.Snapshots(ctx, v.ID)
+	saved, err := worktree.ListSnapshots(ctx, p.Repo, v.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func Of(ctx context.Context, p *project.Project, name string) ([]State, error) {
 		if i == 0 {
 			continue
 		}
-		if all[i].Changed, err = p.Repo.Changed(ctx, saved[i-1].Tree, s.Tree); err != nil {
+		if all[i].Changed, err = worktree.Changed(ctx, p.Repo, saved[i-1].Tree, s.Tree); err != nil {
 			return nil, err
 		}
 	}
@@ -106,25 +106,25 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 	}
 	which := strconv.Itoa(n)
 	if len(paths) == 0 || n == 0 {
-		now, err := tree.Snapshot(ctx, v.ID, "before coven revert")
+		now, err := worktree.TakeSnapshot(ctx, tree, v.ID, "before coven revert")
 		if err != nil {
 			return Reverted{}, err
 		}
 		if n == 0 {
 			which = "with other files"
-			if n, err = repo.LastDiffering(ctx, v.ID, now); err != nil {
+			if n, err = worktree.LastDiffering(ctx, repo, v.ID, now); err != nil {
 				return Reverted{}, err
 			}
 		}
 	}
-	to, err := repo.FindSnapshot(ctx, v.ID, n)
+	to, err := worktree.FindSnapshot(ctx, repo, v.ID, n)
 	if errors.Is(err, worktree.ErrNoSnapshot) {
 		err = exit.Failedf(snapshots, "task %s has no snapshot %s", v.Task, which)
 	}
 	if err != nil {
 		return Reverted{}, err
 	}
-	undo, err := tree.Revert(ctx, v.ID, to.N, paths...)
+	undo, err := worktree.Revert(ctx, tree, v.ID, to.N, paths...)
 	if missing := (*worktree.NoPathError)(nil); errors.As(err, &missing) {
 		err = exit.Failedf(snapshots, "%w", missing)
 	}
@@ -133,14 +133,14 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 	}
 	done := Reverted{Task: v.Task, To: newState(to), Undo: newState(undo)}
 	if undo.Only != nil {
-		done.Changed, err = repo.Differing(ctx, undo, to)
+		done.Changed, err = worktree.Differing(ctx, repo, undo, to)
 		return done, err
 	}
-	after, err := tree.Snapshot(ctx, v.ID, fmt.Sprintf("after coven revert to %d", to.N))
+	after, err := worktree.TakeSnapshot(ctx, tree, v.ID, fmt.Sprintf("after coven revert to %d", to.N))
 	if err != nil {
 		return done, err
 	}
-	done.Changed, err = repo.Changed(ctx, undo.Tree, after.Tree)
+	done.Changed, err = worktree.Changed(ctx, repo, undo.Tree, after.Tree)
 	return done, err
 }
 

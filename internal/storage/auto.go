@@ -12,7 +12,7 @@ import (
 // CollectDaily is Collect, at most once a day, and only if no task runs and no other process
 // collects. Otherwise it does nothing, which is no error.
 func CollectDaily(ctx context.Context, p *project.Project) error {
-	if !p.Config.GC.Auto || !p.Repo.CollectionDue(p.Env.Now()) {
+	if !p.Config.GC.Auto || !worktree.CollectionDue(p.Repo, p.Env.Now()) {
 		return nil
 	}
 	err := collectToday(ctx, p)
@@ -31,7 +31,7 @@ func collectToday(ctx context.Context, p *project.Project) error {
 	if err := idle(sessions); err != nil {
 		return err
 	}
-	mine, err := p.Repo.BeginCollection(ctx, p.Env.Now())
+	mine, err := worktree.BeginCollection(ctx, p.Repo, p.Env.Now())
 	if err != nil || !mine {
 		return err
 	}

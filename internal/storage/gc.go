@@ -63,8 +63,8 @@ func Collect(ctx context.Context, p *project.Project, dryRun bool) (Collection, 
 			c.Stored = append(c.Stored, Stored{found.Task, found.Rescue})
 		}
 	}
-	_ = p.Repo.Examine(ctx) // coven doctor says what stays
-	_ = p.Repo.Tidy(ctx)    // the same
+	_ = worktree.Examine(ctx, p.Repo) // coven doctor says what stays
+	_ = worktree.Tidy(ctx, p.Repo)    // the same
 	return c, nil
 }
 
@@ -80,18 +80,18 @@ func collection(ctx context.Context, p *project.Project, dryRun bool) (Collectio
 			return Collection{}, err
 		}
 	}
-	refs, err := p.Repo.SnapshotRefs(ctx)
+	refs, err := worktree.SnapshotRefs(ctx, p.Repo)
 	if err != nil {
 		return Collection{}, err
 	}
-	c := Collection{DryRun: dryRun, Snapshots: len(refs), Loose: p.Repo.LooseObjects()}
+	c := Collection{DryRun: dryRun, Snapshots: len(refs), Loose: worktree.LooseObjects(p.Repo)}
 	if c.Expired, err = expired(ctx, p, sessions, refs); err != nil {
 		return Collection{}, err
 	}
 	if !dryRun {
 		c.Expired, err = collect(ctx, p, c.Expired)
 	}
-	c.LooseNow = p.Repo.LooseObjects()
+	c.LooseNow = worktree.LooseObjects(p.Repo)
 	return c, err
 }
 
@@ -114,7 +114,7 @@ func collect(ctx context.Context, p *project.Project, all []Expired) ([]Expired,
 	for _, e := range all {
 		refs = append(refs, e.ref)
 	}
-	gone, err := p.Repo.Collect(ctx, refs)
+	gone, err := worktree.GC(ctx, p.Repo, refs)
 	deleted := map[string]bool{}
 	for _, ref := range gone {
 		deleted[ref.Ref] = true
@@ -174,14 +174,14 @@ type needs struct{ tasks, sessions map[string]bool }
 // claim.
 func neededBy(ctx context.Context, p *project.Project) (needs, error) {
 	n := needs{tasks: map[string]bool{}, sessions: map[string]bool{}}
-	infos, err := p.Repo.Worktrees(ctx)
+	infos, err := worktree.List(ctx, p.Repo)
 	if err != nil {
 		return n, err
 	}
 	for _, info := range infos {
 		n.tasks[info.Name] = true
 	}
-	claims, err := p.Repo.Claims(ctx)
+	claims, err := worktree.ListClaims(ctx, p.Repo)
 	if err != nil {
 		return n, fmt.Errorf("find what needs snapshots: %w", err)
 	}

@@ -71,9 +71,9 @@ func running(t *testing.T, p *project.Project, task string) *session.Session {
 func TestExpired(t *testing.T) {
 	p := opened(t)
 	old, young := now().Add(-p.Config.GC.Keep-time.Second), now().Add(-p.Config.GC.Keep+time.Second)
-	_, err := p.Repo.Add(t.Context(), worktree.AddRequest{TaskID: "has-tree", Base: "main"})
+	_, err := worktree.Add(t.Context(), p.Repo, worktree.AddRequest{TaskID: "has-tree", Base: "main"})
 	must(t, err)
-	_, err = p.Repo.Claim(t.Context(), worktree.Claim{Task: "x", Holder: "h", Session: "claimed", Expires: now().Add(time.Hour)}, "")
+	_, err = worktree.AcquireClaim(t.Context(), p.Repo, worktree.Claim{Task: "x", Holder: "h", Session: "claimed", Expires: now().Add(time.Hour)}, "")
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(p.Repo.Root, session.DamagedDir, "aside"), 0o700))
 	must(t, os.MkdirAll(filepath.Join(p.Repo.Root, session.Dir, "unreadable"), 0o700))
@@ -138,7 +138,7 @@ func TestCollectDaily(t *testing.T) {
 	collected := func() bool {
 		t.Helper()
 		must(t, CollectDaily(t.Context(), p))
-		return p.Repo.LooseObjects() == 0
+		return worktree.LooseObjects(p.Repo) == 0
 	}
 	if collected() {
 		t.Error("it was collected on the first day")
@@ -173,12 +173,12 @@ func TestCollectDaily(t *testing.T) {
 // Everything on disk has a kind, a size and the command that frees it, the largest first.
 func TestMeasure(t *testing.T) {
 	p := opened(t)
-	w, err := p.Repo.Add(t.Context(), worktree.AddRequest{TaskID: "no-session", Base: "main"})
+	w, err := worktree.Add(t.Context(), p.Repo, worktree.AddRequest{TaskID: "no-session", Base: "main"})
 	must(t, err)
 	caches := sandbox.Caches(p.Env.CacheDir(), p.Repo.GitDir)
 	for file, size := range map[string]int{
 		filepath.Join(w.Path, "file"):                                                        100 << 10,
-		filepath.Join(caches, w.Name(), "go-build", "x"):                                     300 << 10,
+		filepath.Join(caches, w.Name, "go-build", "x"):                                       300 << 10,
 		filepath.Join(caches, "gone", "go-build", "x"):                                       200 << 10,
 		filepath.Join(caches, sandbox.KeptName, "go-build", "x"):                             500 << 10,
 		filepath.Join(p.Repo.Root, ".coven", "worktrees", ".pool", "old", "file"):            400 << 10,

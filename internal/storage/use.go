@@ -95,7 +95,7 @@ func (s *survey) of(ctx context.Context, paths ...string) (int64, error) {
 
 // worktrees measures the worktrees of tasks, and the caches of their programs.
 func (s *survey) worktrees(ctx context.Context) error {
-	infos, err := s.project.Repo.Worktrees(ctx)
+	infos, err := worktree.List(ctx, s.project.Repo)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *survey) worktrees(ctx context.Context) error {
 			continue
 		}
 		item.Kind, item.Path = KindWorktree, info.Path
-		if item.Bytes, err = s.of(ctx, s.project.Repo.Disk(info)...); err != nil {
+		if item.Bytes, err = s.of(ctx, worktree.Disk(s.project.Repo, info)...); err != nil {
 			return err
 		}
 		s.add(item)
@@ -138,14 +138,14 @@ func (s *survey) worktrees(ctx context.Context) error {
 
 // leftovers measures what removals of worktrees left, and the pool.
 func (s *survey) leftovers(ctx context.Context) error {
-	if parked := s.project.Repo.PoolDisk(); len(parked) > 0 {
+	if parked := worktree.PoolDisk(s.project.Repo); len(parked) > 0 {
 		bytes, err := s.of(ctx, parked...)
 		if err != nil {
 			return err
 		}
 		s.add(Item{Kind: KindPool, Count: len(parked), Bytes: bytes, Path: filepath.Dir(parked[0]), Next: "rm -rf " + shellword.Word(filepath.Dir(parked[0]))})
 	}
-	paths, err := s.project.Repo.OtherDisk()
+	paths, err := worktree.OtherDisk(s.project.Repo)
 	if err != nil || len(paths) == 0 {
 		return err
 	}
@@ -207,12 +207,12 @@ func (s *survey) sessions(ctx context.Context) error {
 func (s *survey) refs(ctx context.Context) error {
 	for _, of := range []struct {
 		kind, next string
-		measure    func(context.Context) (worktree.RefDisk, error)
+		measure    func(context.Context, *worktree.Repo) (worktree.RefDisk, error)
 	}{
-		{KindSnapshots, "coven gc", s.project.Repo.SnapshotDisk},
-		{KindRescues, "coven rescue list", s.project.Repo.RescueDisk},
+		{KindSnapshots, "coven gc", worktree.SnapshotDisk},
+		{KindRescues, "coven rescue list", worktree.RescueDisk},
 	} {
-		found, err := of.measure(ctx)
+		found, err := of.measure(ctx, s.project.Repo)
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
@@ -229,7 +229,7 @@ func (s *survey) refs(ctx context.Context) error {
 
 // records measures coven's own files.
 func (s *survey) records(ctx context.Context) error {
-	bytes, err := s.of(ctx, filepath.Join(s.project.Repo.Root, ".coven", "run"), s.project.Repo.RecordDisk())
+	bytes, err := s.of(ctx, filepath.Join(s.project.Repo.Root, ".coven", "run"), worktree.RecordDisk(s.project.Repo))
 	if bytes > 0 {
 		s.add(Item{Kind: KindRecords, Bytes: bytes})
 	}

@@ -32,11 +32,11 @@ func newWorktreeList(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			trees, err := p.Repo.Worktrees(cmd.Context())
+			trees, err := p.Worktrees(cmd.Context())
 			if err != nil {
 				return err
 			}
-			trees = append(trees, p.Repo.Unexamined()...)
+			trees = append(trees, p.Unexamined()...)
 			if asJSON {
 				return a.PrintJSON(trees)
 			}

@@ -85,8 +85,8 @@ func (b *bench) snapshot(commit string) {
 	b.must(b.Say(session.Part{Path: answering, Type: "snapshot", ID: "x", Snapshot: &event.Snapshot{N: 1, Commit: commit}}))
 }
 
-// StateAt implements conversation.Repository.
-func (b *bench) StateAt(_ context.Context, commit string) (worktree.Snapshot, error) {
+// state implements conversation.StateAt.
+func (b *bench) state(_ context.Context, commit string) (worktree.Snapshot, error) {
 	if slices.Contains(b.gone, commit) {
 		return worktree.Snapshot{}, worktree.ErrNoSnapshot
 	}
@@ -97,7 +97,7 @@ func (b *bench) fork(at string) (*conversation.Fork, error) {
 	b.Helper()
 	v, err := session.Load(b.Dir)
 	b.must(err)
-	return conversation.NewFork(b.Context(), b, v, at)
+	return conversation.NewFork(b.Context(), b.state, v, at)
 }
 
 // listed returns what a session has as messages, without what the test does not know.
@@ -208,7 +208,7 @@ func TestForkOfFork(t *testing.T) {
 		}
 		v, err := session.Load(to.Dir)
 		b.must(err)
-		f, err := conversation.NewFork(t.Context(), b, v, all[1].ID)
+		f, err := conversation.NewFork(t.Context(), b.state, v, all[1].ID)
 		if b.must(err); f.From.Snapshot != snapshot || f.From.Todos[0].Text != todo || f.Gap != gap || f.Agent != "writer" {
 			t.Errorf("%+v", f)
 		}

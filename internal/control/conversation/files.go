@@ -82,7 +82,7 @@ const (
 
 // saved sets what was saved at a message: what was to do, and the files of the worktree. A message that
 // was copied from a third session has it there.
-func (f *Fork) saved(ctx context.Context, repo Repository, of record, at int) error {
+func (f *Fork) saved(ctx context.Context, stateAt StateAt, of record, at int) error {
 	for of.parts[at].ForkedFrom != "" {
 		origin, there, ok := of.origin(of.parts[at].ForkedFrom)
 		if !ok {
@@ -92,25 +92,25 @@ func (f *Fork) saved(ctx context.Context, repo Repository, of record, at int) er
 		of, at = origin, there
 	}
 	f.From.Todos, f.Base = of.todosAt(of.parts[at].Time), of.view.Info.Base
-	return f.files(ctx, repo, of, at)
+	return f.files(ctx, stateAt, of, at)
 }
 
 // files chooses the files of the new worktree: those of the next state on record after the message,
 // since each call that may change files is preceded by one; otherwise of the last one before it;
 // otherwise those with which the session began.
-func (f *Fork) files(ctx context.Context, repo Repository, of record, at int) error {
+func (f *Fork) files(ctx context.Context, stateAt StateAt, of record, at int) error {
 	when, all := of.parts[at].Time, of.states()
 	after := slices.IndexFunc(all, func(s savedState) bool { return s.at > at || s.at < 0 && !s.time.Before(when) })
 	if after < 0 {
 		after = len(all)
 	}
 	if after < len(all) {
-		if found, err := f.take(ctx, repo, all[after]); found || err != nil {
+		if found, err := f.take(ctx, stateAt, all[after]); found || err != nil {
 			return err
 		}
 	}
 	for _, s := range slices.Backward(all[:after]) {
-		if found, err := f.take(ctx, repo, s); found || err != nil {
+		if found, err := f.take(ctx, stateAt, s); found || err != nil {
 			f.Gap = gapBefore + s.time.Local().Format(time.DateTime)
 			return err
 		}
@@ -141,8 +141,8 @@ func (r record) origin(message string) (of record, at int, ok bool) {
 }
 
 // take chooses a state, unless it is not in the repository any more.
-func (f *Fork) take(ctx context.Context, repo Repository, s savedState) (found bool, err error) {
-	state, err := repo.StateAt(ctx, s.commit)
+func (f *Fork) take(ctx context.Context, stateAt StateAt, s savedState) (found bool, err error) {
+	state, err := stateAt(ctx, s.commit)
 	if errors.Is(err, worktree.ErrNoSnapshot) {
 		return false, nil
 	}

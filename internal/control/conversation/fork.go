@@ -32,16 +32,14 @@ type Fork struct {
 	channels map[string][]channel.Message // that its agents had until then
 }
 
-// Repository knows the states of worktrees.
-type Repository interface {
-	// StateAt returns what a commit holds. The error is worktree.ErrNoSnapshot if it is gone.
-	StateAt(ctx context.Context, commit string) (worktree.Snapshot, error)
-}
+// StateAt returns the state of a worktree that a commit holds. The error is worktree.ErrNoSnapshot if
+// it is gone.
+type StateAt func(ctx context.Context, commit string) (worktree.Snapshot, error)
 
 // NewFork reads what a session gives to a new one, up to the message with an ID; a beginning of the ID
 // is enough if no other has it, and none names the last message. The session may be running: what is
 // on record by now counts. It is not changed.
-func NewFork(ctx context.Context, repo Repository, v session.View, id string) (*Fork, error) {
+func NewFork(ctx context.Context, stateAt StateAt, v session.View, id string) (*Fork, error) {
 	parts, err := session.Parts(v.Dir)
 	if err != nil {
 		return nil, err
@@ -64,7 +62,7 @@ func NewFork(ctx context.Context, repo Repository, v session.View, id string) (*
 	}
 	f := &Fork{From: event.Fork{Session: v.ID, Message: last.Message}, Agent: agentOf(v, events, last), channels: channels}
 	f.copy(parts[:at+1], last.Conversation)
-	return f, f.saved(ctx, repo, record{v, parts, events}, at)
+	return f, f.saved(ctx, stateAt, record{v, parts, events}, at)
 }
 
 // find returns the index of the last part of a message. Messages without one were cut off.

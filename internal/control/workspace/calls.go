@@ -64,7 +64,7 @@ func (s *Workspace) FileIn(ctx context.Context, snapshot event.Snapshot, file st
 	if err != nil {
 		return session.FileState{}, err
 	}
-	state, err := s.Worktree.FileState(ctx, snapshot.Commit, name)
+	state, err := worktree.FileStateAt(ctx, s.Worktree, snapshot.Commit, name)
 	return session.FileState{Path: name, State: state.State, Oid: state.Oid, Mode: state.Mode}, err
 }
 
@@ -78,7 +78,7 @@ func (s *Workspace) saveChanged(ctx context.Context, note string) (event.Snapsho
 		return s.Snapshot(ctx, note)
 	}
 	slices.Sort(paths)
-	snapshot, err := s.Worktree.SnapshotPaths(ctx, s.Session.ID, note, slices.Compact(paths))
+	snapshot, err := worktree.SnapshotPaths(ctx, s.Worktree, s.Session.ID, note, slices.Compact(paths))
 	return saved(snapshot, note), err
 }
 

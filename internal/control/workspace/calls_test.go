@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree"
 )
 
 // Whatever calls overlap, and whoever else saves the worktree, the snapshot before a call has all
@@ -60,7 +62,7 @@ func TestBeforeCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := s.Worktree.Snapshot(t.Context(), "everything", "")
+			want, err := worktree.TakeSnapshot(t.Context(), s.Worktree, "everything", "")
 			if err != nil || got.Tree != want.Tree {
 				t.Fatalf("call %d: the snapshot has %s, the worktree is %s %v; running: %v", i, got.Tree, want.Tree, err, running)
 			}

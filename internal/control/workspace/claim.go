@@ -30,7 +30,7 @@ func (s *Workspace) Claim(ctx context.Context) (event.Claim, error) {
 const claimTries = 10
 
 func (s *Workspace) claim(ctx context.Context) (worktree.Held, error) {
-	held, err := s.Repo.ClaimOf(ctx, s.Task)
+	held, err := worktree.ClaimOf(ctx, s.Repo, s.Task)
 	switch {
 	case errors.Is(err, worktree.ErrNoClaim):
 		return s.take(ctx, "")
@@ -63,7 +63,7 @@ func (s *Workspace) free(id string) bool {
 }
 
 func (s *Workspace) take(ctx context.Context, replaces string) (worktree.Held, error) {
-	return s.Repo.Claim(ctx, worktree.Claim{
+	return worktree.AcquireClaim(ctx, s.Repo, worktree.Claim{
 		Task: s.Task, Holder: s.Holder, Session: s.Session.ID, Attempt: s.Attempt, Expires: s.Session.Now().Add(leaseTime),
 	}, replaces)
 }
@@ -72,7 +72,7 @@ func (s *Workspace) take(ctx context.Context, replaces string) (worktree.Held, e
 func (s *Workspace) Release(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.Repo.Unclaim(ctx, s.Task, s.held.Oid); err != nil && !errors.Is(err, worktree.ErrNoClaim) {
+	if err := worktree.ReleaseClaim(ctx, s.Repo, s.Task, s.held.Oid); err != nil && !errors.Is(err, worktree.ErrNoClaim) {
 		return err
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/worktree"
 )
 
 // endpoints returns the URLs of the models that the agent CLIs use.
@@ -26,11 +27,11 @@ func NetworkOf(p *project.Project) *Network {
 	return &Network{
 		Environ: environ, ConfigFile: filepath.Join(p.Env.UserDir(), "config.yaml"),
 		Allow: func(ctx context.Context) ([]egress.Pattern, error) {
-			remotes, err := p.Repo.RemoteURLs(ctx)
+			remotes, err := worktree.RemoteURLs(ctx, p.Repo)
 			if err != nil {
 				return nil, err
 			}
-			files, err := p.Repo.Names(ctx, "HEAD")
+			files, err := worktree.RemoteNames(ctx, p.Repo, "HEAD")
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree"
 )
 
 // maxEnvFile bounds a file in which credentials are looked for, in bytes.
@@ -12,7 +13,7 @@ const maxEnvFile = 1 << 20
 // included hides the credentials in the files that the worktree got from the main checkout, and
 // warns once of those that it did not get.
 func (s *Workspace) included() error {
-	done, err := s.Worktree.Included()
+	done, err := worktree.IncludedFiles(s.Worktree)
 	if err != nil {
 		return err
 	}
@@ -29,5 +30,5 @@ func (s *Workspace) included() error {
 	for _, text := range done.Warnings {
 		s.warn(text)
 	}
-	return s.Worktree.Announced(done)
+	return worktree.Announced(s.Worktree, done)
 }

@@ -15,7 +15,7 @@ import (
 
 // Turn waits for the exclusive right to land on the target.
 func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
-	turn, err := s.Repo.LandingTurn(ctx, s.Target.Ref, landing+s.Task)
+	turn, err := worktree.LandingTurn(ctx, s.Repo, s.Target.Ref, landing+s.Task)
 	if err != nil {
 		return runner.Turn{}, err
 	}
@@ -24,7 +24,7 @@ func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
 
 // PushCommand returns the command that pushes the task branch to the remote of its target.
 func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
-	remote, err := s.Repo.Remote(ctx, s.Target.Branch)
+	remote, err := worktree.RemoteOf(ctx, s.Repo, s.Target.Branch)
 	if remote == "" || err != nil {
 		return "", err
 	}
@@ -37,10 +37,10 @@ func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	c, err := s.Worktree.IntegrateConflicted(ctx, target, s.Session.ID)
+	c, err := worktree.IntegrateConflicted(ctx, s.Worktree, target, s.Session.ID)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
-			c, err = s.Worktree.IntegrateConflicted(ctx, target, s.Session.ID)
+			c, err = worktree.IntegrateConflicted(ctx, s.Worktree, target, s.Session.ID)
 		}
 	}
 	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
@@ -75,12 +75,12 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err := s.awaitUpstream(ctx, target); err != nil {
 		return event.Landing{}, err
 	}
-	c, err := s.Worktree.Integrate(ctx, target)
+	c, err := worktree.Integrate(ctx, s.Worktree, target)
 	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree. The change lands too, so it is checked and
 		// reviewed like the rest.
 		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
-			c, err = s.Worktree.Integrate(ctx, target)
+			c, err = worktree.Integrate(ctx, s.Worktree, target)
 		}
 	}
 	if refused := refusal(err); refused != nil {
@@ -92,7 +92,7 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	patch, err := s.Worktree.PatchID(ctx, c)
+	patch, err := worktree.PatchID(ctx, s.Worktree, c)
 	if err != nil {
 		return event.Landing{}, err
 	}
@@ -106,7 +106,7 @@ func (s *Workspace) awaitUpstream(ctx context.Context, target worktree.Target) e
 	if s.Upstream == "" {
 		return nil
 	}
-	in, err := s.Repo.Contains(ctx, target.Tip, s.Base)
+	in, err := worktree.Contains(ctx, s.Repo, target.Tip, s.Base)
 	if err != nil || in {
 		return err
 	}
@@ -123,11 +123,11 @@ func (s *Workspace) Stack(ctx context.Context, below event.Landing) (event.Landi
 	if err := s.awaitUpstream(ctx, target); err != nil {
 		return event.Landing{}, err
 	}
-	c, err := s.Worktree.Stack(ctx, worktree.Landing{Target: target, Old: below.Old, New: below.New, Tree: below.Tree})
+	c, err := worktree.Stack(ctx, s.Worktree, worktree.Landing{Target: target, Old: below.Old, New: below.New, Tree: below.Tree})
 	if err != nil {
 		return event.Landing{}, err
 	}
-	patch, err := s.Worktree.StackPatchID(ctx, c)
+	patch, err := worktree.StackPatchID(ctx, s.Worktree, c)
 	if err != nil {
 		return event.Landing{}, err
 	}
@@ -208,7 +208,7 @@ func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 	if worktree.Strategy(c.Strategy) != worktree.Merge {
 		return nil // coven writes the messages
 	}
-	telling, err := s.Worktree.Unredacted(ctx, c.Old)
+	telling, err := worktree.Unredacted(ctx, s.Worktree, c.Old)
 	if err != nil || len(telling) == 0 {
 		return err
 	}
@@ -217,7 +217,7 @@ func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 
 // Recover finishes or undoes an interrupted landing.
 func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) {
-	landed, err := s.Repo.RecoverLanding(ctx, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree, Head: l.Head})
+	landed, err := worktree.RecoverLanding(ctx, s.Repo, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree, Head: l.Head})
 	if wait := waitFor(err); wait != nil {
 		return false, wait
 	}

@@ -51,7 +51,7 @@ func (s *Workspace) renew(ctx context.Context) error {
 	if s.held.Oid == "" {
 		return nil // not claimed yet
 	}
-	held, err := s.Repo.Renew(ctx, s.held, s.Session.Now().Add(leaseTime))
+	held, err := worktree.RenewClaim(ctx, s.Repo, s.held, s.Session.Now().Add(leaseTime))
 	if err == nil {
 		s.held = held
 	}

@@ -72,15 +72,15 @@ func TestLease(t *testing.T) {
 	ctx, stop := s.Keep(t.Context(), 5*time.Millisecond)
 	defer stop()
 	renewed := awaitLease(t, func() (worktree.Held, bool) {
-		held, err := repo.ClaimOf(t.Context(), "t")
+		held, err := worktree.ClaimOf(t.Context(), repo, "t")
 		return held, err == nil && held.Oid != first.Oid
 	})
 	if ctx.Err() != nil || renewed.Session != record.ID || time.Until(renewed.Expires) > leaseTime || time.Until(renewed.Expires) < leaseTime/2 {
 		t.Errorf("renewed: %+v, %v", renewed, ctx.Err())
 	}
 	awaitLease(t, func() (bool, bool) {
-		held, err := repo.ClaimOf(t.Context(), "t")
-		return true, err == nil && repo.Unclaim(t.Context(), "t", held.Oid) == nil
+		held, err := worktree.ClaimOf(t.Context(), repo, "t")
+		return true, err == nil && worktree.ReleaseClaim(t.Context(), repo, "t", held.Oid) == nil
 	})
 	select {
 	case <-ctx.Done():

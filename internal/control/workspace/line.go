@@ -22,7 +22,7 @@ func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
 	if v.Status != session.Running || last < 0 || v.Steps[last].Kind != "merge" || v.Steps[last].Status != session.Running {
 		return nil
 	}
-	line, err := r.LandingLine(v.Info.Target)
+	line, err := worktree.LandingLine(r, v.Info.Target)
 	if err != nil {
 		return nil // the position is only informative
 	}

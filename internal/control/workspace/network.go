@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/egress"
+	"github.com/coven-run/coven/worktree"
 )
 
 // Network is what the programs of a repository's tasks may reach. Several workspaces share it.
@@ -44,7 +45,7 @@ func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := s.Worktree.Port(ctx)
+	port, err := worktree.Port(ctx, s.Worktree)
 	if err != nil {
 		return nil, err
 	}

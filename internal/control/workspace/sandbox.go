@@ -17,17 +17,17 @@ import (
 
 // Room returns the task's room in the sandbox.
 func (s *Workspace) Room() (*sandbox.Room, error) {
-	return s.Sandbox.Room(s.Worktree.Name(), s.Worktree.Writable()...)
+	return s.Sandbox.Room(s.Worktree.Name, worktree.Writable(s.Worktree)...)
 }
 
 // Isolated calls work while git in the worktree is separated from the repository, and takes the
 // commits that were made there into the repository. It does so even if ctx is done.
 func (s *Workspace) Isolated(ctx context.Context, work func() error) error {
-	if err := s.Worktree.Isolate(ctx); err != nil {
+	if err := worktree.Isolate(ctx, s.Worktree); err != nil {
 		return err
 	}
 	err := work()
-	collected := s.Worktree.Collect(context.WithoutCancel(ctx))
+	collected := worktree.TakeCommits(context.WithoutCancel(ctx), s.Worktree)
 	if refused := (*worktree.CommitsError)(nil); errors.As(collected, &refused) && err == nil {
 		return &runner.RefusedError{Reason: refused.Error()}
 	}

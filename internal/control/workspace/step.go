@@ -67,14 +67,14 @@ func (s *Workspace) Diff(ctx context.Context) (worktree.Diff, error) {
 // are not a change of the task.
 func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, target worktree.Target, upstream, base string) (worktree.Diff, error) {
 	if upstream == "" {
-		return tree.Diff(ctx, target.Tip)
+		return worktree.DiffOf(ctx, tree, target.Tip)
 	}
-	in, err := repo.Contains(ctx, target.Tip, base)
+	in, err := worktree.Contains(ctx, repo, target.Tip, base)
 	if err != nil {
 		return worktree.Diff{}, fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
 	}
 	if in {
 		base = target.Tip
 	}
-	return tree.Diff(ctx, base)
+	return worktree.DiffOf(ctx, tree, base)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/worktree"
 )
 
 // Teardown is what runs in a worktree before it is removed.
@@ -37,7 +38,7 @@ func (s *Workspace) TearDown(ctx context.Context, t Teardown) error {
 	if err := s.collect(ctx); err != nil {
 		return fmt.Errorf("worktree.teardown: %w", err)
 	}
-	begun, err := tree.BeginTeardown(ctx, s.Session.ID)
+	begun, err := worktree.BeginTeardown(ctx, tree, s.Session.ID)
 	if err != nil {
 		return fmt.Errorf("worktree.teardown: %w", err)
 	}

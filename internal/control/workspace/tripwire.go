@@ -10,7 +10,7 @@ import (
 
 // Watch starts to watch what no program of the task may change.
 func (s *Workspace) Watch(ctx context.Context) (err error) {
-	s.mark, err = s.Worktree.Watch(ctx, worktree.WatchOptions{Fenced: s.Sandbox.Fences(), Running: s.othersRunning})
+	s.mark, err = worktree.Watch(ctx, s.Worktree, worktree.WatchOptions{Fenced: s.Sandbox.Fences(), Running: s.othersRunning})
 	return err
 }
 
@@ -29,7 +29,7 @@ func (s *Workspace) Watched() error { return s.mark.Done() }
 
 // report records what has changed since a coven was killed while it watched.
 func (s *Workspace) report(ctx context.Context) error {
-	if !s.Worktree.Watched() {
+	if !worktree.Watched(s.Worktree) {
 		return nil
 	}
 	if err := s.Watch(ctx); err != nil {

@@ -61,7 +61,7 @@ func TestCompare(t *testing.T) {
 	if err != nil || change == nil || change.Severity != event.SeverityStops || change.Changes[0].Name != "config.worktree" {
 		t.Errorf("%+v, %v", change, err)
 	}
-	if err := s.Watched(); err != nil || s.Worktree.Watched() {
+	if err := s.Watched(); err != nil || worktree.Watched(s.Worktree) {
 		t.Errorf("the watch goes on: %v", err)
 	}
 }
@@ -99,13 +99,13 @@ func TestReport(t *testing.T) {
 		t.Fatalf("in a new worktree: %+v", got)
 	}
 	watch() // and it is killed
-	if got := recorded(); got != nil || s.Worktree.Watched() {
+	if got := recorded(); got != nil || worktree.Watched(s.Worktree) {
 		t.Errorf("nothing has changed: %+v", got)
 	}
 	watch()
 	plant(t, s)
 	for range 2 {
-		if got := recorded(); len(got) != 1 || got[0].Severity != event.SeverityHolds || got[0].Changes[0].Name != "config.worktree" || s.Worktree.Watched() {
+		if got := recorded(); len(got) != 1 || got[0].Severity != event.SeverityHolds || got[0].Changes[0].Name != "config.worktree" || worktree.Watched(s.Worktree) {
 			t.Errorf("got %+v", got)
 		}
 	}

@@ -74,7 +74,7 @@ func (s *Workspace) enter(ctx context.Context) error {
 		if s.started() {
 			return s.recreate(ctx)
 		}
-		tree, err = s.Repo.Add(ctx, worktree.AddRequest{TaskID: s.Task, Base: s.Base, SavedFirst: s.Forked == nil})
+		tree, err = worktree.Add(ctx, s.Repo, worktree.AddRequest{TaskID: s.Task, Base: s.Base, SavedFirst: s.Forked == nil})
 	}
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Workspace) fork(ctx context.Context) error {
 	if s.Forked == nil || s.Forked.Snapshot == "" || s.started() {
 		return nil
 	}
-	if _, err := s.Repo.StateAt(ctx, s.Forked.Snapshot); errors.Is(err, worktree.ErrNoSnapshot) { // coven was killed here long ago
+	if _, err := worktree.StateAt(ctx, s.Repo, s.Forked.Snapshot); errors.Is(err, worktree.ErrNoSnapshot) { // coven was killed here long ago
 		s.warn("the snapshot with the files of session " + s.Forked.Session + " is gone: the worktree has its last commit before")
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *Workspace) fork(ctx context.Context) error {
 // collect ends the isolation that a killed coven left. Commits that cannot be taken stay in the
 // worktree's git directory.
 func (s *Workspace) collect(ctx context.Context) error {
-	err := s.Worktree.Collect(ctx)
+	err := worktree.TakeCommits(ctx, s.Worktree)
 	if refused := (*worktree.CommitsError)(nil); errors.As(err, &refused) {
 		s.warn(refused.Error())
 		return nil
@@ -118,7 +118,7 @@ func (s *Workspace) collect(ctx context.Context) error {
 
 // recreate creates the worktree again after someone deleted it.
 func (s *Workspace) recreate(ctx context.Context) error {
-	tree, from, err := s.Repo.Recreate(ctx, s.Task, s.Session.ID)
+	tree, from, err := worktree.Recreate(ctx, s.Repo, s.Task, s.Session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		return fmt.Errorf("%w, branch or snapshot; run: coven reject %s --reason TEXT", err, shellword.Word(s.Task))
 	}
@@ -142,7 +142,7 @@ func (s *Workspace) started() bool {
 // Leave stores what is only in the worktree and removes it. A worktree with ignored files
 // that are too large to store stays, unless it has landed and goes to the pool.
 func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
-	tree, err := s.Repo.Leftover(ctx, s.Task)
+	tree, err := worktree.Leftover(ctx, s.Repo, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		s.forgetCaches(worktree.SafeName(s.Task), landed) // coven was killed before it did
 		return "", nil
@@ -157,9 +157,9 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	if s.Later != nil {
 		req.Later = s.examined
 	}
-	ref, err := tree.Remove(ctx, req)
+	ref, err := worktree.Remove(ctx, tree, req)
 	if err == nil {
-		s.forgetCaches(tree.Name(), landed)
+		s.forgetCaches(tree.Name, landed)
 	}
 	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
 		text := fmt.Sprintf("the worktree stays: %v; to delete them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
@@ -203,25 +203,27 @@ func (s *Workspace) forgetCaches(name, landed string) {
 }
 
 // Tree returns the tree that a commit of the worktree would have now.
-func (s *Workspace) Tree(ctx context.Context) (string, error) { return s.Worktree.Tree(ctx) }
+func (s *Workspace) Tree(ctx context.Context) (string, error) {
+	return worktree.CurrentTree(ctx, s.Worktree)
+}
 
 // Tip returns the commit of the task's branch.
 func (s *Workspace) Tip(ctx context.Context) (string, error) { return s.Worktree.Tip(ctx) }
 
 // PutTip resets the task's branch to a commit.
 func (s *Workspace) PutTip(ctx context.Context, tip, note string) (string, error) {
-	return s.Worktree.PutTip(ctx, tip, note)
+	return worktree.PutTip(ctx, s.Worktree, tip, note)
 }
 
 // Snapshot stores the worktree as it is.
 func (s *Workspace) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
-	snapshot, err := s.Worktree.Snapshot(ctx, s.Session.ID, note)
+	snapshot, err := worktree.TakeSnapshot(ctx, s.Worktree, s.Session.ID, note)
 	return saved(snapshot, note), err
 }
 
 // SnapshotIfChanged is Snapshot. isNew reports whether something has changed since the last one.
 func (s *Workspace) SnapshotIfChanged(ctx context.Context, note string) (snapshot event.Snapshot, isNew bool, err error) {
-	last, err := s.Worktree.LastSnapshot(ctx, s.Session.ID)
+	last, err := worktree.LastSnapshot(ctx, s.Worktree, s.Session.ID)
 	if err != nil {
 		return snapshot, false, err
 	}
@@ -231,18 +233,18 @@ func (s *Workspace) SnapshotIfChanged(ctx context.Context, note string) (snapsho
 
 // Changed returns the files that differ between two snapshots.
 func (s *Workspace) Changed(ctx context.Context, from, to string) ([]string, error) {
-	return s.Repo.Changed(ctx, from, to)
+	return worktree.Changed(ctx, s.Repo, from, to)
 }
 
 // Restore restores the worktree from a snapshot.
 func (s *Workspace) Restore(ctx context.Context, commit string) error {
-	_, err := s.Worktree.Restore(ctx, s.Session.ID, commit)
+	_, err := worktree.RestoreSnapshot(ctx, s.Worktree, s.Session.ID, commit)
 	return err
 }
 
 // Commit commits all uncommitted changes on the task branch.
 func (s *Workspace) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
-	done, err := s.Worktree.Commit(ctx, worktree.CommitRequest{
+	done, err := worktree.CommitWork(ctx, s.Worktree, worktree.CommitRequest{
 		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.Base), Hooks: s.hook,
 	})
 	suspect, hook, unresolved := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil), (*worktree.UnresolvedError)(nil)

@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"context"
@@ -25,13 +25,15 @@ type BusyError struct {
 // Files returns all lock files.
 func (e *BusyError) Files() []string { return append([]string{e.File}, e.Others...) }
 
-func (e *BusyError) Error() string { return e.reason() + "; next: " + e.next() }
+func (e *BusyError) Error() string { return e.Reason() + "; next: " + e.Next() }
 
-func (e *BusyError) reason() string {
+// Reason describes the lock files.
+func (e *BusyError) Reason() string {
 	return fmt.Sprintf("another git process has held %s for %v", e.File, e.Age.Round(time.Second))
 }
 
-func (e *BusyError) next() string {
+// Next tells the user to remove them.
+func (e *BusyError) Next() string {
 	command := "rm"
 	for _, file := range e.Files() {
 		command += " " + shellword.Quote(file)
@@ -47,8 +49,8 @@ const (
 	transactTries = 3
 )
 
-// awaitGone waits for another git process to remove its lock file.
-func awaitGone(ctx context.Context, file string) error {
+// AwaitGone waits for another git process to remove its lock file.
+func AwaitGone(ctx context.Context, file string) error {
 	deadline := time.NewTimer(lockWait)
 	defer deadline.Stop()
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
@@ -62,30 +64,30 @@ func awaitGone(ctx context.Context, file string) error {
 		select {
 		case <-time.After(pause):
 		case <-deadline.C:
-			return &BusyError{File: file, Age: age(info)}
+			return &BusyError{File: file, Age: Age(info)}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// transact applies all ref edits or none. If another git process does not release a
+// Transact applies all ref edits or none. If another git process does not release a
 // lock, the error is a *BusyError.
-func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits ...git.Edit) error {
+func (r *Repo) Transact(ctx context.Context, g git.Repo, message string, edits ...git.Edit) error {
 	var refs []string
 	deletes := false
 	for _, e := range edits {
 		refs = append(refs, e.Ref())
 		deletes = deletes || e.Deletes()
 	}
-	if err := r.logRefs(edits...); err != nil {
+	if err := r.LogRefs(edits...); err != nil {
 		return fmt.Errorf("%s: %w", message, err)
 	}
 	var err error
 	for range transactTries {
 		start := time.Now()
 		if err = g.Transact(ctx, message, edits...); err == nil {
-			r.logDone(edits)
+			r.LogDone(edits)
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -101,9 +103,9 @@ func (r *Repo) transact(ctx context.Context, g git.Repo, message string, edits .
 	return err
 }
 
-// explained is for git commands that change refs themselves: it replaces their error
+// Explain is for git commands that change refs themselves: it replaces their error
 // by a *BusyError if another git process holds a lock.
-func (r *Repo) explained(ctx context.Context, err error, refs ...string) error {
+func (r *Repo) Explain(ctx context.Context, err error, refs ...string) error {
 	for _, busy := range r.refLocks(ctx, refs, true) {
 		return busy
 	}
@@ -119,14 +121,14 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 	if deletes {
 		names = append(names, "packed-refs.lock")
 	}
-	if head, err := r.headOf(ctx, r.GitDir); err == nil && slices.Contains(refs, head) {
+	if head, err := r.HeadOf(ctx, r.GitDir); err == nil && slices.Contains(refs, head) {
 		names = append(names, "HEAD.lock") // git also writes HEAD's log
 	}
 	var found []*BusyError
 	for _, name := range names {
 		file := filepath.Join(r.GitDir, name)
 		if info, err := os.Lstat(file); err == nil {
-			found = append(found, &BusyError{File: file, Age: age(info)})
+			found = append(found, &BusyError{File: file, Age: Age(info)})
 		}
 	}
 	return found
@@ -147,4 +149,5 @@ func heldSince(locks []*BusyError, start time.Time) (*BusyError, bool) {
 	return held, held != nil
 }
 
-func age(info fs.FileInfo) time.Duration { return time.Since(info.ModTime()) }
+// Age returns the time since a file was changed.
+func Age(info fs.FileInfo) time.Duration { return time.Since(info.ModTime()) }

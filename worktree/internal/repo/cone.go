@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"fmt"
@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// A cone selects files as a sparse checkout in git's cone mode does: those in some directories,
+// A Cone selects files as a sparse checkout in git's cone mode does: those in some directories,
 // and those that are directly in the directories above.
-type cone struct {
+type Cone struct {
 	Dirs []string `json:"dirs"`
 }
 
 // alwaysThere are directories that every worktree has: coven and the tracker use them.
 func alwaysThere() []string { return []string{".beads", ".coven"} }
 
-// skips reports whether a path is outside of the cone. Nothing is outside of no cone.
-func (c *cone) skips(name string) bool {
+// Skips reports whether a path is outside of the cone. Nothing is outside of no cone.
+func (c *Cone) Skips(name string) bool {
 	if c == nil {
 		return false
 	}
@@ -26,16 +26,16 @@ func (c *cone) skips(name string) bool {
 	return dir != "." && !slices.ContainsFunc(c.Dirs, within) && !slices.ContainsFunc(alwaysThere(), within)
 }
 
-// key distinguishes cones.
-func (c *cone) key() string {
+// Key distinguishes cones.
+func (c *Cone) Key() string {
 	if c == nil {
 		return ""
 	}
 	return fmt.Sprintf("%q", c.Dirs)
 }
 
-// patterns returns the cone as git's file of patterns.
-func (c *cone) patterns() string {
+// Patterns returns the cone as git's file of patterns.
+func (c *Cone) Patterns() string {
 	dirs := slices.Concat(c.Dirs, alwaysThere())
 	above := map[string]bool{}
 	for _, dir := range dirs {
@@ -60,9 +60,9 @@ func (c *cone) patterns() string {
 
 var coneEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// parseCone reads git's file of patterns.
-func parseCone(text string) (*cone, error) {
-	c := &cone{}
+// ParseCone reads git's file of patterns.
+func ParseCone(text string) (*Cone, error) {
+	c := &Cone{}
 	var above []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -79,7 +79,7 @@ func parseCone(text string) (*cone, error) {
 			return nil, fmt.Errorf("%q is not a pattern of git's cone mode", line)
 		}
 	}
-	c.Dirs = without(c.Dirs, above)
+	c.Dirs = Without(c.Dirs, above)
 	return c, nil
 }
 

@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"context"
@@ -27,23 +27,24 @@ type Target struct {
 	Tip    string `json:"tip"`    // oid of its commit
 }
 
-const headsPrefix = "refs/heads/"
+// HeadsPrefix begins the refs of branches.
+const HeadsPrefix = "refs/heads/"
 
 // Target reads the branch onto; empty means the branch that is checked out in
 // Checkout.
 func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
-	ref := headsPrefix + strings.TrimPrefix(onto, headsPrefix)
+	ref := HeadsPrefix + strings.TrimPrefix(onto, HeadsPrefix)
 	if onto == "" {
 		var err error
-		if ref, err = r.headOf(ctx, r.checkoutDir); err != nil {
+		if ref, err = r.HeadOf(ctx, r.CheckoutGitDir); err != nil {
 			return Target{}, err
 		}
 	}
-	target := Target{Branch: strings.TrimPrefix(ref, headsPrefix), Ref: ref}
-	if strings.HasPrefix(target.Branch, branchPrefix) {
+	target := Target{Branch: strings.TrimPrefix(ref, HeadsPrefix), Ref: ref}
+	if strings.HasPrefix(target.Branch, BranchPrefix) {
 		return target, fmt.Errorf("target %s: %w", target.Branch, ErrTaskBranch)
 	}
-	tip, err := r.git().Ref(ctx, ref)
+	tip, err := r.Git().Ref(ctx, ref)
 	if errors.Is(err, git.ErrNoRef) && onto == "" {
 		return target, fmt.Errorf("target %s: %w", target.Branch, ErrNoCommits)
 	}
@@ -57,10 +58,10 @@ func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 	return target, nil
 }
 
-// headOf returns the ref that is checked out in the checkout with this git
+// HeadOf returns the ref that is checked out in the checkout with this git
 // directory, or ErrDetached.
-func (r *Repo) headOf(ctx context.Context, gitDir string) (string, error) {
-	ref, err := git.Repo{Dir: gitDir, Store: r.store}.Branch(ctx)
+func (r *Repo) HeadOf(ctx context.Context, gitDir string) (string, error) {
+	ref, err := git.Repo{Dir: gitDir, Store: r.Store}.Branch(ctx)
 	if git.ExitCode(err) == 1 {
 		return "", ErrDetached
 	}
@@ -69,13 +70,13 @@ func (r *Repo) headOf(ctx context.Context, gitDir string) (string, error) {
 
 // Branches lists the local branches except those of tasks, by name.
 func (r *Repo) Branches(ctx context.Context) ([]string, error) {
-	refs, err := r.git().Refs(ctx, headsPrefix)
+	refs, err := r.Git().Refs(ctx, HeadsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the branches: %w", err)
 	}
 	var names []string
 	for _, ref := range refs {
-		if name := strings.TrimPrefix(ref.Name, headsPrefix); !strings.HasPrefix(name, branchPrefix) {
+		if name := strings.TrimPrefix(ref.Name, HeadsPrefix); !strings.HasPrefix(name, BranchPrefix) {
 			names = append(names, name)
 		}
 	}

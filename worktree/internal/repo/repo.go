@@ -1,44 +1,12 @@
-// Package worktree manages a git worktree for each task: add, snapshot, revert, commit,
-// diff, integrate, land, rescue, remove. Recreate restores a worktree that a user
-// deleted; Stale and Clear find and remove what a killed process left behind. In this
-// package, W denotes the directory of a task's worktree.
+// Package repo has the handles of package worktree and all that every operation on them needs: find a
+// repository and its worktrees, record a worktree, name things, lock, change refs, make commits.
 //
-// Rules:
-//   - Nothing is lost: before content is overwritten or removed, it is stored under
-//     refs/coven/. If storing fails, nothing is removed.
-//   - A user's checkout is never switched, stashed or overwritten.
-//   - If W does not exist, operations fail with ErrNoWorktree; they never treat it as a
-//     W whose files were deleted. Each operation checks before and after it reads W.
-//   - The agent owns its worktree W, also W/.git and the worktree's git directory. git
-//     never runs with those: always with the repository's git directory, W as work tree
-//     and an index of our own. Their content never decides where coven writes.
-//   - An index is a cache. Each operation works on a private copy and replaces the
-//     index at the end, so a killed operation leaves no lock and no partial state. An
-//     operation records what it is about to move.
-//   - Locks (GitDir/coven/locks) are taken in this order: gc, task, examine, worktrees,
-//     target, checkout; landing takes only the locks of its target and of the target's
-//     checkouts. git child processes inherit the lock of their operation, so it lasts
-//     as long as they do. The file of a lock names its holder; only the lock itself
-//     shows whether it is held.
-//   - A lock file of git belongs to the process that made it. Operations wait for it
-//     and then report it (*BusyError, *CheckoutError), but never remove it, except those that
-//     killed programs of a task left in W's own git directory. While coven
-//     changes a checkout, it holds the index lock of that checkout itself: see package
-//     checkout.
-//   - Worktrees, registrations and checkouts that coven did not make are never changed,
-//     except that a checkout of the target follows a landing.
+// Repo and Worktree have no operation that reads or changes the files of a worktree: those are functions
+// of the packages above, which take a handle.
 //
-// On disk, in the repository's git directory: coven/tasks/<name>/ (task.json, the
-// indexes, op-* with the index of each running operation, integrate.json while an
-// integration runs, conflicted.json while W holds a conflicted merge, watch.json while a
-// step is watched, submodules.json: see leftLinks, outside.json: see outsideRecord),
-// coven/tasks/.scratch, coven/locks, coven/lines (who waits to land: see ticket), coven/raw (settings for snapshots), coven/moves
-// (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
-// of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
-// refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>, and
-// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes, and
-// .coven/worktrees/.unexamined, which coven/unexamined and refs/coven/unexamined describe (see Examine).
-package worktree
+// Refs change in transactions only (Repo.Transact). Each is logged before and after, so that a step of an
+// agent is not accused of coven's own changes.
+package repo
 
 import (
 	"context"
@@ -87,18 +55,18 @@ type Repo struct {
 	// RemoveRequest.Later. It may be nil.
 	Examined func(Examined)
 
-	examineLater int64 // see the constant
+	ExamineLater int64 // see the constant
 
-	checkoutDir string        // the git directory of Checkout
-	bare        bool          // all checkouts are linked ones
-	format      string        // hash algorithm of the objects
-	filters     []git.Setting // see filterSettings
+	CheckoutGitDir string        // the git directory of Checkout
+	Bare           bool          // all checkouts are linked ones
+	Format         string        // hash algorithm of the objects
+	Filters        []git.Setting // see filterSettings
 
 	filterCommands []git.Setting // as they are configured
 	configAtOpen   string        // see currentFilters
-	memo           *memo
-	locks          *lock.Dir
-	store          *git.Store
+	Memo           *memo
+	Locks          *lock.Dir
+	Store          *git.Store
 }
 
 // Open finds the repository that dir is in: in the main checkout, any subdirectory, or
@@ -126,23 +94,23 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 }
 
 func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
-	r := &Repo{Checkout: at.Top, GitDir: at.Shared, checkoutDir: at.Dir, format: at.Format, examineLater: examineLater, memo: &memo{}, locks: lock.Open(filepath.Join(at.Shared, "coven", "locks")), store: git.OpenStore(at.Shared)}
+	r := &Repo{Checkout: at.Top, GitDir: at.Shared, CheckoutGitDir: at.Dir, Format: at.Format, ExamineLater: examineLater, Memo: &memo{}, Locks: lock.Open(filepath.Join(at.Shared, "coven", "locks")), Store: git.OpenStore(at.Shared)}
 	var err error
 	r.Root, err = mainCheckout(ctx, at)
 	if errors.Is(err, ErrBare) {
-		r.bare = true
+		r.Bare = true
 		r.Root, err = r.bareRoot()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
-	if r.filters, err = r.filterSettings(ctx); err != nil {
+	if r.Filters, err = r.filterSettings(ctx); err != nil {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
-	if _, err = r.head(ctx); err == nil {
+	if _, err = r.Head(ctx); err == nil {
 		return r, nil
 	}
-	branches, err := r.git().Refs(ctx, "refs/heads/")
+	branches, err := r.Git().Refs(ctx, "refs/heads/")
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
@@ -186,7 +154,7 @@ func personsDir(dir string) (string, error) {
 	if abs, err = filepath.EvalSymlinks(abs); err != nil {
 		return "", err
 	}
-	marker := string(filepath.Separator) + worktreesDir + string(filepath.Separator)
+	marker := string(filepath.Separator) + WorktreesDir + string(filepath.Separator)
 	if outside, _, found := strings.Cut(abs+string(filepath.Separator), marker); found && insideAny(outside) {
 		return outside, nil
 	}
@@ -207,16 +175,17 @@ func insideAny(dir string) bool {
 	}
 }
 
-// git returns the repository for operations on refs, objects and merges.
-func (r *Repo) git() git.Repo {
-	return git.Repo{Dir: r.GitDir, WorkTree: r.Root, Store: r.store}
+// Git returns the repository for operations on refs, objects and merges.
+func (r *Repo) Git() git.Repo {
+	return git.Repo{Dir: r.GitDir, WorkTree: r.Root, Store: r.Store}
 }
 
-// ours returns a path in coven's part of the git directory.
-func (r *Repo) ours(elem ...string) string {
+// StatePath returns a path in coven's part of the git directory.
+func (r *Repo) StatePath(elem ...string) string {
 	return filepath.Join(append([]string{r.GitDir, "coven"}, elem...)...)
 }
 
-func (r *Repo) head(ctx context.Context) (string, error) {
-	return git.Repo{Dir: r.checkoutDir, WorkTree: r.Checkout, Store: r.store}.Head(ctx)
+// Head returns the commit that is checked out in Checkout.
+func (r *Repo) Head(ctx context.Context) (string, error) {
+	return git.Repo{Dir: r.CheckoutGitDir, WorkTree: r.Checkout, Store: r.Store}.Head(ctx)
 }

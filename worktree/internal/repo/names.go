@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"crypto/sha256"
@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
+// Parts of names.
 const (
-	branchPrefix = "coven/"
-	maxName      = 80
-	hashDigits   = 8
+	BranchPrefix = "coven/" // of the branches of tasks
+	MaxName      = 80       // bytes of a safe name
+	HashDigits   = 8
 )
 
 // SafeName makes a task or session id safe as a path element, as part of a ref name
@@ -22,9 +23,9 @@ func SafeName(id string) string {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
-	suffix := "-" + hex.EncodeToString(sum[:])[:hashDigits]
+	suffix := "-" + hex.EncodeToString(sum[:])[:HashDigits]
 	clean := cleaned(id)
-	if limit := maxName - len(suffix); len(clean) > limit {
+	if limit := MaxName - len(suffix); len(clean) > limit {
 		clean = clean[:limit]
 	}
 	clean = strings.Trim(clean, ".-")
@@ -35,10 +36,10 @@ func SafeName(id string) string {
 }
 
 // Branch returns the task's branch, without refs/heads/.
-func Branch(taskID string) string { return branchPrefix + SafeName(taskID) }
+func Branch(taskID string) string { return BranchPrefix + SafeName(taskID) }
 
 func isSafe(id string) bool {
-	if id == "" || len(id) > maxName || strings.ContainsAny(id[:1], "-.") {
+	if id == "" || len(id) > MaxName || strings.ContainsAny(id[:1], "-.") {
 		return false
 	}
 	for i := range len(id) {
@@ -72,3 +73,21 @@ func cleaned(id string) string {
 	}
 	return out.String()
 }
+
+// ClaimsPrefix begins the refs of claims.
+const ClaimsPrefix = "refs/coven/claims/"
+
+// RescuesPrefix begins the refs of rescues.
+const RescuesPrefix = "refs/coven/rescue/"
+
+// RescuePrefix begins the refs of the rescues of a task.
+func RescuePrefix(taskID string) string { return RescuesPrefix + SafeName(taskID) + "/" }
+
+// SnapshotsPrefix begins the refs of snapshots.
+const SnapshotsPrefix = "refs/coven/snapshots/"
+
+// SnapshotRef returns the ref of the snapshots of a session.
+func SnapshotRef(session string) string { return SnapshotsPrefix + SafeName(session) }
+
+// PrivateDir is the private common directory, in W's own git directory.
+const PrivateDir = "common"

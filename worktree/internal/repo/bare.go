@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"errors"
@@ -32,9 +32,9 @@ func (e *BareError) Error() string {
 func (e *BareError) Is(target error) bool { return target == ErrBare }
 
 func bareError(at git.Location) error {
-	r := &Repo{GitDir: at.Shared, bare: true}
+	r := &Repo{GitDir: at.Shared, Bare: true}
 	tops, err := r.Checkouts()
-	tops = slices.DeleteFunc(tops, func(top string) bool { return strings.Contains(top, "/"+worktreesDir+"/") })
+	tops = slices.DeleteFunc(tops, func(top string) bool { return strings.Contains(top, "/"+WorktreesDir+"/") })
 	return errors.Join(&BareError{Dir: at.Shared, Checkouts: tops}, err)
 }
 
@@ -47,7 +47,7 @@ func (r *Repo) bareRoot() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := r.ours("root")
+	path := r.StatePath("root")
 	raw, err := file.Read(path, maxRootFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.firstRoot(path)
@@ -59,9 +59,9 @@ func (r *Repo) bareRoot() (string, error) {
 	if slices.Contains(tops, known) {
 		return known, nil
 	}
-	root, name := r.Checkout, filepath.Base(r.checkoutDir)
-	if filepath.IsLocal(admin) && slices.Contains(tops, r.adminPath(admin)) {
-		root, name = r.adminPath(admin), admin
+	root, name := r.Checkout, filepath.Base(r.CheckoutGitDir)
+	if filepath.IsLocal(admin) && slices.Contains(tops, r.AdminPath(admin)) {
+		root, name = r.AdminPath(admin), admin
 	}
 	return root, regularfile.Replace(path, rootRecord(root, name), 0o644)
 }
@@ -69,15 +69,15 @@ func (r *Repo) bareRoot() (string, error) {
 // firstRoot makes the current checkout the root, unless another coven process has just
 // chosen one.
 func (r *Repo) firstRoot(path string) (string, error) {
-	if err := os.MkdirAll(r.ours(), 0o755); err != nil {
+	if err := os.MkdirAll(r.StatePath(), 0o755); err != nil {
 		return "", err
 	}
-	made, err := os.CreateTemp(r.ours(), ".root-*")
+	made, err := os.CreateTemp(r.StatePath(), ".root-*")
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(made.Name()) //nolint:errcheck // it has another link
-	_, err = made.Write(rootRecord(r.Checkout, filepath.Base(r.checkoutDir)))
+	_, err = made.Write(rootRecord(r.Checkout, filepath.Base(r.CheckoutGitDir)))
 	if err = errors.Join(err, made.Close()); err != nil {
 		return "", err
 	}
@@ -94,18 +94,18 @@ func rootRecord(root, admin string) []byte { return []byte(root + "\n" + admin +
 // maxRootFile is larger than any path, in bytes.
 const maxRootFile = 64 << 10
 
-// rootGit returns the git directory and work tree of Root.
-func (r *Repo) rootGit() git.Repo {
-	g := r.git()
-	if !r.bare {
+// RootGit returns the git directory and work tree of Root.
+func (r *Repo) RootGit() git.Repo {
+	g := r.Git()
+	if !r.Bare {
 		return g
 	}
-	admins, err := r.admins()
+	admins, err := r.Admins()
 	if err != nil {
 		return g
 	}
 	for _, admin := range admins {
-		if r.adminPath(admin) == r.Root {
+		if r.AdminPath(admin) == r.Root {
 			g.Dir = filepath.Join(r.GitDir, "worktrees", admin)
 		}
 	}

@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // programs and modules of `python -m`.
 func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 	r.configAtOpen = r.configFiles()
-	found, err := r.git().Configured(ctx, filterKeys, false)
+	found, err := r.Git().Configured(ctx, filterKeys, false)
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +45,13 @@ const maxConfig = 1 << 20
 // agent without a sandbox may have planted them.
 func (r *Repo) currentFilters() []git.Setting {
 	if r.configFiles() == r.configAtOpen {
-		return r.filters
+		return r.Filters
 	}
-	found, err := r.git().Configured(context.Background(), filterKeys, false)
+	found, err := r.Git().Configured(context.Background(), filterKeys, false)
 	if err != nil {
-		return r.filters // git cannot read its configuration: it runs nothing
+		return r.Filters // git cannot read its configuration: it runs nothing
 	}
-	settings := slices.Clone(r.filters)
+	settings := slices.Clone(r.Filters)
 	for _, s := range found {
 		if slices.ContainsFunc(r.filterCommands, func(known git.Setting) bool { return known.Key == s.Key }) {
 			continue
@@ -62,9 +62,9 @@ func (r *Repo) currentFilters() []git.Setting {
 	return settings
 }
 
-// filtersFor makes the filters run in a checkout although git writes its new files
+// FiltersFor makes the filters run in a checkout although git writes its new files
 // elsewhere.
-func (r *Repo) filtersFor(top string) []git.Setting {
+func (r *Repo) FiltersFor(top string) []git.Setting {
 	return within(r.filterCommands,
 		"unset GIT_INDEX_FILE; export GIT_WORK_TREE="+shellword.Quote(top)+"; cd "+shellword.Quote(top)+" && ")
 }

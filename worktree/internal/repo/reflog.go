@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"errors"
@@ -26,17 +26,18 @@ const (
 	anyRef = "?" // coven did not require a value
 	done   = "="
 
-	movedCheckout = "checkout:"
+	MovedCheckout = "checkout:"
 	maxRefLog     = 4 << 20
 )
 
-func (r *Repo) refLogPath() string { return r.ours("refs.log") }
+// RefLogPath returns the file with coven's changes of refs.
+func (r *Repo) RefLogPath() string { return r.StatePath("refs.log") }
 
-// logRefs logs edits that are about to be made.
-func (r *Repo) logRefs(edits ...git.Edit) error { return r.logEdits("", edits) }
+// LogRefs logs edits that are about to be made.
+func (r *Repo) LogRefs(edits ...git.Edit) error { return r.logEdits("", edits) }
 
-// logDone logs edits that were made. Without these lines the log explains a little more.
-func (r *Repo) logDone(edits []git.Edit) { _ = r.logEdits(done, edits) }
+// LogDone logs edits that were made. Without these lines the log explains a little more.
+func (r *Repo) LogDone(edits []git.Edit) { _ = r.logEdits(done, edits) }
 
 func (r *Repo) logEdits(mark string, edits []git.Edit) error {
 	var lines strings.Builder
@@ -53,7 +54,7 @@ func (r *Repo) logEdits(mark string, edits []git.Edit) error {
 	if lines.Len() == 0 {
 		return nil
 	}
-	path := r.refLogPath()
+	path := r.RefLogPath()
 	file, err := appendTo(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
@@ -78,8 +79,8 @@ func orNoRef(oid string) string {
 	return oid
 }
 
-// A logPosition is a place in the log.
-type logPosition struct {
+// A LogPosition is a place in the log.
+type LogPosition struct {
 	Inode  uint64 `json:"inode"` // of the file; 0: there was none
 	Offset int64  `json:"offset"`
 	// End is the end of the log, after Offset: what was logged as made before it counts as
@@ -87,38 +88,38 @@ type logPosition struct {
 	End int64 `json:"end,omitempty"`
 }
 
-// logEnd returns the end of the log. A log that has become too long is set aside: marks
+// LogEnd returns the end of the log. A log that has become too long is set aside: marks
 // before it still find it.
-func (r *Repo) logEnd() (logPosition, error) {
-	info, err := os.Stat(r.refLogPath())
+func (r *Repo) LogEnd() (LogPosition, error) {
+	info, err := os.Stat(r.RefLogPath())
 	if err == nil && info.Size() > maxRefLog {
-		err = os.Rename(r.refLogPath(), r.refLogPath()+".old")
+		err = os.Rename(r.RefLogPath(), r.RefLogPath()+".old")
 		if err == nil {
-			return logPosition{}, nil
+			return LogPosition{}, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return logPosition{}, nil
+		return LogPosition{}, nil
 	}
 	if err != nil {
-		return logPosition{}, fmt.Errorf("read the log of refs: %w", err)
+		return LogPosition{}, fmt.Errorf("read the log of refs: %w", err)
 	}
-	return logPosition{Inode: inodeOf(info), Offset: info.Size()}, nil
+	return LogPosition{Inode: InodeOf(info), Offset: info.Size()}, nil
 }
 
 // pendingTail is the length of the end of the log in which pending changes are looked for.
 const pendingTail = 64 << 10
 
-// logBegin returns the position from which the log explains what happens from now on: its end,
+// LogBegin returns the position from which the log explains what happens from now on: its end,
 // or before the first change that is still being made.
-func (r *Repo) logBegin() (logPosition, error) {
-	at, err := r.logEnd()
+func (r *Repo) LogBegin() (LogPosition, error) {
+	at, err := r.LogEnd()
 	if err != nil || at.Offset == 0 {
 		return at, err
 	}
 	from := at
 	from.Offset = max(0, at.Offset-pendingTail)
-	text, start, _, err := readLog(r.refLogPath(), from)
+	text, start, _, err := readLog(r.RefLogPath(), from)
 	if err != nil {
 		return at, err
 	}
@@ -152,7 +153,8 @@ func firstPending(text string) (offset int, found bool) {
 	return offset, found
 }
 
-func inodeOf(info fs.FileInfo) uint64 {
+// InodeOf returns the inode of a file, or 0 if the system has none.
+func InodeOf(info fs.FileInfo) uint64 {
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
 		return sys.Ino
 	}
@@ -161,40 +163,40 @@ func inodeOf(info fs.FileInfo) uint64 {
 
 // A loggedMove is a line of the log.
 type loggedMove struct {
-	old, new string // empty: no ref; old may be anyRef
+	old, New string // empty: no ref; old may be anyRef
 	done     bool
 }
 
-// A refLog has the lines since a position, by name.
-type refLog map[string][]loggedMove
+// A RefLog has the lines since a position, by name.
+type RefLog map[string][]loggedMove
 
-// logSince reads the log between a position and now. What was logged as made after the
+// LogSince reads the log between a position and now. What was logged as made after the
 // position until counts as about to be made: the refs were read then.
-func (r *Repo) logSince(from, until logPosition) (refLog, error) {
-	now, start, at, err := readLog(r.refLogPath(), from)
+func (r *Repo) LogSince(from, until LogPosition) (RefLog, error) {
+	now, start, at, err := readLog(r.RefLogPath(), from)
 	if err != nil {
 		return nil, err
 	}
-	log := refLog{}
+	log := RefLog{}
 	if !at && from.Inode != 0 { // it was set aside meanwhile
-		old, _, found, err := readLog(r.refLogPath()+".old", from)
+		old, _, found, err := readLog(r.RefLogPath()+".old", from)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			log.read(old, int(max(from.End-from.Offset, 0)), len(old))
+			log.Read(old, int(max(from.End-from.Offset, 0)), len(old))
 		}
 	}
 	since := int64(0)
 	if at {
 		since = max(from.End-start, 0)
 	}
-	log.read(now, int(since), int(until.Offset-start))
+	log.Read(now, int(since), int(until.Offset-start))
 	return log, nil
 }
 
-// read adds the lines of a text. Moves that end between from and to were made.
-func (l refLog) read(text string, from, to int) {
+// Read adds the lines of a text. Moves that end between from and to were made.
+func (l RefLog) Read(text string, from, to int) {
 	at := 0
 	for line := range strings.Lines(text) {
 		at += len(line)
@@ -210,7 +212,7 @@ func (l refLog) read(text string, from, to int) {
 
 // readLog reads a file from a position in it, or all of it if the position is in another. start
 // is where the text begins.
-func readLog(path string, from logPosition) (text string, start int64, at bool, err error) {
+func readLog(path string, from LogPosition) (text string, start int64, at bool, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", 0, false, nil
@@ -223,7 +225,7 @@ func readLog(path string, from logPosition) (text string, start int64, at bool, 
 	if err != nil || !info.Mode().IsRegular() {
 		return "", 0, false, errors.Join(fmt.Errorf("%s is not a file", path), err)
 	}
-	if inodeOf(info) == from.Inode {
+	if InodeOf(info) == from.Inode {
 		if _, err := file.Seek(from.Offset, io.SeekStart); err != nil {
 			return "", 0, true, err
 		}
@@ -233,32 +235,32 @@ func readLog(path string, from logPosition) (text string, start int64, at bool, 
 	return string(raw), start, at, err
 }
 
-// explains reports whether logged moves lead from one value of a ref to another. They explain
+// Explains reports whether logged moves lead from one value of a ref to another. They explain
 // no longer the value that a ref had before a move that was made.
-func (l refLog) explains(name, before, after string) bool {
+func (l RefLog) Explains(name, before, after string) bool {
 	possible := map[string]bool{before: true}
 	for _, m := range l[name] {
 		if m.done {
 			delete(possible, m.old)
 		}
 		if m.done || m.old == anyRef || possible[m.old] {
-			possible[m.new] = true
+			possible[m.New] = true
 		}
 	}
 	return possible[after]
 }
 
-// last returns the value of a ref after the last move that was made; ok: there was one.
-func (l refLog) last(name string) (value string, ok bool) {
+// Last returns the value of a ref after the last move that was made; ok: there was one.
+func (l RefLog) Last(name string) (value string, ok bool) {
 	for _, m := range l[name] {
 		if m.done {
-			value, ok = m.new, true
+			value, ok = m.New, true
 		}
 	}
 	return value, ok
 }
 
-// mentions reports whether coven changed a ref of a task: it worked on the task.
-func (l refLog) mentions(name string) bool {
-	return l[claimsPrefix+name] != nil || l[headsPrefix+branchPrefix+name] != nil
+// Mentions reports whether coven changed a ref of a task: it worked on the task.
+func (l RefLog) Mentions(name string) bool {
+	return l[ClaimsPrefix+name] != nil || l[HeadsPrefix+BranchPrefix+name] != nil
 }

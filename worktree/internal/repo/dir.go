@@ -1,4 +1,4 @@
-package worktree
+package repo
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-const worktreesDir = ".coven/worktrees"
+// WorktreesDir is the directory of worktrees in the main checkout.
+const WorktreesDir = ".coven/worktrees"
 
-// covenIgnore is the content of .coven/.gitignore.
-const covenIgnore = `worktrees/
+// CovenIgnore is the content of .coven/.gitignore.
+const CovenIgnore = `worktrees/
 run/
 ` + keepSessions + `
 ` + ignoreSessions + `
@@ -31,14 +32,14 @@ const (
 	ignoreSessions = "sessions/"
 )
 
-// maxIgnore limits the size of a .gitignore, in bytes.
-const maxIgnore = 1 << 20
+// MaxIgnore limits the size of a .gitignore, in bytes.
+const MaxIgnore = 1 << 20
 
 // SessionsIgnored reports whether ROOT/.coven/.gitignore ignores sessions, or deliberately does
 // not, because a person removed only that line. A missing file counts as ignoring: it is created
 // when needed.
 func SessionsIgnored(root string) (bool, error) {
-	data, err := regularfile.ReadIn(root, ".coven/.gitignore", maxIgnore)
+	data, err := regularfile.ReadIn(root, ".coven/.gitignore", MaxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
@@ -56,7 +57,7 @@ func SessionsIgnored(root string) (bool, error) {
 // worktrees, locks and logs out of the repository.
 func EnsureCovenDir(root string) error {
 	dir := filepath.Join(root, ".coven")
-	if err := regularfile.Directory(root, worktreesDir); err != nil {
+	if err := regularfile.Directory(root, WorktreesDir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -65,7 +66,7 @@ func EnsureCovenDir(root string) error {
 	path := filepath.Join(dir, ".gitignore")
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = regularfile.Replace(path, []byte(covenIgnore), 0o644)
+		err = regularfile.Replace(path, []byte(CovenIgnore), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -76,7 +77,7 @@ func EnsureCovenDir(root string) error {
 // Ignores reports whether a path of the main checkout is ignored and not tracked by
 // git. path is relative to the root.
 func (r *Repo) Ignores(ctx context.Context, path string) (bool, error) {
-	seen, err := r.rootGit().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
+	seen, err := r.RootGit().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
 	if err != nil {
 		return false, fmt.Errorf("ask git whether it ignores %s: %w", path, err)
 	}

@@ -1,0 +1,67 @@
+package repo
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// MakeCommit stores a commit. author contains environment variables that override the
+// author.
+func (r *Repo) MakeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
+	return r.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: message, Parents: parents}, author)
+}
+
+// StoreCommit is MakeCommit with all options of a commit.
+func (r *Repo) StoreCommit(ctx context.Context, c git.NewCommit, author []string) (string, error) {
+	g := r.Git()
+	if r.Redact != nil {
+		c.Message = r.Redact(c.Message)
+	}
+	c.Message = CleanMessage(c.Message)
+	identity, err := r.identity(ctx)
+	if err != nil {
+		return "", err
+	}
+	g.Env = append(identity, author...)
+	return g.StoreCommit(ctx, c)
+}
+
+// CleanMessage converts text to a message that git accepts.
+func CleanMessage(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	return strings.TrimRight(text, "\n") + "\n"
+}
+
+// The committer if no user is configured.
+const (
+	FallbackName  = "coven"
+	FallbackEmail = "coven@localhost"
+)
+
+// identity returns environment variables that complete the user's identity. Otherwise
+// git would guess it from the machine, or refuse.
+func (r *Repo) identity(ctx context.Context) ([]string, error) {
+	settings, err := r.Git().Configured(ctx, `^(user|author|committer)\.(name|email)$`, false)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, s := range settings {
+		has[s.Key] = s.Value != ""
+	}
+	var env []string
+	for _, who := range []string{"author", "committer"} {
+		variable := "GIT_" + strings.ToUpper(who) + "_"
+		if os.Getenv(variable+"NAME") == "" && !has[who+".name"] && !has["user.name"] {
+			env = append(env, variable+"NAME="+FallbackName)
+		}
+		known := os.Getenv(variable+"EMAIL") != "" || os.Getenv("EMAIL") != ""
+		if !known && !has[who+".email"] && !has["user.email"] {
+			env = append(env, variable+"EMAIL="+FallbackEmail)
+		}
+	}
+	return env, nil
+}

@@ -1,0 +1,28 @@
+package repo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
+)
+
+// Lock waits for the named lock until ctx is done. what describes the operation to
+// others who wait: "land T".
+func (r *Repo) Lock(ctx context.Context, name, what string) (*lock.Lock, error) {
+	return r.Locks.Acquire(ctx, name, what)
+}
+
+// TaskLock returns the name of one of 256 locks, which keeps the number of files
+// small.
+func TaskLock(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "task-" + hex.EncodeToString(sum[:1])
+}
+
+// WorktreesLock is the lock on the list of worktrees.
+const WorktreesLock = "worktrees"
+
+// TargetLock returns the name of the lock on a target.
+func TargetLock(target Target) string { return "land-" + SafeName(target.Branch) }

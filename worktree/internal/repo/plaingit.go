@@ -1,0 +1,41 @@
+package repo
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+)
+
+// PlainGit returns git for the objects and refs of the repository, with a configuration of
+// coven's own instead of the repository's, which an agent may have changed, or made unreadable.
+func (r *Repo) PlainGit() (git.Repo, error) {
+	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
+		return r.Git(), nil // the refs are not files: only the repository's own git can write them
+	}
+	dir := r.StatePath("plain")
+	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+	if r.Format == "sha256" {
+		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
+	}
+	g := git.Repo{Dir: dir, Store: r.Store} // it reads no configuration but the format
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return g, fmt.Errorf("prepare git: %w", err)
+	}
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config} {
+		if err := file.WriteIfChanged(filepath.Join(dir, name), text); err != nil {
+			return g, fmt.Errorf("prepare git: %w", err)
+		}
+	}
+	for _, name := range []string{"objects", "refs", "packed-refs", "shallow"} {
+		err := os.Symlink(filepath.Join(r.GitDir, name), filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return g, fmt.Errorf("prepare git: %w", err)
+		}
+	}
+	return g, nil
+}

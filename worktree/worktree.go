@@ -1,0 +1,41 @@
+// Package worktree manages a git worktree for each task: add, snapshot, revert, commit,
+// diff, integrate, land, rescue, remove. Recreate restores a worktree that a user
+// deleted; Stale and Clear find and remove what a killed process left behind. In this
+// package, W denotes the directory of a task's worktree.
+//
+// Rules:
+//   - Nothing is lost: before content is overwritten or removed, it is stored under
+//     refs/coven/. If storing fails, nothing is removed.
+//   - A user's checkout is never switched, stashed or overwritten.
+//   - If W does not exist, operations fail with ErrNoWorktree; they never treat it as a
+//     W whose files were deleted. Each operation checks before and after it reads W.
+//   - The agent owns its worktree W, also W/.git and the worktree's git directory. git
+//     never runs with those: always with the repository's git directory, W as work tree
+//     and an index of our own. Their content never decides where coven writes.
+//   - An index is a cache. Each operation works on a private copy and replaces the
+//     index at the end, so a killed operation leaves no lock and no partial state. An
+//     operation records what it is about to move.
+//   - Locks (GitDir/coven/locks) are taken in this order: gc, task, examine, worktrees,
+//     target, checkout; landing takes only the locks of its target and of the target's
+//     checkouts. git child processes inherit the lock of their operation, so it lasts
+//     as long as they do. The file of a lock names its holder; only the lock itself
+//     shows whether it is held.
+//   - A lock file of git belongs to the process that made it. Operations wait for it
+//     and then report it (*BusyError, *CheckoutError), but never remove it, except those that
+//     killed programs of a task left in W's own git directory. While coven
+//     changes a checkout, it holds the index lock of that checkout itself: see package
+//     checkout.
+//   - Worktrees, registrations and checkouts that coven did not make are never changed,
+//     except that a checkout of the target follows a landing.
+//
+// On disk, in the repository's git directory: coven/tasks/<name>/ (task.json, the
+// indexes, op-* with the index of each running operation, integrate.json while an
+// integration runs, conflicted.json while W holds a conflicted merge, watch.json while a
+// step is watched, submodules.json: see leftLinks, outside.json: see outsideRecord),
+// coven/tasks/.scratch, coven/locks, coven/lines (who waits to land: see ticket), coven/raw (settings for snapshots), coven/moves
+// (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
+// of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
+// refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>, and
+// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes, and
+// .coven/worktrees/.unexamined, which coven/unexamined and refs/coven/unexamined describe (see Examine).
+package worktree
