@@ -24,7 +24,7 @@ CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QW
 # testrun prints a line for each package, the output of failed tests, and the slowest tests.
 TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -parallel=4
 
-.PHONY: build help ci unsteady macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds lint fmt proto tidy man bench speed speed-short fuzz clean
+.PHONY: build help ci unsteady macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	$(GO) build -o $(BIN)/coven ./cmd/coven
@@ -123,6 +123,9 @@ torture: TESTRUNFLAGS += -output
 torture: ## land while coven and git are killed (200 times) and while the disk is full (50 times)
 	COVEN_LONG=1 TORTURE_KILLS=$(or $(TORTURE_KILLS),200) TORTURE_DISKS=$(or $(TORTURE_DISKS),50) \
 		$(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestTorture' ./cmd/coven
+
+house: ## measure the packages and the language of comments
+	@.ci/house
 
 lint: $(TOOLS)/bin/golangci-lint ## run the linters of CI
 	golangci-lint run --allow-parallel-runners ./...
