@@ -7,23 +7,25 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 func TestClaims(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
-	equal(t, "none", len(value[[]Held](t)(ListClaims(ctx, r))), 0)
+	equal(t, "none", len(value[[]claim.Held](t)(claim.List(ctx, r))), 0)
 	b, c, a := claimFor(t, r, "b"), claimFor(t, r, "c / odd"), claimFor(t, r, "a")
-	got := value[[]Held](t)(ListClaims(ctx, r))
-	if want := []Held{a, b, c}; !slices.Equal(got, want) {
+	got := value[[]claim.Held](t)(claim.List(ctx, r))
+	if want := []claim.Held{a, b, c}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	must(t, ReleaseClaim(ctx, r, "b", b.Oid))
-	if got := value[[]Held](t)(ListClaims(ctx, r)); !slices.Equal(got, []Held{a, c}) {
+	must(t, claim.Release(ctx, r, "b", b.Oid))
+	if got := value[[]claim.Held](t)(claim.List(ctx, r)); !slices.Equal(got, []claim.Held{a, c}) {
 		t.Fatalf("got %v", got)
 	}
-	gitIn(t, r.Root, "update-ref", claimRef("broken"), "main")
-	if got, err := ListClaims(ctx, r); err == nil {
+	gitIn(t, r.Root, "update-ref", claim.Ref("broken"), "main")
+	if got, err := claim.List(ctx, r); err == nil {
 		t.Fatalf("a commit was taken for a claim: %v", got)
 	}
 }
@@ -33,22 +35,22 @@ func TestRenew(t *testing.T) {
 	ctx := t.Context()
 	first := claimFor(t, r, "T")
 	later := first.Expires.Add(time.Hour)
-	second := value[Held](t)(RenewClaim(ctx, r, first, later))
+	second := value[claim.Held](t)(claim.Renew(ctx, r, first, later))
 	equal(t, "expiry", second.Expires.Equal(later), true)
 	equal(t, "holder", second.Holder, first.Holder)
 	equal(t, "attempt", second.Attempt, first.Attempt)
 	equal(t, "another object", second.Oid == first.Oid, false)
-	equal(t, "present", value[Held](t)(ClaimOf(ctx, r, "T")), second)
+	equal(t, "present", value[claim.Held](t)(claim.Of(ctx, r, "T")), second)
 
-	_, err := RenewClaim(ctx, r, first, later)
-	equal(t, "in the way", wantError[*ClaimedError](t, err).Present, second)
-	must(t, ReleaseClaim(ctx, r, "T", second.Oid))
-	_, err = RenewClaim(ctx, r, second, later)
-	wantIs(t, err, ErrClaimLost)
-	_, err = RenewClaim(ctx, r, Held{Claim: Claim{Task: "T"}}, later)
-	wantIs(t, err, ErrClaimLost)
-	_, err = ClaimOf(ctx, r, "T")
-	wantIs(t, err, ErrNoClaim)
+	_, err := claim.Renew(ctx, r, first, later)
+	equal(t, "in the way", wantError[*claim.ClaimedError](t, err).Present, second)
+	must(t, claim.Release(ctx, r, "T", second.Oid))
+	_, err = claim.Renew(ctx, r, second, later)
+	wantIs(t, err, claim.ErrClaimLost)
+	_, err = claim.Renew(ctx, r, claim.Held{Claim: claim.Claim{Task: "T"}}, later)
+	wantIs(t, err, claim.ErrClaimLost)
+	_, err = claim.Of(ctx, r, "T")
+	wantIs(t, err, claim.ErrNoClaim)
 }
 
 // The claim that a landing began with does not land any more.
@@ -56,10 +58,10 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	old := claimFor(t, r, "T")
-	fresh := value[Held](t)(RenewClaim(t.Context(), r, old, time.Now().Add(time.Hour)))
+	fresh := value[claim.Held](t)(claim.Renew(t.Context(), r, old, time.Now().Add(time.Hour)))
 	request := LandRequest{Landing: c, Message: "m", ClaimOid: old.Oid, Journal: fileJournal{t.TempDir() + "/intent"}}
 	_, err := Land(t.Context(), w, request)
-	wantIs(t, err, ErrClaimLost)
+	wantIs(t, err, claim.ErrClaimLost)
 	request.ClaimOid = fresh.Oid
 	value[Landing](t)(Land(t.Context(), w, request))
 }
@@ -73,11 +75,11 @@ func TestRenewSurvivesKill(t *testing.T) {
 			r := sample(t)
 			old := claimFor(t, r, "T")
 			killAt(t, actorCommand(r.Root, "T", point, Squash), point)
-			now := value[Held](t)(ClaimOf(t.Context(), r, "T"))
+			now := value[claim.Held](t)(claim.Of(t.Context(), r, "T"))
 			equal(t, "renewed", now.Oid != old.Oid && now.Expires.After(old.Expires), renewed)
 			noLocks(t, r.GitDir)
-			again := value[Held](t)(RenewClaim(t.Context(), r, now, old.Expires.Add(2*time.Hour)))
-			must(t, ReleaseClaim(t.Context(), r, "T", again.Oid))
+			again := value[claim.Held](t)(claim.Renew(t.Context(), r, now, old.Expires.Add(2*time.Hour)))
+			must(t, claim.Release(t.Context(), r, "T", again.Oid))
 		})
 	}
 }
@@ -91,10 +93,10 @@ func TestClaimsComeAndGo(t *testing.T) {
 	for n := range 6 {
 		all.Go(func() {
 			for range 30 {
-				held, err := AcquireClaim(ctx, r, Claim{Task: "T", Holder: strconv.Itoa(n), Expires: time.Now().Add(time.Hour)}, "")
+				held, err := claim.Acquire(ctx, r, claim.Claim{Task: "T", Holder: strconv.Itoa(n), Expires: time.Now().Add(time.Hour)}, "")
 				if err == nil {
-					err = ReleaseClaim(ctx, r, "T", held.Oid)
-				} else if errors.Is(err, ErrClaimed) {
+					err = claim.Release(ctx, r, "T", held.Oid)
+				} else if errors.Is(err, claim.ErrClaimed) {
 					err = nil
 				}
 				if err != nil {

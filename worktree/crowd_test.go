@@ -11,12 +11,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // wholeRun does all that a run does with its task's worktree.
 func wholeRun(ctx context.Context, r *repo.Repo, task string, journal Journal) error {
-	held, err := AcquireClaim(ctx, r, Claim{Task: task, Holder: "h", Session: task}, "")
+	held, err := claim.Acquire(ctx, r, claim.Claim{Task: task, Holder: "h", Session: task}, "")
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func wholeRun(ctx context.Context, r *repo.Repo, task string, journal Journal) e
 	if _, err := Remove(ctx, w, RemoveRequest{Landed: tip}); err != nil {
 		return err
 	}
-	return ReleaseClaim(ctx, r, task, held.Oid)
+	return claim.Release(ctx, r, task, held.Oid)
 }
 
 // Goroutines and processes work in one repository at once, while a person's git packs
@@ -105,7 +106,7 @@ func TestCrowd(t *testing.T) {
 	equal(t, "tasks landed", len(landings), tasks)
 	equal(t, "landings", gitIn(t, r.Root, "rev-list", "--count", "main"), fmt.Sprint(tasks+1))
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), " M file5.txt\n?? .coven/")
-	equal(t, "claims left", len(value[[]Held](t)(ListClaims(t.Context(), r))), 0)
+	equal(t, "claims left", len(value[[]claim.Held](t)(claim.List(t.Context(), r))), 0)
 	equal(t, "worktrees left", len(value[[]Info](t)(List(t.Context(), r))), 0)
 	noLocks(t, r.GitDir)
 }

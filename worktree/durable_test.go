@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -97,12 +98,12 @@ func TestWritesAreDurable(t *testing.T) {
 	ctx := t.Context()
 	w := add(t, r, "T")
 	change := func(n int) { write(t, filepath.Join(w.Path, fmt.Sprintf("new%d", n)), fmt.Sprint("content ", n)) }
-	claim := Claim{Task: "T", Holder: "h", Session: "s"}
+	held := claim.Claim{Task: "T", Holder: "h", Session: "s"}
 	for name, do := range map[string]func(){
 		"snapshot": func() { value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "note")) },
 		"commit":   func() { commitAll(t, w, "changed") },
 		"rescue":   func() { value[string](t)(TakeRescue(ctx, w, "note", false)) },
-		"claim":    func() { value[Held](t)(AcquireClaim(ctx, r, claim, "")) },
+		"claim":    func() { value[claim.Held](t)(claim.Acquire(ctx, r, held, "")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			change(len(name) + int(name[0]))                   // new for each

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // A fetch moves the remote-tracking branch and nothing else.
@@ -27,7 +27,7 @@ func TestFetchUpstream(t *testing.T) {
 	gitIn(t, origin.Root, "branch", "other")
 	before := userRefsOf(r, t)
 	for range 2 {
-		up, err := FetchUpstream(t.Context(), r, "main", time.Minute)
+		up, err := remote.FetchUpstream(t.Context(), r, "main", time.Minute)
 		if err != nil || up.Name != "origin/main" || up.Tip != gitIn(t, origin.Root, "rev-parse", "HEAD") {
 			t.Fatalf("%+v, %v", up, err)
 		}
@@ -41,7 +41,7 @@ func TestFetchUpstream(t *testing.T) {
 	// History that was rewritten moves it, too.
 	gitIn(t, origin.Root, "reset", "-q", "--hard", "HEAD^")
 	gitIn(t, origin.Root, "commit", "-q", "--allow-empty", "-m", "rewritten")
-	up, err := FetchUpstream(t.Context(), r, "main", time.Minute)
+	up, err := remote.FetchUpstream(t.Context(), r, "main", time.Minute)
 	if err != nil || up.Tip != gitIn(t, r.Root, "rev-parse", "origin/main") || up.Tip != gitIn(t, origin.Root, "rev-parse", "HEAD") {
 		t.Errorf("%+v, %v", up, err)
 	}
@@ -90,39 +90,12 @@ func TestFetchUpstreamFails(t *testing.T) {
 		if strings.HasPrefix(want, "it took") {
 			limit = 50 * time.Millisecond
 		}
-		_, err := FetchUpstream(t.Context(), r, "main", limit)
-		if failed := (*FetchError)(nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), want) {
+		_, err := remote.FetchUpstream(t.Context(), r, "main", limit)
+		if failed := (*remote.FetchError)(nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
 		if file.Exists(ask + ".asked") {
 			t.Errorf("%s: somebody was asked", url)
-		}
-	}
-}
-
-func TestSourceOf(t *testing.T) {
-	const all = "+refs/heads/*:refs/remotes/origin/*"
-	for name, test := range map[string]struct {
-		config []string // KEY=VALUE
-		want   string
-	}{
-		"a clone":          {[]string{"remote.origin.url=x", "remote.origin.fetch=" + all}, "origin refs/heads/main refs/remotes/origin/main"},
-		"another upstream": {[]string{"remote.up.url=x", "remote.up.fetch=+refs/heads/*:refs/remotes/u/*", "branch.main.remote=up", "branch.main.merge=refs/heads/trunk"}, "up refs/heads/trunk refs/remotes/u/trunk"},
-		"a merge of none":  {[]string{"remote.origin.url=x", "remote.origin.fetch=" + all, "branch.main.remote=gone", "branch.main.merge=refs/heads/trunk"}, "origin refs/heads/main refs/remotes/origin/main"},
-		"one branch":       {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/heads/other:refs/remotes/origin/other", "remote.origin.fetch=refs/heads/main:refs/remotes/origin/m"}, "origin refs/heads/main refs/remotes/origin/m"},
-		"part of a name":   {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/heads/ma*n:refs/remotes/origin/ma*n"}, "origin refs/heads/main refs/remotes/origin/main"},
-		"not this branch":  {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/heads/x*:refs/remotes/origin/x*"}, ""},
-		"a mirror":         {[]string{"remote.origin.url=x", "remote.origin.fetch=+refs/*:refs/*"}, ""},
-		"no remote":        {nil, ""},
-	} {
-		var settings []git.Setting
-		for _, kv := range test.config {
-			key, value, _ := strings.Cut(kv, "=")
-			settings = append(settings, git.Setting{Key: key, Value: value})
-		}
-		s, err := sourceOf(settings, "main")
-		if got := s.remote + " " + s.ref + " " + s.tracking; (err != nil) != (test.want == "") || err == nil && got != test.want {
-			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/worktree/checkout"
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -25,7 +26,7 @@ func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
 
 // fullDisk adds to an error that the disk is full, if it is.
 func fullDisk(r *repo.Repo, err error) error {
-	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase, repo.ErrNoWorktree} {
+	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, claim.ErrClaimLost, ErrCannotRebase, repo.ErrNoWorktree} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -180,24 +181,24 @@ func TestWritesMeetForeignLocks(t *testing.T) {
 	oneAtATime(t)
 	cases := map[string]struct {
 		lock string
-		act  func(r *repo.Repo, w *repo.Worktree, held Held) error
+		act  func(r *repo.Repo, w *repo.Worktree, held claim.Held) error
 	}{
-		"commit": {"refs/heads/coven/T.lock", func(r *repo.Repo, w *repo.Worktree, _ Held) error {
+		"commit": {"refs/heads/coven/T.lock", func(r *repo.Repo, w *repo.Worktree, _ claim.Held) error {
 			_, err := CommitWork(context.Background(), w, CommitRequest{Message: "m", TargetTip: "main"})
 			return err
 		}},
-		"snapshot": {"refs/coven/snapshots/s.lock", func(_ *repo.Repo, w *repo.Worktree, _ Held) error {
+		"snapshot": {"refs/coven/snapshots/s.lock", func(_ *repo.Repo, w *repo.Worktree, _ claim.Held) error {
 			_, err := TakeSnapshot(context.Background(), w, "s", "")
 			return err
 		}},
-		"unclaim": {"packed-refs.lock", func(r *repo.Repo, _ *repo.Worktree, held Held) error {
-			return ReleaseClaim(context.Background(), r, "T", held.Oid)
+		"unclaim": {"packed-refs.lock", func(r *repo.Repo, _ *repo.Worktree, held claim.Held) error {
+			return claim.Release(context.Background(), r, "T", held.Oid)
 		}},
-		"renew": {"refs/coven/claims/T.lock", func(r *repo.Repo, _ *repo.Worktree, held Held) error {
-			_, err := RenewClaim(context.Background(), r, held, held.Expires)
+		"renew": {"refs/coven/claims/T.lock", func(r *repo.Repo, _ *repo.Worktree, held claim.Held) error {
+			_, err := claim.Renew(context.Background(), r, held, held.Expires)
 			return err
 		}},
-		"add": {"refs/heads/coven/new.lock", func(r *repo.Repo, _ *repo.Worktree, _ Held) error {
+		"add": {"refs/heads/coven/new.lock", func(r *repo.Repo, _ *repo.Worktree, _ claim.Held) error {
 			_, err := Add(context.Background(), r, AddRequest{TaskID: "new", Base: "main"})
 			return err
 		}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -20,8 +21,6 @@ var (
 	// ErrBranchMoved means that the task's branch has changed since the candidate was
 	// created.
 	ErrBranchMoved = errors.New("branch of the task has moved")
-	// ErrClaimLost means that another run has claimed the task.
-	ErrClaimLost = errors.New("claim of the task was lost")
 	// ErrCannotRebase means that replaying the commits one by one does not result in
 	// the checked tree.
 	ErrCannotRebase = errors.New("rebasing does not result in the checked tree: use strategy squash or merge")
@@ -233,9 +232,9 @@ func (l *landing) stillThere(ctx context.Context) error {
 	if tip != c.Old {
 		return ErrTargetMoved
 	}
-	claim, err := l.git.Ref(ctx, claimRef(l.w.TaskID))
-	if errors.Is(err, git.ErrNoRef) || err == nil && claim != l.req.ClaimOid {
-		return ErrClaimLost
+	held, err := l.git.Ref(ctx, claim.Ref(l.w.TaskID))
+	if errors.Is(err, git.ErrNoRef) || err == nil && held != l.req.ClaimOid {
+		return claim.ErrClaimLost
 	}
 	return err
 }
@@ -272,7 +271,7 @@ func (s landings) move(ctx context.Context) error {
 	edits := []git.Edit{git.Move(intent.Target.Ref, intent.New, intent.Old)}
 	var names []string
 	for _, l := range s {
-		edits = append(edits, git.Verify(claimRef(l.w.TaskID), l.req.ClaimOid))
+		edits = append(edits, git.Verify(claim.Ref(l.w.TaskID), l.req.ClaimOid))
 		names = append(names, l.w.Name)
 	}
 	err = first.w.Repo.Transact(ctx, first.git, "coven: land "+strings.Join(names, ", "), edits...)

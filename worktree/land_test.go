@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -88,11 +89,11 @@ func TestLandRefusals(t *testing.T) {
 	if err == nil {
 		t.Fatal("landed a tree without the tracker's file")
 	}
-	claim := value[Held](t)(ClaimOf(ctx, r, "T"))
-	value[Held](t)(AcquireClaim(ctx, r, Claim{Task: "T", Holder: "thief"}, claim.Oid))
-	request := LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "i")}}
+	held := value[claim.Held](t)(claim.Of(ctx, r, "T"))
+	value[claim.Held](t)(claim.Acquire(ctx, r, claim.Claim{Task: "T", Holder: "thief"}, held.Oid))
+	request := LandRequest{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "i")}}
 	_, err = Land(ctx, w, request)
-	wantIs(t, err, ErrClaimLost)
+	wantIs(t, err, claim.ErrClaimLost)
 	write(t, filepath.Join(w.Path, "more"), "more")
 	commitAll(t, w, "more")
 	_, err = land(t, w, c, Squash)
@@ -113,15 +114,15 @@ func (f journalFunc) Intent(intent Landing) error { return f(intent) }
 func TestLandFence(t *testing.T) {
 	fences := map[string]struct {
 		want error
-		act  func(t *testing.T, r *repo.Repo, claim Held)
+		act  func(t *testing.T, r *repo.Repo, held claim.Held)
 	}{
-		"claim taken": {ErrClaimLost, func(t *testing.T, r *repo.Repo, claim Held) {
-			value[Held](t)(AcquireClaim(t.Context(), r, Claim{Task: "T", Holder: "thief"}, claim.Oid))
+		"claim taken": {claim.ErrClaimLost, func(t *testing.T, r *repo.Repo, held claim.Held) {
+			value[claim.Held](t)(claim.Acquire(t.Context(), r, claim.Claim{Task: "T", Holder: "thief"}, held.Oid))
 		}},
-		"claim gone": {ErrClaimLost, func(t *testing.T, r *repo.Repo, claim Held) {
-			must(t, ReleaseClaim(t.Context(), r, "T", claim.Oid))
+		"claim gone": {claim.ErrClaimLost, func(t *testing.T, r *repo.Repo, held claim.Held) {
+			must(t, claim.Release(t.Context(), r, "T", held.Oid))
 		}},
-		"target moved": {ErrTargetMoved, func(t *testing.T, r *repo.Repo, _ Held) {
+		"target moved": {ErrTargetMoved, func(t *testing.T, r *repo.Repo, _ claim.Held) {
 			commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "elsewhere", "main^{tree}")
 			gitIn(t, r.Root, "update-ref", "refs/heads/main", commit)
 		}},
@@ -131,13 +132,13 @@ func TestLandFence(t *testing.T) {
 			r := sample(t)
 			w, c := ready(t, r, "T")
 			write(t, filepath.Join(r.Root, "file5.txt"), "dirty\n")
-			claim := claimFor(t, r, "T")
+			held := claimFor(t, r, "T")
 			before := status(t, r.Root)
 			tip := ""
 			_, err := Land(t.Context(), w, LandRequest{
-				Landing: c, Message: "m", ClaimOid: claim.Oid,
+				Landing: c, Message: "m", ClaimOid: held.Oid,
 				Journal: journalFunc(func(Landing) error {
-					fence.act(t, r, claim)
+					fence.act(t, r, held)
 					tip = targetOf(r, t).Tip
 					return nil
 				}),

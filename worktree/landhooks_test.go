@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -95,12 +96,12 @@ func TestLandReferenceTransactionAborted(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "seen")
 	hookIn(t, r, refTransaction, `echo "$1" >>`+seen)
 	w, c := ready(t, r, "T")
-	claim := claimFor(t, r, "T")
+	held := claimFor(t, r, "T")
 	_, err := Land(t.Context(), w, LandRequest{
-		Landing: c, Message: "m", Hooks: runHook, ClaimOid: claim.Oid,
-		Journal: journalFunc(func(Landing) error { return ReleaseClaim(t.Context(), r, "T", claim.Oid) }),
+		Landing: c, Message: "m", Hooks: runHook, ClaimOid: held.Oid,
+		Journal: journalFunc(func(Landing) error { return claim.Release(t.Context(), r, "T", held.Oid) }),
 	})
-	wantIs(t, err, ErrClaimLost)
+	wantIs(t, err, claim.ErrClaimLost)
 	equal(t, "seen", read(t, seen), "prepared\naborted\n")
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -192,10 +193,10 @@ func commitAll(t testing.TB, w *repo.Worktree, message string) Commit {
 	return c
 }
 
-func claimFor(t testing.TB, r *repo.Repo, task string) Held {
+func claimFor(t testing.TB, r *repo.Repo, task string) claim.Held {
 	t.Helper()
-	return value[Held](t)(AcquireClaim(context.Background(), r,
-		Claim{Task: task, Holder: "coven/host", Session: "s", Attempt: 1, Expires: time.Now().Add(time.Hour)}, ""))
+	return value[claim.Held](t)(claim.Acquire(context.Background(), r,
+		claim.Claim{Task: task, Holder: "coven/host", Session: "s", Attempt: 1, Expires: time.Now().Add(time.Hour)}, ""))
 }
 
 // A fileJournal keeps the last intent in a file.
@@ -205,13 +206,13 @@ func (j fileJournal) Intent(intent Landing) error { return file.WriteJSON(j.path
 
 func land(t testing.TB, w *repo.Worktree, c Landing, strategy Strategy) (Landing, error) {
 	t.Helper()
-	claim, err := ClaimOf(context.Background(), w.Repo, w.TaskID)
-	if errors.Is(err, ErrNoClaim) {
-		claim, err = claimFor(t, w.Repo, w.TaskID), nil
+	held, err := claim.Of(context.Background(), w.Repo, w.TaskID)
+	if errors.Is(err, claim.ErrNoClaim) {
+		held, err = claimFor(t, w.Repo, w.TaskID), nil
 	}
 	must(t, err)
 	return Land(context.Background(), w, LandRequest{
-		Landing: c, Strategy: strategy, Message: "land " + w.TaskID, ClaimOid: claim.Oid,
+		Landing: c, Strategy: strategy, Message: "land " + w.TaskID, ClaimOid: held.Oid,
 		Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	})
 }
@@ -286,9 +287,9 @@ func actor(args []string) int {
 			return err
 		}
 		if strings.HasPrefix(request.Intent, "claim.renew.") {
-			held, err := ClaimOf(ctx, r, request.Task)
+			held, err := claim.Of(ctx, r, request.Task)
 			if err == nil {
-				_, err = RenewClaim(ctx, r, held, held.Expires.Add(time.Hour))
+				_, err = claim.Renew(ctx, r, held, held.Expires.Add(time.Hour))
 			}
 			return err
 		}
@@ -336,7 +337,7 @@ func actor(args []string) int {
 
 // integrateAndLand does what a run does, again when the target moves.
 func integrateAndLand(ctx context.Context, w *repo.Worktree, strategy Strategy, journal Journal) error {
-	claim, err := ClaimOf(ctx, w.Repo, w.TaskID)
+	held, err := claim.Of(ctx, w.Repo, w.TaskID)
 	if err != nil {
 		return err
 	}
@@ -351,7 +352,7 @@ func integrateAndLand(ctx context.Context, w *repo.Worktree, strategy Strategy, 
 		}
 		_, err = Land(ctx, w, LandRequest{
 			Landing: candidate, Strategy: strategy, Message: "land " + w.TaskID,
-			ClaimOid: claim.Oid, Journal: journal,
+			ClaimOid: held.Oid, Journal: journal,
 		})
 		if !errors.Is(err, ErrTargetMoved) {
 			return err

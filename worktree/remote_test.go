@@ -1,6 +1,10 @@
 package worktree
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/coven-run/coven/worktree/remote"
+)
 
 func TestRemote(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -22,7 +26,7 @@ func TestRemote(t *testing.T) {
 			for _, setting := range test.config {
 				gitIn(t, r.Root, "config", setting[0], setting[1])
 			}
-			if got, err := RemoteOf(t.Context(), r, "main"); err != nil || got != test.want {
+			if got, err := remote.Of(t.Context(), r, "main"); err != nil || got != test.want {
 				t.Errorf("%q, %v; want %q", got, err, test.want)
 			}
 		})

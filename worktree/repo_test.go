@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -193,18 +194,18 @@ func TestClaim(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	first := claimFor(t, r, "a task")
-	_, err := AcquireClaim(ctx, r, Claim{Task: "a task", Holder: "other"}, "")
-	wantIs(t, err, ErrClaimed)
-	equal(t, "present", wantError[*ClaimedError](t, err).Present, first)
-	second := value[Held](t)(AcquireClaim(ctx, r, Claim{Task: "a task", Holder: "other", Attempt: 2}, first.Oid))
-	equal(t, "read back", value[Held](t)(ClaimOf(ctx, r, "a task")), second)
-	wantIs(t, ReleaseClaim(ctx, r, "a task", first.Oid), ErrClaimed)
-	must(t, ReleaseClaim(ctx, r, "a task", second.Oid))
-	_, err = ClaimOf(ctx, r, "a task")
-	wantIs(t, err, ErrNoClaim)
-	_, err = AcquireClaim(ctx, r, Claim{Task: "a task"}, second.Oid)
-	wantIs(t, err, ErrNoClaim)
-	wantIs(t, ReleaseClaim(ctx, r, "a task", second.Oid), ErrNoClaim)
+	_, err := claim.Acquire(ctx, r, claim.Claim{Task: "a task", Holder: "other"}, "")
+	wantIs(t, err, claim.ErrClaimed)
+	equal(t, "present", wantError[*claim.ClaimedError](t, err).Present, first)
+	second := value[claim.Held](t)(claim.Acquire(ctx, r, claim.Claim{Task: "a task", Holder: "other", Attempt: 2}, first.Oid))
+	equal(t, "read back", value[claim.Held](t)(claim.Of(ctx, r, "a task")), second)
+	wantIs(t, claim.Release(ctx, r, "a task", first.Oid), claim.ErrClaimed)
+	must(t, claim.Release(ctx, r, "a task", second.Oid))
+	_, err = claim.Of(ctx, r, "a task")
+	wantIs(t, err, claim.ErrNoClaim)
+	_, err = claim.Acquire(ctx, r, claim.Claim{Task: "a task"}, second.Oid)
+	wantIs(t, err, claim.ErrNoClaim)
+	wantIs(t, claim.Release(ctx, r, "a task", second.Oid), claim.ErrNoClaim)
 }
 
 func TestClaimRace(t *testing.T) {
@@ -213,7 +214,7 @@ func TestClaimRace(t *testing.T) {
 	won := make(chan bool, runs)
 	for range runs {
 		go func() {
-			_, err := AcquireClaim(t.Context(), r, Claim{Task: "T", Holder: "h", Session: "s"}, "")
+			_, err := claim.Acquire(t.Context(), r, claim.Claim{Task: "T", Holder: "h", Session: "s"}, "")
 			won <- err == nil
 		}()
 	}

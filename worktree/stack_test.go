@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -99,7 +100,7 @@ func TestLandStackRefuses(t *testing.T) {
 		equal(t, "target", targetOf(r, t).Tip, old)
 		return err
 	}
-	wantIs(t, land(func(p []Part) { p[1].Request.ClaimOid = old }), ErrClaimLost)
+	wantIs(t, land(func(p []Part) { p[1].Request.ClaimOid = old }), claim.ErrClaimLost)
 	wantIs(t, land(func(p []Part) { p[1].Request.Landing.Tip = old }), ErrBranchMoved)
 	if land(func(p []Part) { p[1].Request.Strategy = Rebase }) == nil {
 		t.Error("a rebase landed in a stack")

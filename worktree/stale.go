@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -92,7 +93,7 @@ type survey struct {
 
 func lookForStale(ctx context.Context, r *repo.Repo) (*survey, error) {
 	s := &survey{tasks: map[string]string{}, tips: map[string]string{}, admins: map[string]string{}}
-	claims, err := ListClaims(ctx, r)
+	claims, err := claim.List(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
@@ -93,7 +94,7 @@ func attacks() []struct {
 		{"annotated tag deleted", func(t *testing.T, e watched) { e.plumbing(t, "tag", "-d", "v2") }, "tag v2 was deleted", Stops},
 		{"HEAD switched", func(t *testing.T, e watched) { e.plumbing(t, "symbolic-ref", "HEAD", "refs/heads/person") }, "HEAD was changed from main to person", Stops},
 		{"HEAD deleted", func(t *testing.T, e watched) { must(t, os.Remove(filepath.Join(e.r.GitDir, "HEAD"))) }, "HEAD was deleted", Stops},
-		{"claim of the task", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", claimRef("T")) }, "refs/coven/claims/T was deleted", Stops},
+		{"claim of the task", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", claim.Ref("T")) }, "refs/coven/claims/T was deleted", Stops},
 		{"snapshots deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", repo.SnapshotRef("s-other")) }, "refs/coven/snapshots/s-other was deleted", Stops},
 		{"branch of another task", func(t *testing.T, e watched) {
 			e.plumbing(t, "update-ref", "refs/heads/coven/other", e.first)
@@ -231,8 +232,8 @@ func TestInnocence(t *testing.T) {
 			write(t, filepath.Join(e.w.Path, "a"), "a")
 			value[Snapshot](t)(TakeSnapshot(t.Context(), e.w, "s", ""))
 			commitAll(t, e.w, "m")
-			held := value[Held](t)(ClaimOf(t.Context(), e.r, "T"))
-			value[Held](t)(RenewClaim(t.Context(), e.r, held, time.Now().Add(time.Hour)))
+			held := value[claim.Held](t)(claim.Of(t.Context(), e.r, "T"))
+			value[claim.Held](t)(claim.Renew(t.Context(), e.r, held, time.Now().Add(time.Hour)))
 			value[string](t)(TakeRescue(t.Context(), e.w, "n", false))
 		}, "", ""},
 		{"the agent commits in isolation", "", func(t *testing.T, e watched) {
@@ -282,12 +283,12 @@ func TestInnocence(t *testing.T) {
 		}, "", ""},
 		{"another task starts, works and ends", "", func(t *testing.T, e watched) {
 			n := add(t, e.r, "new")
-			claim := claimFor(t, e.r, "new")
+			held := claimFor(t, e.r, "new")
 			write(t, filepath.Join(n.Path, "a"), "a")
 			gitIn(t, n.Path, "add", "a")
 			gitIn(t, n.Path, "commit", "-qnm", "by its agent")
 			value[string](t)(Remove(t.Context(), n, RemoveRequest{}))
-			must(t, ReleaseClaim(t.Context(), e.r, "new", claim.Oid))
+			must(t, claim.Release(t.Context(), e.r, "new", held.Oid))
 		}, "", ""},
 		{"another task runs without a fence", "other", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, "work.txt"), "more\n")

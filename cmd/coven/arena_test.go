@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // arena is a repository where covens race.
@@ -179,21 +180,21 @@ func (g *arena) race(id string, n int, env ...string) []*racer {
 }
 
 // takeOver gives the task's claim to another holder.
-func (g *arena) takeOver(id, holder string, expires time.Time) worktree.Held {
+func (g *arena) takeOver(id, holder string, expires time.Time) claim.Held {
 	g.t.Helper()
 	held := g.claim(id)
-	claim := held.Claim
-	claim.Holder, claim.Expires = holder, expires
-	held, err := worktree.AcquireClaim(g.t.Context(), g.repo, claim, held.Oid)
+	next := held.Claim
+	next.Holder, next.Expires = holder, expires
+	held, err := claim.Acquire(g.t.Context(), g.repo, next, held.Oid)
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	return held
 }
 
-func (g *arena) claim(id string) worktree.Held {
+func (g *arena) claim(id string) claim.Held {
 	g.t.Helper()
-	held, err := worktree.ClaimOf(g.t.Context(), g.repo, id)
+	held, err := claim.Of(g.t.Context(), g.repo, id)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // racers is how many covens want the same task.
@@ -60,7 +60,7 @@ func TestLeaseOfAnotherMachine(t *testing.T) {
 	if now := g.claim(id); now.Oid != held.Oid {
 		t.Fatalf("the claim has changed: %+v", now)
 	}
-	if _, err := worktree.RenewClaim(t.Context(), g.repo, held, time.Now().Add(-time.Minute)); err != nil {
+	if _, err := claim.Renew(t.Context(), g.repo, held, time.Now().Add(-time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if out, code := g.run(id); code != exit.OK {
@@ -95,7 +95,7 @@ func TestLateLanding(t *testing.T) {
 				t.Errorf("the checkout has changed:\n%s\nbefore:\n%s", after, before)
 			}
 			// Whoever has it now ends it.
-			if _, err := worktree.RenewClaim(t.Context(), g.repo, g.claim(id), time.Now().Add(-time.Minute)); err != nil {
+			if _, err := claim.Renew(t.Context(), g.repo, g.claim(id), time.Now().Add(-time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			if out, code := g.run(id); code != exit.OK {

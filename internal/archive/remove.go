@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // Remove removes the record of a session that is over, and the snapshots of one that has landed.
@@ -51,11 +52,11 @@ func needed(ctx context.Context, p *project.Project, s session.Summary) error {
 	case !errors.Is(err, worktree.ErrNoWorktree):
 		return err
 	}
-	held, err := worktree.ClaimOf(ctx, p.Repo, s.Task)
+	held, err := claim.Of(ctx, p.Repo, s.Task)
 	switch {
 	case err == nil && held.Session == s.ID: // its record says how the task is released
 		return exit.Personf("coven cancel "+task, "session %s has claimed its task", s.ID)
-	case errors.Is(err, worktree.ErrNoClaim):
+	case errors.Is(err, claim.ErrNoClaim):
 		return nil
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // begin starts a new session of a task. prior is the previous session, if any.
@@ -64,7 +65,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	}
 	ws := c.workspace(s, item.Task.ID, started)
 	if _, err := ws.Claim(ctx); err != nil {
-		if errors.Is(err, worktree.ErrClaimed) && item.Prompt != "" {
+		if errors.Is(err, claim.ErrClaimed) && item.Prompt != "" {
 			err = &takenError{err}
 		}
 		return errors.Join(err, s.Discard())

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // IgnoredFiles says what becomes of ignored files in a worktree that are too large to be
@@ -182,8 +183,8 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 // v.Detail. It does nothing if the session no longer has the claim. A worktree with ignored
 // files that are too large to store stays.
 func (c *Controller) free(ctx context.Context, s *session.Session, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
-	held, err := worktree.ClaimOf(ctx, c.Project.Repo, v.Task)
-	if errors.Is(err, worktree.ErrNoClaim) || err == nil && held.Session != v.ID {
+	held, err := claim.Of(ctx, c.Project.Repo, v.Task)
+	if errors.Is(err, claim.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil
 	}
 	if err != nil {
@@ -209,7 +210,7 @@ func (c *Controller) free(ctx context.Context, s *session.Session, item project.
 	if err := returnTask(ctx, newTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
 		return "", err
 	}
-	return ref, worktree.ReleaseClaim(ctx, c.Project.Repo, v.Task, held.Oid)
+	return ref, claim.Release(ctx, c.Project.Repo, v.Task, held.Oid)
 }
 
 // returnTask closes the task in its tracker if the change has landed, and reopens it

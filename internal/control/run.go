@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // Options choose how a new session runs. A session that is resumed keeps its own.
@@ -81,6 +82,6 @@ func (e *takenError) Unwrap() error { return e.error }
 // IsTaken reports whether a task did not run because another coven has it, or because it
 // is no longer ready.
 func IsTaken(err error) bool {
-	return errors.Is(err, worktree.ErrClaimed) || errors.Is(err, task.ErrClaimed) || errors.Is(err, task.ErrNotClaimable) ||
+	return errors.Is(err, claim.ErrClaimed) || errors.Is(err, task.ErrClaimed) || errors.Is(err, task.ErrNotClaimable) ||
 		errors.Is(err, session.ErrBusy) || errors.As(err, new(*task.BlockedError))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // fetchTime bounds how long a task waits for a remote before it starts.
@@ -12,16 +13,16 @@ const fetchTime = time.Minute
 
 // upstream fetches the branch where a new session starts instead of its target, if the settings say
 // so. If that fails, problem says so, and the session starts from the target.
-func (c *Controller) upstream(ctx context.Context, target worktree.Target, o Options) (up worktree.Upstream, problem string) {
+func (c *Controller) upstream(ctx context.Context, target worktree.Target, o Options) (up remote.Upstream, problem string) {
 	if c.Project.Config.Worktree.Base != "remote" || o.Base != "" {
 		return up, ""
 	}
-	up, err := worktree.FetchUpstream(ctx, c.Project.Repo, target.Branch, fetchTime)
+	up, err := remote.FetchUpstream(ctx, c.Project.Repo, target.Branch, fetchTime)
 	if err != nil {
-		return worktree.Upstream{}, "worktree.base: " + err.Error() + "; the task starts from the local " + target.Branch
+		return remote.Upstream{}, "worktree.base: " + err.Error() + "; the task starts from the local " + target.Branch
 	}
-	if in, err := worktree.Contains(ctx, c.Project.Repo, target.Tip, up.Tip); err == nil && in {
-		return worktree.Upstream{}, "" // the target has it all, and maybe more
+	if in, err := remote.Contains(ctx, c.Project.Repo, target.Tip, up.Tip); err == nil && in {
+		return remote.Upstream{}, "" // the target has it all, and maybe more
 	}
 	return up, ""
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // claims finds tasks that are claimed, here or in the tracker, by a session that will not
 // work on them.
 func (v *Examination) claims(ctx context.Context) []Finding {
-	all, err := worktree.ListClaims(ctx, v.project.Repo)
+	all, err := claim.List(ctx, v.project.Repo)
 	if err != nil {
 		return fail("git for-each-ref refs/coven/claims", "%v", err)
 	}
@@ -137,23 +138,23 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 		return "", err
 	}
 	repo := k.project.Repo
-	held, err := worktree.ClaimOf(ctx, repo, id)
+	held, err := claim.Of(ctx, repo, id)
 	switch {
-	case errors.Is(err, worktree.ErrNoClaim):
+	case errors.Is(err, claim.ErrNoClaim):
 	case err != nil:
 		return "", err
 	default:
 		if why, _ := k.project.Dead(ctx, held); why == "" {
-			return "", &worktree.ClaimedError{Present: held}
+			return "", &claim.ClaimedError{Present: held}
 		}
 	}
-	mine, err := worktree.AcquireClaim(ctx, repo, worktree.Claim{
+	mine, err := claim.Acquire(ctx, repo, claim.Claim{
 		Task: id, Holder: holder.Name(), Session: k.session.ID, Expires: k.project.Env.Now().Add(holdTime),
 	}, held.Oid)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, worktree.ReleaseClaim(context.WithoutCancel(ctx), repo, id, mine.Oid)) }()
+	defer func() { err = errors.Join(err, claim.Release(context.WithoutCancel(ctx), repo, id, mine.Oid)) }()
 	// No session can start from now on. One that has started in the meantime is not ours.
 	views, err := session.List(k.project.Repo.Root)
 	damaged, err := session.DamagedIn(err)

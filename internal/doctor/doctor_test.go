@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/plugins/builtin"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // The versions that doctor compares with are those that the tests install.
@@ -82,7 +82,7 @@ func TestAtLarge(t *testing.T) {
 		"another machine":                {holder.ActorPrefix + "elsewhere/1", now.Add(time.Hour), true},
 		"another machine, long ago":      {holder.ActorPrefix + "elsewhere/1", now.Add(-time.Hour), false},
 	} {
-		held := worktree.Held{Claim: worktree.Claim{Holder: c.holder, Expires: c.expires}}
+		held := claim.Held{Claim: claim.Claim{Holder: c.holder, Expires: c.expires}}
 		if got := p.AtLarge(held); (got != "") != c.atLarge {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/tempdir"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // worktrees finds worktrees, branches and records of tasks that are over.
@@ -54,7 +55,7 @@ func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 		name := worktree.SafeName(s.Task)
 		owned[name] = owned[name] || s.Live() || s.Status == session.Failed && v.project.Retryable(ctx, s.Task)
 	}
-	claims, claimsErr := worktree.ListClaims(ctx, v.project.Repo)
+	claims, claimsErr := claim.List(ctx, v.project.Repo)
 	for _, held := range claims {
 		if why, _ := v.project.Dead(ctx, held); why == "" {
 			owned[worktree.SafeName(held.Task)] = true

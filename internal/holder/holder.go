@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // ActorPrefix begins the name under which coven claims a task in a tracker; the machine
@@ -47,6 +47,6 @@ func HostOf(holder string) string {
 }
 
 // OwnerOf returns the tracker's assignee of a task with this claim.
-func OwnerOf(held worktree.Held) string {
+func OwnerOf(held claim.Held) string {
 	return ActorPrefix + HostOf(held.Holder) + "/" + held.Session
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // AdHoc returns a new task for a prompt. No session of the repository has its ID; who claims the
@@ -30,8 +30,8 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 		return Item{}, err
 	}
 	for n := 2; ; n++ {
-		_, claimed := worktree.ClaimOf(ctx, p.Repo, id)
-		if _, taken := slices.BinarySearch(known, id); !taken && errors.Is(claimed, worktree.ErrNoClaim) {
+		_, claimed := claim.Of(ctx, p.Repo, id)
+		if _, taken := slices.BinarySearch(known, id); !taken && errors.Is(claimed, claim.ErrNoClaim) {
 			break
 		}
 		id = fmt.Sprintf("%s-%d", slug, n)

@@ -15,12 +15,12 @@ import (
 
 	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // Dead returns why no process works under a claim any longer; empty if one may. at describes
 // a process that may still work for a session that is gone.
-func (p *Project) Dead(ctx context.Context, held worktree.Held) (why, at string) {
+func (p *Project) Dead(ctx context.Context, held claim.Held) (why, at string) {
 	root, id := p.Repo.Root, held.Session
 	switch {
 	case id == "" || !session.Exists(root, id):
@@ -48,7 +48,7 @@ func (p *Project) Retryable(ctx context.Context, id string) bool {
 
 // AtLarge describes the process that may still work under a claim whose session is gone: the
 // coven that made the claim, or a coven on another machine. It returns "" if there is none.
-func (p *Project) AtLarge(held worktree.Held) string {
+func (p *Project) AtLarge(held claim.Held) string {
 	host, pid := holder.HostOf(held.Holder), holder.PidOf(held.Holder)
 	if host != holder.Machine() {
 		if p.Env.Now().Before(held.Expires) {
@@ -91,6 +91,6 @@ func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {
 		return false
 	}
-	held, err := worktree.ClaimOf(ctx, p.Repo, v.Task)
+	held, err := claim.Of(ctx, p.Repo, v.Task)
 	return err == nil && held.Session == v.ID
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // fixture is a git repository with an environment of its own.
@@ -212,8 +212,8 @@ func TestAdHoc(t *testing.T) {
 	if err != nil || one.Task.ID != "p-say-hi" || one.Task.Title != "Say hi" || one.Task.Description != "" || one.TrackerName() != NoTracker {
 		t.Fatalf("got %+v, %v", one, err)
 	}
-	claim := worktree.Claim{Task: one.Task.ID, Session: "s", Holder: holder.Name(), Expires: clock.Now().Add(time.Hour)}
-	if _, err := worktree.AcquireClaim(t.Context(), p.Repo, claim, ""); err != nil {
+	held := claim.Claim{Task: one.Task.ID, Session: "s", Holder: holder.Name(), Expires: clock.Now().Add(time.Hour)}
+	if _, err := claim.Acquire(t.Context(), p.Repo, held, ""); err != nil {
 		t.Fatal(err)
 	}
 	two, err := p.AdHoc(t.Context(), "\nSay hi\nto all")
@@ -237,7 +237,7 @@ func TestAtLarge(t *testing.T) {
 		"another machine":                  {"coven/elsewhere/7", later, "elsewhere may still work on it until"},
 		"another machine, its lease ended": {"coven/elsewhere/7", before, ""},
 	} {
-		got := p.AtLarge(worktree.Held{Claim: worktree.Claim{Holder: c.holder, Expires: c.expires}})
+		got := p.AtLarge(claim.Held{Claim: claim.Claim{Holder: c.holder, Expires: c.expires}})
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q", name, got)
 		}
@@ -247,7 +247,7 @@ func TestAtLarge(t *testing.T) {
 func TestDeadAndAbandoned(t *testing.T) {
 	f := newFixture(t)
 	p := f.open(t)
-	held := worktree.Held{Claim: worktree.Claim{Task: "t", Session: "20260101-000000-t", Holder: holder.Name()}}
+	held := claim.Held{Claim: claim.Claim{Task: "t", Session: "20260101-000000-t", Holder: holder.Name()}}
 	if why, _ := p.Dead(t.Context(), held); !strings.Contains(why, "is gone") {
 		t.Errorf("a session without a record: got %q", why)
 	}

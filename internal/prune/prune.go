@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // Request says how to prune.
@@ -102,7 +103,7 @@ func prunable(ctx context.Context, p *project.Project) (owned map[string]bool, e
 		name := worktree.SafeName(v.Task)
 		owned[name] = owned[name] || v.Live() || p.Retryable(ctx, v.Task)
 	}
-	claims, err := worktree.ListClaims(ctx, p.Repo)
+	claims, err := claim.List(ctx, p.Repo)
 	for _, held := range claims {
 		owned[worktree.SafeName(held.Task)] = true
 	}

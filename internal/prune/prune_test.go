@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // fixture is a project in which tasks have landed, or have not.
@@ -120,7 +121,7 @@ func TestRun(t *testing.T) {
 		"failed": f.task("failed", event.SessionFailed), "cancelled": f.task("cancelled", event.SessionCancelled), "interrupted": f.task("interrupted", ""),
 	}
 	f.must(os.WriteFile(filepath.Join(trees["changed"].Path, "mine"), nil, 0o600))
-	_, err := worktree.AcquireClaim(t.Context(), f.project.Repo, worktree.Claim{Task: "claimed", Holder: "h", Session: "s", Expires: time.Now().Add(time.Hour)}, "")
+	_, err := claim.Acquire(t.Context(), f.project.Repo, claim.Claim{Task: "claimed", Holder: "h", Session: "s", Expires: time.Now().Add(time.Hour)}, "")
 	f.must(err)
 	want := map[string]string{"landed": Worktree, "changed": Worktree + " kept, next: coven worktree remove changed"}
 	f.equal("a dry run", f.run(true), want)

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // NamedQueue holds the tasks that a person named. A task that depends on another one of
@@ -112,7 +112,7 @@ func (p *ReadyQueue) mayRun(id string) bool {
 // resumable returns the tasks whose session can resume unattended. It also releases claims
 // whose session never started and will not be used.
 func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
-	claims, err := worktree.ListClaims(ctx, p.project.Repo)
+	claims, err := claim.List(ctx, p.project.Repo)
 	var jobs []project.Item
 	for _, held := range claims {
 		if busy[held.Task] {
@@ -146,11 +146,11 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 // unclaimed returns the tasks of sessions whose coven was killed after it released the claim
 // and before it recorded the end. It reads all sessions, so it is called once, before any
 // task runs.
-func (p *ReadyQueue) unclaimed(claims []worktree.Held) []project.Item {
+func (p *ReadyQueue) unclaimed(claims []claim.Held) []project.Item {
 	var jobs []project.Item
 	all, _ := p.project.Finder.Summaries() // coven resume and coven doctor report damaged sessions
 	for _, s := range project.Newest(all) {
-		claimed := func(held worktree.Held) bool { return held.Task == s.Task }
+		claimed := func(held claim.Held) bool { return held.Task == s.Task }
 		if !s.Live() || slices.ContainsFunc(claims, claimed) {
 			continue
 		}
@@ -167,7 +167,7 @@ func (p *ReadyQueue) unclaimed(claims []worktree.Held) []project.Item {
 
 // neverStarted returns the task of a claim whose coven was killed before its session
 // started. An ad-hoc prompt cannot be recovered.
-func (p *ReadyQueue) neverStarted(ctx context.Context, held worktree.Held) []project.Item {
+func (p *ReadyQueue) neverStarted(ctx context.Context, held claim.Held) []project.Item {
 	if _, tried := p.tried[held.Task]; tried {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (p *ReadyQueue) neverStarted(ctx context.Context, held worktree.Held) []pro
 	case err == nil && item.Task.Status != task.StatusClosed:
 		return []project.Item{item}
 	case err == nil, errors.Is(err, task.ErrNotFound):
-		_ = worktree.ReleaseClaim(ctx, p.project.Repo, held.Task, held.Oid) // on failure another coven has claimed it
+		_ = claim.Release(ctx, p.project.Repo, held.Task, held.Oid) // on failure another coven has claimed it
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // maxCollect limits the time of a collection. What it leaves is done the next time.
@@ -181,7 +182,7 @@ func neededBy(ctx context.Context, p *project.Project) (needs, error) {
 	for _, info := range infos {
 		n.tasks[info.Name] = true
 	}
-	claims, err := worktree.ListClaims(ctx, p.Repo)
+	claims, err := claim.List(ctx, p.Repo)
 	if err != nil {
 		return n, fmt.Errorf("find what needs snapshots: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // now is the time of the tests. Nothing waits for it.
@@ -73,7 +74,7 @@ func TestExpired(t *testing.T) {
 	old, young := now().Add(-p.Config.GC.Keep-time.Second), now().Add(-p.Config.GC.Keep+time.Second)
 	_, err := worktree.Add(t.Context(), p.Repo, worktree.AddRequest{TaskID: "has-tree", Base: "main"})
 	must(t, err)
-	_, err = worktree.AcquireClaim(t.Context(), p.Repo, worktree.Claim{Task: "x", Holder: "h", Session: "claimed", Expires: now().Add(time.Hour)}, "")
+	_, err = claim.Acquire(t.Context(), p.Repo, claim.Claim{Task: "x", Holder: "h", Session: "claimed", Expires: now().Add(time.Hour)}, "")
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(p.Repo.Root, session.DamagedDir, "aside"), 0o700))
 	must(t, os.MkdirAll(filepath.Join(p.Repo.Root, session.Dir, "unreadable"), 0o700))

@@ -7,14 +7,14 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // Claim claims the task for this session, even if the session already has the claim. It
 // replaces the claim of a session that never started or is over.
 func (s *Workspace) Claim(ctx context.Context) (event.Claim, error) {
 	held, err := s.claim(ctx)
-	for tries := 1; errors.Is(err, worktree.ErrNoClaim) && tries < claimTries; tries++ {
+	for tries := 1; errors.Is(err, claim.ErrNoClaim) && tries < claimTries; tries++ {
 		held, err = s.claim(ctx) // the claim to replace was released in the meantime
 	}
 	if err != nil {
@@ -29,24 +29,24 @@ func (s *Workspace) Claim(ctx context.Context) (event.Claim, error) {
 // claimTries is how often to try to replace a claim that others replace at the same time.
 const claimTries = 10
 
-func (s *Workspace) claim(ctx context.Context) (worktree.Held, error) {
-	held, err := worktree.ClaimOf(ctx, s.Repo, s.Task)
+func (s *Workspace) claim(ctx context.Context) (claim.Held, error) {
+	held, err := claim.Of(ctx, s.Repo, s.Task)
 	switch {
-	case errors.Is(err, worktree.ErrNoClaim):
+	case errors.Is(err, claim.ErrNoClaim):
 		return s.take(ctx, "")
 	case err != nil:
 		return held, err
 	case !s.leased(held) && (held.Session == s.Session.ID || s.free(held.Session)):
 		return s.take(ctx, held.Oid)
 	default:
-		return held, &worktree.ClaimedError{Present: held}
+		return held, &claim.ClaimedError{Present: held}
 	}
 }
 
 // leased reports whether a coven on another machine may be working under a claim: its
 // session is running or about to start, and its lock may not be visible from here. Such a
 // claim holds until it expires.
-func (s *Workspace) leased(held worktree.Held) bool {
+func (s *Workspace) leased(held claim.Held) bool {
 	if holder.HostOf(held.Holder) == holder.Machine() || !s.Session.Now().Before(held.Expires) {
 		return false
 	}
@@ -62,8 +62,8 @@ func (s *Workspace) free(id string) bool {
 	return session.NeverStarted(s.Repo.Root, id) || session.IsOver(s.Repo.Root, id)
 }
 
-func (s *Workspace) take(ctx context.Context, replaces string) (worktree.Held, error) {
-	return worktree.AcquireClaim(ctx, s.Repo, worktree.Claim{
+func (s *Workspace) take(ctx context.Context, replaces string) (claim.Held, error) {
+	return claim.Acquire(ctx, s.Repo, claim.Claim{
 		Task: s.Task, Holder: s.Holder, Session: s.Session.ID, Attempt: s.Attempt, Expires: s.Session.Now().Add(leaseTime),
 	}, replaces)
 }
@@ -72,7 +72,7 @@ func (s *Workspace) take(ctx context.Context, replaces string) (worktree.Held, e
 func (s *Workspace) Release(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := worktree.ReleaseClaim(ctx, s.Repo, s.Task, s.held.Oid); err != nil && !errors.Is(err, worktree.ErrNoClaim) {
+	if err := claim.Release(ctx, s.Repo, s.Task, s.held.Oid); err != nil && !errors.Is(err, claim.ErrNoClaim) {
 		return err
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // endpoints returns the URLs of the models that the agent CLIs use.
@@ -27,11 +27,11 @@ func NetworkOf(p *project.Project) *Network {
 	return &Network{
 		Environ: environ, ConfigFile: filepath.Join(p.Env.UserDir(), "config.yaml"),
 		Allow: func(ctx context.Context) ([]egress.Pattern, error) {
-			remotes, err := worktree.RemoteURLs(ctx, p.Repo)
+			remotes, err := remote.URLs(ctx, p.Repo)
 			if err != nil {
 				return nil, err
 			}
-			files, err := worktree.RemoteNames(ctx, p.Repo, "HEAD")
+			files, err := remote.Names(ctx, p.Repo, "HEAD")
 			if err != nil {
 				return nil, err
 			}

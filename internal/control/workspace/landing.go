@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // Turn waits for the exclusive right to land on the target.
@@ -24,7 +25,7 @@ func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
 
 // PushCommand returns the command that pushes the task branch to the remote of its target.
 func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
-	remote, err := worktree.RemoteOf(ctx, s.Repo, s.Target.Branch)
+	remote, err := remote.Of(ctx, s.Repo, s.Target.Branch)
 	if remote == "" || err != nil {
 		return "", err
 	}
@@ -106,7 +107,7 @@ func (s *Workspace) awaitUpstream(ctx context.Context, target worktree.Target) e
 	if s.Upstream == "" {
 		return nil
 	}
-	in, err := worktree.Contains(ctx, s.Repo, target.Tip, s.Base)
+	in, err := remote.Contains(ctx, s.Repo, target.Tip, s.Base)
 	if err != nil || in {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/clock"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // A claim is a lease: it holds for leaseTime, and a running session renews it every
@@ -36,7 +36,7 @@ func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context
 				return
 			case <-ticker.C:
 			}
-			if err := s.renew(ctx); errors.Is(err, worktree.ErrClaimLost) || errors.Is(err, worktree.ErrClaimed) || errors.Is(err, worktree.ErrNoClaim) {
+			if err := s.renew(ctx); errors.Is(err, claim.ErrClaimLost) || errors.Is(err, claim.ErrClaimed) || errors.Is(err, claim.ErrNoClaim) {
 				cancel(err)
 			}
 		}
@@ -51,7 +51,7 @@ func (s *Workspace) renew(ctx context.Context) error {
 	if s.held.Oid == "" {
 		return nil // not claimed yet
 	}
-	held, err := worktree.RenewClaim(ctx, s.Repo, s.held, s.Session.Now().Add(leaseTime))
+	held, err := claim.Renew(ctx, s.Repo, s.held, s.Session.Now().Add(leaseTime))
 	if err == nil {
 		s.held = held
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // newWorkspace returns a workspace of task t in a new repository, on a machine that enforces no
@@ -71,23 +72,23 @@ func TestLease(t *testing.T) {
 	}
 	ctx, stop := s.Keep(t.Context(), 5*time.Millisecond)
 	defer stop()
-	renewed := awaitLease(t, func() (worktree.Held, bool) {
-		held, err := worktree.ClaimOf(t.Context(), repo, "t")
+	renewed := awaitLease(t, func() (claim.Held, bool) {
+		held, err := claim.Of(t.Context(), repo, "t")
 		return held, err == nil && held.Oid != first.Oid
 	})
 	if ctx.Err() != nil || renewed.Session != record.ID || time.Until(renewed.Expires) > leaseTime || time.Until(renewed.Expires) < leaseTime/2 {
 		t.Errorf("renewed: %+v, %v", renewed, ctx.Err())
 	}
 	awaitLease(t, func() (bool, bool) {
-		held, err := worktree.ClaimOf(t.Context(), repo, "t")
-		return true, err == nil && worktree.ReleaseClaim(t.Context(), repo, "t", held.Oid) == nil
+		held, err := claim.Of(t.Context(), repo, "t")
+		return true, err == nil && claim.Release(t.Context(), repo, "t", held.Oid) == nil
 	})
 	select {
 	case <-ctx.Done():
 	case <-time.After(leasePatience):
 		t.Fatal("the session goes on without its claim")
 	}
-	if cause := context.Cause(ctx); !errors.Is(cause, worktree.ErrClaimLost) && !errors.Is(cause, worktree.ErrNoClaim) {
+	if cause := context.Cause(ctx); !errors.Is(cause, claim.ErrClaimLost) && !errors.Is(cause, claim.ErrNoClaim) {
 		t.Errorf("it ended because: %v", cause)
 	}
 }

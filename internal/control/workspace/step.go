@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // Environment inserts secrets into the variables of a step, and adds the secrets that its
@@ -69,7 +70,7 @@ func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, t
 	if upstream == "" {
 		return worktree.DiffOf(ctx, tree, target.Tip)
 	}
-	in, err := worktree.Contains(ctx, repo, target.Tip, base)
+	in, err := remote.Contains(ctx, repo, target.Tip, base)
 	if err != nil {
 		return worktree.Diff{}, fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
 	}

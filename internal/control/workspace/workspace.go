@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/claim"
 )
 
 // Workspace is the worktree of one session's task. It implements the workspace, tripwire,
@@ -52,7 +53,7 @@ type Workspace struct {
 	mark *worktree.Mark // of the last Watch
 
 	mu   sync.Mutex // landing and renewing the claim exclude each other
-	held worktree.Held
+	held claim.Held
 
 	calls   calls
 	proxied proxied

@@ -1,4 +1,5 @@
-package worktree
+// Package remote finds the remotes of a repository and fetches the upstream of a branch.
+package remote
 
 import (
 	"context"
@@ -13,10 +14,10 @@ import (
 // defaultRemote is the remote of a clone.
 const defaultRemote = "origin"
 
-// RemoteOf returns the name of the remote that a branch belongs to: the one of its upstream,
+// Of returns the name of the remote that a branch belongs to: the one of its upstream,
 // else origin, else the only one. It is empty if there is none, or several and no reason to
 // prefer one.
-func RemoteOf(ctx context.Context, r *repo.Repo, branch string) (string, error) {
+func Of(ctx context.Context, r *repo.Repo, branch string) (string, error) {
 	settings, err := r.Git().Configured(ctx, `^(remote\..*\.url|branch\..*\.remote)$`, false)
 	if err != nil {
 		return "", fmt.Errorf("read the remotes: %w", err)
@@ -24,8 +25,8 @@ func RemoteOf(ctx context.Context, r *repo.Repo, branch string) (string, error) 
 	return remoteOf(settings, branch), nil
 }
 
-// RemoteURLs returns the URLs of all remotes, as git uses them.
-func RemoteURLs(ctx context.Context, r *repo.Repo) ([]string, error) {
+// URLs returns the URLs of all remotes, as git uses them.
+func URLs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	settings, err := r.Git().Configured(ctx, `^(remote\..*\.(url|pushurl)|url\..*)$`, false)
 	if err != nil {
 		return nil, fmt.Errorf("read the remotes: %w", err)
@@ -67,8 +68,8 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// RemoteNames lists the files in the tree of a commit, with slashes.
-func RemoteNames(ctx context.Context, r *repo.Repo, commit string) ([]string, error) {
+// Names lists the files in the tree of a commit, with slashes.
+func Names(ctx context.Context, r *repo.Repo, commit string) ([]string, error) {
 	entries, err := r.Git().Entries(ctx, commit)
 	if err != nil {
 		return nil, fmt.Errorf("list the files of %s: %w", commit, err)

@@ -1,4 +1,4 @@
-package worktree
+package remote
 
 import (
 	"cmp"
@@ -14,6 +14,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
+
+// NextCommand returns the command that shows why, if it still fails.
+func (e *FetchError) NextCommand() string { return "git fetch" }
 
 // An Upstream is a branch of a remote, as it was when it was fetched.
 type Upstream struct {

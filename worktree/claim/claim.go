@@ -1,4 +1,6 @@
-package worktree
+// Package claim gives a task to one session at a time: a ref of the repository names the session, and a
+// landing verifies it in the transaction that moves the target.
+package claim
 
 import (
 	"context"
@@ -23,6 +25,8 @@ var (
 	ErrClaimed = exit.Sentinel(exit.Person, "coven status", "task is claimed")
 	// ErrNoClaim means that the task is not claimed.
 	ErrNoClaim = errors.New("task is not claimed")
+	// ErrClaimLost means that another run has claimed the task.
+	ErrClaimLost = errors.New("claim of the task was lost")
 )
 
 // A Claim records the session that works on a task. It is a JSON blob that
@@ -33,7 +37,7 @@ type Claim struct {
 	Session string    `json:"session"`
 	Attempt int       `json:"attempt"`
 	Expires time.Time `json:"expires"`
-	// Nonce makes each claim a distinct object; it is set by Claim.
+	// Nonce makes each claim a distinct object; Acquire sets it.
 	Nonce string `json:"nonce"`
 }
 
@@ -54,10 +58,10 @@ func (e *ClaimedError) Error() string {
 // Is makes a ClaimedError an ErrClaimed.
 func (e *ClaimedError) Is(target error) bool { return target == ErrClaimed }
 
-// AcquireClaim claims a task that is not claimed, or replaces the claim whose oid is replaces.
+// Acquire claims a task that is not claimed, or replaces the claim whose oid is replaces.
 // It fails with a *ClaimedError if there is another claim, and with ErrNoClaim if the
 // claim to replace does not exist.
-func AcquireClaim(ctx context.Context, r *repo.Repo, claim Claim, replaces string) (Held, error) {
+func Acquire(ctx context.Context, r *repo.Repo, claim Claim, replaces string) (Held, error) {
 	return setClaim(ctx, r, claim, replaces, "claim.take")
 }
 
@@ -73,9 +77,9 @@ func setClaim(ctx context.Context, r *repo.Repo, claim Claim, replaces, point st
 	if err != nil {
 		return Held{}, fmt.Errorf("claim %s: %w", claim.Task, err)
 	}
-	edit := git.Create(claimRef(claim.Task), oid)
+	edit := git.Create(Ref(claim.Task), oid)
 	if replaces != "" {
-		edit = git.Move(claimRef(claim.Task), oid, replaces)
+		edit = git.Move(Ref(claim.Task), oid, replaces)
 	}
 	failpoint.Point(point + ".before")
 	for range claimTries {
@@ -98,10 +102,10 @@ const claimTries = 10
 // errClaimGone means that a conflicting claim has disappeared.
 var errClaimGone = errors.New("conflicting claim has disappeared")
 
-// ClaimOf returns the current claim of a task, or ErrNoClaim.
-func ClaimOf(ctx context.Context, r *repo.Repo, taskID string) (Held, error) {
+// Of returns the current claim of a task, or ErrNoClaim.
+func Of(ctx context.Context, r *repo.Repo, taskID string) (Held, error) {
 	var held Held
-	oid, err := r.Git().Ref(ctx, claimRef(taskID))
+	oid, err := r.Git().Ref(ctx, Ref(taskID))
 	if errors.Is(err, git.ErrNoRef) {
 		return held, fmt.Errorf("task %s: %w", taskID, ErrNoClaim)
 	}
@@ -118,8 +122,8 @@ func ClaimOf(ctx context.Context, r *repo.Repo, taskID string) (Held, error) {
 	return held, nil
 }
 
-// ListClaims lists all current claims, by task.
-func ListClaims(ctx context.Context, r *repo.Repo) ([]Held, error) {
+// List lists all current claims, by task.
+func List(ctx context.Context, r *repo.Repo) ([]Held, error) {
 	refs, err := r.Git().Refs(ctx, repo.ClaimsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims: %w", err)
@@ -144,11 +148,11 @@ func ListClaims(ctx context.Context, r *repo.Repo) ([]Held, error) {
 	return all, nil
 }
 
-// RenewClaim changes the expiry of a claim. The returned claim has a new oid, which is
+// Renew changes the expiry of a claim. The returned claim has a new oid, which is
 // required to land from then on: a landing in progress with the old oid fails with
 // ErrClaimLost. The error is ErrClaimLost if the claim does not exist and a
 // *ClaimedError if another run holds the task.
-func RenewClaim(ctx context.Context, r *repo.Repo, held Held, expires time.Time) (Held, error) {
+func Renew(ctx context.Context, r *repo.Repo, held Held, expires time.Time) (Held, error) {
 	if held.Oid == "" {
 		return Held{}, fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
 	}
@@ -161,10 +165,10 @@ func RenewClaim(ctx context.Context, r *repo.Repo, held Held, expires time.Time)
 	return renewed, err
 }
 
-// ReleaseClaim releases a task. It fails like Claim if oid is not the current claim.
-func ReleaseClaim(ctx context.Context, r *repo.Repo, taskID, oid string) error {
+// Release releases a task. It fails like Claim if oid is not the current claim.
+func Release(ctx context.Context, r *repo.Repo, taskID, oid string) error {
 	failpoint.Point("claim.release.before")
-	err := r.Transact(ctx, r.Git(), "coven: unclaim", git.Delete(claimRef(taskID), oid))
+	err := r.Transact(ctx, r.Git(), "coven: unclaim", git.Delete(Ref(taskID), oid))
 	if err != nil {
 		return claimRefused(ctx, r, taskID, oid, err)
 	}
@@ -174,7 +178,7 @@ func ReleaseClaim(ctx context.Context, r *repo.Repo, taskID, oid string) error {
 
 // claimRefused returns why a claim ref did not change.
 func claimRefused(ctx context.Context, r *repo.Repo, taskID, expected string, err error) error {
-	present, readErr := ClaimOf(ctx, r, taskID)
+	present, readErr := Of(ctx, r, taskID)
 	switch {
 	case errors.Is(readErr, ErrNoClaim) && expected != "":
 		return readErr
@@ -187,4 +191,11 @@ func claimRefused(ctx context.Context, r *repo.Repo, taskID, expected string, er
 	}
 }
 
-func claimRef(taskID string) string { return repo.ClaimsPrefix + repo.SafeName(taskID) }
+// Ref returns the ref of the claim of a task.
+func Ref(taskID string) string { return repo.ClaimsPrefix + repo.SafeName(taskID) }
+
+// CommandExit returns exit.Person.
+func (e *ClaimedError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that lists sessions.
+func (e *ClaimedError) NextCommand() string { return "coven status" }
