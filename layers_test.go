@@ -71,16 +71,17 @@ func prints(sel *ast.SelectorExpr) bool {
 	return false
 }
 
-// maxLines bounds a package, tests and generated code left out. Package worktree may be
-// larger: it is the only code that touches a person's repository, and a part of it that
-// other packages could call would be a second way to do so.
+// maxLines bounds a package, tests and generated code left out.
 const maxLines = 4000
+
+// larger are packages that are still to be split, with the most lines that each may have.
+var larger = map[string]int{"worktree": 14200}
 
 func TestPackageSize(t *testing.T) {
 	lines := map[string]int{}
 	for _, file := range goFiles(t) {
 		dir := path.Dir(file)
-		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, ".pb.go") || slices.Contains([]string{"worktree"}, dir) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, ".pb.go") {
 			continue
 		}
 		text, err := os.ReadFile(file)
@@ -90,8 +91,8 @@ func TestPackageSize(t *testing.T) {
 		lines[dir] += strings.Count(string(text), "\n")
 	}
 	for dir, n := range lines {
-		if n > maxLines {
-			t.Errorf("%s has %d lines, more than %d", dir, n, maxLines)
+		if limit := max(maxLines, larger[dir]); n > limit {
+			t.Errorf("%s has %d lines, more than %d", dir, n, limit)
 		}
 	}
 }
