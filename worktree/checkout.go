@@ -21,7 +21,7 @@ type userCheckout struct {
 	repo *repo.Repo
 	path string
 	git  git.Repo // with the checkout's own git directory and index
-	ref  string   // the requested branch: see checkoutsOf
+	ref  string   // the requested branch: see userCheckoutsOf
 	task string   // the task that lands, if known
 
 	held     *lock.Lock     // while it is moved

@@ -92,7 +92,7 @@ func rejoin(ctx context.Context, w *repo.Worktree, since isolation) error {
 	return os.Remove(isolationPath(w))
 }
 
-// takeCommits takes over what was committed since the branch was at tip.
+// takeCommits takes over the commits that were made since the branch was at tip.
 func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) error {
 	made, err := privateTip(w)
 	if errors.Is(err, git.ErrNoRef) || err == nil && made == tip {
@@ -279,7 +279,7 @@ func fetchPrivate(ctx context.Context, w *repo.Worktree, oid string, l *lock.Loc
 	}
 	defer func() { _ = os.RemoveAll(from) }() // the next one replaces it
 	// The HEAD of another worktree may name a commit that is in its private directory, which git
-	// would not find. plainGit knows no worktrees.
+	// would not find. PlainGit knows no worktrees.
 	g, err := w.Repo.PlainGit()
 	if err != nil {
 		return err

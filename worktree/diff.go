@@ -96,7 +96,20 @@ func (d Diff) Of(paths ...string) string {
 	return b.String()
 }
 
-// DiffBetween returns what differs between two commits or trees.
+// FilesIn lists the files in the tree of a commit, with slashes.
+func FilesIn(ctx context.Context, r *repo.Repo, commit string) ([]string, error) {
+	entries, err := r.Git().Entries(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Path
+	}
+	return names, nil
+}
+
+// DiffBetween returns the difference between two commits or trees.
 func DiffBetween(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
 	diff, err := diff(ctx, r, from, to)
 	if err != nil {

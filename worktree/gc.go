@@ -55,7 +55,7 @@ const collectWait = time.Second
 // expireBatch is how many refs one transaction deletes.
 const expireBatch = 100
 
-// GC deletes refs of snapshots and packs objects. Tasks may start meanwhile: a ref that
+// GC deletes refs of snapshots and packs objects. Tasks may start at the same time: a ref that
 // another process has moved stays, and git tells packed objects and loose ones apart by
 // content only. It returns the refs that are gone; after an error or a kill the rest stays for
 // the next time.

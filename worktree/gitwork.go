@@ -77,7 +77,7 @@ func ordinary(name string) bool {
 		"logs", "refs", "info", "hooks", "modules", "description", repo.PrivateDir, repo.PrivateDir + ".new":
 		return true
 	}
-	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see writeQuickly
+	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see file.WriteNoSync
 }
 
 // stateFiles adds the files that are there only while something is in progress.

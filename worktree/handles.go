@@ -14,7 +14,7 @@ type (
 	Worktree = repo.Worktree
 	// A Target is a branch that tasks land on.
 	Target = repo.Target
-	// A Pool limits what is kept of landed worktrees.
+	// A Pool limits the files of landed worktrees that are kept.
 	Pool = repo.Pool
 	// Sparse selects the files of new worktrees.
 	Sparse = repo.Sparse

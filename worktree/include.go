@@ -35,7 +35,7 @@ type Included struct {
 
 func includedPath(w *repo.Worktree) string { return w.StatePath("include.json") }
 
-// IncludedFiles returns what W got from the main checkout.
+// IncludedFiles returns the files that W got from the main checkout.
 func IncludedFiles(w *repo.Worktree) (Included, error) {
 	var done Included
 	err := file.ReadJSON(includedPath(w), &done)

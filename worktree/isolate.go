@@ -303,7 +303,7 @@ func regainOwn(w *repo.Worktree) error {
 	return nil
 }
 
-// setAsidePrivate moves what is at a path, if anything, to W's git directory, under a new name.
+// setAsidePrivate moves the file at a path, if there is one, to W's git directory, under a new name.
 func setAsidePrivate(w *repo.Worktree, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -178,14 +178,14 @@ func sameAttributes(ctx context.Context, r *repo.Repo, one, two string) bool {
 	return err == nil && !slices.ContainsFunc(changes, func(c git.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
-// poolSettingsOf returns a hash of what else determines which files W has, and their bytes and
+// poolSettingsOf returns a hash of everything else that determines which files W has, and their bytes and
 // modes.
 func poolSettingsOf(ctx context.Context, w *repo.Worktree) (string, error) {
 	settings, err := hashPoolSettings(ctx, w.Repo)
 	return settings + w.Cone.Key(), err
 }
 
-// hashPoolSettings returns a hash of what determines the bytes and modes of all files.
+// hashPoolSettings returns a hash of the settings that determine the bytes and modes of all files.
 func hashPoolSettings(ctx context.Context, r *repo.Repo) (string, error) {
 	settings, err := r.Git().Configured(ctx, `^(core|filter|lfs)\.`, false)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 // them. Those that populate makes have no objects: they borrow those of the main checkout's
 // submodules, to which nothing of the task is written.
 
-// populateSubmodules fills the directories of W's submodules with what a commit of W names, as far as the
-// main checkout has it: nothing is fetched. It returns warnings about the others, which stay empty.
+// populateSubmodules fills the directories of W's submodules with the commits that a commit of W names, as far as the
+// main checkout has them: nothing is fetched. It returns warnings about the others, which stay empty.
 // If a directory has files already, they stay.
 func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (warnings []string, err error) {
 	if !w.Repo.Submodules {

@@ -68,19 +68,6 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// Names lists the files in the tree of a commit, with slashes.
-func Names(ctx context.Context, r *repo.Repo, commit string) ([]string, error) {
-	entries, err := r.Git().Entries(ctx, commit)
-	if err != nil {
-		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Path
-	}
-	return names, nil
-}
-
 // remoteOf chooses the remote of a branch from the settings that name remotes.
 func remoteOf(settings []git.Setting, branch string) string {
 	upstream, only, remotes := "", "", map[string]bool{}

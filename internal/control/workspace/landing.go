@@ -25,11 +25,11 @@ func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
 
 // PushCommand returns the command that pushes the task branch to the remote of its target.
 func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
-	remote, err := remote.Of(ctx, s.Repo, s.Target.Branch)
-	if remote == "" || err != nil {
+	name, err := remote.Of(ctx, s.Repo, s.Target.Branch)
+	if name == "" || err != nil {
 		return "", err
 	}
-	return "git push " + shellword.Word(remote) + " " + shellword.Word(worktree.Branch(s.Task)), nil
+	return "git push " + shellword.Word(name) + " " + shellword.Word(worktree.Branch(s.Task)), nil
 }
 
 // Conflict puts a conflict with the target into the worktree.

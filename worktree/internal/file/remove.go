@@ -10,8 +10,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// CheckNotMounted returns an error if something is mounted at or below a path: its files are not coven's, and would be
-// deleted with the directory.
+// CheckNotMounted returns an error if something is mounted at or below a path: removing the directory would delete
+// files of the user.
 func CheckNotMounted(path string) error {
 	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(real, filepath.Base(path))
@@ -19,7 +19,7 @@ func CheckNotMounted(path string) error {
 	found, err := mountinfo.GetMounts(mountinfo.PrefixFilter(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // without /proc, nobody knows
+		return nil // without /proc, mounts are unknown
 	case err != nil:
 		return fmt.Errorf("look for mounts: %w", err)
 	case len(found) > 0:
@@ -28,7 +28,7 @@ func CheckNotMounted(path string) error {
 	return nil
 }
 
-// RemoveAll also removes read-only directories, such as Go's module cache.
+// RemoveAll is os.RemoveAll that also removes read-only directories, such as Go's module cache.
 func RemoveAll(path string) error {
 	if err := CheckNotMounted(path); err != nil {
 		return err

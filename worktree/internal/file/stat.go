@@ -13,8 +13,8 @@ func Exists(name string) bool {
 	return err == nil
 }
 
-// CheckDirectory returns an error if a path is anything but a directory. A repository can have a link in the
-// place of one of coven's own, and what it leads to is not coven's.
+// CheckDirectory returns an error if a path is anything but a directory. Never follow a link in the place of a
+// directory of coven's: its target may belong to the user.
 func CheckDirectory(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.IsDir() {

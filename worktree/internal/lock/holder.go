@@ -45,9 +45,9 @@ func HolderOf(path string) (Holder, bool) {
 }
 
 // sign writes the holder to the lock file, for information. The lock does not depend on it.
-func (l *Lock) sign(what string) {
+func (l *Lock) sign(operation string) {
 	host, _ := os.Hostname() // an empty name is fine
-	l.holder = Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: what}
+	l.holder = Holder{PID: os.Getpid(), Host: host, Since: time.Now().Round(0), What: operation}
 	l.record()
 }
 

@@ -22,9 +22,8 @@ type Dir struct {
 // Open returns the locks in a directory. The first lock creates the directory.
 func Open(path string) *Dir { return &Dir{path: path} }
 
-// Acquire waits for a lock until ctx is done. what describes the operation to others who wait:
-// "land T".
-func (d *Dir) Acquire(ctx context.Context, name, what string) (*Lock, error) {
+// Acquire waits for a lock until ctx is done. Others who wait see operation, such as "land T".
+func (d *Dir) Acquire(ctx context.Context, name, operation string) (*Lock, error) {
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
@@ -41,7 +40,7 @@ func (d *Dir) Acquire(ctx context.Context, name, what string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	l := New(file, what)
+	l := New(file, operation)
 	l.leave = leave
 	return l, nil
 }
@@ -56,10 +55,10 @@ type Lock struct {
 	holder Holder // as written to the file
 }
 
-// New returns the lock on a file that is locked. what describes the operation to others who wait.
-func New(file *lockedfile.File, what string) *Lock {
+// New returns the lock on a file that is locked. Others who wait see operation.
+func New(file *lockedfile.File, operation string) *Lock {
 	l := &Lock{file: file}
-	l.sign(what)
+	l.sign(operation)
 	return l
 }
 

@@ -8,10 +8,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/lock"
 )
 
-// Lock waits for the named lock until ctx is done. what describes the operation to
-// others who wait: "land T".
-func (r *Repo) Lock(ctx context.Context, name, what string) (*lock.Lock, error) {
-	return r.Locks.Acquire(ctx, name, what)
+// Lock waits for the named lock until ctx is done. Others who wait see operation, such as "land T".
+func (r *Repo) Lock(ctx context.Context, name, operation string) (*lock.Lock, error) {
+	return r.Locks.Acquire(ctx, name, operation)
 }
 
 // TaskLock returns the name of one of 256 locks, which keeps the number of files

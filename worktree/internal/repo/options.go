@@ -1,6 +1,6 @@
 package repo
 
-// A Pool limits what is kept of landed worktrees. The zero value keeps nothing.
+// A Pool limits the files of landed worktrees that are kept for later ones. The zero value keeps none.
 type Pool struct {
 	Bytes int64    // the most disk space
 	Keep  []string // globs of ignored files that pass from task to task; ** spans directories
@@ -19,7 +19,7 @@ const UnexaminedPrefix = "refs/coven/unexamined/"
 // 3,000 files, which are examined in less time than a git process takes to start.
 const examineLater = 256 << 10
 
-// An Examined is what the examination of a landed worktree found.
+// An Examined is the result of the examination of a landed worktree.
 type Examined struct {
 	Task   string
 	Rescue string // the ref of what had not landed; empty: there was nothing

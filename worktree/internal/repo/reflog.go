@@ -110,7 +110,7 @@ func (r *Repo) LogEnd() (LogPosition, error) {
 // pendingTail is the length of the end of the log in which pending changes are looked for.
 const pendingTail = 64 << 10
 
-// LogBegin returns the position from which the log explains what happens from now on: its end,
+// LogBegin returns the position from which the log explains all later changes: its end,
 // or before the first change that is still being made.
 func (r *Repo) LogBegin() (LogPosition, error) {
 	at, err := r.LogEnd()
@@ -170,7 +170,7 @@ type loggedMove struct {
 // A RefLog has the lines since a position, by name.
 type RefLog map[string][]loggedMove
 
-// LogSince reads the log between a position and now. What was logged as made after the
+// LogSince reads the log between a position and now. An edit that was logged as made after the
 // position until counts as about to be made: the refs were read then.
 func (r *Repo) LogSince(from, until LogPosition) (RefLog, error) {
 	now, start, at, err := readLog(r.RefLogPath(), from)

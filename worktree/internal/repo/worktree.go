@@ -44,7 +44,7 @@ type Record struct {
 	Base  string `json:"base"`
 	Admin string `json:"admin"` // name in GitDir/worktrees
 	Ready bool   `json:"ready"` // the checkout is complete
-	// Settings of git when the files were written: see poolSettings. Empty: not for the pool.
+	// Settings of git when the files were written: see poolSettingsOf. They are empty if the worktree is not for the pool.
 	Settings string `json:"settings,omitempty"`
 	Sparse   *Cone  `json:"sparse,omitempty"` // the files that W has; nil: all
 	// Again means that the checkout was complete before Recreate started.
@@ -69,7 +69,7 @@ func (r *Repo) Find(_ context.Context, taskID string) (*Worktree, error) {
 }
 
 // Here returns the worktree of a task that a directory is in, or ErrNoWorktree. It asks no git: an agent
-// can change what git would answer.
+// can change the answers of git.
 func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -164,7 +164,7 @@ func (w *Worktree) Git() git.Repo {
 	}
 }
 
-// StateDir is a directory for what agent CLIs know about the task, outside of W. It exists as
+// StateDir is a directory for the files of agent CLIs about the task, outside of W. It exists as
 // long as W does, once it is made.
 func (w *Worktree) StateDir() string { return w.StatePath("state") }
 
