@@ -21,8 +21,10 @@ export GORACE ?= atexit_sleep_ms=0
 # The agent CLIs and MCP servers that .ci/claude, .ci/qwen and .ci/mcp install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen COVEN_REAL_MCP=$(TOOLS)/mcp/node_modules/.bin
 
-# testrun prints a line for each package, the output of failed tests, and the slowest tests.
-TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -parallel=4
+# testrun prints a line for each package, the output of failed tests, and the slowest tests. Tests
+# often wait for a process: one package more than there are processors runs at once.
+PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -p=$(PACKAGES) -parallel=4
 
 .PHONY: build help ci unsteady macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man bench speed speed-short fuzz clean
 
