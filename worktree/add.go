@@ -65,9 +65,6 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 		return nil, err
 	}
 	defer l.Release()
-	if r.Pool.Bytes > 0 && len(pool(r)) == 0 {
-		_ = Examine(ctx, r) // what has landed just now is mostly what this worktree can start from
-	}
 	w, from, err := beginAdd(ctx, r, req.TaskID, start.Oid)
 	if err != nil {
 		return nil, err

@@ -3,8 +3,10 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,9 +29,6 @@ func Clear(ctx context.Context, r *repo.Repo, s Stale) (rescueRef string, err er
 		return "", err
 	}
 	defer l.Release()
-	if s.Kind == StaleUnexamined {
-		return clearUnexamined(ctx, r, s)
-	}
 	trees, err := r.Lock(ctx, repo.WorktreesLock, "clear "+s.Kind+" of "+s.Task)
 	if err != nil {
 		return "", err
@@ -62,7 +61,9 @@ func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (strin
 		return storeAnd(ctx, r, w, func() error { return keepAdmin(ctx, w, clearNote) }, func() error { return file.RemoveAll(s.Path) })
 	case StaleDirectory:
 		w.Path, w.Name = s.Path, scratchName
-		return storeAnd(ctx, r, w, func() error { return keepDirectory(ctx, w) }, func() error { return trashNow(r, w) })
+		return storeAnd(ctx, r, w, func() error { return keepDirectory(ctx, w) }, func() error {
+			return errors.Join(trashNow(r, w), forgetUnexamined(ctx, r, s.Path))
+		})
 	case StaleBranch:
 		return clearBranch(ctx, r, w, s.Ref)
 	case StaleIntegration:
@@ -114,6 +115,20 @@ func trashNow(r *repo.Repo, w *repo.Worktree) error {
 	}
 	failpoint.Point("clear.trashed")
 	return emptyTrash(r)
+}
+
+// forgetUnexamined removes the record and the ref of a directory of unexaminedDir.
+func forgetUnexamined(ctx context.Context, r *repo.Repo, path string) error {
+	id := filepath.Base(path)
+	if filepath.Base(filepath.Dir(path)) != unexaminedDir || file.Exists(path) {
+		return nil
+	}
+	if oid, err := r.Git().Ref(ctx, unexaminedPrefix+id); err == nil {
+		if err := deleteRef(ctx, r, unexaminedPrefix+id, oid); err != nil {
+			return err
+		}
+	}
+	return file.RemoveAll(r.StatePath("unexamined", id))
 }
 
 // clearBranch keeps the commits of the branch, unless another ref does.

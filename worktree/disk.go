@@ -76,10 +76,6 @@ func OtherDisk(r *repo.Repo) ([]string, error) {
 	var paths []string
 	for _, entry := range entries {
 		switch name := entry.Name(); {
-		case name == unexaminedDir:
-			for _, u := range allUnexamined(r) {
-				paths = append(paths, unexaminedPath(r, u.ID))
-			}
 		case strings.HasPrefix(name, ".") && name != poolDir:
 			paths = append(paths, filepath.Join(dir, name))
 		}

@@ -196,7 +196,7 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 
 // goesWith reports whether a ref does not outlast the worktree.
 func goesWith(w *repo.Worktree, ref string) bool {
-	return ref == repo.HeadsPrefix+w.Branch || ref == incomingRef(w) || strings.HasPrefix(ref, repo.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, repo.SnapshotRef("")) || strings.HasPrefix(ref, repo.UnexaminedPrefix)
+	return ref == repo.HeadsPrefix+w.Branch || ref == incomingRef(w) || strings.HasPrefix(ref, repo.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, repo.SnapshotRef(""))
 }
 
 // takeObjects takes objects that only the private common directory has into the repository, and

@@ -18,8 +18,6 @@ type (
 	Pool = repo.Pool
 	// Sparse selects the files of new worktrees.
 	Sparse = repo.Sparse
-	// An Examined is the result of the examination of a landed worktree.
-	Examined = repo.Examined
 	// A BusyError means that a lock file of git exists.
 	BusyError = repo.BusyError
 	// A BareError means that the directory is a bare repository.

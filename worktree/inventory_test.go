@@ -193,12 +193,10 @@ func (c *doomedCase) mustHave(before *inventory, when string) {
 	}()
 	now := c.takeInventory()
 	stores := []map[string]item{now.files}
-	for _, dirs := range []string{unexaminedPath(c.repo, "*"), poolPath(c.repo, "*")} { // where worktree list and du show them
-		for _, dir := range value[[]string](c.t)(filepath.Glob(dirs)) {
-			there := &inventory{files: map[string]item{}}
-			there.walk(c.t, dir, "")
-			stores = append(stores, there.files)
-		}
+	for _, dir := range value[[]string](c.t)(filepath.Glob(poolPath(c.repo, "*"))) { // where coven du shows them
+		there := &inventory{files: map[string]item{}}
+		there.walk(c.t, dir, "")
+		stores = append(stores, there.files)
 	}
 	contents := map[string]bool{}
 	for _, s := range c.stored() {

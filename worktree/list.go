@@ -23,8 +23,6 @@ type Info struct {
 	Tip     string // empty: there is no such branch
 	Present bool   // the directory exists
 	Ready   bool   // Add had finished
-	// Unexamined is why a worktree that has landed is still there: see Repo.Unexamined.
-	Unexamined string `json:",omitempty"`
 }
 
 // List lists the tasks' worktrees and remains of worktrees, by name.

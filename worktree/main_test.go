@@ -265,9 +265,6 @@ func actor(args []string) int {
 			r.Submodules = point == "add.populated"
 			return addAndRemove(ctx, r, request.Task)
 		}
-		if request.Intent == "release" {
-			return releaseOne(ctx, r)
-		}
 		if strings.HasPrefix(request.Intent, "pool.") {
 			return poolTwice(ctx, r, request.Intent == "pool.changed")
 		}

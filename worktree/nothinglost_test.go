@@ -152,7 +152,7 @@ type destruction struct {
 func nothing(*doomedCase) {}
 
 // destructions lists what the commands of coven call: worktree remove, reject, cancel, retry, run
-// over leftovers and the removal after a landing call Remove, the latter with Examine; doctor --fix calls Remove and Clear;
+// over leftovers and the removal after a landing call Remove, the latter with a pool; doctor --fix calls Remove and Clear;
 // revert, retry --from and the resumption of a step call Revert and Restore; resume calls Recreate
 // for a worktree that is gone; a review that changed commits calls PutTip; the step of an agent ends with Collect.
 func destructions() []destruction {
@@ -196,14 +196,14 @@ func destructions() []destruction {
 			}
 			return remove(RemoveRequest{Landed: string(tip)})(ctx, r)
 		}},
-		{name: "release what has landed", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *repo.Repo) error {
+		{name: "remove what has landed, for the pool", lands: true, prepare: nothing, exempt: exemptLanded, run: func(ctx context.Context, r *repo.Repo) error {
 			tip, err := os.ReadFile(filepath.Join(os.Getenv("LOST"), "landed"))
 			if err != nil {
 				return err
 			}
-			r.Pool, r.ExamineLater = repo.Pool{Bytes: 1 << 30}, 1
+			r.Pool = repo.Pool{Bytes: 1 << 30}
 			defer Settle(r)
-			return errors.Join(remove(RemoveRequest{Landed: string(tip), Later: func(repo.Examined) {}})(ctx, r), Examine(ctx, r))
+			return remove(RemoveRequest{Landed: string(tip)})(ctx, r)
 		}},
 		{name: "remove a deleted worktree", prepare: deleteFiles, run: remove(RemoveRequest{})},
 		{

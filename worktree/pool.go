@@ -159,8 +159,7 @@ func tidyLater(r *repo.Repo) {
 		r.Memo.Tidy.Lock() // one at a time
 		defer r.Memo.Tidy.Unlock()
 		ctx := context.Background()
-		_ = Examine(ctx, r) // who released W is told, and coven doctor says what stays
-		_ = Tidy(ctx, r)    // what stays does no harm, and is tidied next time
+		_ = Tidy(ctx, r) // what stays does no harm, and is tidied next time
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
@@ -29,10 +28,6 @@ type RemoveRequest struct {
 	// Landed is the branch tip that has landed; empty: none. If the branch still exists
 	// and W contains nothing else, nothing is stored.
 	Landed string
-	// Later permits Remove to return before a large W that has landed is examined: see Examine. If
-	// there is something to say about it, Later is called then, from another goroutine. nil: W is
-	// examined before Remove returns.
-	Later func(repo.Examined)
 }
 
 // policy returns how ignored files are treated.
@@ -62,13 +57,6 @@ func Remove(ctx context.Context, w *repo.Worktree, req RemoveRequest) (rescueRef
 	if err := file.CheckNotMounted(w.Path); err != nil {
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
-	if done, err := m.release(ctx); done || err != nil {
-		tidyLater(w.Repo)
-		if err != nil {
-			return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
-		}
-		return "", nil
-	}
 	if rescueRef, err = m.store(ctx); err != nil {
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
@@ -76,7 +64,7 @@ func Remove(ctx context.Context, w *repo.Worktree, req RemoveRequest) (rescueRef
 	if err := m.unregister(ctx); err != nil {
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
-	if m.releasedBefore() || m.parks {
+	if m.parks {
 		tidyLater(w.Repo)
 		return rescueRef, nil
 	}
@@ -96,8 +84,6 @@ type removal struct {
 	bare  bool // there are no ignored files
 	parks bool // W goes to the pool
 	aside bool // with ignored files that exist nowhere else
-
-	examines bool // W was renamed before: see Examine
 }
 
 // Leftover returns a handle on the possibly incomplete remains of a task's worktree,
@@ -129,11 +115,7 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 	if m.tip, err = m.w.TipIfAny(ctx); err != nil {
 		return "", err
 	}
-	return m.storeBy(ctx, m.req.policy())
-}
-
-// storeBy is store if the tip is known.
-func (m *removal) storeBy(ctx context.Context, p policy) (ref string, err error) {
+	p := m.req.policy()
 	needed, err := m.unsaved(ctx, p)
 	if _, big := errors.AsType[*IgnoredError](err); big && m.parks {
 		only, onlyErr := m.onlyIgnored(ctx)
@@ -161,9 +143,6 @@ func (m *removal) unsaved(ctx context.Context, p policy) (bool, error) {
 // nowhere else.
 func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 	w := m.w
-	if m.examines {
-		return m.besidesLanded(ctx, m.rec)
-	}
 	vacant, err := w.IsVacant()
 	if err != nil {
 		return false, err
@@ -278,9 +257,8 @@ func (m *removal) unregister(ctx context.Context) error {
 	return forget(ctx, m.w, m.tip)
 }
 
-// forget requires the locks of the task and of the worktrees. Other refs can change with the
-// task's.
-func forget(ctx context.Context, w *repo.Worktree, tip string, others ...git.Edit) error {
+// forget requires the locks of the task and of the worktrees.
+func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 	if err := trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
 	}
@@ -291,7 +269,7 @@ func forget(ctx context.Context, w *repo.Worktree, tip string, others ...git.Edi
 		}
 	}
 	failpoint.Point("remove.unregistered")
-	edits := slices.Concat(others, w.Unkeep())
+	edits := w.Unkeep()
 	if tip != "" {
 		edits = append(edits, git.Delete(repo.HeadsPrefix+w.Branch, tip))
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -96,6 +97,35 @@ func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	write(t, filepath.Join(w.Path, "later"), "x")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")
+}
+
+// git leaves out directories with paths that are too long, as if they did not exist.
+func TestRemoveUnreadable(t *testing.T) {
+	r := pooled(t)
+	w := add(t, r, "T")
+	root := value[*os.Root](t)(os.OpenRoot(w.Path))
+	for range 30 {
+		must(t, root.Mkdir(strings.Repeat("d", 200), 0o755))
+		below := value[*os.Root](t)(root.OpenRoot(strings.Repeat("d", 200)))
+		must(t, root.Close())
+		root = below
+	}
+	must(t, root.WriteFile("x.log", []byte("only here"), 0o644))
+	must(t, root.Close())
+	_, err := Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)})
+	wantIs(t, err, syscall.ENAMETOOLONG)
+	equal(t, "stays", exists(w.Path), true)
+	equal(t, "parked", len(pool(r)), 0)
+}
+
+// A directory in the place of the link to W's git directory is stored like other git directories.
+func TestRemoveGitDirectory(t *testing.T) {
+	r := pooled(t)
+	w := add(t, r, "T")
+	must(t, os.Remove(filepath.Join(w.Path, ".git")))
+	write(t, filepath.Join(w.Path, ".git", "x"), "only here")
+	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
+	equal(t, "stored", gitIn(t, r.Root, "show", ref+":"+rescuedGitDir+"/x"), "only here")
 }
 
 func TestRemoveFailsWhole(t *testing.T) {

@@ -28,8 +28,14 @@ const (
 	StaleTemporary    = "temporary"    // files of an operation that was killed
 	StaleTrash        = "trash"        // not yet deleted by a killed removal
 	StaleIntegration  = "integration"  // an integration was killed and not finished
-	StaleUnexamined   = "unexamined"   // a landed worktree, not examined or with files that only a person may remove
 	StaleLanding      = "landing"      // a landing was killed while it changed a checkout
+)
+
+// unexaminedDir has worktrees that coven 0.1.0 renamed after they had landed, if it was killed before it had
+// looked for what else they have. Refs with unexaminedPrefix are the commits that landed.
+const (
+	unexaminedDir    = ".unexamined"
+	unexaminedPrefix = "refs/coven/unexamined/"
 )
 
 // staleAge is the minimum age of an operation's file that counts as left over. Files in
@@ -58,7 +64,7 @@ func FindStale(ctx context.Context, r *repo.Repo, owned func(taskID string) bool
 		return nil, fmt.Errorf("find leftovers: %w", err)
 	}
 	return slices.DeleteFunc(all, func(s Stale) bool {
-		return s.Task != "" && s.Kind != StaleUnexamined && (owned(s.Task) || working(r, s.Task))
+		return s.Task != "" && (owned(s.Task) || working(r, s.Task))
 	}), nil
 }
 
@@ -69,7 +75,7 @@ func stale(ctx context.Context, r *repo.Repo) ([]Stale, error) {
 	}
 	var all []Stale
 	for _, find := range []func(context.Context, *repo.Repo, *survey) ([]Stale, error){
-		staleRegistrations, staleDirectories, staleRecords, staleBranches, staleFiles, staleLandings, staleUnexamined,
+		staleRegistrations, staleDirectories, staleRecords, staleBranches, staleFiles, staleLandings,
 	} {
 		found, err := find(ctx, r, look)
 		if err != nil {
@@ -166,13 +172,19 @@ func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, erro
 		switch {
 		case strings.HasPrefix(name, trashPrefix):
 			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "remains of a removed worktree: " + path})
-		case name == poolDir, name == unexaminedDir: // Tidy, Examine
+		case name == poolDir, name == unexaminedDir: // Tidy, and below
 		case entry.IsDir() && !known[path] && !s.recorded(name):
 			found = append(found, Stale{
 				Kind: StaleDirectory, Task: s.task(name), Path: path,
 				Text: "directory without task or git worktree: " + path,
 			})
 		}
+	}
+	for _, entry := range directories(filepath.Join(top, unexaminedDir)) {
+		path := filepath.Join(top, unexaminedDir, entry.Name())
+		found = append(found, Stale{
+			Kind: StaleDirectory, Task: entry.Name(), Path: path, Text: "files of a landed worktree that coven 0.1.0 left in " + path,
+		})
 	}
 	return found, nil
 }

@@ -125,6 +125,25 @@ func TestStaleKinds(t *testing.T) {
 }
 
 // A branch whose commits another ref also has needs no rescue.
+// Coven 0.1.0 renamed large worktrees that had landed, and looked later for what else they had. If it was killed
+// before, their files are left over.
+func TestStaleOfUnexaminedWorktrees(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	dir := filepath.Join(r.Root, repo.WorktreesDir, unexaminedDir, "T-JD4NX6QA")
+	write(t, filepath.Join(dir, "only-here"), "x")
+	must(t, os.Symlink(t.TempDir(), filepath.Join(filepath.Dir(dir), "link")))
+	write(t, r.StatePath("unexamined", "T-JD4NX6QA", "record.json"), `{"task":"T"}`)
+	gitIn(t, r.Root, "update-ref", unexaminedPrefix+"T-JD4NX6QA", "main")
+	s := value[[]Stale](t)(FindStale(ctx, r, nobody))
+	equal(t, "left over", stales(t, r), "directory T-JD4NX6QA")
+	ref := value[string](t)(Clear(ctx, r, s[0]))
+	equal(t, "stored", gitIn(t, r.Root, "show", ref+":only-here"), "x")
+	equal(t, "after", stales(t, r), "")
+	equal(t, "record", exists(r.StatePath("unexamined", "T-JD4NX6QA")), false)
+	equal(t, "refs", gitIn(t, r.Root, "for-each-ref", unexaminedPrefix), "")
+}
+
 func TestClearBranchThatIsMerged(t *testing.T) {
 	r := sample(t)
 	gitIn(t, r.Root, "branch", "coven/T")

@@ -36,6 +36,5 @@
 // (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
 // of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
 // refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>, and
-// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes, and
-// .coven/worktrees/.unexamined, which coven/unexamined and refs/coven/unexamined describe (see Examine).
+// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes.
 package worktree

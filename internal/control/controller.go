@@ -137,8 +137,7 @@ func (c *Controller) take(v session.View) (*session.Session, error) {
 func (c *Controller) workspace(s *session.Session, id string, info event.Session) *workspace.Workspace {
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
-		Later: func(text, next string) { c.notify(Notice{Task: id, Text: text, Next: next}) },
-		Repo:  c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
+		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
 		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -42,7 +41,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	}
 	tree, err := worktree.Leftover(ctx, p.Repo, r.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		return removeUnexamined(ctx, p, r)
+		return "", exit.Failedf("coven worktree list", "task %s has no worktree", r.Task)
 	}
 	if err != nil {
 		return "", err
@@ -57,16 +56,6 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		ForgetCaches(p, tree.Name)
 	}
 	return ref, project.AskAboutIgnored(err)
-}
-
-// removeUnexamined removes the landed worktrees of a task that are still there.
-func removeUnexamined(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
-	req := worktree.RemoveRequest{KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop}
-	refs, known, err := worktree.ExamineTask(ctx, p.Repo, r.Task, req)
-	if err == nil && !known {
-		err = exit.Failedf("coven worktree list", "task %s has no worktree", r.Task)
-	}
-	return strings.Join(refs, ", "), project.AskAboutIgnored(err)
 }
 
 // ForgetCaches removes the caches of a task by its name in paths: its worktree is gone. What cannot be removed does

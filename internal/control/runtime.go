@@ -21,7 +21,6 @@ import (
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/builtin/scripted"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/worktree"
 )
 
 // Runtime holds what running tasks needs: the launcher and the plugins. Controller.Close
@@ -60,12 +59,7 @@ func New(p *project.Project) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controller{Project: p, Runtime: e}
-	p.Repo.Examined = func(found worktree.Examined) {
-		text, next := workspace.Found(found)
-		c.notify(Notice{Task: found.Task, Text: text, Next: next})
-	}
-	return c, nil
+	return &Controller{Project: p, Runtime: e}, nil
 }
 
 // AgentError means that an agent of this repository started a command that only a person may use.

@@ -173,6 +173,3 @@ func (e *AmbiguousError) NextCommand() string { return "coven status" }
 func (p *Project) Worktrees(ctx context.Context) ([]worktree.Info, error) {
 	return worktree.List(ctx, p.Repo)
 }
-
-// Unexamined lists landed worktrees whose files are still to be examined.
-func (p *Project) Unexamined() []worktree.Info { return worktree.Unexamined(p.Repo) }

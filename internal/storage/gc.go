@@ -33,12 +33,6 @@ type Expired struct {
 	ref worktree.SnapshotRef
 }
 
-// Stored is what a landed worktree had besides what landed.
-type Stored struct {
-	Task string `json:"task"`
-	Ref  string `json:"ref"`
-}
-
 // Collection is what a collection of garbage did, or would do.
 type Collection struct {
 	DryRun    bool      `json:"dry_run"`
@@ -46,26 +40,17 @@ type Collection struct {
 	Snapshots int       `json:"snapshots"`     // sessions with snapshots, before
 	Loose     int       `json:"loose_objects"` // objects that are not packed, before
 	LooseNow  int       `json:"loose_objects_now"`
-	Stored    []Stored  `json:"stored,omitempty"` // of worktrees that waited for their examination
 }
 
 // Collect deletes the snapshots of sessions that landed or were removed longer ago than the
 // setting gc.keep says, and packs objects and refs. It does nothing while a task runs.
 // Snapshots of sessions that did not land stay, and so does each rescue.
-//
-// It also examines the landed worktrees that another coven left.
 func Collect(ctx context.Context, p *project.Project, dryRun bool) (Collection, error) {
 	c, err := collection(ctx, p, dryRun)
 	if err != nil || dryRun {
 		return c, err
 	}
-	p.Repo.Examined = func(found worktree.Examined) {
-		if found.Rescue != "" {
-			c.Stored = append(c.Stored, Stored{found.Task, found.Rescue})
-		}
-	}
-	_ = worktree.Examine(ctx, p.Repo) // coven doctor says what stays
-	_ = worktree.Tidy(ctx, p.Repo)    // the same
+	_ = worktree.Tidy(ctx, p.Repo) // coven doctor says what stays
 	return c, nil
 }
 

@@ -78,11 +78,6 @@ func printCollection(a *cli.App, c storage.Collection, keep time.Duration) error
 	if err := w.Flush(); err != nil || c.DryRun {
 		return cli.WriteError(err)
 	}
-	for _, s := range c.Stored {
-		if err := a.Printf("%s  worktree files that did not land are stored: git show %s\n", terminal.Clip(s.Task, 60), s.Ref); err != nil {
-			return err
-		}
-	}
 	return a.Printf("loose git objects: %d, before %d\n", c.LooseNow, c.Loose)
 }
 

@@ -36,13 +36,12 @@ func newWorktreeList(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			trees = append(trees, p.Unexamined()...)
 			if asJSON {
 				return a.PrintJSON(trees)
 			}
 			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 			for _, t := range trees {
-				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", terminal.Clip(cmp.Or(t.TaskID, t.Name), 40), cmp.Or(t.Branch, "(landed)"), t.Tip, t.Path) //nolint:errcheck // Flush reports it
+				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", terminal.Clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
 			}
 			return cli.WriteError(w.Flush())
 		},

@@ -44,9 +44,6 @@ type Workspace struct {
 	Attempt  int
 	Teardown Teardown          // of the worktree, before Leave removes it
 	Warn     func(text string) // is told warnings; nil: they are events of the session, which is not over
-	// Later is told what the examination of a landed worktree finds after the session is over, and the command
-	// that helps. nil: Leave examines it before it returns.
-	Later func(text, next string)
 
 	Worktree *worktree.Worktree
 
@@ -155,9 +152,6 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		return "", err
 	}
 	req := worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed}
-	if s.Later != nil {
-		req.Later = s.examined
-	}
 	ref, err := worktree.Remove(ctx, tree, req)
 	if err == nil {
 		s.forgetCaches(tree.Name, landed)
@@ -171,26 +165,6 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		err = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	return ref, err
-}
-
-// examined tells what a landed worktree had besides what landed.
-func (s *Workspace) examined(found worktree.Examined) {
-	if text, next := Found(found); text != "" {
-		s.Later(text, next)
-	}
-}
-
-// Found returns what to tell of a landed worktree that was examined, and the command that follows; empty: nothing.
-func Found(found worktree.Examined) (text, next string) {
-	switch big := (*worktree.IgnoredError)(nil); {
-	case errors.As(found.Err, &big):
-		return "the worktree stays: " + big.Error(), "coven worktree remove --drop-ignored " + shellword.Word(found.Task)
-	case found.Err != nil:
-		return "warning: " + found.Err.Error(), "coven doctor --fix"
-	case found.Rescue != "":
-		return "worktree files that did not land are stored: git show " + found.Rescue, ""
-	}
-	return "", ""
 }
 
 // forgetCaches removes the caches of a task whose worktree is gone. What stays is removed before

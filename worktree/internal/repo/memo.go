@@ -24,7 +24,6 @@ type memo struct {
 
 	Tidying sync.WaitGroup // see tidyLater
 	Tidy    sync.Mutex
-	Later   sync.Map // of func(Examined), by the ID of a W that this process has released
 }
 
 // A TreeShape has the properties of a tree that decide how its files are compared.

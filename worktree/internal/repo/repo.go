@@ -51,12 +51,6 @@ type Repo struct {
 	// Submodules means that new worktrees have the files of submodules: see populate.
 	Submodules bool
 
-	// Examined is told what the examination of a landed worktree has found that another process had released: see
-	// RemoveRequest.Later. It may be nil.
-	Examined func(Examined)
-
-	ExamineLater int64 // see the constant
-
 	CheckoutGitDir string        // the git directory of Checkout
 	Bare           bool          // all checkouts are linked ones
 	Format         string        // hash algorithm of the objects
@@ -94,7 +88,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 }
 
 func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
-	r := &Repo{Checkout: at.Top, GitDir: at.Shared, CheckoutGitDir: at.Dir, Format: at.Format, ExamineLater: examineLater, Memo: &memo{}, Locks: lock.Open(filepath.Join(at.Shared, "coven", "locks")), Store: git.OpenStore(at.Shared)}
+	r := &Repo{Checkout: at.Top, GitDir: at.Shared, CheckoutGitDir: at.Dir, Format: at.Format, Memo: &memo{}, Locks: lock.Open(filepath.Join(at.Shared, "coven", "locks")), Store: git.OpenStore(at.Shared)}
 	var err error
 	r.Root, err = mainCheckout(ctx, at)
 	if errors.Is(err, ErrBare) {
