@@ -32,10 +32,10 @@ func (r costRow) limit(files int) float64 { return 1.5 * max(r.targets[files], r
 
 func costRows() []costRow {
 	return []costRow{
-		{"add", map[int]float64{10_000: 0.17, 80_000: 0.08}, map[int]float64{200: 1.3, 10_000: 0.4}},
-		{"release", map[int]float64{200: 10}, map[int]float64{10_000: 22, 80_000: 194}},
-		{"snapshot", map[int]float64{80_000: 1.15}, map[int]float64{200: 9.4, 10_000: 3.3}},
-		{"revert", map[int]float64{200: 8, 10_000: 8, 80_000: 8}, map[int]float64{200: 20}},
+		{"add", map[int]float64{10_000: 0.17, 80_000: 0.08}, map[int]float64{200: 1.3, 10_000: 0.7}},
+		{"release", map[int]float64{200: 10}, map[int]float64{10_000: 26, 80_000: 194}},
+		{"snapshot", map[int]float64{80_000: 1.15}, map[int]float64{200: 9.4, 10_000: 5}},
+		{"revert", nil, map[int]float64{200: 20, 10_000: 80, 80_000: 400}},
 	}
 }
 

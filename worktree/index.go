@@ -35,7 +35,7 @@ type index struct {
 	held *os.File // dir, locked
 
 	equals keptTree // see setEqual
-	fresh  string   // W is known to have this tree, with which it was made; empty: it must be compared
+	fresh  string   // the tree that W has, if Add has just made it; empty: W must be compared
 }
 
 // operationPrefix begins the names of the directories of indexes.

@@ -171,9 +171,6 @@ func mergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (strin
 	if contained, err := r.Git().IsAncestor(ctx, theirs, ours); err != nil || contained {
 		return tree, err
 	}
-	if merged, err := r.Git().MergeApart(ctx, ours, theirs, tree); err == nil {
-		return merged, nil
-	}
 	prepared, err := r.MakeCommit(ctx, tree, "coven: merge side\n", nil, ours)
 	if err != nil {
 		return "", err

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -88,15 +87,7 @@ func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
 func Uncommitted(ctx context.Context, r *repo.Repo) ([]string, error) {
 	g := r.Git()
 	g.Dir, g.WorkTree = r.CheckoutGitDir, r.Checkout
-	args := []string{"status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"}
-	if seen, ok := glanceCheckout(ctx, r, g); ok {
-		suspects := slices.DeleteFunc(seen.Suspects, isCovens)
-		if len(suspects) == 0 {
-			return nil, nil
-		}
-		args = append(append(args, "--"), suspects...)
-	}
-	fields, err := g.Fields(ctx, args...)
+	fields, err := g.Fields(ctx, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
 	if err != nil {
 		return nil, fmt.Errorf("list uncommitted files: %w", err)
 	}
@@ -110,21 +101,6 @@ func Uncommitted(ctx context.Context, r *repo.Repo) ([]string, error) {
 		}
 	}
 	return paths, nil
-}
-
-// glanceCheckout compares Checkout with its index; ok is false unless that has the tree of HEAD.
-func glanceCheckout(ctx context.Context, r *repo.Repo, g git.Repo) (seen git.Glanced, ok bool) {
-	g.Index = filepath.Join(g.Dir, "index")
-	seen, err := g.Glance(unconverting(ctx, r))
-	if err != nil || seen.Tree == "" {
-		return seen, false
-	}
-	head, err := g.Head(ctx)
-	if err != nil {
-		return seen, false
-	}
-	tree, err := g.Tree(ctx, head)
-	return seen, err == nil && tree == seen.Tree
 }
 
 // isCovens reports whether a path of a checkout belongs to coven or to the tracker.

@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -55,190 +54,41 @@ func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
 	return false, nil
 }
 
-// lookAtPaths compares W with the index for commits. It returns the tree that the index has, and the
-// listing of it; ok is false if the tree is not known, or W differs.
-func lookAtPaths(ctx context.Context, w *repo.Worktree, option string) (tree string, l listing, ok bool) {
-	ix, err := openIndex(w, w.Git(), commitIndex)
-	if err != nil {
-		return "", l, false
-	}
-	defer ix.drop()
-	if tree = ix.knownTree(); tree == "" {
-		return "", l, false
-	}
-	l, err = ix.list(ctx, option)
-	return tree, l, err == nil && l.clean() && w.CheckExists() == nil
-}
-
-// plainTree returns the tree that a snapshot of W has, if one listing shows what differs from the
-// index for commits, and if that is not much.
-func plainTree(ctx context.Context, w *repo.Worktree) (string, error) {
-	if !unconverting(ctx, w.Repo) {
-		return "", errLookAtAll
+// unchangedTree returns the tree of the branch's tip if W is known to have exactly its files, as they are
+// stored: a snapshot has that tree, too. One listing shows it, or none if Add has just made W.
+func unchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool) {
+	if !committedLast(w) || !unconverting(ctx, w.Repo) {
+		return "", false
 	}
 	ix, err := openIndex(w, w.Git(), commitIndex)
 	if err != nil {
-		return "", err
+		return "", false
 	}
 	defer ix.drop()
-	tree := ix.knownTree()
-	if tree == "" || w.Cone != nil && !isTipTree(ctx, w, tree) { // a snapshot has the branch's entries for what is not there
-		return "", errLookAtAll
+	if tree = ix.knownTree(); tree == "" || !isTipTree(ctx, w, tree) {
+		return "", false
 	}
 	if ix.fresh == tree {
-		return tree, w.CheckExists()
-	}
-	if err := ix.refreshOnce(ctx, tree); err != nil {
-		return "", err
-	}
-	changed, err := changedFrom(ctx, w, ix, tree)
-	if err != nil || len(changed) == 0 {
-		return tree, errors.Join(err, w.CheckExists())
-	}
-	if w.Cone != nil || !w.Repo.Git().WritesInProcess(ctx) {
-		return "", errLookAtAll
-	}
-	var edits []git.Entry
-	for _, p := range changed {
-		e, err := fileEntry(ctx, w, p)
-		if err != nil {
-			return "", err
-		}
-		edits = append(edits, e)
-	}
-	tree, err = w.Repo.Git().EditTree(ctx, tree, edits)
-	return tree, errors.Join(err, w.CheckExists())
-}
-
-// refreshOnce updates what an index that has this tree knows of the files. git has to read all
-// files that were written in the same second as their index, for each listing.
-func (ix *index) refreshOnce(ctx context.Context, tree string) error {
-	info, err := os.Stat(ix.git.Index)
-	if err != nil || time.Since(info.ModTime()) < 2*time.Second {
-		return err // it would not help yet
-	}
-	memo := &ix.w.Repo.Memo.Refreshed
-	if last, known := memo.Load(ix.kept); known && last == info.ModTime() {
-		return nil
-	}
-	memo.Store(ix.kept, info.ModTime())
-	if err := ix.git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
-		return err // 1: some files are changed
-	}
-	ix.setEqual(tree)
-	if info, err = os.Stat(ix.git.Index); err == nil {
-		memo.Store(ix.kept, info.ModTime())
-		err = ix.keep()
-	}
-	if err == nil {
-		err = os.Link(ix.kept, ix.git.Index)
-	}
-	return err
-}
-
-// changedFrom lists the files of W that may differ from an index, which has this tree.
-func changedFrom(ctx context.Context, w *repo.Worktree, ix *index, tree string) ([]string, error) {
-	changed, converted, err := ix.mayDiffer(ctx, tree)
-	if err != nil || converted {
-		return nil, errors.Join(err, errLookAtAll)
-	}
-	committed, err := committedSince(ctx, w, tree)
-	if err != nil {
-		return nil, err
-	}
-	if len(committed) > 0 {
-		converted, err = dirsHave(w, committed, ".gitattributes")
-	}
-	changed = append(changed, committed...)
-	slices.Sort(changed)
-	changed = slices.Compact(changed)
-	if err != nil || converted || !few(w, changed) {
-		return nil, errors.Join(err, errLookAtAll)
-	}
-	return changed, nil
-}
-
-// mayDiffer lists the files of W that may differ from an index, which has this tree, and reports whether git
-// may store files of W with other bytes. git is asked only about files that the index does not have: they
-// may be ignored.
-func (ix *index) mayDiffer(ctx context.Context, tree string) (changed []string, converted bool, err error) {
-	seen, err := ix.git.Glance(unconverting(ctx, ix.w.Repo))
-	isNew := func(name string) bool { _, has := slices.BinarySearch(seen.Files, name); return !has }
-	if err == nil && !slices.ContainsFunc(seen.Suspects, isNew) {
-		return seen.Suspects, seen.Attributes, nil
-	}
-	shape, err := shapeOf(ctx, ix.w.Repo, tree)
-	if err != nil || shape.Links {
-		return nil, false, errors.Join(err, errLookAtAll)
+		converted, err := mayConvert(ctx, w.Repo, tree)
+		return tree, err == nil && !converted && w.CheckExists() == nil
 	}
 	l, err := ix.list(ctx, withoutIgnored)
-	if err != nil || len(l.nested) > 0 {
-		return nil, false, errors.Join(err, errLookAtAll)
+	if err != nil || !l.clean() || w.CheckExists() != nil {
+		return "", false
 	}
-	changed = append(l.stale, l.untracked...)
-	converted, err = dirsHave(ix.w, slices.Concat(shape.Files, changed), ".gitattributes")
-	return changed, converted, err
+	converted, err := dirsHave(w, l.entries, ".gitattributes")
+	return tree, err == nil && !converted
 }
 
-// committedSince lists the files that the branch has but a tree has not: a snapshot has them even
-// if ignore rules match them.
-func committedSince(ctx context.Context, w *repo.Worktree, tree string) ([]string, error) {
-	tip, err := w.TipIfAny(ctx)
-	if err != nil || tip == "" {
-		return nil, err
-	}
-	changes, err := w.Repo.Git().Changes(ctx, tree, tip)
-	var added []string
-	for _, c := range changes {
-		if c.Status == 'A' && c.Mode != git.ModeSubmodule {
-			added = append(added, c.Path)
-		}
-	}
-	return added, err
-}
-
-// Limits of what is read again for each snapshot, until it is committed.
-const (
-	maxFew      = 500
-	maxFewBytes = 16 << 20
-)
-
-// few reports whether these files of W are few and small.
-func few(w *repo.Worktree, files []string) bool {
-	bytes := int64(0)
-	for _, name := range files {
-		if info, err := os.Lstat(filepath.Join(w.Path, name)); err == nil {
-			bytes += info.Size()
-		}
-	}
-	return len(files) <= maxFew && bytes <= maxFewBytes
-}
-
-// shapeOf returns the shape of a tree. That of the last one is remembered.
-func shapeOf(ctx context.Context, r *repo.Repo, tree string) (repo.TreeShape, error) {
-	r.Memo.Mu.Lock()
-	known := r.Memo.Shape
-	r.Memo.Mu.Unlock()
-	if known.Tree == tree {
-		return known, nil
-	}
-	entries, err := r.Git().Entries(ctx, tree)
+// committedLast reports whether W is more likely to be as the index for commits than as that for snapshots,
+// because it is the younger one.
+func committedLast(w *repo.Worktree) bool {
+	commits, err := os.Lstat(w.StatePath(commitIndex))
 	if err != nil {
-		return repo.TreeShape{}, err
+		return false
 	}
-	shape := repo.TreeShape{Tree: tree}
-	seen := map[string]bool{}
-	for _, e := range entries {
-		if dir := path.Dir(e.Path); !seen[dir] {
-			seen[dir] = true
-			shape.Files = append(shape.Files, e.Path)
-		}
-		shape.Links = shape.Links || e.Mode == git.ModeSubmodule
-	}
-	r.Memo.Mu.Lock()
-	r.Memo.Shape = shape
-	r.Memo.Mu.Unlock()
-	return shape, nil
+	snapshots, err := os.Lstat(w.StatePath(snapshotIndex))
+	return err != nil || !snapshots.ModTime().After(commits.ModTime())
 }
 
 // isTipTree reports whether the branch's tip has a tree.
@@ -259,23 +109,29 @@ func isTreeOf(ctx context.Context, w *repo.Worktree, commit, tree string) bool {
 // holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
 // ignored files and no git directories.
 func holdsOnly(ctx context.Context, w *repo.Worktree, tree string) bool {
-	if file.Exists(filepath.Join(w.Admin, modulesDir)) {
+	if file.Exists(filepath.Join(w.Admin, modulesDir)) || file.CheckDirectory(filepath.Join(w.Path, ".git")) == nil {
 		return false
 	}
-	found, l, ok := lookAtPaths(ctx, w, withIgnored)
-	if !ok || found != tree || file.CheckDirectory(filepath.Join(w.Path, ".git")) == nil {
+	ix, err := openIndex(w, w.Git(), commitIndex)
+	if err != nil {
+		return false
+	}
+	defer ix.drop()
+	if ix.knownTree() != tree {
+		return false
+	}
+	l, err := ix.list(ctx, withIgnored)
+	if err != nil || !l.clean() || w.CheckExists() != nil {
 		return false
 	}
 	repositories, err := dirsHave(w, l.entries, ".git")
-	return err == nil && !repositories && readable(w, l.looked)
+	return err == nil && !repositories && isReadable(w)
 }
 
-// readable reports whether all directories at and below some paths of W can be read. What is in others, git
-// leaves out, as if it did not exist: they may belong to another user, or have a path that is too long.
-func readable(w *repo.Worktree, paths []string) bool {
-	return !slices.ContainsFunc(paths, func(name string) bool {
-		return filepath.WalkDir(filepath.Join(w.Path, name), func(_ string, _ fs.DirEntry, err error) error { return err }) != nil
-	})
+// isReadable reports whether all directories of W can be read. git leaves out the files of others, as if they
+// did not exist: they may belong to another user, or have a path that is too long.
+func isReadable(w *repo.Worktree) bool {
+	return filepath.WalkDir(w.Path, func(_ string, _ fs.DirEntry, err error) error { return err }) == nil
 }
 
 // seedSnapshots makes the index for commits the first index for snapshots, if they would be the
@@ -289,11 +145,11 @@ func seedSnapshots(ctx context.Context, w *repo.Worktree) {
 		return
 	}
 	defer ix.drop()
-	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-s")
-	if err != nil {
+	tree := ix.knownTree()
+	if tree == "" {
 		return
 	}
-	entries, err := indexEntries(fields)
+	entries, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil || slices.ContainsFunc(entries, func(e git.Entry) bool { return e.Mode == git.ModeSubmodule }) {
 		return // a snapshot has the files of submodules
 	}

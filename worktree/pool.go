@@ -209,8 +209,10 @@ func mayConvert(ctx context.Context, r *repo.Repo, tree string) (bool, error) {
 // reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
 // must be emptied.
 func reuse(ctx context.Context, w *repo.Worktree, ix *index, from parked, start string) error {
-	files, exact, err := asParked(ctx, w, ix, from.Tree)
-	if err != nil {
+	differs := make(chan error, 1) // from that tree: each takes a look at every file
+	go func() { differs <- ix.git.Run(ctx, "diff-index", "--quiet", from.Tree, "--") }()
+	files, err := tidied(ctx, w, from.Tree, w.Path, nil)
+	if err := errors.Join(err, <-differs); err != nil {
 		return err
 	}
 	if files.moved > 0 {
@@ -227,11 +229,6 @@ func reuse(ctx context.Context, w *repo.Worktree, ix *index, from parked, start 
 	if err := ix.move(ctx, from.Tree, start, noneShown); err != nil {
 		return err
 	}
-	if !exact { // every file and every entry must be as in start
-		if err := ix.git.Run(ctx, "diff-index", "--quiet", start, "--"); err != nil {
-			return err
-		}
-	}
 	if files.kept == 0 {
 		return nil
 	}
@@ -240,16 +237,6 @@ func reuse(ctx context.Context, w *repo.Worktree, ix *index, from parked, start 
 		err = errors.New("kept files are not ignored in this commit")
 	}
 	return err
-}
-
-// asParked makes W have only the files of a tree, and those that the pool keeps. exact reports whether
-// every file was compared, too.
-func asParked(ctx context.Context, w *repo.Worktree, ix *index, tree string) (files *tidiedFiles, exact bool, err error) {
-	if files, err = strayFiles(w, ix, unconverting(ctx, w.Repo), tree); err == nil {
-		return files, true, nil
-	}
-	files, err = tidied(ctx, w, tree, w.Path, nil)
-	return files, false, err
 }
 
 // rewrite makes git write these files again.

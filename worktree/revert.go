@@ -19,9 +19,8 @@ import (
 // saves W as a snapshot of the same session and returns it, so that the revert can be
 // undone.
 //
-// With paths, it restores only these files and directories, which are relative to W. If each is a
-// file that is stored as it is, Revert looks at no other, and the snapshot before has Only these: a
-// revert to it restores these. The error is ErrNoSnapshot for a number that the session does not
+// With paths, it restores only these files and directories, which are relative to W, and a revert to the
+// snapshot before, which has Only these, restores only these, too. The error is ErrNoSnapshot for a number that the session does not
 // have, and a *NoPathError for a path that neither W nor the snapshot has.
 func Revert(ctx context.Context, w *repo.Worktree, session string, n int, paths ...string) (before Snapshot, err error) {
 	s, err := FindSnapshot(ctx, w.Repo, session, n)
@@ -75,12 +74,6 @@ func restore(ctx context.Context, w *repo.Worktree, session, commitish string, p
 	if paths, err = pathsOf(commit, paths); err != nil {
 		return Snapshot{}, err
 	}
-	if len(paths) > 0 {
-		before, err := restoreAlone(ctx, w, session, commit, paths)
-		if _, busy := errors.AsType[*repo.BusyError](err); err == nil || busy {
-			return before, err
-		}
-	}
 	return restoreTree(ctx, w, session, commit, paths)
 }
 
@@ -112,7 +105,7 @@ func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit g
 	if err != nil {
 		return Snapshot{}, err
 	}
-	before, err := saveTree(ctx, w, session, "before going back to "+firstLine(commit.Message), now)
+	before, err := saveTree(ctx, w, session, now, Snapshot{Note: "before going back to " + firstLine(commit.Message), Only: paths})
 	if err != nil {
 		return before, err
 	}

@@ -34,8 +34,8 @@ type Snapshot struct {
 	Note   string
 	Time   time.Time
 	Clean  bool // when it was made, a commit of W was known to have Tree; false after reading it again
-	// Only are the files that it has, if a revert of named files saved it before it replaced them. Tree
-	// has the others as the snapshot before. Of a snapshot of all files, it is nil.
+	// Only lists the files and directories that a revert of named paths replaced after it took this snapshot: a
+	// revert to it restores these. It is nil if a revert restores everything.
 	Only  []string
 	links string // see ownLinks
 }
@@ -59,8 +59,8 @@ func TakeSnapshot(ctx context.Context, w *repo.Worktree, session, note string) (
 
 func snapshot(ctx context.Context, w *repo.Worktree, session, note string, extra []string) (Snapshot, error) {
 	if len(extra) == 0 {
-		if tree, err := plainTree(ctx, w); err == nil {
-			s, err := saveTree(ctx, w, session, note, tree)
+		if tree, ok := unchangedTree(ctx, w); ok {
+			s, err := saveTree(ctx, w, session, tree, Snapshot{Note: note})
 			s.Clean = err == nil && w.Cone == nil && isTreeOf(ctx, w, s.Tip, tree)
 			return s, err
 		}
@@ -71,7 +71,7 @@ func snapshot(ctx context.Context, w *repo.Worktree, session, note string, extra
 		return Snapshot{}, err
 	}
 	defer ix.drop()
-	s, err := saveTree(ctx, w, session, note, tree)
+	s, err := saveTree(ctx, w, session, tree, Snapshot{Note: note})
 	return s, errors.Join(err, ix.keep())
 }
 
@@ -92,8 +92,8 @@ func stagedRaw(ctx context.Context, w *repo.Worktree, extra []string) (*index, s
 	return ix, tree, err
 }
 
-// saveTree appends a tree to the session's chain.
-func saveTree(ctx context.Context, w *repo.Worktree, session, note, tree string) (Snapshot, error) {
+// saveTree appends a snapshot of a tree, with the Note and Only of next, to the session's chain.
+func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next Snapshot) (Snapshot, error) {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return Snapshot{}, err
@@ -108,14 +108,15 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, note, tree string)
 		if err != nil {
 			return last, err
 		}
-		next := Snapshot{N: last.N + 1, Tree: tree, Tip: tip, Note: note, Time: time.Now(), links: links}
+		next.N, next.Tree, next.Tip, next.Time, next.links = last.N+1, tree, tip, time.Now(), links
 		if last.same(next) {
 			return last, nil
 		}
-		next, refused = appendSnapshot(ctx, w.Repo, session, next, last)
-		if _, busy := errors.AsType[*repo.BusyError](refused); refused == nil || busy {
-			return next, refused
+		made, err := appendSnapshot(ctx, w.Repo, session, next, last)
+		if _, busy := errors.AsType[*repo.BusyError](err); err == nil || busy {
+			return made, err
 		}
+		refused = err
 	}
 	return Snapshot{}, refused // another process was faster, or the ref cannot be changed
 }

@@ -12,8 +12,7 @@ import (
 )
 
 // BenchmarkSnapshot measures a snapshot after one file has changed, in repositories of several
-// sizes: if the file is known, beside one git rev-parse; if it is not, beside one git status with
-// an untracked cache. ratio is the quotient of the medians.
+// sizes, beside one git status with an untracked cache. ratio is the quotient of the medians.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, files := range []int{200, 10_000, 80_000} {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
@@ -36,18 +35,11 @@ func BenchmarkSnapshot(b *testing.B) {
 			}
 			edit()
 			value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
-			b.Run("known", func(b *testing.B) {
-				compare(b, edit, func() {
-					value[Snapshot](b)(SnapshotPaths(b.Context(), w, "s", "", []string{"many0/1/150.txt"}))
-				}, "-C", w.Path, "rev-parse", "HEAD")
-			})
-			b.Run("unknown", func(b *testing.B) {
-				gitIn(b, w.Path, "update-index", "--untracked-cache")
-				gitIn(b, w.Path, "status")
-				compare(b, edit, func() {
-					value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
-				}, "-C", w.Path, "-c", "core.untrackedCache=true", "status", "--porcelain")
-			})
+			gitIn(b, w.Path, "update-index", "--untracked-cache")
+			gitIn(b, w.Path, "status")
+			compare(b, edit, func() {
+				value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
+			}, "-C", w.Path, "-c", "core.untrackedCache=true", "status", "--porcelain")
 		})
 	}
 }

@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -36,7 +35,6 @@ type listing struct {
 	links     []string    // entries that name a commit of another repository
 	skipped   []git.Entry // entries that are not in a sparse W
 	vivid     []string    // those that are there now; they are stale, too
-	looked    []string    // paths at and below which everything was compared by git
 }
 
 // clean reports whether W has what the index has, as far as the listing shows it: links would need
@@ -51,48 +49,20 @@ const (
 	withIgnored    = "--" // ignored files are untracked ones, too
 )
 
-func (ix *index) list(ctx context.Context, option string) (listing, error) {
-	seen, err := ix.git.Glance(unconverting(ctx, ix.w.Repo))
-	if err == nil {
-		l, err := ix.listPaths(ctx, option, seen.Suspects)
-		l.entries, l.looked = seen.Files, seen.Suspects
-		return l, err
-	}
-	l, err := ix.listAll(ctx, option)
-	l.looked = []string{"."}
-	return l, err
-}
-
-// listPaths lists what is at or below some paths.
-func (ix *index) listPaths(ctx context.Context, option string, paths []string) (l listing, err error) {
-	if len(paths) == 0 {
-		return l, nil
-	}
-	args := []string{"ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o"}
-	if option != withIgnored {
-		args = append(args, option)
-	}
-	fields, err := ix.git.Fields(ctx, append(append(args, "--"), paths...)...)
-	return l, errors.Join(err, l.addAll(fields))
-}
-
-func (ix *index) listAll(ctx context.Context, option string) (l listing, err error) {
+// list compares W with the index.
+func (ix *index) list(ctx context.Context, option string) (l listing, err error) {
 	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", option)
-	if err := errors.Join(err, l.addAll(fields)); err != nil {
+	if err != nil {
 		return l, err
+	}
+	for _, field := range fields {
+		if err := l.add(field); err != nil {
+			return l, err
+		}
 	}
 	l.vivid = presentPaths(ix.w, l.skipped)
 	l.stale = append(l.stale, l.vivid...)
 	return l, nil
-}
-
-func (l *listing) addAll(fields []string) error {
-	for _, field := range fields {
-		if err := l.add(field); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // add reads "? path" or "TAG MODE OID STAGE\tpath".

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -55,30 +56,6 @@ func tidied(ctx context.Context, w *repo.Worktree, tree, dir string, aside func(
 	return files, files.dir(".")
 }
 
-// strayFiles moves away what W has besides the files of a tree, if W's index has that tree, and one look
-// at the time stamps shows that every file is as git writes it. After an error, W must be tidied.
-func strayFiles(w *repo.Worktree, ix *index, plain bool, tree string) (*tidiedFiles, error) {
-	mask, err := newFileMask(w.Repo)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := ix.git.GlanceExactly(plain, mask)
-	if err != nil || seen.Tree != tree {
-		return nil, errors.Join(err, errLookAtAll)
-	}
-	files := &tidiedFiles{top: w.Path, keep: w.Repo.Pool.Keep, away: trashed(w.Repo, w.Name)}
-	for _, name := range seen.Suspects {
-		info, err := os.Lstat(filepath.Join(w.Path, name))
-		if err != nil || seen.Tracks(name) {
-			return nil, errors.Join(err, errLookAtAll)
-		}
-		if _, err := files.stray(name, fs.FileInfoToDirEntry(info)); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
-}
-
 // trashed returns a function that names places in one new directory of the trash.
 func trashed(r *repo.Repo, name string) func(string) (string, error) {
 	dir, n := trashName(r, name), 0
@@ -90,7 +67,12 @@ func trashed(r *repo.Repo, name string) func(string) (string, error) {
 
 // dir tidies a directory with tracked files.
 func (f *tidiedFiles) dir(name string) error {
-	entries, err := os.ReadDir(filepath.Join(f.top, name))
+	dir, err := os.Open(filepath.Join(f.top, name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // it is only read
+	entries, err := dir.ReadDir(-1)
 	if err != nil {
 		return err
 	}
@@ -102,11 +84,7 @@ func (f *tidiedFiles) dir(name string) error {
 			}
 			continue
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		if err := f.plain(inside, info); err != nil {
+		if err := f.plain(dir, inside); err != nil {
 			return err
 		}
 		if entry.IsDir() {
@@ -118,19 +96,20 @@ func (f *tidiedFiles) dir(name string) error {
 	return nil
 }
 
-// plain reports what of a tracked path git does not compare.
-func (f *tidiedFiles) plain(name string, info fs.FileInfo) error {
-	const special = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
-	switch mode := info.Mode(); {
-	case mode&special != 0 && !mode.IsDir():
-		return errOdd
-	case mode.IsDir():
-		if want := 0o777 &^ f.mask; mode.Perm() != want || mode&special != 0 {
-			return os.Chmod(filepath.Join(f.top, name), want)
+// plain reports the properties of a tracked path, in an open directory, that git does not compare.
+func (f *tidiedFiles) plain(dir *os.File, name string) error {
+	var info unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), path.Base(name), &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	mask, mode := uint32(f.mask), uint32(info.Mode)&0o7777 //nolint:unconvert // it has 16 bits on macOS
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		if want := 0o777 &^ mask; mode != want {
+			return os.Chmod(filepath.Join(f.top, name), fs.FileMode(want))
 		}
-	case mode.IsRegular():
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || stat.Nlink != 1 || mode.Perm() != 0o666&^f.mask && mode.Perm() != 0o777&^f.mask {
+	case unix.S_IFREG:
+		if info.Nlink != 1 || mode != 0o666&^mask && mode != 0o777&^mask {
 			return errOdd
 		}
 	}

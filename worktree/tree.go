@@ -219,9 +219,6 @@ func treeWithPaths(ctx context.Context, r *repo.Repo, treeish, from string, path
 
 // editTree returns a tree with some entries changed.
 func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []git.Entry) (string, error) {
-	if tree, err := r.Git().EditTree(ctx, treeish, edits); err == nil {
-		return tree, nil
-	}
 	scratch := &repo.Worktree{Repo: r, Name: scratchName, Path: r.Root}
 	ix, err := openIndex(scratch, scratch.Git(), "none")
 	if err != nil {

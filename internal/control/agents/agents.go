@@ -191,7 +191,6 @@ func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, e
 			return driver.Report{}, err
 		}
 		launch.Own = c.ofTree(name, append(launch.Own, c.skillTools(own)...))
-		c.Workspace.AnyChange() // since the step before
 		launch.Save = c.saver(at.traits, emit)
 		defer c.serves(ctx, as, gatekeeper, run.Path, &launch)()
 	}

@@ -116,7 +116,6 @@ func (r *subagent) best(ctx context.Context, all []attempt, scores []float64, la
 	if err := r.Workspace.Restore(ctx, chosen.snapshot.Commit); err != nil {
 		return err
 	}
-	r.Workspace.AnyChange()
 	failpoint.Point("reflection.restored")
 	return nil
 }

@@ -7,28 +7,19 @@ import (
 )
 
 // memo caches the directories of hooks for a configuration of the repository, the last state of its refs,
-// the shape of the last tree, and the trees of kept indexes. Each field belongs to one package above.
+// and the trees of kept indexes. Each field belongs to one package above.
 type memo struct {
 	Mu      sync.Mutex
 	Config  string
 	Dirs    []string
 	State   tripwire.State
-	Shape   TreeShape
 	Trees   sync.Map // of keptTree, by the path of a kept index
 	Tickets sync.Map // of chan struct{}, by the path of a ticket of this process: closed when it is dropped
 
-	// Fresh has the trees of worktrees that Add has just made, or compared, by the path of their kept indexes, until
-	// an operation opens that index, or something may run there.
-	Fresh     sync.Map
-	Refreshed sync.Map // of time.Time, by the path of a kept index: see refreshOnce
+	// Fresh has the trees of worktrees that Add has just made, by the path of their kept indexes, until an
+	// operation opens that index, or something may run there.
+	Fresh sync.Map
 
 	Tidying sync.WaitGroup // see tidyLater
 	Tidy    sync.Mutex
-}
-
-// A TreeShape has the properties of a tree that decide how its files are compared.
-type TreeShape struct {
-	Tree  string
-	Files []string // one of each directory
-	Links bool     // it names commits of other repositories
 }
