@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
 // An AddRequest describes a new worktree.
@@ -72,7 +74,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	failpoint.Point("add.registered")
 	settings, err := poolSettingsOf(ctx, w)
 	if err == nil {
-		err = putCone(ctx, w)
+		err = sparse.WriteCone(ctx, w)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
@@ -85,7 +87,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
 	if req.SavedFirst {
-		r.Memo.Fresh.Store(w.StatePath(commitIndex), start.Tree)
+		r.Memo.Fresh.Store(w.StatePath(content.CommitIndex), start.Tree)
 	}
 	rec := repo.Record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.Admin), Settings: settings, Sparse: w.Cone, Ready: true}
 	if err := r.WriteRecord(w.Name, rec); err != nil {
@@ -112,7 +114,7 @@ func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.
 		return nil, parked{}, err
 	}
 	rec := repo.Record{Task: taskID, Base: start}
-	if rec.Sparse, err = newCone(ctx, r); err != nil {
+	if rec.Sparse, err = sparse.NewCone(ctx, r); err != nil {
 		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
 	w = r.Worktree(taskID, rec)
@@ -135,7 +137,7 @@ func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.
 // pool that W's files were; zero: there are no files.
 func fill(ctx context.Context, w *repo.Worktree, from parked, start string) error {
 	if from.ID != "" {
-		if err := fillBy(ctx, w, start, func(ix *index) error { return reuse(ctx, w, ix, from, start) }); err == nil || ctx.Err() != nil {
+		if err := fillBy(ctx, w, start, func(ix *content.Index) error { return reuse(ctx, w, ix, from, start) }); err == nil || ctx.Err() != nil {
 			return err
 		}
 		if err := empty(w); err != nil {
@@ -143,22 +145,22 @@ func fill(ctx context.Context, w *repo.Worktree, from parked, start string) erro
 		}
 		failpoint.Point("add.emptied")
 	}
-	return fillBy(ctx, w, start, func(ix *index) error { return ix.checkOut(ctx, start, noneShown) })
+	return fillBy(ctx, w, start, func(ix *content.Index) error { return ix.CheckOut(ctx, start, content.ShowNone) })
 }
 
-func fillBy(ctx context.Context, w *repo.Worktree, start string, write func(*index) error) error {
-	ix, err := openIndex(w, w.Git(), commitIndex)
+func fillBy(ctx context.Context, w *repo.Worktree, start string, write func(*content.Index) error) error {
+	ix, err := content.Open(w, w.Git(), content.CommitIndex)
 	if err != nil {
 		return err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	if err := write(ix); err != nil {
 		return err
 	}
 	if tree, err := w.Repo.Git().Tree(ctx, start); err == nil {
-		ix.setEqual(tree)
+		ix.SetEqual(tree)
 	}
-	return ix.publish()
+	return ix.Publish()
 }
 
 // leftover returns a *LeftoverError if a worktree or branch of the task exists.
@@ -192,7 +194,7 @@ func unlanded(ctx context.Context, r *repo.Repo, w *repo.Worktree, found Leftove
 		return true
 	}
 	if found.Path != "" {
-		tree, err := CurrentTree(ctx, w)
+		tree, err := content.Tree(ctx, w)
 		commit, commitErr := r.Git().Commit(ctx, tip)
 		if err != nil || commitErr != nil || tree != commit.Tree {
 			return true

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -78,7 +79,7 @@ func TestAddFromSparseCheckout(t *testing.T) {
 	w := add(t, r, "T")
 	equal(t, "a file outside the cone", exists(filepath.Join(w.Path, ".beads", "issues.jsonl")), true)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 	gitIn(t, w.Path, "checkout", "-q", ".")
 	write(t, filepath.Join(w.Path, ".github", "x"), "work")
 	commitAll(t, w, "work")
@@ -95,7 +96,7 @@ func TestAddAndRemoveAtOnce(t *testing.T) {
 			for round := range 4 {
 				w, err := Add(ctx, r, AddRequest{TaskID: fmt.Sprintf("T %d", worker), Base: "main"})
 				if err == nil {
-					_, err = CurrentTree(ctx, w)
+					_, err = content.Tree(ctx, w)
 				}
 				if err == nil {
 					req := RemoveRequest{}

@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // keepAdmin rescues content that only the git directory of a deleted worktree has: commits,
@@ -43,20 +45,20 @@ func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, nee
 	}
 	g := w.Git()
 	g.WorkTree = w.Repo.Root // W does not exist, and none of its files is needed
-	ix, err := openIndex(w, g, "none")
+	ix, err := content.Open(w, g, "none")
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	if commit != "" {
-		if err := ix.git.Run(ctx, "read-tree", commit); err != nil {
+		if err := ix.Git.Run(ctx, "read-tree", commit); err != nil {
 			return RescueInfo{}, err
 		}
 	}
-	if err := ix.takeWork(ctx, own); err != nil {
+	if err := takeWork(ctx, ix, own); err != nil {
 		return RescueInfo{}, err
 	}
-	tree, err := ix.tree(ctx)
+	tree, err := ix.WriteTree(ctx)
 	if err != nil {
 		return RescueInfo{}, err
 	}
@@ -73,7 +75,7 @@ func adminWork(ctx context.Context, w *repo.Worktree, tree string) (gitWork, err
 	for i, e := range own.staged {
 		own.staged[i].Path = strings.TrimPrefix(e.Path, stagedDir+"/0/")
 	}
-	return own, (&hiddenFiles{renamed: own.files}).addModules(w, filepath.Join(w.Admin, modulesDir), rescuedGitDir+"/modules")
+	return own, (&hiddenFiles{renamed: own.files}).addModules(w, filepath.Join(w.Admin, submodule.ModulesDir), rescuedGitDir+"/modules")
 }
 
 // reachable reports whether refs reach all of these commits.

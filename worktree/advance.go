@@ -9,10 +9,12 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // A move is a change of the branch together with W, recorded before it starts.
@@ -25,7 +27,7 @@ func movePath(w *repo.Worktree) string { return w.StatePath("integrate.json") }
 
 // advance moves W, whose content is the staged tree, and then the branch. In the
 // reverse order, the agent would seem to have reverted the target's changes.
-func advance(ctx context.Context, w *repo.Worktree, m move, ix *index, staged string) error {
+func advance(ctx context.Context, w *repo.Worktree, m move, ix *content.Index, staged string) error {
 	ctx = context.WithoutCancel(ctx) // a started move is finished now, or by settle later
 	if err := w.Keep(ctx, repo.KeepMove, m.New); err != nil {
 		return err
@@ -35,7 +37,7 @@ func advance(ctx context.Context, w *repo.Worktree, m move, ix *index, staged st
 		return err
 	}
 	failpoint.Point("integrate.journal")
-	if err := carry(ctx, w, ix, staged, m.New, noneShown); err != nil {
+	if err := carry(ctx, w, ix, staged, m.New, content.ShowNone); err != nil {
 		return err
 	}
 	if w.Cone == nil {
@@ -43,34 +45,18 @@ func advance(ctx context.Context, w *repo.Worktree, m move, ix *index, staged st
 		if err != nil {
 			return err
 		}
-		ix.setEqual(tree)
+		ix.SetEqual(tree)
 	}
 	failpoint.Point("integrate.worktree")
 	edit := git.Move(repo.HeadsPrefix+w.Branch, m.New, m.Old)
-	if err := w.Repo.Transact(ctx, ix.git, "coven: integrate", edit); err != nil {
+	if err := w.Repo.Transact(ctx, ix.Git, "coven: integrate", edit); err != nil {
 		return err
 	}
 	failpoint.Point("integrate.ref")
-	if err := ix.publish(); err != nil {
+	if err := ix.Publish(); err != nil {
 		return err
 	}
 	return os.Remove(movePath(w))
-}
-
-func stagedOn(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) (*index, string, error) {
-	g := w.Git()
-	if l != nil {
-		g.Hold = l.File()
-	}
-	ix, err := openIndex(w, g, commitIndex)
-	if err != nil {
-		return nil, "", err
-	}
-	tree, err := ix.stageFor(ctx, tip, tip)
-	if err != nil {
-		ix.drop()
-	}
-	return ix, tree, err
 }
 
 // onlyMoved checks that each file of W has its old or its new content.
@@ -89,7 +75,7 @@ func onlyMoved(ctx context.Context, w *repo.Worktree, m move, staged string) err
 	}
 	dirty := &DirtyError{TaskID: w.TaskID}
 	for _, change := range changed {
-		if open[change.Path] && !isReserved(change.Path) {
+		if open[change.Path] && !content.IsReserved(change.Path) {
 			dirty.Files = append(dirty.Files, change.Path)
 		}
 	}
@@ -102,12 +88,12 @@ func onlyMoved(ctx context.Context, w *repo.Worktree, m move, staged string) err
 // carry moves the files of W from the staged tree to the tree of a commit. Modified
 // reserved files do not change; ignored files in the way are rescued; submodules stay
 // where they are.
-func carry(ctx context.Context, w *repo.Worktree, ix *index, staged, to string, show shown) error {
+func carry(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string, show content.Show) error {
 	goal, err := sparing(ctx, w, ix, staged, to)
 	if err != nil {
 		return err
 	}
-	blocked, err := blocking(ctx, ix, staged, goal)
+	blocked, err := content.Blocking(ctx, ix, staged, goal)
 	if err != nil {
 		return err
 	}
@@ -116,45 +102,35 @@ func carry(ctx context.Context, w *repo.Worktree, ix *index, staged, to string, 
 			return err
 		}
 	}
-	if err := ix.switchTo(ctx, staged, goal, show); err != nil {
+	if err := ix.SwitchTo(ctx, staged, goal, show); err != nil {
 		return err
 	}
-	if err := leaveLinks(ctx, w, staged, goal); err != nil {
+	if err := submodule.LeaveLinks(ctx, w, staged, goal); err != nil {
 		return err
 	}
 	if w.Cone != nil {
-		return ix.reserveAny(ctx, to)
+		return ix.ResetReserved(ctx, to)
 	}
-	present, err := w.Repo.Git().Entries(ctx, goal, reserved()...)
+	present, err := w.Repo.Git().Entries(ctx, goal, content.Reserved()...)
 	if err != nil {
 		return err
 	}
-	_, err = ix.replaceReserved(ctx, present, to)
+	_, err = ix.ReplaceReserved(ctx, present, to)
 	return err
 }
 
 // sparing returns the tree to which W moves: that of a commit, but with the reserved
 // paths of the staged tree if W has changed some of them.
-func sparing(ctx context.Context, w *repo.Worktree, ix *index, staged, to string) (string, error) {
-	l, err := ix.list(ctx, withoutIgnored)
+func sparing(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string) (string, error) {
+	l, err := ix.List(ctx, content.WithoutIgnored)
 	if err != nil {
 		return "", err
 	}
-	changed := append(l.stale, l.untracked...)
-	if slices.ContainsFunc(changed, isReserved) {
-		return withReserved(ctx, w.Repo, to, staged)
+	changed := append(l.Stale, l.Untracked...)
+	if slices.ContainsFunc(changed, content.IsReserved) {
+		return content.WithReserved(ctx, w.Repo, to, staged)
 	}
 	return to, nil
-}
-
-// blocking lists the files in W without an index entry at paths that a move between
-// two trees writes. git would overwrite ignored files.
-func blocking(ctx context.Context, ix *index, from, to string) ([]string, error) {
-	changes, err := ix.git.Changes(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
-	return blockers(ctx, ix.git, changes)
 }
 
 // settle finishes a killed integration. If W was changed meanwhile, it discards the
@@ -180,11 +156,11 @@ func finishMove(ctx context.Context, w *repo.Worktree, m move, l *lock.Lock) err
 	if err != nil {
 		return err
 	}
-	ix, staged, err := stagedOn(ctx, w, tip, l)
+	ix, staged, err := content.StageOn(ctx, w, tip, l)
 	if err != nil {
 		return err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	kept, err := w.Repo.HasCommit(ctx, m.New)
 	if err != nil {
 		return err
@@ -193,7 +169,7 @@ func finishMove(ctx context.Context, w *repo.Worktree, m move, l *lock.Lock) err
 		return os.Remove(movePath(w))
 	}
 	if tip != m.Old {
-		if err := ix.publish(); err != nil {
+		if err := ix.Publish(); err != nil {
 			return err
 		}
 		return os.Remove(movePath(w))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -143,7 +144,7 @@ func (c *doomedCase) try(dir string, args ...string) {
 	cmd.Env = append(os.Environ(), "GIT_TEMPLATE_DIR=") // no samples of hooks
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		c.log("%s$ git %s: %s", dir, strings.Join(args, " "), firstLine(string(out)))
+		c.log("%s$ git %s: %s", dir, strings.Join(args, " "), content.FirstLine(string(out)))
 		return
 	}
 	c.log("%s$ git %s", dir, strings.Join(args, " "))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -30,7 +31,7 @@ func TestAddCommitDiffLand(t *testing.T) {
 			must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o755))
 
 			before := value[Diff](t)(DiffOf(ctx, w, "main"))
-			tree := value[string](t)(CurrentTree(ctx, w))
+			tree := value[string](t)(content.Tree(ctx, w))
 			c := commitAll(t, w, "do it")
 			equal(t, "tree", c.Tree, tree)
 			equal(t, "status after commit", gitIn(t, w.Path, "status", "--porcelain"), "")

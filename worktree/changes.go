@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/tripwire"
@@ -243,16 +244,16 @@ func (s *storing) commit(ctx context.Context, tree, message string) (string, err
 
 // treeOf stores entries as a tree.
 func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) (string, error) {
-	scratch := &repo.Worktree{Repo: r, Name: scratchName}
-	ix, err := openIndex(scratch, g, "none")
+	scratch := &repo.Worktree{Repo: r, Name: content.ScratchName}
+	ix, err := content.Open(scratch, g, "none")
 	if err != nil {
 		return "", err
 	}
-	defer ix.drop()
-	if err := put(ctx, r, ix.git, entries); err != nil {
+	defer ix.Drop()
+	if err := content.Put(ctx, r, ix.Git, entries); err != nil {
 		return "", err
 	}
-	return ix.tree(ctx)
+	return ix.WriteTree(ctx)
 }
 
 // RescuedChanges returns the changes that a rescue has, with the contents of files.

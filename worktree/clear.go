@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -57,10 +58,10 @@ func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (strin
 	w := r.Worktree(s.Task, repo.Record{})
 	switch s.Kind {
 	case StaleRegistration:
-		w.Admin, w.Name = s.Path, scratchName // not a task: no record is written
+		w.Admin, w.Name = s.Path, content.ScratchName // not a task: no record is written
 		return storeAnd(ctx, r, w, func() error { return keepAdmin(ctx, w, clearNote) }, func() error { return file.RemoveAll(s.Path) })
 	case StaleDirectory:
-		w.Path, w.Name = s.Path, scratchName
+		w.Path, w.Name = s.Path, content.ScratchName
 		return storeAnd(ctx, r, w, func() error { return keepDirectory(ctx, w) }, func() error {
 			return errors.Join(trashNow(r, w), forgetUnexamined(ctx, r, s.Path))
 		})

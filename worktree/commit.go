@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // A CommitRequest describes a commit of W's content.
@@ -59,7 +61,7 @@ func CommitWork(ctx context.Context, w *repo.Worktree, req CommitRequest) (Commi
 	if err != nil {
 		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, err)
 	}
-	defer c.ix.drop()
+	defer c.ix.Drop()
 	done, err := c.run(ctx)
 	if err != nil {
 		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, w.OrMissing(err))
@@ -71,7 +73,7 @@ func CommitWork(ctx context.Context, w *repo.Worktree, req CommitRequest) (Commi
 type committing struct {
 	w   *repo.Worktree
 	req CommitRequest
-	ix  *index
+	ix  *content.Index
 	tip git.Commit
 	// merge is the second parent, empty: there is none.
 	merge string
@@ -94,7 +96,7 @@ func beginCommit(ctx context.Context, w *repo.Worktree, req CommitRequest, l *lo
 	}
 	g := w.Git()
 	g.Hold = l.File()
-	c.ix, err = openIndex(w, g, commitIndex)
+	c.ix, err = content.Open(w, g, content.CommitIndex)
 	return c, err
 }
 
@@ -136,7 +138,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	}
 	failpoint.Point("commit.staged")
 	if tree == c.tip.Tree && c.merge == "" {
-		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.publish()
+		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.Publish()
 	}
 	message, err := hooks.message(ctx, withTrailers(c.req.Message, c.req.Trailers),
 		messageHook{prepareMsg, []string{"message"}}, messageHook{name: commitMsg})
@@ -148,7 +150,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 		return Commit{}, err
 	}
 	hooks.after(ctx)
-	if err := errors.Join(c.ix.publish(), resolved(c.w), leaveAs(c.w, nil)); err != nil {
+	if err := errors.Join(c.ix.Publish(), resolved(c.w), submodule.SetLeft(c.w, nil)); err != nil {
 		return done, err
 	}
 	failpoint.Point("commit.published")
@@ -156,12 +158,12 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 }
 
 func (c *committing) stage(ctx context.Context) (string, error) {
-	return c.ix.stageFor(ctx, c.tip.Oid, c.req.TargetTip)
+	return c.ix.StageFor(ctx, c.tip.Oid, c.req.TargetTip)
 }
 
 // record creates the commit and moves the branch.
 func (c *committing) record(ctx context.Context, tree, message string) (Commit, error) {
-	changes, err := c.ix.git.Changes(ctx, c.tip.Tree, tree)
+	changes, err := c.ix.Git.Changes(ctx, c.tip.Tree, tree)
 	if err != nil {
 		return Commit{}, err
 	}
@@ -178,7 +180,7 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	}
 	failpoint.Point("commit.made")
 	edit := git.Move(repo.HeadsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
-	if err := c.w.Repo.Transact(ctx, c.ix.git, "coven: commit", edit); err != nil {
+	if err := c.w.Repo.Transact(ctx, c.ix.Git, "coven: commit", edit); err != nil {
 		return Commit{}, err
 	}
 	failpoint.Point("commit.moved")

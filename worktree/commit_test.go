@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/content"
 )
 
 // runHook runs a hook without a fence, which tests do not need.
@@ -44,7 +46,7 @@ func TestCommitKeepsReservedPathsOfTarget(t *testing.T) {
 	equal(t, "tracker", gitIn(t, r.Root, "show", c.Oid+":.beads/issues.jsonl"), "v2")
 	equal(t, "changed", strings.Join(c.Files, " "), ".beads/issues.jsonl .coven/sessions/s/session.md")
 	equal(t, "bytes in W", read(t, filepath.Join(w.Path, ".beads/issues.jsonl")), "agent\n")
-	equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), c.Tree)
+	equal(t, "tree", value[string](t)(content.Tree(ctx, w)), c.Tree)
 	equal(t, "nothing to review", len(value[Diff](t)(DiffOf(ctx, w, "main")).Files), 1)
 }
 
@@ -276,7 +278,7 @@ func TestCommitHookPlaces(t *testing.T) {
 func TestIntegrateFrom(t *testing.T) {
 	r := sample(t)
 	w, _ := ready(t, r, "T")
-	before := value[string](t)(CurrentTree(t.Context(), w))
+	before := value[string](t)(content.Tree(t.Context(), w))
 	still := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
 	equal(t, "from, without a merge", still.From, still.Tree)
 	write(t, filepath.Join(r.Root, "theirs.txt"), "theirs\n")

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
@@ -74,7 +75,7 @@ func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session
 	if err != nil {
 		return Conflicted{}, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	target.Tip = theirs
 	if err := related(ctx, w, tip.Oid, target); err != nil {
 		return Conflicted{}, err
@@ -92,14 +93,14 @@ func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session
 	if err != nil {
 		return c, err
 	}
-	if tree, err = withReserved(ctx, w.Repo, tree, theirs); err != nil {
+	if tree, err = content.WithReserved(ctx, w.Repo, tree, theirs); err != nil {
 		return c, err
 	}
 	return c, putConflicted(context.WithoutCancel(ctx), w, ix, c, m, tip.Tree, tree)
 }
 
 // putConflicted records the conflicts, then moves W.
-func putConflicted(ctx context.Context, w *repo.Worktree, ix *index, c Conflicted, m labelledMerge, from, tree string) error {
+func putConflicted(ctx context.Context, w *repo.Worktree, ix *content.Index, c Conflicted, m labelledMerge, from, tree string) error {
 	if err := w.Keep(ctx, repo.KeepTarget, c.TargetTip); err != nil {
 		return err
 	}
@@ -115,10 +116,10 @@ func putConflicted(ctx context.Context, w *repo.Worktree, ix *index, c Conflicte
 		return err
 	}
 	failpoint.Point("conflicted.worktree")
-	if err := ix.publishUnmerged(ctx, m.stages); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := publishUnmerged(ctx, ix, m.stages); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the index of %s: %w", w.Path, err)
 	}
-	return ix.keep()
+	return ix.Keep()
 }
 
 func conflictedPath(w *repo.Worktree) string { return w.StatePath("conflicted.json") }
@@ -126,15 +127,15 @@ func conflictedPath(w *repo.Worktree) string { return w.StatePath("conflicted.js
 // settleBeside returns the tree for W: the merged one, with both versions of files
 // that cannot have markers.
 func settleBeside(ctx context.Context, w *repo.Worktree, m labelledMerge, c *Conflicted) (string, error) {
-	merged, err := entriesByPath(ctx, w, m.tree)
+	merged, err := content.EntriesByPath(ctx, w, m.tree)
 	if err != nil {
 		return "", err
 	}
-	ours, err := entriesByPath(ctx, w, c.BranchTip)
+	ours, err := content.EntriesByPath(ctx, w, c.BranchTip)
 	if err != nil {
 		return "", err
 	}
-	theirs, err := entriesByPath(ctx, w, c.TargetTip)
+	theirs, err := content.EntriesByPath(ctx, w, c.TargetTip)
 	if err != nil {
 		return "", err
 	}
@@ -162,35 +163,26 @@ func treeWith(ctx context.Context, w *repo.Worktree, tree string, entries []git.
 	if len(entries) == 0 {
 		return tree, nil
 	}
-	ix, err := openIndex(w, w.Git(), "none")
+	ix, err := content.Open(w, w.Git(), "none")
 	if err != nil {
 		return "", err
 	}
-	defer ix.drop()
-	if err := ix.git.Run(ctx, "read-tree", tree); err != nil {
+	defer ix.Drop()
+	if err := ix.Git.Run(ctx, "read-tree", tree); err != nil {
 		return "", err
 	}
-	if err := ix.put(ctx, entries); err != nil {
+	if err := ix.Put(ctx, entries); err != nil {
 		return "", err
 	}
-	return ix.tree(ctx)
-}
-
-func entriesByPath(ctx context.Context, w *repo.Worktree, tree string) (map[string]git.Entry, error) {
-	list, err := w.Repo.Git().Entries(ctx, tree)
-	entries := make(map[string]git.Entry, len(list))
-	for _, e := range list {
-		entries[e.Path] = e
-	}
-	return entries, err
+	return ix.WriteTree(ctx)
 }
 
 // publishUnmerged gives W's own git an index in which the conflicts are unmerged
 // paths. coven's index has the files as they are.
-func (ix *index) publishUnmerged(ctx context.Context, stages []stage) error {
-	apart := &index{w: ix.w, git: ix.git, dir: ix.dir}
-	apart.git.Index = filepath.Join(ix.dir, "unmerged")
-	if err := os.Link(ix.git.Index, apart.git.Index); err != nil {
+func publishUnmerged(ctx context.Context, ix *content.Index, stages []stage) error {
+	apart := &content.Index{Worktree: ix.Worktree, Git: ix.Git, Dir: ix.Dir}
+	apart.Git.Index = filepath.Join(ix.Dir, "unmerged")
+	if err := os.Link(ix.Git.Index, apart.Git.Index); err != nil {
 		return err
 	}
 	var gone []git.Entry
@@ -199,11 +191,11 @@ func (ix *index) publishUnmerged(ctx context.Context, stages []stage) error {
 		gone = append(gone, git.Entry{Mode: "0", Path: s.path})
 		lines = append(lines, fmt.Sprintf("%s %s %d\t%s", s.Mode, s.Oid, s.n, s.path))
 	}
-	if err := apart.put(ctx, slices.Compact(gone)); err != nil {
+	if err := apart.Put(ctx, slices.Compact(gone)); err != nil {
 		return err
 	}
-	if _, err := apart.git.Feed(ctx, git.Join(lines), "update-index", "-z", "--index-info"); err != nil {
+	if _, err := apart.Git.Feed(ctx, git.Join(lines), "update-index", "-z", "--index-info"); err != nil {
 		return err
 	}
-	return apart.copyTo(filepath.Join(ix.w.Admin, "index"))
+	return apart.CopyTo(filepath.Join(ix.Worktree.Admin, "index"))
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -41,7 +42,7 @@ func DiffOf(ctx context.Context, w *repo.Worktree, against string) (Diff, error)
 	if err != nil {
 		return Diff{}, err
 	}
-	tree, err := CurrentTree(ctx, w)
+	tree, err := content.Tree(ctx, w)
 	if err != nil {
 		return Diff{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -235,16 +236,16 @@ func (c userCheckout) rescue(ctx context.Context, files map[string]string) error
 		task = "checkout"
 	}
 	w := c.repo.Worktree(task, repo.Record{})
-	w.Path, w.Name = c.path, scratchName // not a task: no record is written
-	ix, err := openIndex(w, w.Git(), "none")
+	w.Path, w.Name = c.path, content.ScratchName // not a task: no record is written
+	ix, err := content.Open(w, w.Git(), "none")
 	if err != nil {
 		return err
 	}
-	defer ix.drop()
-	if err := ix.takeAs(ctx, files); err != nil {
+	defer ix.Drop()
+	if err := takeAs(ctx, ix, files); err != nil {
 		return err
 	}
-	tree, err := ix.tree(ctx)
+	tree, err := ix.WriteTree(ctx)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // A GitlinkError names a submodule whose new commit exists only in the task's worktree.
@@ -90,7 +90,7 @@ func submoduleHas(ctx context.Context, w *repo.Worktree, change git.Change) (boo
 			return has, err
 		}
 	}
-	dir, ok := submoduleDir(filepath.Join(w.Path, change.Path))
+	dir, ok := submodule.Dir(filepath.Join(w.Path, change.Path))
 	if !ok {
 		return false, nil
 	}
@@ -103,7 +103,7 @@ func submoduleHas(ctx context.Context, w *repo.Worktree, change git.Change) (boo
 // ignored.
 func ownSubmodule(r *repo.Repo, path string) (string, bool) {
 	top := filepath.Join(r.Root, path)
-	dir, ok := submoduleDir(top)
+	dir, ok := submodule.Dir(top)
 	if !ok {
 		return "", false
 	}
@@ -124,28 +124,6 @@ func ownSubmodule(r *repo.Repo, path string) (string, bool) {
 	}
 	if slices.ContainsFunc(agents, func(at string) bool { return strings.HasPrefix(real+"/", at+"/") }) {
 		return "", false
-	}
-	return dir, true
-}
-
-// submoduleDir finds a submodule's git directory without running git, because in a
-// task's worktree the agent controls its settings.
-func submoduleDir(path string) (string, bool) {
-	dotGit := filepath.Join(path, ".git")
-	info, err := os.Lstat(dotGit)
-	if err != nil {
-		return "", false
-	}
-	if info.IsDir() {
-		return dotGit, true
-	}
-	raw, err := file.Read(dotGit, repo.MaxGitFile)
-	dir, found := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
-	if err != nil || !found {
-		return "", false
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(path, dir)
 	}
 	return dir, true
 }

@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // stagedDir is where a rescue has what is staged in W: stagedDir/STAGE/PATH.
@@ -69,17 +71,6 @@ func findGitWork(ctx context.Context, w *repo.Worktree, tree string) (gitWork, e
 	return found, err
 }
 
-// ordinary reports whether every git directory of a worktree may have this file, or coven handles
-// it otherwise.
-func ordinary(name string) bool {
-	switch name {
-	case "HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE", "index", "gitdir", "commondir", "locked", "config.worktree",
-		"logs", "refs", "info", "hooks", "modules", "description", repo.PrivateDir, repo.PrivateDir + ".new":
-		return true
-	}
-	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see file.WriteNoSync
-}
-
 // stateFiles adds the files that are there only while something is in progress.
 func stateFiles(w *repo.Worktree, files map[string]string) error {
 	entries, err := os.ReadDir(w.Admin)
@@ -90,7 +81,7 @@ func stateFiles(w *repo.Worktree, files map[string]string) error {
 	for _, entry := range entries {
 		from, as := filepath.Join(w.Admin, entry.Name()), path.Join(rescuedGitDir, entry.Name())
 		switch {
-		case ordinary(entry.Name()):
+		case submodule.IsOrdinary(entry.Name()):
 		case entry.IsDir():
 			if err := found.addBelow(from, as); err != nil {
 				return err
@@ -115,7 +106,7 @@ func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string
 	for _, name := range files {
 		read = append(read, name)
 	}
-	below, err := filesBelow(filepath.Join(w.Admin, "refs"), ".")
+	below, err := content.FilesBelow(filepath.Join(w.Admin, "refs"), ".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -174,7 +165,7 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		refs[name] = oid
 	}
-	loose, err := filesBelow(privatePath(w, "refs"), ".")
+	loose, err := content.FilesBelow(privatePath(w, "refs"), ".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -311,8 +302,8 @@ func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, 
 }
 
 // takeWork adds what gitWork found.
-func (ix *index) takeWork(ctx context.Context, own gitWork) error {
-	return errors.Join(ix.takeAs(ctx, own.files), ix.put(ctx, own.staged))
+func takeWork(ctx context.Context, ix *content.Index, own gitWork) error {
+	return errors.Join(takeAs(ctx, ix, own.files), ix.Put(ctx, own.staged))
 }
 
 // reservedDiffer reports whether the reserved files of two trees differ: those of a commit are
@@ -321,7 +312,7 @@ func reservedDiffer(ctx context.Context, w *repo.Worktree, one, two string) (boo
 	var entries [2][]git.Entry
 	for i, tree := range []string{one, two} {
 		var err error
-		if entries[i], err = w.Repo.Git().Entries(ctx, tree, reserved()...); err != nil {
+		if entries[i], err = w.Repo.Git().Entries(ctx, tree, content.Reserved()...); err != nil {
 			return false, err
 		}
 	}

@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -49,3 +50,7 @@ func EnsureCovenDir(root string) error { return repo.EnsureCovenDir(root) }
 
 // SessionsIgnored reports whether git ignores the records of sessions: see repo.SessionsIgnored.
 func SessionsIgnored(root string) (bool, error) { return repo.SessionsIgnored(root) }
+
+// CurrentTree stores W's current content and returns its tree: tracked files and untracked ones that are not
+// ignored, as in a commit. It equals the tree of the branch's tip if and only if there is nothing to commit.
+func CurrentTree(ctx context.Context, w *Worktree) (string, error) { return content.Tree(ctx, w) }

@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // rescuedGitDir replaces .git in a rescue.
@@ -28,24 +30,24 @@ type hiddenFiles struct {
 
 // hidden finds the ignored files of W and the git directories inside it, and applies
 // the policy to them. W must be staged in the index.
-func hidden(ctx context.Context, w *repo.Worktree, ix *index, p policy) (hiddenFiles, error) {
-	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
+func hidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p policy) (hiddenFiles, error) {
+	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
 	if err != nil {
 		return hiddenFiles{}, err
 	}
-	l, err := ix.list(ctx, withoutIgnored)
+	l, err := ix.List(ctx, content.WithoutIgnored)
 	if err != nil {
 		return hiddenFiles{}, err
 	}
 	found := hiddenFiles{renamed: map[string]string{}}
 	for _, name := range fields {
 		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
-			l.nested = append(l.nested, dir)
+			l.Nested = append(l.Nested, dir)
 		} else if !copied(w, name) {
 			found.plain = append(found.plain, name)
 		}
 	}
-	for _, dir := range l.nested {
+	for _, dir := range l.Nested {
 		if err := found.addBelow(filepath.Join(w.Path, dir), dir); err != nil {
 			return found, err
 		}
@@ -54,7 +56,7 @@ func hidden(ctx context.Context, w *repo.Worktree, ix *index, p policy) (hiddenF
 		return found, err
 	}
 	if w.Admin != "" {
-		if err := found.addModules(w, filepath.Join(w.Admin, modulesDir), rescuedGitDir+"/modules"); err != nil {
+		if err := found.addModules(w, filepath.Join(w.Admin, submodule.ModulesDir), rescuedGitDir+"/modules"); err != nil {
 			return found, err
 		}
 	}
@@ -103,7 +105,7 @@ func isReadError(err error) bool {
 func (h *hiddenFiles) addGitDirs(w *repo.Worktree) error {
 	top := w.Path
 	return filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !isGitDir(entry.Name()) {
+		if err != nil || !file.IsGitDir(entry.Name()) {
 			return err
 		}
 		relative, err := filepath.Rel(top, name)
@@ -146,7 +148,7 @@ func (h *hiddenFiles) addBelow(root, as string) error {
 func storable(p string) string {
 	elements := strings.Split(p, "/")
 	for i, element := range elements {
-		if isGitDir(element) {
+		if file.IsGitDir(element) {
 			elements[i] = rescuedGitDir
 		}
 	}
@@ -154,7 +156,7 @@ func storable(p string) string {
 }
 
 // limit applies the policy for files above the cap.
-func limit(ctx context.Context, w *repo.Worktree, ix *index, found hiddenFiles, p policy) (hiddenFiles, error) {
+func limit(ctx context.Context, w *repo.Worktree, ix *content.Index, found hiddenFiles, p policy) (hiddenFiles, error) {
 	total := int64(0)
 	for _, name := range found.plain {
 		total += size(filepath.Join(w.Path, name))
@@ -168,7 +170,7 @@ func limit(ctx context.Context, w *repo.Worktree, ix *index, found hiddenFiles, 
 	if p == dropIgnored {
 		return hiddenFiles{}, nil
 	}
-	names, err := ix.git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+	names, err := ix.Git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
 	if err != nil {
 		return found, err
 	}
@@ -187,10 +189,10 @@ func size(name string) int64 {
 }
 
 // takeAs adds files under different names.
-func (ix *index) takeAs(ctx context.Context, files map[string]string) error {
+func takeAs(ctx context.Context, ix *content.Index, files map[string]string) error {
 	var entries []git.Entry
 	for as, name := range files {
-		e, err := ix.blobOf(ctx, name)
+		e, err := blobOf(ctx, ix, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -200,11 +202,11 @@ func (ix *index) takeAs(ctx context.Context, files map[string]string) error {
 		e.Path = as
 		entries = append(entries, e)
 	}
-	return ix.put(ctx, entries)
+	return ix.Put(ctx, entries)
 }
 
 // blobOf stores a file or link unchanged.
-func (ix *index) blobOf(ctx context.Context, name string) (git.Entry, error) {
+func blobOf(ctx context.Context, ix *content.Index, name string) (git.Entry, error) {
 	info, err := os.Lstat(name)
 	if err != nil {
 		return git.Entry{}, err
@@ -226,6 +228,6 @@ func (ix *index) blobOf(ctx context.Context, name string) (git.Entry, error) {
 	if err != nil {
 		return e, err
 	}
-	e.Oid, err = ix.git.Blob(ctx, content)
+	e.Oid, err = ix.Git.Blob(ctx, content)
 	return e, err
 }

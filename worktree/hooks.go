@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -58,7 +59,7 @@ func (e *HookError) Unwrap() error { return e.Err }
 type hookSet struct {
 	w      *repo.Worktree
 	runner HookRunner
-	ix     *index
+	ix     *content.Index
 	dir    string // directory of the scripts
 	input  []byte // for hooks that read it
 }
@@ -71,7 +72,7 @@ type messageHook struct {
 
 // hooks returns the repository's hooks. If core.hooksPath is relative, they are in the
 // first checkout that has the directory.
-func hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *index, checkouts ...string) (*hookSet, error) {
+func hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *content.Index, checkouts ...string) (*hookSet, error) {
 	set := &hookSet{w: w, runner: runner, ix: ix}
 	if runner == nil {
 		return set, nil
@@ -113,7 +114,7 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 		return nil
 	}
 	copied := filepath.Join(s.w.Admin, hookIndexFile)
-	if err := s.ix.copyTo(copied); err != nil {
+	if err := s.ix.CopyTo(copied); err != nil {
 		return fmt.Errorf("prepare hook %s: %w", name, err)
 	}
 	hook := Hook{
@@ -162,7 +163,7 @@ func (s *hookSet) message(ctx context.Context, text string, hooks ...messageHook
 	if err != nil {
 		return "", fmt.Errorf("read the message from hooks: %w", err)
 	}
-	clean, err := s.ix.git.Feed(ctx, raw, "stripspace")
+	clean, err := s.ix.Git.Feed(ctx, raw, "stripspace")
 	if err == nil && len(clean) == 0 {
 		err = &HookError{Name: commitMsg, Err: errors.New("empty commit message")}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -91,12 +92,12 @@ func include(ctx context.Context, w *repo.Worktree, done *Included) (named bool,
 // includable lists the files of the main checkout that match rules, and that git ignores both
 // there and in W: a file that W does not ignore would become part of the task's change.
 func includable(ctx context.Context, w *repo.Worktree, rules []byte) ([]string, error) {
-	ix, err := openIndex(w, w.Git(), commitIndex)
+	ix, err := content.Open(w, w.Git(), content.CommitIndex)
 	if err != nil {
 		return nil, err
 	}
-	defer ix.drop()
-	file := filepath.Join(ix.dir, "include")
+	defer ix.Drop()
+	file := filepath.Join(ix.Dir, "include")
 	if err := os.WriteFile(file, rules, 0o600); err != nil {
 		return nil, err
 	}
@@ -107,10 +108,10 @@ func includable(ctx context.Context, w *repo.Worktree, rules []byte) ([]string, 
 	names = slices.DeleteFunc(names, func(name string) bool {
 		return strings.HasSuffix(name, "/") || isPrivate(name) || hidesFile(w.Repo, name)
 	})
-	if names, err = ignoredBy(ctx, w.Repo.RootGit(), names); err != nil {
+	if names, err = content.IgnoredBy(ctx, w.Repo.RootGit(), names); err != nil {
 		return nil, err
 	}
-	names, err = ignoredBy(ctx, ix.git, names)
+	names, err = content.IgnoredBy(ctx, ix.Git, names)
 	slices.Sort(names)
 	return names, err
 }
@@ -118,7 +119,7 @@ func includable(ctx context.Context, w *repo.Worktree, rules []byte) ([]string, 
 // isPrivate reports whether a path is git's, coven's or the tracker's.
 func isPrivate(name string) bool {
 	elements := strings.Split(name, "/")
-	return slices.Contains([]string{".coven", ".beads"}, elements[0]) || slices.ContainsFunc(elements, isGitDir)
+	return slices.Contains([]string{".coven", ".beads"}, elements[0]) || slices.ContainsFunc(elements, file.IsGitDir)
 }
 
 // hidesFile reports whether programs of tasks cannot read a file of the main checkout.

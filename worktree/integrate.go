@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -105,7 +106,7 @@ func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *loc
 	if err != nil {
 		return Landing{}, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	target.Tip = theirs
 	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree, From: tip.Tree}
 	if err := related(ctx, w, tip.Oid, target); err != nil {
@@ -139,7 +140,7 @@ func related(ctx context.Context, w *repo.Worktree, tip string, target repo.Targ
 }
 
 // checkClean returns the branch's tip and an index of W, which must agree.
-func checkClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit, *index, error) {
+func checkClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit, *content.Index, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
 		return git.Commit{}, nil, err
@@ -148,11 +149,11 @@ func checkClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit
 	if err != nil {
 		return tip, nil, err
 	}
-	ix, staged, err := stagedOn(ctx, w, oid, l)
+	ix, staged, err := content.StageOn(ctx, w, oid, l)
 	if err != nil || staged == tip.Tree {
 		return tip, ix, err
 	}
-	ix.drop()
+	ix.Drop()
 	changes, err := w.Repo.Git().Changes(ctx, tip.Tree, staged)
 	dirty := &DirtyError{TaskID: w.TaskID}
 	for _, change := range changes {
@@ -164,7 +165,7 @@ func checkClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit
 // mergeCommits merges two commits and returns the tree. The reserved paths are taken from
 // theirs beforehand, so that they cannot conflict.
 func mergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
-	tree, err := withReserved(ctx, r, ours, theirs)
+	tree, err := content.WithReserved(ctx, r, ours, theirs)
 	if err != nil {
 		return "", err
 	}
@@ -179,7 +180,7 @@ func mergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (strin
 	if err != nil {
 		return "", err
 	}
-	return withReserved(ctx, r, merged, theirs)
+	return content.WithReserved(ctx, r, merged, theirs)
 }
 
 // mergeTree merges two commits with the help of their merge base.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -32,7 +33,7 @@ func TestIntegrate(t *testing.T) {
 	c := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	equal(t, "branch", value[string](t)(w.Tip(ctx)), c.Tip)
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", c.Tip), same.Tip+" "+c.Old)
-	equal(t, "tree of W", value[string](t)(CurrentTree(ctx, w)), c.Tree)
+	equal(t, "tree of W", value[string](t)(content.Tree(ctx, w)), c.Tree)
 	equal(t, "file of W", read(t, filepath.Join(w.Path, "newdir/new.txt")), "theirs\n")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 	c.From = c.Tree // the target is in the branch already
@@ -70,7 +71,7 @@ func TestIntegrateTrackerFile(t *testing.T) {
 		commitAll(t, w, "step "+version)
 		onMain(t, r, ".beads/issues.jsonl", "more "+version)
 		c := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
-		equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), c.Tree)
+		equal(t, "tree", value[string](t)(content.Tree(ctx, w)), c.Tree)
 		equal(t, "in the tree", gitIn(t, r.Root, "show", c.Tree+":.beads/issues.jsonl"), "more "+strings.TrimSpace(version))
 		equal(t, "in W", read(t, tracker), "agent "+version)
 	}

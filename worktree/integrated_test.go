@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -53,14 +54,14 @@ func TestIntegratedIndexIsKnown(t *testing.T) {
 				gitIn(t, r.Root, "commit", "-qm", "theirs")
 				have(w)
 				landing := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
-				ix := value[*index](t)(openIndex(w, w.Git(), commitIndex))
-				defer ix.drop()
-				equal(t, "known", ix.knownTree(), landing.Tree)
-				equal(t, "by git", value[string](t)(ix.tree(t.Context())), landing.Tree)
+				ix := value[*content.Index](t)(content.Open(w, w.Git(), content.CommitIndex))
+				defer ix.Drop()
+				equal(t, "known", ix.KnownTree(), landing.Tree)
+				equal(t, "by git", value[string](t)(ix.WriteTree(t.Context())), landing.Tree)
 				equal(t, "the branch", gitIn(t, r.Root, "rev-parse", landing.Tip+"^{tree}"), landing.Tree)
-				equal(t, "W", value[string](t)(CurrentTree(t.Context(), w)), landing.Tree)
+				equal(t, "W", value[string](t)(content.Tree(t.Context(), w)), landing.Tree)
 				if ours == "nothing more" && theirs == "another file" {
-					equal(t, "nothing else is there", holdsOnly(t.Context(), w, landing.Tree), true)
+					equal(t, "nothing else is there", content.HoldsOnly(t.Context(), w, landing.Tree), true)
 				}
 			})
 		}
@@ -85,12 +86,12 @@ func TestSwitchToTouched(t *testing.T) {
 			write(t, filepath.Join(r.Root, "file1.txt"), "theirs\n")
 			gitIn(t, r.Root, "commit", "-qam", "theirs")
 			to := gitIn(t, r.Root, "rev-parse", "main^{tree}")
-			ix, staged, err := stagedOn(t.Context(), w, value[string](t)(w.Tip(t.Context())), nil)
+			ix, staged, err := content.StageOn(t.Context(), w, value[string](t)(w.Tip(t.Context())), nil)
 			must(t, err)
-			defer ix.drop()
+			defer ix.Drop()
 			equal(t, "staged", staged, from)
 			edit(name)
-			err = ix.switchTo(t.Context(), from, to, noneShown)
+			err = ix.SwitchTo(t.Context(), from, to, content.ShowNone)
 			if what == "touched" {
 				must(t, err)
 				equal(t, "the file", read(t, name), "theirs\n")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -39,7 +40,7 @@ func Isolate(ctx context.Context, w *repo.Worktree) error {
 		return err
 	}
 	defer l.Release()
-	w.Repo.Memo.Fresh.Delete(w.StatePath(commitIndex))
+	w.Repo.Memo.Fresh.Delete(w.StatePath(content.CommitIndex))
 	if err := isolate(ctx, w); err != nil {
 		return fmt.Errorf("isolate %s: %w", w.TaskID, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -89,9 +90,9 @@ func beside(p, label string, taken map[string]git.Entry) string {
 // mergeLabelled merges like Repo.merge, and also when there is a conflict. git labels
 // conflicts with the names on its command line, so it runs in a git directory in which
 // branches with these names have the commits.
-func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *index, ours, theirs, target string) (labelledMerge, error) {
+func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *content.Index, ours, theirs, target string) (labelledMerge, error) {
 	r := w.Repo
-	tree, err := withReserved(ctx, r, ours, theirs)
+	tree, err := content.WithReserved(ctx, r, ours, theirs)
 	if err != nil {
 		return labelledMerge{}, err
 	}
@@ -99,7 +100,7 @@ func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *index, ours, their
 	if err != nil {
 		return labelledMerge{}, err
 	}
-	g, err := named(ctx, w, filepath.Join(ix.dir, "merge"), map[string]string{w.Branch: prepared, target: theirs})
+	g, err := named(ctx, w, filepath.Join(ix.Dir, "merge"), map[string]string{w.Branch: prepared, target: theirs})
 	m := labelledMerge{ours: w.Branch, theirs: target}
 	if err != nil { // for example a branch named HEAD: merge without labels
 		g, m.ours, m.theirs = r.Git(), prepared, theirs
@@ -122,7 +123,7 @@ func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *index, ours, their
 func named(ctx context.Context, w *repo.Worktree, dir string, branches map[string]string) (git.Repo, error) {
 	r := w.Repo
 	g := git.Repo{Dir: dir, WorkTree: r.Root, ObjectDir: filepath.Join(r.GitDir, "objects")}
-	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": rawConfig(r)}
+	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": content.RawConfig(r)}
 	for branch, oid := range branches {
 		files[repo.HeadsPrefix+branch] = oid + "\n"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -215,7 +216,7 @@ func (l *landing) check(ctx context.Context) error {
 	if branch != c.Tip {
 		return ErrBranchMoved
 	}
-	tree, err := withReserved(ctx, l.w.Repo, c.Tree, c.Old)
+	tree, err := content.WithReserved(ctx, l.w.Repo, c.Tree, c.Old)
 	if err == nil && tree != c.Tree {
 		err = errors.New("the candidate changes .beads or .coven/sessions: integrate it again")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -40,11 +41,11 @@ func (l *landing) hooks(ctx context.Context) (*hookSet, func(), error) {
 	if err != nil || !set.has(commitMsg) && !set.has(refTransaction) {
 		return set, func() {}, err
 	}
-	if set.ix, err = openIndex(l.w, l.w.Git(), "none"); err != nil {
+	if set.ix, err = content.Open(l.w, l.w.Git(), "none"); err != nil {
 		return nil, nil, err
 	}
-	drop := func() { set.drop(); set.ix.drop() }
-	if err := set.ix.git.Run(ctx, "read-tree", l.req.Landing.Tree); err != nil {
+	drop := func() { set.drop(); set.ix.Drop() }
+	if err := set.ix.Git.Run(ctx, "read-tree", l.req.Landing.Tree); err != nil {
 		drop()
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -27,12 +28,12 @@ func ListCheckout(ctx context.Context, r *repo.Repo) (Listing, error) {
 
 // ListFiles lists the files of W, without those that belong to coven.
 func ListFiles(ctx context.Context, w *repo.Worktree) (Listing, error) {
-	ix, err := openIndex(w, w.Git(), commitIndex)
+	ix, err := content.Open(w, w.Git(), content.CommitIndex)
 	if err != nil {
 		return Listing{}, err
 	}
-	defer ix.drop()
-	l, err := listIn(ctx, w.Repo, ix.git, ix.kept)
+	defer ix.Drop()
+	l, err := listIn(ctx, w.Repo, ix.Git, ix.Kept)
 	if gone := w.CheckExists(); gone != nil {
 		return Listing{}, gone
 	}
@@ -43,7 +44,7 @@ func listIn(ctx context.Context, r *repo.Repo, g git.Repo, index string) (Listin
 	var l Listing
 	ignored := make(chan error, 1)
 	go func() {
-		names, err := g.Fields(ctx, "ls-files", "-z", "-o", "-i", withoutIgnored, "--directory")
+		names, err := g.Fields(ctx, "ls-files", "-z", "-o", "-i", content.WithoutIgnored, "--directory")
 		for _, name := range names {
 			if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 				l.Ignored = append(l.Ignored, dir)
@@ -51,7 +52,7 @@ func listIn(ctx context.Context, r *repo.Repo, g git.Repo, index string) (Listin
 		}
 		ignored <- err
 	}()
-	files, err := g.Fields(ctx, "ls-files", "-z", "-c", "-o", withoutIgnored)
+	files, err := g.Fields(ctx, "ls-files", "-z", "-c", "-o", content.WithoutIgnored)
 	if ignoredErr := <-ignored; err == nil {
 		err = ignoredErr
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -227,7 +228,7 @@ func status(t testing.TB, dir string) string {
 // contents lists all files of a checkout with mode and bytes, but not git's.
 func contents(t testing.TB, dir string) string {
 	t.Helper()
-	files := value[[]string](t)(filesBelow(dir, "."))
+	files := value[[]string](t)(content.FilesBelow(dir, "."))
 	var out strings.Builder
 	for _, name := range files {
 		if name == ".git" || strings.HasPrefix(name, ".coven/") {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -86,16 +87,16 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 		for _, name := range what {
 			edits[name](r, w)
 		}
-		tree, unchanged := unchangedTree(t.Context(), w)
+		tree, unchanged := content.UnchangedTree(t.Context(), w)
 		base := gitIn(t, r.Root, "rev-parse", "main^{tree}")
-		holdsOnly := holdsOnly(t.Context(), w, base)
+		holdsOnly := content.HoldsOnly(t.Context(), w, base)
 		got := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 
-		must(t, os.RemoveAll(w.StatePath(snapshotIndex)))
+		must(t, os.RemoveAll(w.StatePath(content.SnapshotIndex)))
 		r.Memo.Trees.Clear()
-		ix, want, err := stagedRaw(t.Context(), w, nil)
+		ix, want, err := content.OpenStaged(t.Context(), w, nil)
 		must(t, err)
-		ix.drop()
+		ix.Drop()
 		equal(t, "snapshot after "+strings.Join(what, ", "), got.Tree, want)
 		if unchanged {
 			seen++
@@ -103,11 +104,11 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 		}
 		if got.Clean {
 			clean++
-			equal(t, "commit after "+strings.Join(what, ", "), value[string](t)(CurrentTree(t.Context(), w)), got.Tree)
+			equal(t, "commit after "+strings.Join(what, ", "), value[string](t)(content.Tree(t.Context(), w)), got.Tree)
 		}
 		if holdsOnly {
 			only++
-			equal(t, "tree after "+strings.Join(what, ", "), value[string](t)(CurrentTree(t.Context(), w)), base)
+			equal(t, "tree after "+strings.Join(what, ", "), value[string](t)(content.Tree(t.Context(), w)), base)
 			hides, err := hidesPath(t.Context(), w, base, capIgnored)
 			must(t, err)
 			equal(t, "hides after "+strings.Join(what, ", "), hides, false)
@@ -131,7 +132,7 @@ func TestSavedFirst(t *testing.T) {
 		"nothing":    {func(*repo.Worktree) {}, false},
 		"isolated":   {func(w *repo.Worktree) { must(t, Isolate(t.Context(), w)) }, true},
 		"watched":    {func(w *repo.Worktree) { value[*Mark](t)(Watch(t.Context(), w, WatchOptions{})) }, true},
-		"looked at":  {func(w *repo.Worktree) { value[string](t)(CurrentTree(t.Context(), w)) }, true},
+		"looked at":  {func(w *repo.Worktree) { value[string](t)(content.Tree(t.Context(), w)) }, true},
 		"other bits": {func(*repo.Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "input") }, true},
 	} {
 		w := value[*repo.Worktree](t)(Add(t.Context(), r, AddRequest{TaskID: "T", Base: "main", SavedFirst: true}))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/coven-run/coven/internal/diskusage"
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -67,7 +68,7 @@ func poolRecord(r *repo.Repo, id, suffix string) string { return r.StatePath("po
 func (m *removal) park(ctx context.Context) error {
 	w, r := m.w, m.w.Repo
 	p := parked{ID: w.Name + "-" + rand.Text()[:8], Task: w.TaskID, Tree: m.tree, Settings: m.rec.Settings, Parked: time.Now().UTC(), Aside: m.aside}
-	if converts, err := mayConvert(ctx, r, m.tree); err != nil || converts {
+	if converts, err := content.MayConvert(ctx, r, m.tree); err != nil || converts {
 		changes, changesErr := r.Git().Changes(ctx, m.rec.Base, m.tree)
 		if err := errors.Join(err, changesErr); err != nil {
 			return err
@@ -88,7 +89,7 @@ func (m *removal) park(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("park.recorded")
-	for _, name := range []string{commitIndex, snapshotIndex} {
+	for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
 		if err := os.Rename(w.StatePath(name), poolRecord(r, p.ID, "."+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -133,7 +134,7 @@ func takeFromPool(ctx context.Context, w *repo.Worktree, start string) (from par
 		if info, err := os.Lstat(poolPath(r, p.ID)); err != nil || !info.IsDir() {
 			continue
 		}
-		for _, name := range []string{commitIndex, snapshotIndex} {
+		for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
 			if err := os.Rename(poolRecord(r, p.ID, "."+name), w.StatePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return parked{}
 			}
@@ -199,18 +200,11 @@ func hashPoolSettings(ctx context.Context, r *repo.Repo) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// mayConvert reports whether git may write files with other bytes than their blobs have.
-func mayConvert(ctx context.Context, r *repo.Repo, tree string) (bool, error) {
-	entries, err := r.Git().Entries(ctx, tree)
-	attributes := slices.ContainsFunc(entries, func(e git.Entry) bool { return path.Base(e.Path) == ".gitattributes" })
-	return attributes || !unconverting(ctx, r), err
-}
-
 // reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
 // must be emptied.
-func reuse(ctx context.Context, w *repo.Worktree, ix *index, from parked, start string) error {
+func reuse(ctx context.Context, w *repo.Worktree, ix *content.Index, from parked, start string) error {
 	differs := make(chan error, 1) // from that tree: each takes a look at every file
-	go func() { differs <- ix.git.Run(ctx, "diff-index", "--quiet", from.Tree, "--") }()
+	go func() { differs <- ix.Git.Run(ctx, "diff-index", "--quiet", from.Tree, "--") }()
 	files, err := tidied(ctx, w, from.Tree, w.Path, nil)
 	if err := errors.Join(err, <-differs); err != nil {
 		return err
@@ -219,40 +213,40 @@ func reuse(ctx context.Context, w *repo.Worktree, ix *index, from parked, start 
 		defer tidyLater(w.Repo)
 	}
 	if w.Cone != nil {
-		if _, visible, err := ix.outside(ctx); err != nil || len(visible) > 0 {
+		if _, visible, err := ix.Outside(ctx); err != nil || len(visible) > 0 {
 			return errors.Join(err, errOdd) // a new worktree does not have these files
 		}
 	}
 	if err := rewrite(ctx, w, ix, from.Rewrite); err != nil {
 		return err
 	}
-	if err := ix.move(ctx, from.Tree, start, noneShown); err != nil {
+	if err := ix.Move(ctx, from.Tree, start, content.ShowNone); err != nil {
 		return err
 	}
 	if files.kept == 0 {
 		return nil
 	}
-	l, err := ix.list(ctx, withoutIgnored)
-	if err == nil && !l.clean() {
+	l, err := ix.List(ctx, content.WithoutIgnored)
+	if err == nil && !l.Clean() {
 		err = errors.New("kept files are not ignored in this commit")
 	}
 	return err
 }
 
 // rewrite makes git write these files again.
-func rewrite(ctx context.Context, w *repo.Worktree, ix *index, paths []string) error {
+func rewrite(ctx context.Context, w *repo.Worktree, ix *content.Index, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
 	for _, name := range paths {
-		if beyondLink(w.Path, name) {
+		if file.BeyondLink(w.Path, name) {
 			return errOdd
 		}
 		if err := os.Remove(filepath.Join(w.Path, name)); err != nil {
 			return err
 		}
 	}
-	_, err := ix.git.Feed(ctx, git.Join(paths), "checkout-index", "-q", "-u", "-z", "--stdin")
+	_, err := ix.Git.Feed(ctx, git.Join(paths), "checkout-index", "-q", "-u", "-z", "--stdin")
 	return err
 }
 
@@ -265,7 +259,7 @@ func empty(w *repo.Worktree) error {
 	if err := trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
 	}
-	for _, name := range []string{commitIndex, snapshotIndex} {
+	for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
 		if err := os.RemoveAll(w.StatePath(name)); err != nil {
 			return err
 		}
@@ -337,7 +331,7 @@ func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error 
 }
 
 func poolDirs(r *repo.Repo) (names []string) {
-	for _, dir := range directories(poolPath(r)) {
+	for _, dir := range file.Directories(poolPath(r)) {
 		names = append(names, dir.Name())
 	}
 	return names
@@ -346,7 +340,7 @@ func poolDirs(r *repo.Repo) (names []string) {
 // unpark moves the files of an entry to the trash and removes its records.
 func unpark(r *repo.Repo, id string) error {
 	err := trash(r, poolPath(r, id), id)
-	for _, suffix := range []string{"." + commitIndex, "." + snapshotIndex, ".json"} {
+	for _, suffix := range []string{"." + content.CommitIndex, "." + content.SnapshotIndex, ".json"} {
 		if removeErr := os.Remove(poolRecord(r, id, suffix)); !errors.Is(removeErr, fs.ErrNotExist) {
 			err = errors.Join(err, removeErr)
 		}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -102,7 +103,7 @@ func TestPool(t *testing.T) {
 	equal(t, "the same file", inodeAt(t, filepath.Join(w.Path, "file1.txt")), inode)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 	equal(t, "parked", len(pool(r)), 0)
-	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 	equal(t, "snapshot", s.Tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 }
@@ -209,7 +210,7 @@ func TestPoolIsAsNew(t *testing.T) {
 		if got := modes(t, w.Path) + contents(t, w.Path); got != want {
 			t.Errorf("seed %d: got\n%s\nwant\n%s", seed, got, want)
 		}
-		equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+		equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 		must(t, Tidy(t.Context(), r))
 		noLocks(t, r.GitDir)
 	}
@@ -343,7 +344,7 @@ func TestPoolSurvivesKill(t *testing.T) {
 					value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 				}
 				w := add(t, r, task)
-				equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+				equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 				equal(t, "ignored files", exists(filepath.Join(w.Path, "build")), false)
 				must(t, Tidy(t.Context(), r))
 			}

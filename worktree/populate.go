@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // The submodules of W have git directories of their own, in W's git directory, where git looks for
@@ -28,7 +29,7 @@ func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (wa
 	if !w.Repo.Submodules {
 		return nil, nil
 	}
-	names, err := submoduleNames(ctx, w)
+	names, err := submodule.Names(ctx, w)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (wa
 func populateOne(ctx context.Context, w *repo.Worktree, name string, link git.Entry) error {
 	top := filepath.Join(w.Path, filepath.FromSlash(link.Path))
 	files, err := os.ReadDir(top)
-	if info, statErr := os.Lstat(top); statErr != nil || !info.IsDir() || beyondLink(w.Path, link.Path) {
+	if info, statErr := os.Lstat(top); statErr != nil || !info.IsDir() || file.BeyondLink(w.Path, link.Path) {
 		return errors.New("it is not a directory")
 	}
 	if err != nil {
@@ -66,7 +67,7 @@ func populateOne(ctx context.Context, w *repo.Worktree, name string, link git.En
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(w.Admin, modulesDir, filepath.FromSlash(name))
+	dir := filepath.Join(w.Admin, submodule.ModulesDir, filepath.FromSlash(name))
 	args := []string{"read-tree", "--reset", "-u", link.Oid}
 	if len(files) > 0 {
 		args = []string{"read-tree", "--reset", link.Oid}
@@ -88,14 +89,8 @@ func populateOne(ctx context.Context, w *repo.Worktree, name string, link git.En
 	return errors.Join(append([]error{err}, undone...)...)
 }
 
-// modulesDir is where a git directory has those of submodules.
-const modulesDir = "modules"
-
 // noLazyFetch keeps git from fetching objects that a partial clone lacks.
 const noLazyFetch = "GIT_NO_LAZY_FETCH=1"
-
-// modules returns where the git directories of the main checkout's submodules are.
-func modules(r *repo.Repo) string { return filepath.Join(r.RootGit().Dir, modulesDir) }
 
 // moduleDir returns the git directory of a submodule of the main checkout that has a commit.
 func moduleDir(ctx context.Context, r *repo.Repo, name, oid string) (string, error) {
@@ -103,11 +98,11 @@ func moduleDir(ctx context.Context, r *repo.Repo, name, oid string) (string, err
 	if !filepath.IsLocal(name) {
 		return "", notThere
 	}
-	top, err := filepath.EvalSymlinks(modules(r))
+	top, err := filepath.EvalSymlinks(submodule.ModulesOf(r))
 	if err != nil {
 		return "", notThere
 	}
-	dir := filepath.Join(modules(r), filepath.FromSlash(name))
+	dir := filepath.Join(submodule.ModulesOf(r), filepath.FromSlash(name))
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != filepath.Join(top, filepath.FromSlash(name)) {
 		return "", notThere
 	}
@@ -181,46 +176,6 @@ func quoted(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
 }
 
-// borrows reports whether a git directory of a submodule in W has nothing that would be lost with
-// it: it is as populate makes it, and has no objects of its own. The main checkout has those.
-func borrows(w *repo.Worktree, dir string) bool {
-	from, ok := lender(w, dir)
-	entries, err := os.ReadDir(dir)
-	if !ok || err != nil || !file.Exists(from) {
-		return false
-	}
-	made := []string{"config", "objects", "packed-refs", "shallow"}
-	for _, entry := range entries {
-		if !ordinary(entry.Name()) && !slices.Contains(made, entry.Name()) {
-			return false
-		}
-	}
-	objects := filepath.Join(dir, "objects")
-	own := errors.New("there is an object")
-	return filepath.WalkDir(objects, func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case name == filepath.Join(objects, "info") && entry.IsDir():
-			return fs.SkipDir
-		case !entry.IsDir():
-			return own
-		}
-		return nil
-	}) == nil
-}
-
-// lender returns the git directory from which another one borrows its objects: of a submodule of
-// the main checkout.
-func lender(w *repo.Worktree, dir string) (string, bool) {
-	raw, err := file.Read(filepath.Join(dir, "objects", "info", "alternates"), repo.MaxGitFile)
-	from, ok := strings.CutSuffix(string(raw), "/objects\n")
-	if err != nil || !ok || strings.Contains(from, "\n") || filepath.Clean(from) != from {
-		return "", false
-	}
-	return from, strings.HasPrefix(from, modules(w.Repo)+"/")
-}
-
 // addModules adds the git directories of submodules in a directory, except those that borrow all
 // that they have.
 func (h *hiddenFiles) addModules(w *repo.Worktree, dir, as string) error {
@@ -240,8 +195,8 @@ func (h *hiddenFiles) addModules(w *repo.Worktree, dir, as string) error {
 		switch {
 		case !entry.IsDir():
 			h.renamed[storable(inside)] = name
-		case isGit && borrows(w, name):
-			err = h.addModules(w, filepath.Join(name, modulesDir), path.Join(inside, modulesDir))
+		case isGit && submodule.Borrows(w, name):
+			err = h.addModules(w, filepath.Join(name, submodule.ModulesDir), path.Join(inside, submodule.ModulesDir))
 		case isGit:
 			err = h.addBelow(name, inside)
 		default: // the name of a submodule can have slashes
@@ -257,8 +212,8 @@ func (h *hiddenFiles) addModules(w *repo.Worktree, dir, as string) error {
 // linksBorrower reports whether a file named .git links a submodule of W to a git directory that
 // borrows all that it has.
 func linksBorrower(w *repo.Worktree, name string) bool {
-	dir, ok := submoduleDir(filepath.Dir(name))
-	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.Admin, modulesDir)+"/") && borrows(w, dir)
+	dir, ok := submodule.Dir(filepath.Dir(name))
+	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.Admin, submodule.ModulesDir)+"/") && submodule.Borrows(w, dir)
 }
 
 // submodulesEdited reports whether W's submodules have files that their commits do not have. raw
@@ -287,12 +242,12 @@ func submoduleEdited(ctx context.Context, w *repo.Worktree, at string, files []g
 	if len(files) == 0 {
 		return false, nil
 	}
-	head := headOfSubmodule(w, at)
-	dir, ok := submoduleDir(filepath.Join(w.Path, at))
+	head := submodule.Head(w, at)
+	dir, ok := submodule.Dir(filepath.Join(w.Path, at))
 	if head == "" || !ok {
 		return true, nil
 	}
-	from, ok := lender(w, dir)
+	from, ok := submodule.Lender(w, dir)
 	if !ok {
 		return true, nil
 	}

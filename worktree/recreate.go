@@ -10,9 +10,12 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // Recreate restores a deleted W on its branch with exactly the content of the session's
@@ -119,7 +122,7 @@ func (re *recreation) run(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("recreate.registered")
-	if err := putCone(ctx, re.w); err != nil {
+	if err := sparse.WriteCone(ctx, re.w); err != nil {
 		return err
 	}
 	if err := re.fill(ctx); err != nil {
@@ -187,11 +190,11 @@ func (re *recreation) discard(ctx context.Context) error {
 	}
 	before := *w
 	before.Partial = true
-	ix, tree, err := stagedRaw(ctx, &before, nil)
+	ix, tree, err := content.OpenStaged(ctx, &before, nil)
 	if err != nil {
 		return err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	changes, err := w.Repo.Git().Changes(ctx, goal, tree)
 	if err != nil {
 		return err
@@ -271,7 +274,7 @@ func belongsToOther(r *repo.Repo, admin, path string) bool {
 // describe the deleted files.
 func (re *recreation) fill(ctx context.Context) error {
 	w := re.w
-	for _, kept := range []string{w.StatePath(commitIndex), w.StatePath(snapshotIndex), w.StatePath("include.json"), leftPath(w), outsidePath(w)} {
+	for _, kept := range []string{w.StatePath(content.CommitIndex), w.StatePath(content.SnapshotIndex), w.StatePath("include.json"), submodule.LeftPath(w), sparse.OutsidePath(w)} {
 		if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -279,31 +282,31 @@ func (re *recreation) fill(ctx context.Context) error {
 	if re.from.N == 0 {
 		return fill(ctx, w, parked{}, re.start)
 	}
-	g, err := rawGit(w)
+	g, err := content.RawGit(w)
 	if err != nil {
 		return err
 	}
-	show, err := unlikeBranch(ctx, w)
+	show, err := content.ShowUnlikeBranch(ctx, w)
 	if err != nil {
 		return err
 	}
-	if err := noteGoneAsIn(ctx, w, re.from.Tree); err != nil {
+	if err := content.NoteGoneAsIn(ctx, w, re.from.Tree); err != nil {
 		return err
 	}
-	err = load(w, g, snapshotIndex, (*index).keep, func(ix *index) error { return ix.checkOut(ctx, re.from.Tree, show) })
+	err = load(w, g, content.SnapshotIndex, (*content.Index).Keep, func(ix *content.Index) error { return ix.CheckOut(ctx, re.from.Tree, show) })
 	if err != nil {
 		return err
 	}
-	return load(w, w.Git(), commitIndex, (*index).publish, func(ix *index) error { return ix.read(ctx, re.start) })
+	return load(w, w.Git(), content.CommitIndex, (*content.Index).Publish, func(ix *content.Index) error { return ix.Read(ctx, re.start) })
 }
 
 // load reads a tree into a new kept index.
-func load(w *repo.Worktree, g git.Repo, name string, end, read func(*index) error) error {
-	ix, err := openIndex(w, g, name)
+func load(w *repo.Worktree, g git.Repo, name string, end, read func(*content.Index) error) error {
+	ix, err := content.Open(w, g, name)
 	if err != nil {
 		return err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	if err := read(ix); err != nil {
 		return err
 	}

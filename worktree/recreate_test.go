@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -67,7 +68,7 @@ func TestGone(t *testing.T) {
 			empty := exists(w.Path)
 			operations := map[string]func() error{
 				"Snapshot": func() error { _, err := TakeSnapshot(ctx, w, "s", ""); return err },
-				"Tree":     func() error { _, err := CurrentTree(ctx, w); return err },
+				"Tree":     func() error { _, err := content.Tree(ctx, w); return err },
 				"Diff":     func() error { _, err := DiffOf(ctx, w, "main"); return err },
 				"Commit": func() error {
 					_, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: target.Tip})
@@ -140,7 +141,7 @@ func TestRecreate(t *testing.T) {
 			w, s := worked(t, r)
 			ctx := t.Context()
 			before := contents(t, w.Path)
-			tip, tree := value[string](t)(w.Tip(ctx)), value[string](t)(CurrentTree(ctx, w))
+			tip, tree := value[string](t)(w.Tip(ctx)), value[string](t)(content.Tree(ctx, w))
 			write(t, filepath.Join(w.Path, "x.log"), "ignored")
 			remove(t, r, w)
 			w, from, err := Recreate(ctx, r, "T", "s")
@@ -148,7 +149,7 @@ func TestRecreate(t *testing.T) {
 			equal(t, "snapshot", from.Commit, s.Commit)
 			equal(t, "content", contents(t, w.Path), before)
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
-			equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), tree)
+			equal(t, "tree", value[string](t)(content.Tree(ctx, w)), tree)
 			equal(t, "HEAD", gitIn(t, w.Path, "symbolic-ref", "HEAD"), "refs/heads/coven/T")
 			equal(t, "same as the snapshot", value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")).Commit, s.Commit)
 			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 1)
@@ -170,17 +171,17 @@ func TestRecreateFromBranch(t *testing.T) {
 	commitAll(t, w, "later")
 	onMain(t, r, "file7.txt", "theirs\n")
 	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
-	tree := value[string](t)(CurrentTree(ctx, w))
+	tree := value[string](t)(content.Tree(ctx, w))
 	must(t, os.RemoveAll(w.Path))
 	w, from, err := Recreate(ctx, r, "T", "s")
 	must(t, err)
 	equal(t, "snapshot", from.N, 0)
-	equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), tree)
+	equal(t, "tree", value[string](t)(content.Tree(ctx, w)), tree)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 	must(t, os.RemoveAll(w.Path))
 	w, _, err = Recreate(ctx, r, "T", "another session")
 	must(t, err)
-	equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), tree)
+	equal(t, "tree", value[string](t)(content.Tree(ctx, w)), tree)
 
 	// The same content on a branch that has moved is another snapshot.
 	s := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "after"))
@@ -319,7 +320,7 @@ func TestGoneMeanwhile(t *testing.T) {
 		for range 3 {
 			wait.Go(func() {
 				for {
-					if _, err := CurrentTree(context.Background(), w); err != nil {
+					if _, err := content.Tree(context.Background(), w); err != nil {
 						if !errors.Is(err, repo.ErrNoWorktree) {
 							t.Errorf("got %v, want %v", err, repo.ErrNoWorktree)
 						}

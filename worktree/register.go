@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
 // A registration makes W a worktree of git, without its files. Two ways lead there: `git worktree
@@ -117,7 +118,7 @@ func registerByGit(ctx context.Context, r *repo.Repo, reg registration) error {
 	}
 	for _, admin := range after {
 		if !slices.Contains(before, admin) && r.AdminPath(admin) == reg.w.Path {
-			return errors.Join(reg.admin(admin), unsparse(ctx, r, admin))
+			return errors.Join(reg.admin(admin), sparse.Disable(ctx, r, admin))
 		}
 	}
 	return fmt.Errorf("git worktree add did not create %s", reg.w.Name)

@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 const trashPrefix = ".trash-" // never the beginning of a SafeName
@@ -176,7 +178,7 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 		return false, err
 	}
 	tree := commit.Tree
-	if m.bare = holdsOnly(ctx, m.w, tree); m.bare {
+	if m.bare = content.HoldsOnly(ctx, m.w, tree); m.bare {
 		own, err := findGitWork(ctx, m.w, tree)
 		if err != nil {
 			return false, err
@@ -184,7 +186,7 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 		m.bare = own.empty()
 	}
 	if !m.bare {
-		if tree, err = CurrentTree(ctx, m.w); err != nil || tree != commit.Tree {
+		if tree, err = content.Tree(ctx, m.w); err != nil || tree != commit.Tree {
 			return true, err
 		}
 	}
@@ -196,11 +198,11 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 // files, git directories, reserved files that differ, edits in submodules, work in its own git
 // directory.
 func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p policy) (bool, error) {
-	ix, raw, err := stagedRaw(ctx, w, nil)
+	ix, raw, err := content.OpenStaged(ctx, w, nil)
 	if err != nil {
 		return false, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	found, err := hidden(ctx, w, ix, p)
 	if err != nil || len(found.plain) > 0 || len(found.renamed) > 0 {
 		return true, err
@@ -220,17 +222,17 @@ func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p policy) (bo
 // onlyIgnored reports whether ignored files, and git directories inside W, are all that exists
 // nowhere else: the pool keeps these.
 func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
-	ix, raw, err := stagedRaw(ctx, m.w, nil)
+	ix, raw, err := content.OpenStaged(ctx, m.w, nil)
 	if err != nil {
 		return false, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	differ, err := reservedDiffer(ctx, m.w, m.tree, raw)
 	if err != nil || differ {
 		return false, err
 	}
 	modules := hiddenFiles{renamed: map[string]string{}}
-	if err := modules.addModules(m.w, filepath.Join(m.w.Admin, modulesDir), ""); err != nil || len(modules.renamed) > 0 {
+	if err := modules.addModules(m.w, filepath.Join(m.w.Admin, submodule.ModulesDir), ""); err != nil || len(modules.renamed) > 0 {
 		return false, err
 	}
 	edited, err := submodulesEdited(ctx, m.w, m.tree, raw)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -173,7 +174,7 @@ func TestAddAndRemoveSurviveKill(t *testing.T) {
 				}
 			}
 			w := add(t, r, "T")
-			equal(t, "tree", value[string](t)(CurrentTree(ctx, w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+			equal(t, "tree", value[string](t)(content.Tree(ctx, w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 			value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
 			equal(t, "worktrees left", len(value[[]Info](t)(List(ctx, r))), 0)
 			equal(t, "registrations left", len(value[[]string](t)(r.Admins())), 0)

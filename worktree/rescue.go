@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -81,11 +82,11 @@ func rescue(ctx context.Context, w *repo.Worktree, note string, p policy) (Rescu
 	if vacant {
 		return rescueBranch(ctx, w, note)
 	}
-	ix, tree, err := stagedRaw(ctx, w, nil)
+	ix, tree, err := content.OpenStaged(ctx, w, nil)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	hidden, err := hidden(ctx, w, ix, p)
 	if err != nil {
 		return RescueInfo{}, err
@@ -94,10 +95,10 @@ func rescue(ctx context.Context, w *repo.Worktree, note string, p policy) (Rescu
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	if err := errors.Join(ix.take(ctx, hidden.plain), ix.takeAs(ctx, hidden.renamed), ix.takeWork(ctx, own)); err != nil {
+	if err := errors.Join(ix.Update(ctx, hidden.plain), takeAs(ctx, ix, hidden.renamed), takeWork(ctx, ix, own)); err != nil {
 		return RescueInfo{}, err
 	}
-	if tree, err = ix.tree(ctx); err != nil {
+	if tree, err = ix.WriteTree(ctx); err != nil {
 		return RescueInfo{}, err
 	}
 	return saveRescue(ctx, w, note, tree, own.commits...)
@@ -115,19 +116,19 @@ func rescueBranch(ctx context.Context, w *repo.Worktree, note string) (RescueInf
 
 // rescueFiles stores single files, as bytes, without the rest of W.
 func rescueFiles(ctx context.Context, w *repo.Worktree, note string, paths []string) (RescueInfo, error) {
-	g, err := rawGit(w)
+	g, err := content.RawGit(w)
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	ix, err := openIndex(w, g, "none")
+	ix, err := content.Open(w, g, "none")
 	if err != nil {
 		return RescueInfo{}, err
 	}
-	defer ix.drop()
-	if err := ix.take(ctx, paths); err != nil {
+	defer ix.Drop()
+	if err := ix.Update(ctx, paths); err != nil {
 		return RescueInfo{}, err
 	}
-	tree, err := ix.tree(ctx)
+	tree, err := ix.WriteTree(ctx)
 	if err != nil {
 		return RescueInfo{}, err
 	}
@@ -211,11 +212,6 @@ func rescueInfo(ref string, c git.Commit) RescueInfo {
 		}
 	}
 	return info
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 // AllRescues lists the rescues of all tasks, oldest first.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -215,7 +216,7 @@ func undoChange(ctx context.Context, r *repo.Repo, info RescueInfo, todo []Chang
 	for _, c := range index {
 		entries = append(entries, entryOf(c))
 	}
-	return put(ctx, r, r.RootGit(), entries)
+	return content.Put(ctx, r, r.RootGit(), entries)
 }
 
 // entryOf returns the entry of the state before, with mode "0" if there was none.
@@ -353,15 +354,15 @@ func undoFiles(ctx context.Context, r *repo.Repo, name string, changes []Change)
 		}
 		w = r.Worktree(rec.Task, rec)
 	}
-	g, err := rawGit(w)
+	g, err := content.RawGit(w)
 	if err != nil {
 		return err
 	}
-	ix, err := openIndex(w, g, "none")
+	ix, err := content.Open(w, g, "none")
 	if err != nil {
 		return err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	root, err := os.OpenRoot(w.Path)
 	if err != nil {
 		return err
@@ -376,5 +377,5 @@ func undoFiles(ctx context.Context, r *repo.Repo, name string, changes []Change)
 			entries = append(entries, entryOf(c))
 		}
 	}
-	return ix.checkOutOnly(ctx, entries)
+	return ix.CheckOutOnly(ctx, entries)
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // Revert restores W to a snapshot of the session: changed, deleted and later created
@@ -96,55 +97,55 @@ func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
 
 // restoreTree is restore to a snapshot with a look at all files.
 func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit git.Commit, paths []string) (Snapshot, error) {
-	ix, now, err := stagedRaw(ctx, w, nil)
+	ix, now, err := content.OpenStaged(ctx, w, nil)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	goal, now, err := goal(ctx, w, ix, now, commit, paths)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	before, err := saveTree(ctx, w, session, now, Snapshot{Note: "before going back to " + firstLine(commit.Message), Only: paths})
+	before, err := saveTree(ctx, w, session, now, Snapshot{Note: "before going back to " + content.FirstLine(commit.Message), Only: paths})
 	if err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.stored")
-	show, err := unlikeBranch(ctx, w)
+	show, err := content.ShowUnlikeBranch(ctx, w)
 	if err != nil {
 		return before, err
 	}
-	if err := ix.switchTo(ctx, now, goal, show); err != nil {
+	if err := ix.SwitchTo(ctx, now, goal, show); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.switched")
 	if err := giveBackIgnored(ctx, w, ix, now, goal); err != nil {
 		return before, err
 	}
-	if err := errors.Join(leaveAsIn(ctx, w, commit, paths), noteGoneAsIn(ctx, w, goal)); err != nil {
+	if err := errors.Join(leaveAsIn(ctx, w, commit, paths), content.NoteGoneAsIn(ctx, w, goal)); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.done")
-	return before, ix.keep()
+	return before, ix.Keep()
 }
 
 // goal returns the tree that W gets: that of a snapshot, or W's own with some paths of the
 // snapshot. It adds the ignored files that this would write to W's own tree, and returns that, too.
-func goal(ctx context.Context, w *repo.Worktree, ix *index, now string, snapshot git.Commit, paths []string) (goal, all string, err error) {
+func goal(ctx context.Context, w *repo.Worktree, ix *content.Index, now string, snapshot git.Commit, paths []string) (goal, all string, err error) {
 	goal = snapshot.Tree
 	if len(paths) > 0 {
 		if goal, err = snapshotWithPaths(ctx, w, now, snapshot, paths); err != nil {
 			return "", "", err
 		}
 	}
-	blocked, err := blocking(ctx, ix, now, goal)
+	blocked, err := content.Blocking(ctx, ix, now, goal)
 	if err != nil || len(blocked) == 0 {
 		return goal, now, err
 	}
-	if err := ix.take(ctx, blocked); err != nil {
+	if err := ix.Update(ctx, blocked); err != nil {
 		return "", "", err
 	}
-	all, err = ix.tree(ctx)
+	all, err = ix.WriteTree(ctx)
 	return goal, all, err
 }
 
@@ -165,20 +166,20 @@ func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snaps
 			return "", errors.Join(err, &NoPathError{Path: path, N: s.N})
 		}
 	}
-	return treeWithPaths(ctx, w.Repo, tree, snapshot.Tree, paths)
+	return content.TreeWithPaths(ctx, w.Repo, tree, snapshot.Tree, paths)
 }
 
 // giveBackIgnored restores files that the move removed but that W's current ignore
 // rules match: they existed then, ignored.
-func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *index, from, to string) error {
-	changes, err := ix.git.Changes(ctx, from, to)
+func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, from, to string) error {
+	changes, err := ix.Git.Changes(ctx, from, to)
 	if err != nil {
 		return err
 	}
 	removed := map[string]git.Entry{}
 	var paths []string
 	for _, change := range changes {
-		files, err := inTheWay(w.Path, change.Path)
+		files, err := content.InTheWay(w.Path, change.Path)
 		if err != nil {
 			return err
 		}
@@ -186,11 +187,11 @@ func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *index, from, to 
 			paths = append(paths, change.Path)
 		}
 	}
-	ignored, err := ignoredBy(ctx, ix.git, paths)
+	ignored, err := content.IgnoredBy(ctx, ix.Git, paths)
 	if err != nil || len(ignored) == 0 {
 		return err
 	}
-	entries, err := ix.git.Entries(ctx, from)
+	entries, err := ix.Git.Entries(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -201,25 +202,7 @@ func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *index, from, to 
 	for _, p := range ignored {
 		back = append(back, removed[p])
 	}
-	return ix.checkOutOnly(ctx, back)
-}
-
-// checkOutOnly writes the files of entries without keeping the entries.
-func (ix *index) checkOutOnly(ctx context.Context, entries []git.Entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	g := ix.git
-	g.Index = filepath.Join(ix.dir, "apart")
-	apart := &index{w: ix.w, git: g, dir: ix.dir}
-	if err := apart.put(ctx, entries); err != nil {
-		return err
-	}
-	err := apart.git.Run(ctx, "checkout-index", "--all", "--quiet")
-	if removeErr := os.Remove(g.Index); err == nil {
-		err = removeErr
-	}
-	return err
+	return ix.CheckOutOnly(ctx, back)
 }
 
 // restoreCommit goes back to a commit whose files were made with the
@@ -229,12 +212,12 @@ func restoreCommit(ctx context.Context, w *repo.Worktree, session string, commit
 	if err != nil {
 		return Snapshot{}, err
 	}
-	ix, staged, err := stagedOn(ctx, w, tip, nil)
+	ix, staged, err := content.StageOn(ctx, w, tip, nil)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer ix.drop()
-	blocked, err := blocking(ctx, ix, staged, commit.Tree)
+	defer ix.Drop()
+	blocked, err := content.Blocking(ctx, ix, staged, commit.Tree)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -243,17 +226,17 @@ func restoreCommit(ctx context.Context, w *repo.Worktree, session string, commit
 		return before, err
 	}
 	// Reserved paths were staged as in the branch: stage their actual content.
-	if _, err := ix.stage(ctx); err != nil {
+	if _, err := ix.Stage(ctx); err != nil {
 		return before, err
 	}
-	if staged, err = ix.tree(ctx); err != nil {
+	if staged, err = ix.WriteTree(ctx); err != nil {
 		return before, err
 	}
-	if err := ix.switchTo(ctx, staged, commit.Tree, noneShown); err != nil {
+	if err := ix.SwitchTo(ctx, staged, commit.Tree, content.ShowNone); err != nil {
 		return before, err
 	}
-	if err := errors.Join(leaveLinks(ctx, w, staged, commit.Tree), putOutside(w, outsideRecord{})); err != nil {
+	if err := errors.Join(submodule.LeaveLinks(ctx, w, staged, commit.Tree), sparse.WriteOutside(w, sparse.Outside{})); err != nil {
 		return before, err
 	}
-	return before, ix.keep()
+	return before, ix.Keep()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -106,16 +107,16 @@ func Export(ctx context.Context, r *repo.Repo, info RescueInfo, dir string) erro
 	if len(entries) > 0 {
 		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
 	}
-	w := &repo.Worktree{Repo: r, Name: scratchName, Path: dir}
-	g, err := rawGit(w)
+	w := &repo.Worktree{Repo: r, Name: content.ScratchName, Path: dir}
+	g, err := content.RawGit(w)
 	if err != nil {
 		return err
 	}
-	ix, err := openIndex(w, g, "none")
+	ix, err := content.Open(w, g, "none")
 	if err != nil {
 		return err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	files, err := g.Entries(ctx, info.Commit)
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", info.Ref, err)
@@ -126,7 +127,7 @@ func Export(ctx context.Context, r *repo.Repo, info RescueInfo, dir string) erro
 			plain = append(plain, e)
 		}
 	}
-	if err := ix.checkOutOnly(ctx, plain); err != nil {
+	if err := ix.CheckOutOnly(ctx, plain); err != nil {
 		return fmt.Errorf("restore %s: %w", info.Ref, err)
 	}
 	return nil

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
 // ErrNoSnapshot means that a session has no snapshot with that number.
@@ -59,37 +61,20 @@ func TakeSnapshot(ctx context.Context, w *repo.Worktree, session, note string) (
 
 func snapshot(ctx context.Context, w *repo.Worktree, session, note string, extra []string) (Snapshot, error) {
 	if len(extra) == 0 {
-		if tree, ok := unchangedTree(ctx, w); ok {
+		if tree, ok := content.UnchangedTree(ctx, w); ok {
 			s, err := saveTree(ctx, w, session, tree, Snapshot{Note: note})
-			s.Clean = err == nil && w.Cone == nil && isTreeOf(ctx, w, s.Tip, tree)
+			s.Clean = err == nil && w.Cone == nil && content.IsTreeOf(ctx, w, s.Tip, tree)
 			return s, err
 		}
 	}
-	seedSnapshots(ctx, w)
-	ix, tree, err := stagedRaw(ctx, w, extra)
+	content.SeedSnapshots(ctx, w)
+	ix, tree, err := content.OpenStaged(ctx, w, extra)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer ix.drop()
+	defer ix.Drop()
 	s, err := saveTree(ctx, w, session, tree, Snapshot{Note: note})
-	return s, errors.Join(err, ix.keep())
-}
-
-// stagedRaw opens the snapshot index and stages W in it.
-func stagedRaw(ctx context.Context, w *repo.Worktree, extra []string) (*index, string, error) {
-	g, err := rawGit(w)
-	if err != nil {
-		return nil, "", err
-	}
-	ix, err := openIndex(w, g, snapshotIndex)
-	if err != nil {
-		return nil, "", err
-	}
-	tree, err := stageRaw(ctx, w, ix, extra)
-	if err != nil {
-		ix.drop()
-	}
-	return ix, tree, err
+	return s, errors.Join(err, ix.Keep())
 }
 
 // saveTree appends a snapshot of a tree, with the Note and Only of next, to the session's chain.
@@ -98,7 +83,7 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	links, err := ownLinks(ctx, w, tip)
+	links, err := submodule.OwnLinks(ctx, w, tip)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -242,7 +227,7 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("the snapshot %s names no tip: %w", c.Oid, ErrNoSnapshot)
 	}
 	note, s.Tip = note[:at], strings.TrimPrefix(note[at:], snapshotTip)
-	note, s.links = cutLines(note, snapshotLink)
+	note, s.links = submodule.CutLines(note, submodule.LinkPrefix)
 	note, s.Only = cutOnly(note)
 	s.Note = strings.Trim(note, "\n")
 	return s, nil
@@ -259,7 +244,7 @@ func onlyLines(paths []string) string {
 
 // cutOnly cuts such lines off the end of a text and reads them.
 func cutOnly(text string) (before string, paths []string) {
-	before, lines := cutLines(text, snapshotOnly)
+	before, lines := submodule.CutLines(text, snapshotOnly)
 	for line := range strings.Lines(lines) {
 		if p, err := strconv.Unquote(strings.TrimPrefix(strings.TrimSpace(line), snapshotOnly)); err == nil {
 			paths = append(paths, p)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -152,7 +153,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 			if _, err := TakeSnapshot(t.Context(), w, "s", "n"); err != nil {
 				t.Error(err)
 			}
-			if _, err := CurrentTree(t.Context(), w); err != nil {
+			if _, err := content.Tree(t.Context(), w); err != nil {
 				t.Error(err)
 			}
 		})
@@ -161,7 +162,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 	for i, s := range value[[]Snapshot](t)(SnapshotsOf(t.Context(), w, "s")) {
 		equal(t, "number", s.N, i+1)
 	}
-	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), value[string](t)(CurrentTree(t.Context(), w)))
+	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), value[string](t)(content.Tree(t.Context(), w)))
 	noLocks(t, r.GitDir)
 }
 
@@ -206,7 +207,7 @@ func visible(t *testing.T, w *repo.Worktree) string {
 			files.WriteString(line)
 		}
 	}
-	return files.String() + value[string](t)(CurrentTree(t.Context(), w))
+	return files.String() + value[string](t)(content.Tree(t.Context(), w))
 }
 
 // ignoredLog is the ignored file, which reverts leave alone.
@@ -266,12 +267,12 @@ func TestDamagedIndex(t *testing.T) {
 		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, kept := range []string{snapshotIndex, commitIndex} {
+			for _, kept := range []string{content.SnapshotIndex, content.CommitIndex} {
 				must(t, os.RemoveAll(w.StatePath(kept)))
 				must(t, damage(w.StatePath(kept)))
 			}
 			equal(t, "the snapshot", value[Snapshot](t)(TakeSnapshot(t.Context(), w, "S", "again")).Tree, first.Tree)
-			value[string](t)(CurrentTree(t.Context(), w))
+			value[string](t)(content.Tree(t.Context(), w))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -27,7 +28,7 @@ func wide(t testing.TB) *repo.Repo {
 }
 
 // sparse is a wide repository whose worktrees have the directory in, and the task T.
-func sparse(t testing.TB) (*repo.Repo, *repo.Worktree) {
+func sparseRepo(t testing.TB) (*repo.Repo, *repo.Worktree) {
 	t.Helper()
 	r := wide(t)
 	r.Sparse = repo.Sparse{Dirs: []string{"in"}}
@@ -37,7 +38,7 @@ func sparse(t testing.TB) (*repo.Repo, *repo.Worktree) {
 // names lists the files of W.
 func names(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
-	files := value[[]string](t)(filesBelow(w.Path, "."))
+	files := value[[]string](t)(content.FilesBelow(w.Path, "."))
 	files = slices.DeleteFunc(files, func(name string) bool {
 		return name == ".git" || strings.HasPrefix(name, "file") || strings.HasPrefix(name, ".")
 	})
@@ -52,11 +53,11 @@ func clean(t testing.TB, w *repo.Worktree) {
 // A worktree has the files of its cone. Its task lands what it has changed, and all other files
 // are still in the landed tree.
 func TestSparse(t *testing.T) {
-	r, w := sparse(t)
+	r, w := sparseRepo(t)
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c")
 	equal(t, "tracker", exists(filepath.Join(w.Path, ".beads", "issues.jsonl")), true)
 	clean(t, w)
-	equal(t, "tree", value[string](t)(CurrentTree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
+	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 	must(t, os.Remove(filepath.Join(w.Path, "in/b")))
 	equal(t, "committed", strings.Join(commitAll(t, w, "work").Files, " "), "in/a in/b")
@@ -69,7 +70,7 @@ func TestSparse(t *testing.T) {
 
 // What a task makes, changes or deletes outside of the cone is a change like any other.
 func TestSparseOutside(t *testing.T) {
-	r, w := sparse(t)
+	r, w := sparseRepo(t)
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 	write(t, filepath.Join(w.Path, "out/new"), "mine\n")
 	write(t, filepath.Join(w.Path, "else/new"), "mine\n")
@@ -90,7 +91,7 @@ func TestSparseOutside(t *testing.T) {
 func TestSparseAgentsGit(t *testing.T) {
 	for _, isolated := range []bool{false, true} {
 		t.Run(fmt.Sprint("isolated ", isolated), func(t *testing.T) {
-			r, w := sparse(t)
+			r, w := sparseRepo(t)
 			if isolated {
 				must(t, Isolate(t.Context(), w))
 			}
@@ -111,7 +112,7 @@ func TestSparseAgentsGit(t *testing.T) {
 
 // A conflict outside of the cone is written into the worktree, and nothing else there.
 func TestSparseConflict(t *testing.T) {
-	r, w := sparse(t)
+	r, w := sparseRepo(t)
 	ctx := t.Context()
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 	commitAll(t, w, "mine")
@@ -125,7 +126,7 @@ func TestSparseConflict(t *testing.T) {
 	equal(t, "marked", strings.Contains(read(t, filepath.Join(w.Path, "out/a")), "<<<<<<<"), true)
 	equal(t, "status", gitIn(t, w.Path, "diff", "--name-only", "--diff-filter=U"), "out/a")
 	gitIn(t, r.Root, "gc", "-q", "--prune=now")
-	equal(t, "merged outside", gitIn(t, r.Root, "show", value[string](t)(CurrentTree(ctx, w))+":out/b"), "theirs")
+	equal(t, "merged outside", gitIn(t, r.Root, "show", value[string](t)(content.Tree(ctx, w))+":out/b"), "theirs")
 	value[Snapshot](t)(Revert(ctx, w, "s", before.N))
 	equal(t, "taken back", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
 	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
@@ -138,7 +139,7 @@ func TestSparseConflict(t *testing.T) {
 
 // A file outside of the cone that a deletion and a change are in conflict about is written.
 func TestSparseConflictWithoutAFile(t *testing.T) {
-	r, w := sparse(t)
+	r, w := sparseRepo(t)
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 	commitAll(t, w, "mine")
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
@@ -152,7 +153,7 @@ func TestSparseConflictWithoutAFile(t *testing.T) {
 // A worktree that was deleted gets the files that its snapshot had.
 func TestSparseRecreate(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
-		r, w := sparse(t)
+		r, w := sparseRepo(t)
 		write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 		commitAll(t, w, "mine")
 		if snapshot {
@@ -160,12 +161,12 @@ func TestSparseRecreate(t *testing.T) {
 			write(t, filepath.Join(w.Path, "out/b"), "changed\n")
 			value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
 		}
-		files, tree := names(t, w), value[string](t)(CurrentTree(t.Context(), w))
+		files, tree := names(t, w), value[string](t)(content.Tree(t.Context(), w))
 		must(t, file.RemoveAll(w.Path))
 		again, _, err := Recreate(t.Context(), r, "T", "s")
 		must(t, err)
 		equal(t, "files", names(t, again), files)
-		equal(t, "tree", value[string](t)(CurrentTree(t.Context(), again)), tree)
+		equal(t, "tree", value[string](t)(content.Tree(t.Context(), again)), tree)
 		if !snapshot {
 			clean(t, again)
 		}
@@ -203,7 +204,7 @@ func TestSparsePool(t *testing.T) {
 			if exists(filepath.Join(next.Path, "in/a")) {
 				equal(t, "used again", inodeAt(t, filepath.Join(next.Path, "in/a")) == inode, c.again)
 			}
-			pooled, tree := names(t, next), value[string](t)(CurrentTree(t.Context(), next))
+			pooled, tree := names(t, next), value[string](t)(content.Tree(t.Context(), next))
 			clean(t, next)
 			r.Pool = repo.Pool{}
 			plain := add(t, r, "plain")
@@ -215,9 +216,9 @@ func TestSparsePool(t *testing.T) {
 
 // If coven's indexes are lost, no file outside of the cone counts as deleted.
 func TestSparseWithoutIndex(t *testing.T) {
-	r, w := sparse(t)
+	r, w := sparseRepo(t)
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
-	for _, name := range []string{commitIndex, snapshotIndex} {
+	for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
 		must(t, os.RemoveAll(w.StatePath(name)))
 	}
 	r = value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
@@ -324,12 +325,12 @@ func (c *twins) step() {
 func (c *twins) same() {
 	c.t.Helper()
 	var got [2]string
-	c.both(func(i int) { got[i] = value[string](c.t)(CurrentTree(c.t.Context(), c.trees[i])) })
+	c.both(func(i int) { got[i] = value[string](c.t)(content.Tree(c.t.Context(), c.trees[i])) })
 	if got[0] != got[1] {
 		gitIn(c.t, c.repos[0].Root, "fetch", "-q", c.repos[1].Root)
 		c.t.Fatalf("the trees differ:\n%s\nfull:\n%s", gitIn(c.t, c.repos[0].Root, "ls-tree", "-r", got[0]), gitIn(c.t, c.repos[1].Root, "ls-tree", "-r", got[1]))
 	}
-	for _, name := range value[[]string](c.t)(filesBelow(c.trees[0].Path, ".")) {
+	for _, name := range value[[]string](c.t)(content.FilesBelow(c.trees[0].Path, ".")) {
 		if name != ".git" {
 			equal(c.t, name, read(c.t, filepath.Join(c.trees[0].Path, name)), read(c.t, filepath.Join(c.trees[1].Path, name)))
 		}
@@ -451,7 +452,7 @@ func (c *twins) forget() {
 	c.commit()
 	c.t.Log("lose the indexes")
 	c.both(func(i int) {
-		for _, name := range []string{commitIndex, snapshotIndex} {
+		for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
 			must(c.t, os.RemoveAll(c.trees[i].StatePath(name)))
 		}
 	})
@@ -477,7 +478,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			r, w := sparse(t)
+			r, w := sparseRepo(t)
 			ctx := t.Context()
 			write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 			commitAll(t, w, "mine")
@@ -505,7 +506,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 			}
 			if conflicts {
 				value[Snapshot](t)(Revert(ctx, w, "s", before.N))
-				equal(t, "taken back", gitIn(t, r.Root, "diff", "--name-only", w.Branch, value[string](t)(CurrentTree(ctx, w))), "")
+				equal(t, "taken back", gitIn(t, r.Root, "diff", "--name-only", w.Branch, value[string](t)(content.Tree(ctx, w))), "")
 				c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 				write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 				value[Commit](t)(finish(t, w, c))
@@ -540,18 +541,18 @@ func TestSparseSubmodule(t *testing.T) {
 
 // A revert gives back the deletion of a file outside of the cone, and the file.
 func TestSparseRevertDeletion(t *testing.T) {
-	_, w := sparse(t)
+	_, w := sparseRepo(t)
 	ctx := t.Context()
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 	commitAll(t, w, "mine")
 	there := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
 	gone := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
-	tree := value[string](t)(CurrentTree(ctx, w))
+	tree := value[string](t)(content.Tree(ctx, w))
 	value[Snapshot](t)(Revert(ctx, w, "s", there.N))
 	equal(t, "file", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
 	clean(t, w)
 	value[Snapshot](t)(Revert(ctx, w, "s", gone.N))
-	equal(t, "deleted", value[string](t)(CurrentTree(ctx, w)), tree)
+	equal(t, "deleted", value[string](t)(content.Tree(ctx, w)), tree)
 	equal(t, "committed", strings.Join(commitAll(t, w, "deleted").Files, " "), "out/a")
 }

@@ -28,7 +28,7 @@ func Stack(ctx context.Context, w *repo.Worktree, below Landing) (Landing, error
 	if err != nil {
 		return Landing{}, fmt.Errorf("stack %s: %w", w.TaskID, w.OrMissing(err))
 	}
-	ix.drop()
+	ix.Drop()
 	c, err := stack(ctx, w, tip, below)
 	if err != nil {
 		return Landing{}, fmt.Errorf("stack %s: %w", w.TaskID, err)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -25,17 +26,17 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 		return nil, err
 	}
 	g := w.Repo.Git()
-	ix, err := openIndex(w, g, "none")
+	ix, err := content.Open(w, g, "none")
 	if err != nil {
 		return nil, err
 	}
-	defer ix.drop()
-	if err := file.CopyRegular(ix.git.Index, from); err != nil {
+	defer ix.Drop()
+	if err := file.CopyRegular(ix.Git.Index, from); err != nil {
 		return nil, err
 	}
-	fields, err := ix.git.Fields(ctx, "ls-files", "-z", "-s")
+	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {
-		if whole, sumErr := hasChecksum(ix.git.Index, w.Repo.Format); sumErr != nil || whole {
+		if whole, sumErr := hasChecksum(ix.Git.Index, w.Repo.Format); sumErr != nil || whole {
 			return nil, errors.Join(err, sumErr)
 		}
 		files[rescuedGitDir+"/index"] = from
@@ -47,7 +48,7 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 	}
 	var only []git.Entry
 	for _, field := range fields {
-		e, err := indexEntry(field)
+		e, err := content.IndexEntry(field)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ func publishedIndex(w *repo.Worktree, from string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = has.Close() }()
-	kept, err := os.Open(w.StatePath(commitIndex))
+	kept, err := os.Open(w.StatePath(content.CommitIndex))
 	if err != nil {
 		return false, nil // coven gave it none
 	}

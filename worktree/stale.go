@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -180,7 +181,7 @@ func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, erro
 			})
 		}
 	}
-	for _, entry := range directories(filepath.Join(top, unexaminedDir)) {
+	for _, entry := range file.Directories(filepath.Join(top, unexaminedDir)) {
 		path := filepath.Join(top, unexaminedDir, entry.Name())
 		found = append(found, Stale{
 			Kind: StaleDirectory, Task: entry.Name(), Path: path, Text: "files of a landed worktree that coven 0.1.0 left in " + path,
@@ -227,7 +228,7 @@ func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error
 // staleFiles finds files that killed operations left in coven's own directories.
 func staleFiles(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
-	tasks := map[string]string{r.StatePath("tasks", scratchName): "", r.StatePath("tasks", watchName): "", r.StatePath("moves"): "", r.StatePath("raw"): ""}
+	tasks := map[string]string{r.StatePath("tasks", content.ScratchName): "", r.StatePath("tasks", watchName): "", r.StatePath("moves"): "", r.StatePath("raw"): ""}
 	for _, name := range s.records {
 		tasks[r.StatePath("tasks", name)] = s.task(name)
 	}
@@ -282,7 +283,7 @@ func staleLandings(_ context.Context, r *repo.Repo, _ *survey) ([]Stale, error) 
 
 // isOperation reports whether an entry is the private directory of an index.
 func isOperation(entry fs.DirEntry) bool {
-	return entry.IsDir() && strings.HasPrefix(entry.Name(), operationPrefix)
+	return entry.IsDir() && strings.HasPrefix(entry.Name(), content.OperationPrefix)
 }
 
 // isUnfinished reports whether an entry is a temporary file that was to replace another

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -82,7 +83,7 @@ func TestStaleKinds(t *testing.T) {
 			onMain(t, r, "b", "b")
 			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash), "integrate.worktree")
 			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(w.StatePath())) {
-				if strings.HasPrefix(entry.Name(), operationPrefix) {
+				if strings.HasPrefix(entry.Name(), content.OperationPrefix) {
 					must(t, os.RemoveAll(w.StatePath(entry.Name())))
 				}
 			}
@@ -170,9 +171,9 @@ func TestStaleSpares(t *testing.T) {
 	parked := add(t, r, "parked")
 	gitIn(t, r.Root, "worktree", "remove", "--force", parked.Path) // Recreate brings it back
 	w := add(t, r, "busy")
-	ix := value[*index](t)(openIndex(w, w.Git(), commitIndex))
-	defer ix.drop()
-	backdate(t, ix.dir)
+	ix := value[*content.Index](t)(content.Open(w, w.Git(), content.CommitIndex))
+	defer ix.Drop()
+	backdate(t, ix.Dir)
 	write(t, w.StatePath(".fresh123"), "")
 	equal(t, "stale", stales(t, r), "")
 	for _, s := range []Stale{
@@ -245,8 +246,8 @@ func TestClearSurvivesKill(t *testing.T) {
 			killAt(t, actorCommand(r.Root, "", point, ""), point)
 			rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "stray"))
 			equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":only-here"), "x")
-			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(r.StatePath("tasks", scratchName))) {
-				backdate(t, r.StatePath("tasks", scratchName, entry.Name()))
+			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(r.StatePath("tasks", content.ScratchName))) {
+				backdate(t, r.StatePath("tasks", content.ScratchName, entry.Name()))
 			}
 			for _, s := range value[[]Stale](t)(FindStale(ctx, r, nobody)) {
 				value[string](t)(Clear(ctx, r, s))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
@@ -70,7 +71,7 @@ func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit,
 	if err != nil {
 		return tip, err
 	}
-	if tree, err = withReserved(ctx, r, tree, l.req.Landing.Old); err != nil || tree == tip.Tree {
+	if tree, err = content.WithReserved(ctx, r, tree, l.req.Landing.Old); err != nil || tree == tip.Tree {
 		return tip, err
 	}
 	oid, err := l.store(ctx, tree, commit.Message, authorOf(commit.Author), tip.Oid)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -152,9 +153,9 @@ func TestSubmoduleInAConflictedMerge(t *testing.T) {
 	moved := bump(t, r, upstream)
 	before := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
 	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
-	equal(t, "merged", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), moved)
+	equal(t, "merged", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), moved)
 	value[Snapshot](t)(Revert(ctx, w, "s", before.N))
-	equal(t, "taken back", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), old)
+	equal(t, "taken back", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), old)
 	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
 	value[Commit](t)(finish(t, w, c))
@@ -177,23 +178,23 @@ func TestRevertSubmodule(t *testing.T) {
 	write(t, filepath.Join(w.Path, "a"), "a")
 	undo := value[Snapshot](t)(Revert(ctx, w, "s", first.N))
 	equal(t, "note", value[[]Snapshot](t)(SnapshotsOf(ctx, w, "s"))[0].Note, "Submodule: a note that looks like it")
-	equal(t, "reverted", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), before)
+	equal(t, "reverted", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), before)
 	equal(t, "its file", read(t, filepath.Join(lib, "lib.c")), "1\n")
 	equal(t, "its HEAD", gitIn(t, lib, "rev-parse", "HEAD"), head)
 	value[Snapshot](t)(Revert(ctx, w, "s", undo.N, "a"))
-	equal(t, "one path", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), before)
+	equal(t, "one path", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), before)
 	value[Snapshot](t)(Revert(ctx, w, "s", undo.N))
-	equal(t, "undone", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), head)
+	equal(t, "undone", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), head)
 	equal(t, "undone file", read(t, filepath.Join(lib, "lib.c")), "2\n")
 
 	commit := value[string](t)(w.Tip(ctx))
 	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", commit))
-	equal(t, "restored", linkAt(t, r, value[string](t)(CurrentTree(ctx, w))), before)
+	equal(t, "restored", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), before)
 	must(t, file.RemoveAll(w.Path))
 	again, from, err := Recreate(ctx, r, "T", "s")
 	must(t, err)
 	equal(t, "recreated", from.Commit != "", true)
-	equal(t, "without a submodule", linkAt(t, r, value[string](t)(CurrentTree(ctx, again))), before)
+	equal(t, "without a submodule", linkAt(t, r, value[string](t)(content.Tree(ctx, again))), before)
 }
 
 // linkCase is one random history of a task with a submodule, and what it should be.
@@ -259,7 +260,7 @@ func (c *linkCase) step() {
 
 func (c *linkCase) check() {
 	c.t.Helper()
-	equal(c.t, "counts as", linkAt(c.t, c.r, value[string](c.t)(CurrentTree(c.t.Context(), c.w))), c.counts)
+	equal(c.t, "counts as", linkAt(c.t, c.r, value[string](c.t)(content.Tree(c.t.Context(), c.w))), c.counts)
 	if c.head != "" {
 		equal(c.t, "HEAD", gitIn(c.t, c.lib(), "rev-parse", "HEAD"), c.head)
 	}

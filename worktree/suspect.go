@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -91,7 +92,7 @@ func findSuspects(ctx context.Context, g git.Repo, changes []git.Change) ([]Susp
 	reasons := map[string]string{}
 	paths := map[string][]string{} // by oid
 	for _, change := range changes {
-		if change.Status == 'D' || change.Mode == git.ModeSubmodule || isReserved(change.Path) {
+		if change.Status == 'D' || change.Mode == git.ModeSubmodule || content.IsReserved(change.Path) {
 			continue
 		}
 		if reason := suspectName(change.Path); reason != "" {

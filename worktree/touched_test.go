@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/content"
 )
 
 // touch changes what git remembers of a file, and not its content.
@@ -28,7 +30,7 @@ func TestTouchedFiles(t *testing.T) {
 	equal(t, "to a snapshot", read(t, file), "one\ntwo\nthree 0\n")
 
 	write(t, file, "mine\n")
-	value[string](t)(CurrentTree(ctx, w))
+	value[string](t)(content.Tree(ctx, w))
 	touch(t, file)
 	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", "main"))
 	equal(t, "to a commit", read(t, file), "one\ntwo\nthree 0\n")

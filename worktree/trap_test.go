@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -54,7 +55,7 @@ func TestBoobyTraps(t *testing.T) {
 				_, err = Watch(ctx, m.w, WatchOptions{Fenced: fenced})
 				check(fmt.Sprintf("Watch, fenced: %v", fenced), err)
 			}
-			_, err = CurrentTree(ctx, w)
+			_, err = content.Tree(ctx, w)
 			check("Tree", err)
 			_, err = DiffOf(ctx, w, target.Tip)
 			check("Diff", err)

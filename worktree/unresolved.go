@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -32,7 +33,7 @@ func unresolved(ctx context.Context, w *repo.Worktree, tree, tip, merge string) 
 	if err != nil || len(c.Files) == 0 {
 		return err
 	}
-	entries, err := entriesByPath(ctx, w, tree)
+	entries, err := content.EntriesByPath(ctx, w, tree)
 	if err != nil {
 		return err
 	}

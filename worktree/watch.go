@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -103,7 +104,7 @@ func Watched(w *repo.Worktree) bool { return file.Exists(markPath(w)) }
 // record Unreported, call Done, and Watch again. With a fence, later changes are a person's.
 func Watch(ctx context.Context, w *repo.Worktree, o WatchOptions) (*Mark, error) {
 	m := &Mark{w: w, running: o.Running}
-	w.Repo.Memo.Fresh.Delete(w.StatePath(commitIndex))
+	w.Repo.Memo.Fresh.Delete(w.StatePath(content.CommitIndex))
 	if err := file.ReadJSON(markPath(w), &m.mark); err == nil { // otherwise there is none, or it is incomplete
 		if m.Found == nil && !m.Fenced {
 			m.interrupted = true

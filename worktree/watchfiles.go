@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -98,13 +99,13 @@ func mainWorktree(ctx context.Context, r *repo.Repo) *repo.Worktree {
 // checkoutTree stores the files of the main checkout and returns their raw tree.
 func checkoutTree(ctx context.Context, r *repo.Repo) (string, error) {
 	w := mainWorktree(ctx, r)
-	g, err := rawGit(w)
+	g, err := content.RawGit(w)
 	if err != nil {
 		return "", err
 	}
 	exclude := filepath.Join(g.Dir, "info", "exclude")
 	g.Dir = r.StatePath("raw-checkout")
-	if err := prepareRaw(r, g.Dir); err != nil {
+	if err := content.PrepareRaw(r, g.Dir); err != nil {
 		return "", err
 	}
 	usual, err := file.ReadIfExists(exclude)
@@ -127,7 +128,7 @@ func siblingTree(ctx context.Context, r *repo.Repo, name string) (string, error)
 	if err := w.CheckExists(); err != nil || !rec.Ready {
 		return "", errors.Join(repo.ErrNoWorktree, err)
 	}
-	g, err := rawGit(w)
+	g, err := content.RawGit(w)
 	if err != nil {
 		return "", err
 	}
@@ -147,16 +148,16 @@ func watchedTree(ctx context.Context, w *repo.Worktree, g git.Repo) (string, err
 }
 
 func watchedOnce(ctx context.Context, w *repo.Worktree, g git.Repo) (string, error) {
-	ix, err := openIndex(w, g, watchIndex)
+	ix, err := content.Open(w, g, watchIndex)
 	if err != nil {
 		return "", err
 	}
-	defer ix.drop()
-	tree, err := stageRaw(ctx, w, ix, nil)
+	defer ix.Drop()
+	tree, err := content.StageRaw(ctx, w, ix, nil)
 	if err != nil {
 		return "", err
 	}
-	return tree, ix.keep()
+	return tree, ix.Keep()
 }
 
 // compareFiles adds the files that have changed. git reads files with the repository's filters,
@@ -248,7 +249,7 @@ func treeChanges(ctx context.Context, r *repo.Repo, before, after string, kind t
 	}
 	var changes []Change
 	for _, c := range changed {
-		if isReserved(c.Path) {
+		if content.IsReserved(c.Path) {
 			continue
 		}
 		changes = append(changes, Change{
@@ -335,7 +336,7 @@ func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
 			changes = append(changes, Change{Kind: tripwire.Index, Name: name, After: v})
 		}
 	}
-	return slices.DeleteFunc(changes, func(c Change) bool { return isReserved(c.Name) }), nil
+	return slices.DeleteFunc(changes, func(c Change) bool { return content.IsReserved(c.Name) }), nil
 }
 
 // stagedEntries reads an index. An entry in conflict has all of its stages in one value, which

@@ -1,4 +1,4 @@
-package worktree
+package content
 
 import (
 	"context"
@@ -12,10 +12,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
 )
-
-// Mostly, W is exactly what coven left there, and git stores its files as they are. Then one
-// listing with the index for commits answers what would need several of both indexes.
 
 // unconverting reports whether git stores the bytes of files as they are, whatever a tree's
 // attributes say.
@@ -54,26 +52,26 @@ func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
 	return false, nil
 }
 
-// unchangedTree returns the tree of the branch's tip if W is known to have exactly its files, as they are
+// UnchangedTree returns the tree of the branch's tip if W is known to have exactly its files, as they are
 // stored: a snapshot has that tree, too. One listing shows it, or none if Add has just made W.
-func unchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool) {
+func UnchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool) {
 	if !committedLast(w) || !unconverting(ctx, w.Repo) {
 		return "", false
 	}
-	ix, err := openIndex(w, w.Git(), commitIndex)
+	ix, err := Open(w, w.Git(), CommitIndex)
 	if err != nil {
 		return "", false
 	}
-	defer ix.drop()
-	if tree = ix.knownTree(); tree == "" || !isTipTree(ctx, w, tree) {
+	defer ix.Drop()
+	if tree = ix.KnownTree(); tree == "" || !isTipTree(ctx, w, tree) {
 		return "", false
 	}
 	if ix.fresh == tree {
-		converted, err := mayConvert(ctx, w.Repo, tree)
+		converted, err := MayConvert(ctx, w.Repo, tree)
 		return tree, err == nil && !converted && w.CheckExists() == nil
 	}
-	l, err := ix.list(ctx, withoutIgnored)
-	if err != nil || !l.clean() || w.CheckExists() != nil {
+	l, err := ix.List(ctx, WithoutIgnored)
+	if err != nil || !l.Clean() || w.CheckExists() != nil {
 		return "", false
 	}
 	converted, err := dirsHave(w, l.entries, ".gitattributes")
@@ -83,22 +81,22 @@ func unchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool)
 // committedLast reports whether W is more likely to be as the index for commits than as that for snapshots,
 // because it is the younger one.
 func committedLast(w *repo.Worktree) bool {
-	commits, err := os.Lstat(w.StatePath(commitIndex))
+	commits, err := os.Lstat(w.StatePath(CommitIndex))
 	if err != nil {
 		return false
 	}
-	snapshots, err := os.Lstat(w.StatePath(snapshotIndex))
+	snapshots, err := os.Lstat(w.StatePath(SnapshotIndex))
 	return err != nil || !snapshots.ModTime().After(commits.ModTime())
 }
 
 // isTipTree reports whether the branch's tip has a tree.
 func isTipTree(ctx context.Context, w *repo.Worktree, tree string) bool {
 	tip, err := w.Tip(ctx)
-	return err == nil && isTreeOf(ctx, w, tip, tree)
+	return err == nil && IsTreeOf(ctx, w, tip, tree)
 }
 
-// isTreeOf reports whether a commit, if there is one, has a tree.
-func isTreeOf(ctx context.Context, w *repo.Worktree, commit, tree string) bool {
+// IsTreeOf reports whether a commit, if there is one, has a tree.
+func IsTreeOf(ctx context.Context, w *repo.Worktree, commit, tree string) bool {
 	if commit == "" {
 		return false
 	}
@@ -106,22 +104,22 @@ func isTreeOf(ctx context.Context, w *repo.Worktree, commit, tree string) bool {
 	return err == nil && of == tree
 }
 
-// holdsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
+// HoldsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
 // ignored files and no git directories.
-func holdsOnly(ctx context.Context, w *repo.Worktree, tree string) bool {
-	if file.Exists(filepath.Join(w.Admin, modulesDir)) || file.CheckDirectory(filepath.Join(w.Path, ".git")) == nil {
+func HoldsOnly(ctx context.Context, w *repo.Worktree, tree string) bool {
+	if file.Exists(filepath.Join(w.Admin, submodule.ModulesDir)) || file.CheckDirectory(filepath.Join(w.Path, ".git")) == nil {
 		return false
 	}
-	ix, err := openIndex(w, w.Git(), commitIndex)
+	ix, err := Open(w, w.Git(), CommitIndex)
 	if err != nil {
 		return false
 	}
-	defer ix.drop()
-	if ix.knownTree() != tree {
+	defer ix.Drop()
+	if ix.KnownTree() != tree {
 		return false
 	}
-	l, err := ix.list(ctx, withIgnored)
-	if err != nil || !l.clean() || w.CheckExists() != nil {
+	l, err := ix.List(ctx, withIgnored)
+	if err != nil || !l.Clean() || w.CheckExists() != nil {
 		return false
 	}
 	repositories, err := dirsHave(w, l.entries, ".git")
@@ -134,18 +132,18 @@ func isReadable(w *repo.Worktree) bool {
 	return filepath.WalkDir(w.Path, func(_ string, _ fs.DirEntry, err error) error { return err }) == nil
 }
 
-// seedSnapshots makes the index for commits the first index for snapshots, if they would be the
+// SeedSnapshots makes the index for commits the first index for snapshots, if they would be the
 // same: otherwise the first snapshot reads all files.
-func seedSnapshots(ctx context.Context, w *repo.Worktree) {
-	if file.Exists(w.StatePath(snapshotIndex)) || !unconverting(ctx, w.Repo) {
+func SeedSnapshots(ctx context.Context, w *repo.Worktree) {
+	if file.Exists(w.StatePath(SnapshotIndex)) || !unconverting(ctx, w.Repo) {
 		return
 	}
-	ix, err := openIndex(w, w.Git(), commitIndex)
+	ix, err := Open(w, w.Git(), CommitIndex)
 	if err != nil {
 		return
 	}
-	defer ix.drop()
-	tree := ix.knownTree()
+	defer ix.Drop()
+	tree := ix.KnownTree()
 	if tree == "" {
 		return
 	}
@@ -158,6 +156,13 @@ func seedSnapshots(ctx context.Context, w *repo.Worktree) {
 		paths = append(paths, e.Path)
 	}
 	if converted, err := dirsHave(w, paths, ".gitattributes"); err == nil && !converted {
-		_ = os.Link(ix.git.Index, w.StatePath(snapshotIndex)) // without it, git makes a new one
+		_ = os.Link(ix.Git.Index, w.StatePath(SnapshotIndex)) // without it, git makes a new one
 	}
+}
+
+// MayConvert reports whether git may write files with other bytes than their blobs have.
+func MayConvert(ctx context.Context, r *repo.Repo, tree string) (bool, error) {
+	entries, err := r.Git().Entries(ctx, tree)
+	attributes := slices.ContainsFunc(entries, func(e git.Entry) bool { return path.Base(e.Path) == ".gitattributes" })
+	return attributes || !unconverting(ctx, r), err
 }

@@ -1,4 +1,4 @@
-package worktree
+package content
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
@@ -23,7 +22,7 @@ func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, 
 		if change.Status == 'D' || change.Mode == git.ModeSubmodule {
 			continue
 		}
-		files, err := inTheWay(g.WorkTree, change.Path)
+		files, err := InTheWay(g.WorkTree, change.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -36,9 +35,9 @@ func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, 
 	return repo.Without(found, tracked), err
 }
 
-// inTheWay lists the files at or below a path, or a file in place of one of its
+// InTheWay lists the files at or below a path, or a file in place of one of its
 // directories. Paths are relative to top.
-func inTheWay(top, name string) ([]string, error) {
+func InTheWay(top, name string) ([]string, error) {
 	elements := strings.Split(name, "/")
 	for i := range elements {
 		prefix := strings.Join(elements[:i+1], "/")
@@ -52,18 +51,18 @@ func inTheWay(top, name string) ([]string, error) {
 			return []string{prefix}, nil
 		}
 	}
-	return filesBelow(top, name)
+	return FilesBelow(top, name)
 }
 
-// filesBelow lists files and symbolic links in a directory, recursively, without those
+// FilesBelow lists files and symbolic links in a directory, recursively, without those
 // of git.
-func filesBelow(top, dir string) ([]string, error) {
+func FilesBelow(top, dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(filepath.Join(top, dir), func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && isGitDir(entry.Name()) {
+		if entry.IsDir() && file.IsGitDir(entry.Name()) {
 			return fs.SkipDir
 		}
 		if kind := entry.Type(); kind.IsRegular() || kind == fs.ModeSymlink {
@@ -75,15 +74,3 @@ func filesBelow(top, dir string) ([]string, error) {
 	})
 	return files, err
 }
-
-// directories lists the directories in a directory, which may be none.
-func directories(path string) []fs.DirEntry {
-	if file.CheckDirectory(path) != nil {
-		return nil
-	}
-	entries, _ := os.ReadDir(path) // what cannot be listed stays
-	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() })
-}
-
-// isGitDir reports whether git refuses to store a path element with this name.
-func isGitDir(element string) bool { return strings.EqualFold(element, ".git") }

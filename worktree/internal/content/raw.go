@@ -1,4 +1,4 @@
-package worktree
+package content
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 // git-crypt prevent plain text from being stored.
 const unconverted = "* -text -ident -working-tree-encoding\n"
 
-// rawGit returns W for snapshots, with unconverted files. It uses a git directory with
+// RawGit returns W for snapshots, with unconverted files. It uses a git directory with
 // its own attributes; objects are stored in the repository.
-func rawGit(w *repo.Worktree) (git.Repo, error) {
+func RawGit(w *repo.Worktree) (git.Repo, error) {
 	g := w.Git()
 	g.Dir = w.Repo.StatePath("raw")
 	g.ObjectDir = filepath.Join(w.Repo.GitDir, "objects")
@@ -29,14 +29,14 @@ func rawGit(w *repo.Worktree) (git.Repo, error) {
 		git.Setting{Key: "core.protectNTFS", Value: "false"},
 		git.Setting{Key: "core.protectHFS", Value: "false"},
 		git.Setting{Key: "core.autocrlf", Value: "false"})
-	if err := prepareRaw(w.Repo, g.Dir); err != nil {
+	if err := PrepareRaw(w.Repo, g.Dir); err != nil {
 		return g, fmt.Errorf("prepare for snapshots: %w", err)
 	}
 	return g, nil
 }
 
-// prepareRaw creates the git directory, or updates its copies.
-func prepareRaw(r *repo.Repo, dir string) error {
+// PrepareRaw creates the git directory, or updates its copies.
+func PrepareRaw(r *repo.Repo, dir string) error {
 	for _, sub := range []string{"refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return err
@@ -52,7 +52,7 @@ func prepareRaw(r *repo.Repo, dir string) error {
 	}
 	files := map[string]string{
 		"HEAD":            "ref: refs/heads/none\n",
-		"config":          rawConfig(r),
+		"config":          RawConfig(r),
 		"info/attributes": strings.TrimSuffix(attributes, "\n") + "\n" + unconverted,
 		"info/exclude":    exclude,
 	}
@@ -64,8 +64,8 @@ func prepareRaw(r *repo.Repo, dir string) error {
 	return nil
 }
 
-// rawConfig includes the repository's settings, for its filters.
-func rawConfig(r *repo.Repo) string {
+// RawConfig includes the repository's settings, for its filters.
+func RawConfig(r *repo.Repo) string {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 	if r.Format == "sha256" {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectformat = sha256\n"
@@ -74,15 +74,15 @@ func rawConfig(r *repo.Repo) string {
 	return config + "[include]\n\tpath = \"" + path + "\"\n"
 }
 
-// stageRaw stages W unconverted in the snapshot index and returns the tree.
+// StageRaw stages W unconverted in the snapshot index and returns the tree.
 // Repositories in W, including submodules, are stored as plain files. extra lists
 // ignored paths to include.
-func stageRaw(ctx context.Context, w *repo.Worktree, ix *index, extra []string) (string, error) {
+func StageRaw(ctx context.Context, w *repo.Worktree, ix *Index, extra []string) (string, error) {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return "", err
 	}
-	l, err := ix.stage(ctx)
+	l, err := ix.Stage(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -90,27 +90,27 @@ func stageRaw(ctx context.Context, w *repo.Worktree, ix *index, extra []string) 
 	if err != nil {
 		return "", err
 	}
-	if err := ix.take(ctx, append(tracked, extra...)); err != nil {
+	if err := ix.Update(ctx, append(tracked, extra...)); err != nil {
 		return "", fmt.Errorf("stage the files of %s: %w", w.Path, err)
 	}
 	skipped, err := ix.skipAsIn(ctx, tip, l)
 	if err != nil {
 		return "", fmt.Errorf("stage the files of %s: %w", w.Path, err)
 	}
-	if tree := ix.knownTree(); tree != "" && !skipped && l.clean() && len(tracked)+len(extra) == 0 {
-		ix.setEqual(tree)
+	if tree := ix.KnownTree(); tree != "" && !skipped && l.Clean() && len(tracked)+len(extra) == 0 {
+		ix.SetEqual(tree)
 		return tree, w.CheckExists()
 	}
-	tree, err := ix.tree(ctx)
+	tree, err := ix.WriteTree(ctx)
 	if err == nil {
-		ix.setEqual(tree)
+		ix.SetEqual(tree)
 	}
 	return tree, errors.Join(err, w.CheckExists())
 }
 
 // trackedIgnored lists the files that the branch tracks but the index did not contain:
 // new files, and tracked files that ignore rules match.
-func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l listing) ([]string, error) {
+func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l Listing) ([]string, error) {
 	if tip == "" {
 		return nil, nil
 	}
@@ -125,8 +125,8 @@ func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l listing
 		}
 	}
 	var paths []string
-	for _, p := range repo.Without(repo.Without(tracked, l.entries), l.untracked) {
-		files, err := inTheWay(w.Path, p)
+	for _, p := range repo.Without(repo.Without(tracked, l.entries), l.Untracked) {
+		files, err := InTheWay(w.Path, p)
 		if err != nil {
 			return nil, err
 		}
@@ -135,4 +135,21 @@ func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l listing
 		}
 	}
 	return paths, nil
+}
+
+// OpenStaged opens the snapshot index and stages W in it.
+func OpenStaged(ctx context.Context, w *repo.Worktree, extra []string) (*Index, string, error) {
+	g, err := RawGit(w)
+	if err != nil {
+		return nil, "", err
+	}
+	ix, err := Open(w, g, SnapshotIndex)
+	if err != nil {
+		return nil, "", err
+	}
+	tree, err := StageRaw(ctx, w, ix, extra)
+	if err != nil {
+		ix.Drop()
+	}
+	return ix, tree, err
 }

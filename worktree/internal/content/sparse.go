@@ -1,0 +1,308 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
+)
+
+// Outside returns the entries of an index outside of the cone: those that are skipped, and the
+// paths of those that W has, or had.
+func (ix *Index) Outside(ctx context.Context) (skipped []git.Entry, visible map[string]bool, err error) {
+	visible = map[string]bool{}
+	if !file.Exists(ix.Git.Index) {
+		return nil, visible, nil
+	}
+	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c")
+	if err != nil {
+		return nil, nil, err
+	}
+	var l Listing
+	for _, field := range fields {
+		if err := l.add(field); err != nil {
+			return nil, nil, err
+		}
+	}
+	skips := map[string]bool{}
+	for _, e := range l.skipped {
+		skips[e.Path] = true
+	}
+	for _, p := range l.entries {
+		if !skips[p] && ix.Worktree.Cone.Skips(p) {
+			visible[p] = true
+		}
+	}
+	return l.skipped, visible, nil
+}
+
+// mark sets or removes the bits of entries.
+func (ix *Index) mark(ctx context.Context, option string, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	_, err := ix.Git.Feed(ctx, git.Join(paths), "update-index", "-z", option, "--stdin")
+	return err
+}
+
+const (
+	skipOption   = "--skip-worktree"
+	unskipOption = "--no-skip-worktree"
+)
+
+// skip adds entries that W does not have.
+func (ix *Index) skip(ctx context.Context, entries []git.Entry) error {
+	if err := ix.Put(ctx, entries); err != nil {
+		return err
+	}
+	return ix.mark(ctx, skipOption, paths(entries))
+}
+
+// without removes entries from the index, and returns the tree of the others.
+func (ix *Index) without(ctx context.Context, entries []git.Entry) (tree string, err error) {
+	if err := ix.Put(ctx, deleting(entries)); err != nil {
+		return "", err
+	}
+	return ix.WriteTree(ctx)
+}
+
+// deleting returns edits that remove entries.
+func deleting(entries []git.Entry) []git.Entry {
+	var edits []git.Entry
+	for _, e := range entries {
+		edits = append(edits, git.Entry{Mode: "0", Path: e.Path})
+	}
+	return edits
+}
+
+func paths(entries []git.Entry) []string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Path)
+	}
+	return names
+}
+
+// A Show reports whether W gets a file although it is outside of the cone.
+type Show func(git.Entry) bool
+
+// ShowNone is a Show for worktrees that have only the files of their cone.
+func ShowNone(git.Entry) bool { return false }
+
+// ShowUnlikeBranch shows what differs from the branch, and what W has or had.
+func ShowUnlikeBranch(ctx context.Context, w *repo.Worktree) (Show, error) {
+	if w.Cone == nil {
+		return ShowNone, nil
+	}
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := knownOutside(ctx, w, tip)
+	if err != nil {
+		return nil, err
+	}
+	has, err := EntriesByPath(ctx, w, tip)
+	return func(e git.Entry) bool { return has[e.Path] != e || known[e.Path] }, err
+}
+
+// skippedOf returns the entries of a tree that W does not have after it moved there: those outside
+// of the cone, unless the index has them visible, W has something there, or they are shown.
+func skippedOf(ctx context.Context, w *repo.Worktree, tree string, visible map[string]bool, show Show) ([]git.Entry, error) {
+	entries, err := w.Repo.Git().Entries(ctx, tree)
+	there := sparse.PresenceOf(w)
+	return slices.DeleteFunc(entries, func(e git.Entry) bool {
+		return !w.Cone.Skips(e.Path) || visible[e.Path] || there.Has(e.Path) || show(e)
+	}), err
+}
+
+// treeWithout returns a tree without some of its entries.
+func treeWithout(ctx context.Context, w *repo.Worktree, tree string, entries []git.Entry) (string, error) {
+	ix, err := Open(w, w.Git(), "none")
+	if err != nil {
+		return "", err
+	}
+	defer ix.Drop()
+	if err := ix.Git.Run(ctx, "read-tree", tree); err != nil {
+		return "", err
+	}
+	return ix.without(ctx, entries)
+}
+
+// CheckOut reads a tree into the index and writes its files.
+func (ix *Index) CheckOut(ctx context.Context, tree string, show Show) error {
+	if ix.Worktree.Cone == nil {
+		return ix.Git.Run(ctx, "read-tree", "--reset", "-u", tree)
+	}
+	skipped, err := skippedOf(ctx, ix.Worktree, tree, nil, show)
+	if err != nil {
+		return err
+	}
+	visible, err := treeWithout(ctx, ix.Worktree, tree, skipped)
+	if err != nil {
+		return err
+	}
+	if err := ix.Git.Run(ctx, "read-tree", "--reset", "-u", visible); err != nil {
+		return err
+	}
+	return ix.skip(ctx, skipped)
+}
+
+// Read reads the branch into the index for commits, without the files. What is not in W outside of
+// the cone counts as the record says.
+func (ix *Index) Read(ctx context.Context, tip string) error {
+	if ix.Worktree.Cone == nil {
+		return ix.Git.Run(ctx, "read-tree", "--reset", tip)
+	}
+	counts, err := sparse.ReadOutside(ix.Worktree, tip)
+	if err != nil {
+		return err
+	}
+	_, visible, err := ix.Outside(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range counts.Gone {
+		visible[p] = true
+	}
+	if err := ix.Git.Run(ctx, "read-tree", "--reset", tip); err != nil {
+		return err
+	}
+	has, err := skippedOf(ctx, ix.Worktree, tip, visible, ShowNone)
+	if err != nil {
+		return err
+	}
+	wants, err := skippedOf(ctx, ix.Worktree, counts.Tree, visible, ShowNone)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(ix.Put(ctx, replacing(has, wants)), ix.mark(ctx, skipOption, paths(wants))); err != nil || len(counts.Gone) == 0 {
+		return err
+	}
+	gone, err := ix.Worktree.Repo.Git().Entries(ctx, tip, counts.Gone...)
+	if err != nil {
+		return err
+	}
+	return ix.mark(ctx, unskipOption, paths(gone)) // git keeps the bits of entries that stay
+}
+
+// noteGone records the files outside of the cone that W had, and has no more. W was staged with
+// this listing.
+func noteGone(w *repo.Worktree, tip string, l Listing) error {
+	if w.Cone == nil {
+		return nil
+	}
+	rec, err := sparse.ReadOutside(w, tip)
+	if err != nil {
+		return err
+	}
+	there := sparse.PresenceOf(w)
+	gone := slices.DeleteFunc(slices.Clone(l.Stale), func(p string) bool { return !w.Cone.Skips(p) || there.Has(p) })
+	slices.Sort(gone)
+	if gone = slices.Compact(gone); slices.Equal(gone, rec.Gone) {
+		return nil
+	}
+	rec.Gone = gone
+	return sparse.WriteOutside(w, rec)
+}
+
+// NoteGoneAsIn records the files outside of the cone that the branch has and a snapshot has not, to
+// which W was moved.
+func NoteGoneAsIn(ctx context.Context, w *repo.Worktree, tree string) error {
+	if w.Cone == nil {
+		return nil
+	}
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	has, err := EntriesByPath(ctx, w, tree)
+	if err != nil {
+		return err
+	}
+	var rec sparse.Outside
+	entries, err := w.Repo.Git().Entries(ctx, tip)
+	for _, e := range entries {
+		if w.Cone.Skips(e.Path) && has[e.Path].Path == "" && e.Mode != git.ModeSubmodule {
+			rec.Gone = append(rec.Gone, e.Path)
+		}
+	}
+	return errors.Join(err, sparse.WriteOutside(w, rec))
+}
+
+// Move is git's two-way merge of W from one tree, which is in the index, to another.
+func (ix *Index) Move(ctx context.Context, from, to string, show Show) error {
+	if ix.Worktree.Cone == nil {
+		return ix.Git.Run(ctx, "read-tree", "-m", "-u", from, to)
+	}
+	before, visible, err := ix.Outside(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := skippedOf(ctx, ix.Worktree, to, visible, show)
+	if err != nil {
+		return err
+	}
+	if from, err = ix.without(ctx, before); err != nil {
+		return err
+	}
+	if to, err = treeWithout(ctx, ix.Worktree, to, after); err != nil {
+		return err
+	}
+	if err := ix.Git.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
+		return err
+	}
+	return ix.skip(ctx, after)
+}
+
+// knownOutside returns the paths outside of the cone that W has or had, as far as coven knows.
+func knownOutside(ctx context.Context, w *repo.Worktree, tip string) (map[string]bool, error) {
+	ix, err := Open(w, w.Git(), CommitIndex)
+	if err != nil {
+		return nil, err
+	}
+	defer ix.Drop()
+	_, known, err := ix.Outside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := sparse.ReadOutside(w, tip)
+	for _, p := range rec.Gone {
+		known[p] = true
+	}
+	return known, err
+}
+
+// skipAsIn gives an index of snapshots entries for what W does not have outside of the cone, and
+// reports whether that changes the index. What the task has deleted has none.
+func (ix *Index) skipAsIn(ctx context.Context, tip string, l Listing) (bool, error) {
+	if ix.Worktree.Cone == nil || tip == "" {
+		return false, nil
+	}
+	known, err := knownOutside(ctx, ix.Worktree, tip)
+	if err != nil {
+		return false, err
+	}
+	counts, err := sparse.ReadOutside(ix.Worktree, tip)
+	if err != nil {
+		return false, err
+	}
+	want, err := skippedOf(ctx, ix.Worktree, counts.Tree, known, ShowNone)
+	if err != nil {
+		return false, err
+	}
+	vivid := map[string]bool{}
+	for _, p := range l.skippedButPresent {
+		vivid[p] = true
+	}
+	have := slices.DeleteFunc(slices.Clone(l.skipped), func(e git.Entry) bool { return vivid[e.Path] })
+	edits := replacing(have, want)
+	if err := ix.Put(ctx, edits); err != nil || len(edits) == 0 {
+		return false, err
+	}
+	return true, ix.mark(ctx, skipOption, paths(slices.DeleteFunc(edits, func(e git.Entry) bool { return e.Mode == "0" })))
+}

@@ -1,0 +1,266 @@
+package content
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
+	"github.com/coven-run/coven/worktree/internal/submodule"
+)
+
+// Reserved lists the paths whose content in a branch is always the target's:
+// the tracker's file and the session records.
+func Reserved() []string { return []string{".beads", ".coven/sessions"} }
+
+// IsReserved reports whether a path is reserved, or below a reserved one.
+func IsReserved(p string) bool {
+	for _, dir := range Reserved() {
+		if p == dir || strings.HasPrefix(p, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Listing is git's comparison of W with an index.
+type Listing struct {
+	Stale             []string    // entries that differ from their file, or have none
+	Untracked         []string    // files without an entry that are not ignored
+	Nested            []string    // repositories without an entry, no slash at the end
+	entries           []string    // paths of all entries
+	links             []string    // entries that name a commit of another repository
+	skipped           []git.Entry // entries that are not in a sparse W
+	skippedButPresent []string    // those that are there now; they are stale, too
+}
+
+// Clean reports whether W has what the index has, as far as the listing shows it: links would need
+// a closer look.
+func (l *Listing) Clean() bool {
+	return len(l.Stale)+len(l.Untracked)+len(l.Nested)+len(l.links) == 0
+}
+
+// Options of list.
+const (
+	WithoutIgnored = "--exclude-standard"
+	withIgnored    = "--" // ignored files are untracked ones, too
+)
+
+// List compares W with the index.
+func (ix *Index) List(ctx context.Context, option string) (l Listing, err error) {
+	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", option)
+	if err != nil {
+		return l, err
+	}
+	for _, field := range fields {
+		if err := l.add(field); err != nil {
+			return l, err
+		}
+	}
+	l.skippedButPresent = sparse.Present(ix.Worktree, l.skipped)
+	l.Stale = append(l.Stale, l.skippedButPresent...)
+	return l, nil
+}
+
+// add reads "? path" or "TAG MODE OID STAGE\tpath".
+func (l *Listing) add(field string) error {
+	if name, found := strings.CutPrefix(field, "? "); found {
+		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
+			l.Nested = append(l.Nested, dir)
+		} else {
+			l.Untracked = append(l.Untracked, name)
+		}
+		return nil
+	}
+	meta, name, found := strings.Cut(field, "\t")
+	words := strings.Fields(meta)
+	if !found || len(words) != 4 {
+		return fmt.Errorf("git printed an unknown entry %q", field)
+	}
+	if words[0] == "S" {
+		l.skipped = append(l.skipped, git.Entry{Mode: words[1], Oid: words[2], Path: name})
+		l.entries = append(l.entries, name)
+		return nil
+	}
+	if words[0] != "H" {
+		l.Stale = append(l.Stale, name) // maybe twice: modified and deleted
+		return nil
+	}
+	l.entries = append(l.entries, name)
+	if words[1] == git.ModeSubmodule {
+		l.links = append(l.links, name)
+	}
+	return nil
+}
+
+// Stage updates the index to the content of W: tracked files and untracked ones that
+// are not ignored. Repositories inside W are added as plain files, except submodules
+// in .gitmodules, of which the index has the commit: see leftLinks. If W does not exist
+// before or after, the error is ErrNoWorktree.
+func (ix *Index) Stage(ctx context.Context) (Listing, error) {
+	if err := ix.Worktree.CheckExists(); err != nil {
+		return Listing{}, err
+	}
+	l, err := ix.stageAll(ctx)
+	return l, ix.Worktree.OrMissing(err)
+}
+
+func (ix *Index) stageAll(ctx context.Context) (Listing, error) {
+	l, err := ix.List(ctx, WithoutIgnored)
+	if err != nil {
+		return l, fmt.Errorf("list the files of %s: %w", ix.Worktree.Path, err)
+	}
+	left, err := ix.leftLinks()
+	if err != nil {
+		return l, err
+	}
+	if err := ix.mark(ctx, unskipOption, l.skippedButPresent); err != nil {
+		return l, err
+	}
+	paths := append(l.Stale, l.Untracked...)
+	links := l.links
+	repositories := repo.Without(l.Nested, submodule.LeftBehind(ix.Worktree, left, l.Nested))
+	if len(links) > 0 {
+		unknown, err := ix.unknownLinks(ctx, links)
+		if err != nil {
+			return l, err
+		}
+		paths, links = repo.Without(paths, unknown), repo.Without(links, unknown)
+		repositories = append(repositories, unknown...)
+	}
+	inside, err := ix.filesInside(ctx, repositories)
+	if err != nil {
+		return l, err
+	}
+	if err := ix.Update(ctx, append(paths, inside...)); err != nil {
+		return l, fmt.Errorf("stage the files of %s: %w", ix.Worktree.Path, err)
+	}
+	return l, ix.countLeft(ctx, left, links)
+}
+
+// unknownLinks returns the links that are not submodules and whose directory has
+// files. `git add` of a repository inside W creates such links.
+func (ix *Index) unknownLinks(ctx context.Context, links []string) ([]string, error) {
+	known, err := submodule.Paths(ctx, ix.Worktree)
+	if err != nil {
+		return nil, err
+	}
+	var unknown []string
+	for _, link := range links {
+		entries, err := os.ReadDir(filepath.Join(ix.Worktree.Path, link))
+		if err == nil && len(entries) > 0 && !slices.Contains(known, link) {
+			unknown = append(unknown, link)
+		}
+	}
+	return unknown, nil
+}
+
+// filesInside lists the files in repositories inside W that neither the inner nor the
+// outer ignore rules match.
+func (ix *Index) filesInside(ctx context.Context, repositories []string) ([]string, error) {
+	var all []string
+	for queue := repositories; len(queue) > 0; queue = queue[1:] {
+		dir := queue[0]
+		g := ix.Git
+		g.WorkTree, g.Index = filepath.Join(ix.Worktree.Path, dir), filepath.Join(ix.Dir, "none")
+		fields, err := g.Fields(ctx, "ls-files", "-z", "-o", "--exclude-standard")
+		if err != nil {
+			return nil, fmt.Errorf("list the repository %s: %w", dir, err)
+		}
+		for _, name := range fields {
+			if deeper, isDir := strings.CutSuffix(name, "/"); isDir {
+				queue = append(queue, path.Join(dir, deeper))
+			} else {
+				all = append(all, path.Join(dir, name))
+			}
+		}
+	}
+	return ix.notIgnored(ctx, all)
+}
+
+func (ix *Index) notIgnored(ctx context.Context, paths []string) ([]string, error) {
+	ignored, err := IgnoredBy(ctx, ix.Git, paths)
+	return repo.Without(paths, ignored), err
+}
+
+// IgnoredBy returns the paths that the ignore rules in a repository's files match.
+func IgnoredBy(ctx context.Context, g git.Repo, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	// check-ignore does not support literal pathspecs; the prefix ./ avoids magic.
+	g.Env = append([]string{"GIT_LITERAL_PATHSPECS=0"}, g.Env...)
+	var asked []string
+	for _, p := range paths {
+		asked = append(asked, "./"+p)
+	}
+	out, err := g.Feed(ctx, git.Join(asked), "check-ignore", "-z", "--stdin", "--no-index")
+	if err != nil && git.ExitCode(err) != 1 { // 1: none of them
+		return nil, fmt.Errorf("ask for ignored files: %w", err)
+	}
+	found := git.Split(out)
+	for i := range found {
+		found[i] = strings.TrimPrefix(found[i], "./")
+	}
+	return found, nil
+}
+
+// StageOn opens the index for commits, stages W on top of a commit, and returns the tree, which has the
+// reserved paths of that commit. l is a lock that git processes keep; nil: none.
+func StageOn(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) (*Index, string, error) {
+	g := w.Git()
+	if l != nil {
+		g.Hold = l.File()
+	}
+	ix, err := Open(w, g, CommitIndex)
+	if err != nil {
+		return nil, "", err
+	}
+	tree, err := ix.StageFor(ctx, tip, tip)
+	if err != nil {
+		ix.Drop()
+	}
+	return ix, tree, err
+}
+
+// Blocking lists the files in W without an index entry at paths that a move between
+// two trees writes. git would overwrite ignored files.
+func Blocking(ctx context.Context, ix *Index, from, to string) ([]string, error) {
+	changes, err := ix.Git.Changes(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return blockers(ctx, ix.Git, changes)
+}
+
+// leftLinks returns those of W that the index has: a snapshot has the files of submodules.
+func (ix *Index) leftLinks() (submodule.Lefts, error) {
+	if filepath.Base(ix.Kept) != CommitIndex {
+		return nil, nil
+	}
+	return submodule.ReadLeft(ix.Worktree)
+}
+
+// countLeft gives the submodules that stayed behind the entries as which they count. W was staged
+// in the index.
+func (ix *Index) countLeft(ctx context.Context, left submodule.Lefts, links []string) error {
+	var edits []git.Entry
+	for _, path := range links {
+		link, found := left[path]
+		if found && submodule.Head(ix.Worktree, path) == link.Head {
+			e := git.Entry{Mode: git.ModeSubmodule, Oid: link.As, Path: path}
+			if link.As == "" {
+				e.Mode = "0"
+			}
+			edits = append(edits, e)
+		}
+	}
+	return ix.Put(ctx, edits)
+}

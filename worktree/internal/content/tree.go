@@ -1,0 +1,255 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
+)
+
+// Tree stores W's current content and returns its tree: tracked files and untracked
+// ones that are not ignored, as in a commit. It equals the tree of the branch's tip if
+// and only if there is nothing to commit. Reserved paths (.beads, .coven/sessions) are
+// as in the branch's tip.
+func Tree(ctx context.Context, w *repo.Worktree) (string, error) {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return "", err
+	}
+	ix, err := Open(w, w.Git(), CommitIndex)
+	if err != nil {
+		return "", err
+	}
+	defer ix.Drop()
+	tree, err := ix.StageFor(ctx, tip, tip)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", w.Path, w.OrMissing(err))
+	}
+	return tree, ix.Keep()
+}
+
+// StageFor stages W on top of tip with the reserved paths of another commit,
+// and returns the tree.
+func (ix *Index) StageFor(ctx context.Context, tip, reservedFrom string) (string, error) {
+	tree, err := ix.Worktree.Repo.Git().Tree(ctx, tip)
+	if err != nil {
+		return "", err
+	}
+	// The index must contain tip's files first, because a tracked file may be ignored.
+	if ix.KnownTree() != tree {
+		if err := ix.Read(ctx, tip); err != nil {
+			return "", err
+		}
+	}
+	l, err := ix.Stage(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := noteGone(ix.Worktree, tip, l); err != nil {
+		return "", err
+	}
+	changed, err := ix.reserve(ctx, tree, reservedFrom, l)
+	if err != nil {
+		return "", err
+	}
+	if changed || !l.Clean() {
+		tree, err = ix.WriteTree(ctx)
+	}
+	ix.SetEqual(tree)
+	return tree, errors.Join(err, ix.Worktree.CheckExists()) // files of a missing W are not deleted files
+}
+
+// A keptTree is the content of an index, and the tree whose entries it has. It is remembered in
+// this process only: what a program of a task writes to the file has another content.
+type keptTree struct {
+	content [sha256.Size]byte
+	tree    string
+	outside string // see outsideText
+}
+
+// SetEqual notes that the index has exactly the entries of a tree now. If it is not changed any
+// more before it is kept, the next operation does not have to read the tree.
+func (ix *Index) SetEqual(tree string) {
+	ix.equals = keptTree{}
+	if content, err := file.Sum(ix.Git.Index); err == nil {
+		ix.equals = keptTree{content, tree, sparse.OutsideText(ix.Worktree)}
+	}
+}
+
+// KnownTree returns the tree whose entries the index has. It is empty if that is not known, or if
+// the index has changed: git must then read or write a tree.
+func (ix *Index) KnownTree() string {
+	known, noted := ix.Worktree.Repo.Memo.Trees.Load(ix.Kept)
+	if !noted {
+		return ""
+	}
+	if content, err := file.Sum(ix.Git.Index); err != nil || content != known.(keptTree).content || sparse.OutsideText(ix.Worktree) != known.(keptTree).outside {
+		return ""
+	}
+	return known.(keptTree).tree
+}
+
+// reserve replaces the reserved entries by those of a commit, and reports whether it changed
+// the index. The index had the entries of a tree before W was staged with this listing.
+func (ix *Index) reserve(ctx context.Context, tree, from string, l Listing) (bool, error) {
+	var present []git.Entry
+	var err error
+	if slices.ContainsFunc(slices.Concat(l.Stale, l.Untracked, l.Nested, l.links), nearReserved) {
+		present, err = ix.reservedEntries(ctx)
+	} else {
+		present, err = ix.Worktree.Repo.Git().Entries(ctx, tree, Reserved()...)
+	}
+	if err != nil {
+		return false, err
+	}
+	return ix.ReplaceReserved(ctx, present, from)
+}
+
+// nearReserved reports whether staging a path may change reserved entries: it is one, or above
+// one.
+func nearReserved(p string) bool {
+	return IsReserved(p) || slices.ContainsFunc(Reserved(), func(dir string) bool { return strings.HasPrefix(dir, p+"/") })
+}
+
+// ResetReserved is reserve for an index of which nothing is known.
+func (ix *Index) ResetReserved(ctx context.Context, from string) error {
+	present, err := ix.reservedEntries(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = ix.ReplaceReserved(ctx, present, from)
+	return err
+}
+
+func (ix *Index) reservedEntries(ctx context.Context) ([]git.Entry, error) {
+	fields, err := ix.Git.Fields(ctx, append([]string{"ls-files", "-z", "-s", "--"}, Reserved()...)...)
+	if err != nil {
+		return nil, err
+	}
+	return indexEntries(fields)
+}
+
+// ReplaceReserved replaces the reserved entries that are present by those of a commit, and reports whether it
+// changed the index.
+func (ix *Index) ReplaceReserved(ctx context.Context, present []git.Entry, from string) (changed bool, err error) {
+	want, err := ix.Worktree.Repo.Git().Entries(ctx, from, Reserved()...)
+	if err != nil {
+		return false, err
+	}
+	edits := replacing(present, want)
+	return len(edits) > 0, ix.Put(ctx, edits)
+}
+
+// indexEntries reads `ls-files -s -z`.
+func indexEntries(fields []string) ([]git.Entry, error) {
+	entries := make([]git.Entry, 0, len(fields))
+	for _, field := range fields {
+		e, err := IndexEntry(field)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// IndexEntry parses an entry as `git ls-files -s` prints it: "MODE OID STAGE\tpath".
+func IndexEntry(field string) (git.Entry, error) {
+	meta, name, found := strings.Cut(field, "\t")
+	words := strings.Fields(meta)
+	if !found || len(words) != 3 {
+		return git.Entry{}, fmt.Errorf("git printed an unknown entry %q", field)
+	}
+	return git.Entry{Mode: words[0], Oid: words[1], Path: name}, nil
+}
+
+// replacing returns the edits that turn present into want.
+func replacing(present, want []git.Entry) []git.Entry {
+	has := make(map[git.Entry]bool, len(present))
+	for _, e := range present {
+		has[e] = true
+	}
+	wanted := make(map[string]bool, len(want))
+	for _, e := range want {
+		wanted[e.Path] = true
+	}
+	var edits []git.Entry
+	for _, e := range present {
+		if !wanted[e.Path] {
+			edits = append(edits, git.Entry{Mode: "0", Path: e.Path})
+		}
+	}
+	for _, e := range want {
+		if !has[e] {
+			edits = append(edits, e)
+		}
+	}
+	return edits
+}
+
+// ScratchName is used in place of a task's name for indexes that belong to no task.
+const ScratchName = ".scratch"
+
+// WithReserved returns the tree of treeish with the reserved paths of another commit
+// or tree.
+func WithReserved(ctx context.Context, r *repo.Repo, treeish, from string) (string, error) {
+	return TreeWithPaths(ctx, r, treeish, from, Reserved())
+}
+
+// TreeWithPaths returns the tree of treeish with some files and directories of another commit or
+// tree.
+func TreeWithPaths(ctx context.Context, r *repo.Repo, treeish, from string, paths []string) (string, error) {
+	have, err := r.Git().Entries(ctx, treeish, paths...)
+	if err != nil {
+		return "", err
+	}
+	want, err := r.Git().Entries(ctx, from, paths...)
+	if err != nil {
+		return "", err
+	}
+	edits := replacing(have, want)
+	if len(edits) == 0 {
+		return r.Git().Tree(ctx, treeish)
+	}
+	return editTree(ctx, r, treeish, edits)
+}
+
+// editTree returns a tree with some entries changed.
+func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []git.Entry) (string, error) {
+	scratch := &repo.Worktree{Repo: r, Name: ScratchName, Path: r.Root}
+	ix, err := Open(scratch, scratch.Git(), "none")
+	if err != nil {
+		return "", err
+	}
+	defer ix.Drop()
+	if err := ix.Git.Run(ctx, "read-tree", treeish); err != nil {
+		return "", err
+	}
+	if err := ix.Put(ctx, edits); err != nil {
+		return "", err
+	}
+	return ix.WriteTree(ctx)
+}
+
+// EntriesByPath returns the entries of a tree by their paths.
+func EntriesByPath(ctx context.Context, w *repo.Worktree, tree string) (map[string]git.Entry, error) {
+	list, err := w.Repo.Git().Entries(ctx, tree)
+	entries := make(map[string]git.Entry, len(list))
+	for _, e := range list {
+		entries[e.Path] = e
+	}
+	return entries, err
+}
+
+// FirstLine returns the first line of a text.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

@@ -1,0 +1,253 @@
+// Package submodule knows which commits the submodules of a worktree count as, and where their git directories
+// are.
+package submodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// A Left is a submodule whose checkout stayed behind when W moved.
+type Left struct {
+	Head string `json:"head"`         // the commit that is checked out
+	As   string `json:"as,omitempty"` // the commit as which it counts; empty: no submodule
+}
+
+// Lefts maps paths in W to the submodules that stayed behind.
+type Lefts map[string]Left
+
+// LeftPath returns the file of the record that SetLeft writes.
+func LeftPath(w *repo.Worktree) string { return w.StatePath("submodules.json") }
+
+// ReadLeft reads the submodules whose commits W leaves.
+func ReadLeft(w *repo.Worktree) (Lefts, error) {
+	left := Lefts{}
+	err := file.ReadJSON(LeftPath(w), &left)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return left, err
+}
+
+// countsAs returns the commit as which a submodule counts whose HEAD is at a commit.
+func (l Lefts) countsAs(path, head string) string {
+	if link, found := l[path]; found && link.Head == head {
+		return link.As
+	}
+	return head
+}
+
+// Head returns the commit that is checked out in the repository at a path of W; empty:
+// there is none. It only reads files.
+func Head(w *repo.Worktree, path string) string {
+	top := filepath.Join(w.Path, path)
+	if info, err := os.Lstat(top); err != nil || !info.IsDir() || file.BeyondLink(w.Path, path) {
+		return ""
+	}
+	dir, ok := Dir(top)
+	if !ok {
+		return ""
+	}
+	raw, err := file.Read(filepath.Join(dir, "HEAD"), repo.MaxGitFile)
+	if err != nil {
+		return ""
+	}
+	head := strings.TrimSpace(string(raw))
+	if name, symbolic := strings.CutPrefix(head, "ref: "); symbolic {
+		head = refIn(dir, name)
+	}
+	if !repo.OidRE.MatchString(head) {
+		return ""
+	}
+	return head
+}
+
+// refIn returns the commit of a branch in a git directory that an agent controls.
+func refIn(dir, name string) string {
+	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), repo.MaxGitFile); err == nil {
+		return strings.TrimSpace(string(raw))
+	}
+	packed, err := repo.ReadPackedRefs(dir)
+	if err != nil {
+		return ""
+	}
+	return packed[name]
+}
+
+// LeaveLinks records the submodules that stayed behind when W moved from one tree to another.
+func LeaveLinks(ctx context.Context, w *repo.Worktree, from, to string) error {
+	changes, err := w.Repo.Git().Changes(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	goals := map[string]string{}
+	for _, c := range changes {
+		switch {
+		case c.Mode == git.ModeSubmodule:
+			goals[c.Path] = c.Oid
+		case c.OldMode == git.ModeSubmodule:
+			goals[c.Path] = ""
+		}
+	}
+	return SetLeft(w, goals)
+}
+
+// SetLeft records that the submodules at these paths count as these commits from now on. It
+// forgets those that have moved since.
+func SetLeft(w *repo.Worktree, goals map[string]string) error {
+	left, err := ReadLeft(w)
+	if err != nil || len(left)+len(goals) == 0 {
+		return err
+	}
+	now := Lefts{}
+	for path, link := range left {
+		if Head(w, path) == link.Head {
+			now[path] = link
+		}
+	}
+	for path, goal := range goals {
+		delete(now, path)
+		if head := Head(w, path); head != "" && head != goal {
+			now[path] = Left{Head: head, As: goal}
+		}
+	}
+	if maps.Equal(left, now) {
+		return nil
+	}
+	return file.WriteJSON(LeftPath(w), now)
+}
+
+// LeftBehind returns the repositories that count as nothing, because W moved to a tree without
+// these submodules.
+func LeftBehind(w *repo.Worktree, left Lefts, repositories []string) []string {
+	var behind []string
+	for _, path := range repositories {
+		if link, found := left[path]; found && link.As == "" && Head(w, path) == link.Head {
+			behind = append(behind, path)
+		}
+	}
+	return behind
+}
+
+// Paths lists the paths of the submodules that .gitmodules names in W.
+func Paths(ctx context.Context, w *repo.Worktree) ([]string, error) {
+	names, err := Names(ctx, w)
+	return slices.Sorted(maps.Keys(names)), err
+}
+
+// Names returns the names of the submodules in .gitmodules by their paths.
+func Names(ctx context.Context, w *repo.Worktree) (map[string]string, error) {
+	modules := filepath.Join(w.Path, ".gitmodules")
+	if info, err := os.Lstat(modules); err != nil || !info.Mode().IsRegular() {
+		return nil, nil //nolint:nilerr // git does not read it either
+	}
+	fields, err := w.Git().Fields(ctx, "config", "-z", "--file", modules, "--get-regexp", `^submodule\..*\.path$`)
+	if err != nil && git.ExitCode(err) != 1 {
+		return nil, fmt.Errorf("read .gitmodules: %w", err)
+	}
+	names := map[string]string{}
+	for _, field := range fields {
+		key, at, _ := strings.Cut(field, "\n")
+		if filepath.IsLocal(at) {
+			names[path.Clean(at)] = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
+		}
+	}
+	return names, nil
+}
+
+// LinkPrefix begins a line of a snapshot's message.
+const LinkPrefix = "Submodule: "
+
+// OwnLinks returns lines for a snapshot, which has the files of submodules but not their commits:
+// the submodules in W that count as another commit than the one in the branch.
+func OwnLinks(ctx context.Context, w *repo.Worktree, tip string) (string, error) {
+	paths, err := Paths(ctx, w)
+	if err != nil || tip == "" {
+		return "", err
+	}
+	left, err := ReadLeft(w)
+	if err != nil {
+		return "", err
+	}
+	var lines strings.Builder
+	for _, p := range paths {
+		head := Head(w, p)
+		if head == "" {
+			continue
+		}
+		has, err := LinkIn(ctx, w, tip, p)
+		if err != nil {
+			return "", err
+		}
+		if as := left.countsAs(p, head); as != has && as != "" && has != "" {
+			lines.WriteString(LinkPrefix + as + " " + strconv.Quote(p) + "\n")
+		}
+	}
+	return lines.String(), nil
+}
+
+// LinkIn returns the commit of a submodule in a tree; empty: there is no such submodule.
+func LinkIn(ctx context.Context, w *repo.Worktree, tree, path string) (string, error) {
+	entries, err := w.Repo.Git().Entries(ctx, tree, path)
+	if err != nil || len(entries) != 1 || entries[0].Mode != git.ModeSubmodule {
+		return "", err
+	}
+	return entries[0].Oid, nil
+}
+
+// CutLines cuts lines that begin with a prefix off the end of a text.
+func CutLines(text, prefix string) (before, lines string) {
+	before = text
+	for {
+		at := strings.LastIndexByte(strings.TrimSuffix(before, "\n"), '\n') + 1
+		if !strings.HasPrefix(before[at:], prefix) {
+			return before, text[len(before):]
+		}
+		before = before[:at]
+	}
+}
+
+// ParseLinks reads such lines.
+func ParseLinks(lines string) map[string]string {
+	links := map[string]string{}
+	for line := range strings.Lines(lines) {
+		oid, quoted, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), LinkPrefix), " ")
+		if path, err := strconv.Unquote(quoted); err == nil && repo.OidRE.MatchString(oid) {
+			links[path] = oid
+		}
+	}
+	return links
+}
+
+// Links lists the paths at which W can have a submodule: of the branch, or left behind.
+func Links(ctx context.Context, w *repo.Worktree) ([]string, error) {
+	left, err := ReadLeft(w)
+	if err != nil {
+		return nil, err
+	}
+	paths := slices.Collect(maps.Keys(left))
+	tip, err := w.TipIfAny(ctx)
+	if err != nil || tip == "" {
+		return paths, err
+	}
+	entries, err := w.Repo.Git().Entries(ctx, tip)
+	for _, e := range entries {
+		if e.Mode == git.ModeSubmodule {
+			paths = append(paths, e.Path)
+		}
+	}
+	return paths, err
+}
