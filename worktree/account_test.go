@@ -4,6 +4,9 @@ import (
 	"crypto/rand"
 	"path/filepath"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 func TestAccount(t *testing.T) {
@@ -28,7 +31,7 @@ func TestAccount(t *testing.T) {
 	w := add(t, r, "T")
 	equal(t, "a branch that adds nothing", account()["branches"], RefAccount{Kind: "branches", Count: 1})
 	write(t, filepath.Join(w.Path, "big"), string(big))
-	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	claimFor(t, r, "T")
 	got := account()
 	atLeast(t, "snapshots", got["snapshots"], 1, 100_000)
@@ -41,8 +44,8 @@ func TestAccount(t *testing.T) {
 		t.Fatalf("a shared object is counted as one kind's own: %v", got)
 	}
 	write(t, filepath.Join(w.Path, "x.log"), "ignored")
-	value[string](t)(TakeRescue(ctx, w, "", false))
-	value[string](t)(TakeRescue(ctx, w, "", false))
+	value[string](t)(rescue.Take(ctx, w, "", false))
+	value[string](t)(rescue.Take(ctx, w, "", false))
 	atLeast(t, "rescue", account()["rescue"], 2, 50)
 	gitIn(t, r.Root, "update-ref", "refs/coven/in/T", "main")
 	gitIn(t, r.Root, "update-ref", "refs/coven/odd/T", "main")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 func TestAddLeftover(t *testing.T) {
@@ -133,7 +134,7 @@ func TestWorktreesAndRefs(t *testing.T) {
 	ctx := t.Context()
 	w := add(t, r, "a b")
 	claimFor(t, r, "a b")
-	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "n"))
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "n"))
 	infos := value[[]Info](t)(List(ctx, r))
 	equal(t, "count", len(infos), 1)
 	want := Info{

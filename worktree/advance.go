@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // A move is a change of the branch together with W, recorded before it starts.
@@ -98,7 +99,7 @@ func carry(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to 
 		return err
 	}
 	if len(blocked) > 0 {
-		if _, err := rescueFiles(ctx, w, "overwritten by the target's changes", blocked); err != nil {
+		if _, err := rescue.StoreFiles(ctx, w, "overwritten by the target's changes", blocked); err != nil {
 			return err
 		}
 	}

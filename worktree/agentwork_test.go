@@ -10,6 +10,8 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // makeRepository makes one of several kinds of repositories.
@@ -52,13 +54,13 @@ func (c *doomedCase) makeWork() {
 		c.commit()
 		c.edit(3)
 	}
-	value[Snapshot](c.t)(TakeSnapshot(ctx, c.w, lostSession, ""))
+	value[snapshot.Snapshot](c.t)(snapshot.Take(ctx, c.w, lostSession, ""))
 	if c.op.lands {
 		c.land()
 	}
 	isolated := c.op.ends || c.chance(50)
 	if isolated {
-		must(c.t, Isolate(ctx, c.w))
+		must(c.t, isolation.Begin(ctx, c.w))
 		c.log("the worktree is isolated")
 	}
 	c.edit(4)
@@ -67,11 +69,11 @@ func (c *doomedCase) makeWork() {
 		c.edit(2)
 	}
 	if isolated && !c.op.ends && c.chance(60) {
-		must(c.t, TakeCommits(ctx, c.w))
+		must(c.t, isolation.TakeCommits(ctx, c.w))
 		c.log("the commits are collected")
 	}
 	if c.chance(30) {
-		value[Snapshot](c.t)(TakeSnapshot(ctx, c.w, lostSession, ""))
+		value[snapshot.Snapshot](c.t)(snapshot.Take(ctx, c.w, lostSession, ""))
 		c.log("coven takes a snapshot")
 		c.edit(2)
 	}

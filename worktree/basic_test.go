@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -30,12 +31,12 @@ func TestAddCommitDiffLand(t *testing.T) {
 			must(t, os.Symlink("file0.txt", filepath.Join(w.Path, "link")))
 			must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o755))
 
-			before := value[Diff](t)(DiffOf(ctx, w, "main"))
+			before := value[diff.Diff](t)(diff.Of(ctx, w, "main"))
 			tree := value[string](t)(content.Tree(ctx, w))
 			c := commitAll(t, w, "do it")
 			equal(t, "tree", c.Tree, tree)
 			equal(t, "status after commit", gitIn(t, w.Path, "status", "--porcelain"), "")
-			after := value[Diff](t)(DiffOf(ctx, w, "main"))
+			after := value[diff.Diff](t)(diff.Of(ctx, w, "main"))
 			equal(t, "patch", after.Patch, before.Patch)
 			equal(t, "patch id", after.PatchID, before.PatchID)
 			equal(t, "files", len(after.Files), 6)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // Changed names the paths that differ between two commits or trees.
@@ -23,7 +24,7 @@ func Changed(ctx context.Context, r *repo.Repo, from, to string) ([]string, erro
 
 // Differing returns the paths that differ between two snapshots: of all files, or of those that one
 // of them has Only.
-func Differing(ctx context.Context, r *repo.Repo, one, two Snapshot) ([]string, error) {
+func Differing(ctx context.Context, r *repo.Repo, one, two snapshot.Snapshot) ([]string, error) {
 	differ, err := Changed(ctx, r, one.Tree, two.Tree)
 	return slices.DeleteFunc(differ, func(p string) bool {
 		return one.Only != nil && !slices.Contains(one.Only, p) || two.Only != nil && !slices.Contains(two.Only, p)
@@ -32,8 +33,8 @@ func Differing(ctx context.Context, r *repo.Repo, one, two Snapshot) ([]string, 
 
 // LastDiffering returns the number of the newest snapshot of a session with other files than one of
 // now; 0: there is none.
-func LastDiffering(ctx context.Context, r *repo.Repo, session string, now Snapshot) (int, error) {
-	all, err := ListSnapshots(ctx, r, session)
+func LastDiffering(ctx context.Context, r *repo.Repo, session string, now snapshot.Snapshot) (int, error) {
+	all, err := snapshot.List(ctx, r, session)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -41,8 +42,8 @@ func storeChangesOf(ctx context.Context, w *repo.Worktree, changes []Change, not
 	return info.Ref, nil
 }
 
-func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Change, note string) (RescueInfo, error) {
-	info := RescueInfo{Task: taskID, Note: note, Time: time.Now(), Changes: true}
+func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Change, note string) (rescue.Info, error) {
+	info := rescue.Info{Task: taskID, Note: note, Time: time.Now(), Changes: true}
 	g, err := r.PlainGit()
 	if err != nil {
 		return info, err
@@ -58,18 +59,18 @@ func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Ch
 	if same, found := alreadyStored(ctx, g, taskID, tree); found {
 		return same, nil
 	}
-	info.Commit, err = s.commit(ctx, tree, changesSubject+taskID+"\n\n"+note)
+	info.Commit, err = s.commit(ctx, tree, rescue.ChangesSubject+taskID+"\n\n"+note)
 	if err != nil {
 		return info, err
 	}
-	return refRescue(ctx, r, g, taskID, info)
+	return rescue.AddRef(ctx, r, g, taskID, info)
 }
 
 // alreadyStored finds the rescue that a coven stored before it was killed.
-func alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (RescueInfo, bool) {
-	all, err := rescues(ctx, g, taskID)
+func alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (rescue.Info, bool) {
+	all, err := rescue.ListIn(ctx, g, taskID)
 	if err != nil || len(all) == 0 {
-		return RescueInfo{}, false
+		return rescue.Info{}, false
 	}
 	last := all[len(all)-1]
 	c, err := g.Commit(ctx, last.Commit)
@@ -257,7 +258,7 @@ func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) 
 }
 
 // RescuedChanges returns the changes that a rescue has, with the contents of files.
-func RescuedChanges(ctx context.Context, r *repo.Repo, info RescueInfo) ([]Change, error) {
+func RescuedChanges(ctx context.Context, r *repo.Repo, info rescue.Info) ([]Change, error) {
 	g, err := r.PlainGit()
 	if err != nil {
 		return nil, err
@@ -281,7 +282,7 @@ func RescuedChanges(ctx context.Context, r *repo.Repo, info RescueInfo) ([]Chang
 }
 
 // readStored reads the content of one state of a file of configuration, or of a hook.
-func readStored(ctx context.Context, g git.Repo, info RescueInfo, c Change, dir string, v *tripwire.Value) error {
+func readStored(ctx context.Context, g git.Repo, info rescue.Info, c Change, dir string, v *tripwire.Value) error {
 	if !v.Exists() || c.Kind != tripwire.Config && c.Kind != tripwire.Hook {
 		return nil
 	}

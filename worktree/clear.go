@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // clearNote is the note of what Clear rescues.
@@ -59,7 +60,7 @@ func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (strin
 	switch s.Kind {
 	case StaleRegistration:
 		w.Admin, w.Name = s.Path, content.ScratchName // not a task: no record is written
-		return storeAnd(ctx, r, w, func() error { return keepAdmin(ctx, w, clearNote) }, func() error { return file.RemoveAll(s.Path) })
+		return storeAnd(ctx, r, w, func() error { return rescue.KeepAdmin(ctx, w, clearNote) }, func() error { return file.RemoveAll(s.Path) })
 	case StaleDirectory:
 		w.Path, w.Name = s.Path, content.ScratchName
 		return storeAnd(ctx, r, w, func() error { return keepDirectory(ctx, w) }, func() error {
@@ -81,14 +82,14 @@ func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (strin
 
 // storeAnd stores, then removes, and returns the ref that storing made.
 func storeAnd(ctx context.Context, r *repo.Repo, w *repo.Worktree, store, remove func() error) (string, error) {
-	before, err := ListRescues(ctx, r, w.TaskID)
+	before, err := rescue.List(ctx, r, w.TaskID)
 	if err != nil {
 		return "", err
 	}
 	if err := store(); err != nil {
 		return "", err
 	}
-	after, err := ListRescues(ctx, r, w.TaskID)
+	after, err := rescue.List(ctx, r, w.TaskID)
 	if err != nil {
 		return "", err
 	}
@@ -105,7 +106,7 @@ func keepDirectory(ctx context.Context, w *repo.Worktree) error {
 	if vacant, err := w.IsVacant(); err != nil || vacant {
 		return err
 	}
-	_, err := rescue(ctx, w, clearNote, capIgnored)
+	_, err := rescue.Store(ctx, w, clearNote, rescue.CapIgnored)
 	return err
 }
 
@@ -146,7 +147,7 @@ func clearBranch(ctx context.Context, r *repo.Repo, w *repo.Worktree, ref string
 		if kept {
 			return nil
 		}
-		_, err := rescueBranch(ctx, w, clearNote)
+		_, err := rescue.StoreBranch(ctx, w, clearNote)
 		return err
 	}
 	return storeAnd(ctx, r, w, store, func() error { return deleteRef(ctx, r, ref, tip) })

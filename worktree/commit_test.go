@@ -12,7 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // runHook runs a hook without a fence, which tests do not need.
@@ -47,7 +50,7 @@ func TestCommitKeepsReservedPathsOfTarget(t *testing.T) {
 	equal(t, "changed", strings.Join(c.Files, " "), ".beads/issues.jsonl .coven/sessions/s/session.md")
 	equal(t, "bytes in W", read(t, filepath.Join(w.Path, ".beads/issues.jsonl")), "agent\n")
 	equal(t, "tree", value[string](t)(content.Tree(ctx, w)), c.Tree)
-	equal(t, "nothing to review", len(value[Diff](t)(DiffOf(ctx, w, "main")).Files), 1)
+	equal(t, "nothing to review", len(value[diff.Diff](t)(diff.Of(ctx, w, "main")).Files), 1)
 }
 
 func TestCommitTakesWhatTheBranchTracks(t *testing.T) {
@@ -138,14 +141,14 @@ func TestSubmodules(t *testing.T) {
 	equal(t, "files", strings.Join(c.Files, " "), "a")
 
 	gitIn(t, w.Path, "-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init")
-	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	write(t, filepath.Join(w.Path, "sub/file0.txt"), "changed inside")
 	write(t, filepath.Join(w.Path, "b"), "b")
 	c = commitAll(t, w, "dirty submodule")
 	equal(t, "files", strings.Join(c.Files, " "), "b")
-	value[Snapshot](t)(Revert(ctx, w, "s", first.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", first.N))
 	equal(t, "reverted inside", read(t, filepath.Join(w.Path, "sub/file0.txt")), "one\ntwo\nthree 0\n")
-	value[Snapshot](t)(Revert(ctx, w, "s", first.N+1))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", first.N+1))
 	equal(t, "and back", read(t, filepath.Join(w.Path, "sub/file0.txt")), "changed inside")
 	gitIn(t, filepath.Join(w.Path, "sub"), "commit", "-qam", "inside")
 	c = commitAll(t, w, "moved submodule")
@@ -154,7 +157,7 @@ func TestSubmodules(t *testing.T) {
 	runShell(t, wantError[*GitlinkError](t, err).Next)
 	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
 	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
-	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescuedGitDir+"/modules/sub/") {
+	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescue.GitDirName+"/modules/sub/") {
 		t.Fatal("the commits inside the submodule were not rescued")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // change writes files below dir; "" deletes one, "->x" makes a link to x.
@@ -277,7 +279,7 @@ func TestConflictedKeepsIgnoredFiles(t *testing.T) {
 	write(t, filepath.Join(w.Path, "x.log"), "only here\n")
 	value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
 	equal(t, "theirs", read(t, filepath.Join(w.Path, "x.log")), "theirs\n")
-	rescues := value[[]RescueInfo](t)(ListRescues(t.Context(), r, "T"))
+	rescues := value[[]rescue.Info](t)(rescue.List(t.Context(), r, "T"))
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
 }
 
@@ -331,10 +333,10 @@ func TestConflictedSurvivesKill(t *testing.T) {
 				map[string]string{"file0.txt": "mine\n", "b": "\x00m"}, map[string]string{"file0.txt": "theirs\n", "b": "\x00t", "n": "n"})
 			ctx := t.Context()
 			tip := value[string](t)(w.Tip(ctx))
-			s := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "before the merge"))
+			s := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "before the merge"))
 			killAt(t, actorCommand(r.Root, "T", point, ""), point)
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
-			value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", s.Commit))
+			value[snapshot.Snapshot](t)(snapshot.Restore(ctx, w, "s", s.Commit))
 			c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 			if want := []string{"b", "file0.txt"}; !slices.Equal(c.Files, want) {
 				t.Fatalf("got %q, want %q", c.Files, want)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // What operations on worktrees cost beside the git that does no more than needed, which is measured
@@ -153,14 +155,14 @@ func passWorktree(b testing.TB, r *repo.Repo, round int, found costs) {
 	var w *repo.Worktree
 	took := timeOf(func() {
 		w = value[*repo.Worktree](b)(Add(b.Context(), r, AddRequest{TaskID: "T", Base: "main"}))
-		must(b, Isolate(b.Context(), w))
+		must(b, isolation.Begin(b.Context(), w))
 	})
 	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
 	floor := timeOf(func() { gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main") })
 	gitIn(b, r.Root, "worktree", "remove", "--force", beside)
 	found.note("add", took, floor)
 
-	must(b, TakeCommits(b.Context(), w))
+	must(b, isolation.TakeCommits(b.Context(), w))
 	write(b, filepath.Join(w.Path, "work"), fmt.Sprint(round))
 	commitAll(b, w, "work")
 	gitIn(b, r.Root, "merge", "-q", "--ff-only", landedTip(b, w))
@@ -174,7 +176,7 @@ func passWorktree(b testing.TB, r *repo.Repo, round int, found costs) {
 func measureSnapshots(b testing.TB, r *repo.Repo, files int, found costs) {
 	b.Helper()
 	w := add(b, r, "S")
-	must(b, Isolate(b.Context(), w))
+	must(b, isolation.Begin(b.Context(), w))
 	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
 	gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main")
 	b.Cleanup(func() { _ = os.RemoveAll(beside) })
@@ -184,18 +186,18 @@ func measureSnapshots(b testing.TB, r *repo.Repo, files int, found costs) {
 	gitIn(b, beside, "update-index", "--refresh", "--force-untracked-cache")
 	status := func() { gitIn(b, beside, "-c", "core.untrackedCache=true", "status", "--porcelain") }
 	status()
-	value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
+	value[snapshot.Snapshot](b)(snapshot.Take(b.Context(), w, "s", ""))
 	name, _ := filepath.Rel(r.Root, largeFile(r.Root, 150))
 	for round := range costRounds {
 		for _, dir := range []string{w.Path, beside} {
 			write(b, filepath.Join(dir, name), fmt.Sprint("agent ", round))
 		}
-		var s Snapshot
-		took := timeOf(func() { s = value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", "")) })
+		var s snapshot.Snapshot
+		took := timeOf(func() { s = value[snapshot.Snapshot](b)(snapshot.Take(b.Context(), w, "s", "")) })
 		found.note("snapshot", took, timeOf(status))
 
 		write(b, filepath.Join(w.Path, name), "wrong")
-		took = timeOf(func() { value[Snapshot](b)(Revert(b.Context(), w, "s", s.N, name)) })
+		took = timeOf(func() { value[snapshot.Snapshot](b)(snapshot.Revert(b.Context(), w, "s", s.N, name)) })
 		found.note("revert", took, timeOf(func() { readRef(b, r) }))
 		equal(b, "reverted", read(b, filepath.Join(w.Path, name)), fmt.Sprint("agent ", round))
 	}

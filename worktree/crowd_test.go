@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // wholeRun does all that a run does with its task's worktree.
@@ -25,7 +26,7 @@ func wholeRun(ctx context.Context, r *repo.Repo, task string, journal Journal) e
 	if err != nil {
 		return err
 	}
-	if _, err := TakeSnapshot(ctx, w, task, "start"); err != nil {
+	if _, err := snapshot.Take(ctx, w, task, "start"); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(w.Path, "by-"+task+".txt"), []byte(task), 0o644); err != nil {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/diff"
 )
 
 // Each file has a part of the patch of its own, whatever it is called, became or
@@ -34,7 +36,7 @@ func TestParts(t *testing.T) {
 	for _, name := range names {
 		write(t, at(name), "in "+name+"\n")
 	}
-	d := value[Diff](t)(DiffOf(t.Context(), w, "main"))
+	d := value[diff.Diff](t)(diff.Of(t.Context(), w, "main"))
 	parts := d.Parts()
 	equal(t, "files", len(d.Files), 8+len(names))
 	equal(t, "parts", len(parts), len(d.Files))
@@ -70,5 +72,5 @@ func TestParts(t *testing.T) {
 	if !strings.Contains(d.Of("picture"), "Binary files") || !strings.Contains(d.Of("becomes-a-link"), "+file2.txt") {
 		t.Errorf("%s\n%s", d.Of("picture"), d.Of("becomes-a-link"))
 	}
-	equal(t, "parts of nothing", len(Diff{}.Parts()), 0)
+	equal(t, "parts of nothing", len(diff.Diff{}.Parts()), 0)
 }

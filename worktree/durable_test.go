@@ -13,6 +13,8 @@ import (
 
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // A gitRun is a process of git, as git itself reports it.
@@ -100,9 +102,9 @@ func TestWritesAreDurable(t *testing.T) {
 	change := func(n int) { write(t, filepath.Join(w.Path, fmt.Sprintf("new%d", n)), fmt.Sprint("content ", n)) }
 	held := claim.Claim{Task: "T", Holder: "h", Session: "s"}
 	for name, do := range map[string]func(){
-		"snapshot": func() { value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "note")) },
+		"snapshot": func() { value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "note")) },
 		"commit":   func() { commitAll(t, w, "changed") },
-		"rescue":   func() { value[string](t)(TakeRescue(ctx, w, "note", false)) },
+		"rescue":   func() { value[string](t)(rescue.Take(ctx, w, "note", false)) },
 		"claim":    func() { value[claim.Held](t)(claim.Acquire(ctx, r, held, "")) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +137,7 @@ func TestManyObjectsAreFlushedTogether(t *testing.T) {
 		write(t, filepath.Join(w.Path, fmt.Sprintf("many%d", n)), fmt.Sprint("content ", n))
 	}
 	flushes, written := 0, 0
-	for _, run := range trace.of(t, r, func() { value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", "note")) }) {
+	for _, run := range trace.of(t, r, func() { value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", "note")) }) {
 		flushes, written = flushes+run.flushes, written+run.written
 	}
 	if flushes == 0 || flushes > 20 || written < 200 {

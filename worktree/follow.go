@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // A CheckoutError describes why a user's checkout of the target cannot follow a
@@ -242,13 +243,13 @@ func (c userCheckout) rescue(ctx context.Context, files map[string]string) error
 		return err
 	}
 	defer ix.Drop()
-	if err := takeAs(ctx, ix, files); err != nil {
+	if err := rescue.TakeAs(ctx, ix, files); err != nil {
 		return err
 	}
 	tree, err := ix.WriteTree(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = saveRescue(ctx, w, "edited in "+c.path+" while a landing changed it", tree)
+	_, err = rescue.StoreTree(ctx, w, "edited in "+c.path+" while a landing changed it", tree)
 	return err
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // collect collects all snapshots of sessions and returns the names of those that are gone.
-func collect(t *testing.T, r *repo.Repo, refs []SnapshotRef) []string {
+func collect(t *testing.T, r *repo.Repo, refs []snapshot.Ref) []string {
 	t.Helper()
 	var names []string
-	for _, ref := range value[[]SnapshotRef](t)(GC(t.Context(), r, refs)) {
+	for _, ref := range value[[]snapshot.Ref](t)(snapshot.GC(t.Context(), r, refs)) {
 		names = append(names, ref.Name)
 	}
 	return names
@@ -31,14 +32,14 @@ func TestCollectLeavesWhatMoved(t *testing.T) {
 	w := add(t, r, "T")
 	for _, session := range []string{"a", "b", "c"} {
 		write(t, filepath.Join(w.Path, "file0.txt"), session)
-		value[Snapshot](t)(TakeSnapshot(ctx, w, session, ""))
+		value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, session, ""))
 	}
-	refs := value[[]SnapshotRef](t)(SnapshotRefs(ctx, r))
+	refs := value[[]snapshot.Ref](t)(snapshot.Refs(ctx, r))
 	equal(t, "refs", len(refs), 3)
 	write(t, filepath.Join(w.Path, "file0.txt"), "later")
-	later := value[Snapshot](t)(TakeSnapshot(ctx, w, "b", ""))
+	later := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "b", ""))
 	equal(t, "gone", fmt.Sprint(collect(t, r, refs)), "[a c]")
-	left := value[[]SnapshotRef](t)(SnapshotRefs(ctx, r))
+	left := value[[]snapshot.Ref](t)(snapshot.Refs(ctx, r))
 	equal(t, "left", len(left), 1)
 	equal(t, "later", left[0].Oid, later.Commit)
 	gitIn(t, r.Root, "fsck", "--strict", "--no-dangling")
@@ -67,7 +68,7 @@ func TestCollectDeletesNoObjects(t *testing.T) {
 		}
 	}
 	equal(t, "new packs", len(packs()), len(before)+1)
-	equal(t, "loose", LooseObjects(r), 1)
+	equal(t, "loose", snapshot.LooseObjects(r), 1)
 	gitIn(t, r.Root, "cat-file", "-e", forgotten)
 	if _, err := os.Stat(filepath.Join(r.GitDir, "objects", loose[:2], loose[2:])); err != nil {
 		t.Error(err)
@@ -77,11 +78,11 @@ func TestCollectDeletesNoObjects(t *testing.T) {
 // Two collections do not work at once.
 func TestCollectAlone(t *testing.T) {
 	r := sample(t)
-	l := value[*lock.Lock](t)(r.Lock(t.Context(), collectLock, "gc"))
-	_, err := GC(t.Context(), r, nil)
-	wantIs(t, err, ErrCollecting)
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), snapshot.CollectLock, "gc"))
+	_, err := snapshot.GC(t.Context(), r, nil)
+	wantIs(t, err, snapshot.ErrCollecting)
 	l.Release()
-	_, err = GC(t.Context(), r, nil)
+	_, err = snapshot.GC(t.Context(), r, nil)
 	must(t, err)
 }
 
@@ -94,7 +95,7 @@ func TestCollectWhileTasksWork(t *testing.T) {
 	done := make(chan struct{})
 	collecting.Go(func() {
 		for {
-			if _, err := GC(ctx, r, nil); err != nil {
+			if _, err := snapshot.GC(ctx, r, nil); err != nil {
 				t.Error(err)
 			}
 			select {
@@ -109,7 +110,7 @@ func TestCollectWhileTasksWork(t *testing.T) {
 			w, err := Add(ctx, r, AddRequest{TaskID: task, Base: "HEAD"})
 			for n := 1; n <= 10 && err == nil; n++ {
 				if err = os.WriteFile(filepath.Join(w.Path, "new"), []byte(strings.Repeat(task, n)), 0o644); err == nil {
-					_, err = TakeSnapshot(ctx, w, "session-"+task, "")
+					_, err = snapshot.Take(ctx, w, "session-"+task, "")
 				}
 			}
 			if err != nil {
@@ -121,7 +122,7 @@ func TestCollectWhileTasksWork(t *testing.T) {
 	close(done)
 	collecting.Wait()
 	for _, task := range tasks {
-		all := value[[]Snapshot](t)(ListSnapshots(ctx, r, "session-"+task))
+		all := value[[]snapshot.Snapshot](t)(snapshot.List(ctx, r, "session-"+task))
 		equal(t, "snapshots", len(all), 10)
 		for i, s := range all {
 			equal(t, "content", gitIn(t, r.Root, "show", s.Tree+":new"), strings.Repeat(task, i+1))

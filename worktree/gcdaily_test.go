@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // coven collects once a day, first a day after it has begun to use a repository, and however often
@@ -17,9 +18,9 @@ func TestCollectionIsDueDaily(t *testing.T) {
 		due   bool
 	}{{0, false}, {23 * time.Hour, false}, {24 * time.Hour, true}, {25 * time.Hour, false}, {47 * time.Hour, false}, {48 * time.Hour, true}, {0, true}, {time.Hour, false}} {
 		now := begin.Add(step.after)
-		equal(t, "due after "+step.after.String(), CollectionDue(r, now), step.due)
-		equal(t, "begun after "+step.after.String(), value[bool](t)(BeginCollection(t.Context(), r, now)), step.due)
-		equal(t, "due again", CollectionDue(r, now), false)
+		equal(t, "due after "+step.after.String(), snapshot.CollectionDue(r, now), step.due)
+		equal(t, "begun after "+step.after.String(), value[bool](t)(snapshot.BeginCollection(t.Context(), r, now)), step.due)
+		equal(t, "due again", snapshot.CollectionDue(r, now), false)
 	}
 }
 
@@ -27,16 +28,16 @@ func TestCollectionIsDueDaily(t *testing.T) {
 func TestCollectionBeginsOnce(t *testing.T) {
 	r := sample(t)
 	begin := time.Unix(1_800_000_000, 0)
-	CollectionDue(r, begin)
-	now := begin.Add(collectEvery)
-	l := value[*lock.Lock](t)(r.Lock(t.Context(), collectLock, "gc"))
-	_, err := BeginCollection(t.Context(), r, now)
-	wantIs(t, err, ErrCollecting)
+	snapshot.CollectionDue(r, begin)
+	now := begin.Add(snapshot.CollectEvery)
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), snapshot.CollectLock, "gc"))
+	_, err := snapshot.BeginCollection(t.Context(), r, now)
+	wantIs(t, err, snapshot.ErrCollecting)
 	l.Release()
 	begun := make(chan bool)
 	for range 8 {
 		go func() {
-			mine, err := BeginCollection(t.Context(), r, now)
+			mine, err := snapshot.BeginCollection(t.Context(), r, now)
 			begun <- mine && err == nil
 		}()
 	}

@@ -8,14 +8,16 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // exported restores a rescue and returns the directory.
 func exported(t *testing.T, r *repo.Repo, ref string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "exported")
-	info := value[RescueInfo](t)(FindRescue(t.Context(), r, ref))
-	must(t, Export(t.Context(), r, info, dir))
+	info := value[rescue.Info](t)(rescue.Find(t.Context(), r, ref))
+	must(t, rescue.Export(t.Context(), r, info, dir))
 	return dir
 }
 
@@ -29,7 +31,7 @@ func TestRemoveStoresGitWork(t *testing.T) {
 			ctx := t.Context()
 			w := add(t, r, "T")
 			if isolated {
-				must(t, Isolate(ctx, w))
+				must(t, isolation.Begin(ctx, w))
 			}
 			commit := func(file, text string) string {
 				t.Helper()
@@ -70,7 +72,7 @@ func TestRemoveStoresGitWork(t *testing.T) {
 			for file, want := range map[string]string{
 				"staged/0/staged": "only staged", "staged/2/mine": "theirs", "MERGE_HEAD": commits["branch"] + "\n",
 			} {
-				equal(t, file, read(t, filepath.Join(dir, rescuedGitDir, file)), want)
+				equal(t, file, read(t, filepath.Join(dir, rescue.GitDirName, file)), want)
 			}
 		})
 	}
@@ -91,17 +93,17 @@ func TestRemoveLandedKeepsGitWork(t *testing.T) {
 			write(t, filepath.Join(w.Path, "staged"), "noted")
 			gitIn(t, w.Path, "add", "staged")
 			must(t, os.Remove(filepath.Join(w.Path, "staged")))
-		}, rescuedGitDir + "/staged/0/staged"},
+		}, rescue.GitDirName + "/staged/0/staged"},
 		"another task's branch": {func(w *repo.Worktree) { // which was copied, and has landed and gone since
 			ctx := t.Context()
 			other := add(t, w.Repo, "other")
 			write(t, filepath.Join(other.Path, "other"), "x")
 			commitAll(t, other, "other")
-			must(t, Isolate(ctx, w))
-			must(t, TakeCommits(ctx, w))
+			must(t, isolation.Begin(ctx, w))
+			must(t, isolation.TakeCommits(ctx, w))
 			value[string](t)(Remove(ctx, other, RemoveRequest{Landed: landedTip(t, other)}))
-			must(t, Isolate(ctx, w))
-			must(t, TakeCommits(ctx, w))
+			must(t, isolation.Begin(ctx, w))
+			must(t, isolation.TakeCommits(ctx, w))
 		}, ""},
 		"deleted": {func(w *repo.Worktree) {
 			write(t, filepath.Join(w.Path, "staged"), "noted")
@@ -135,16 +137,16 @@ func TestRemoveStoresDamagedGitWork(t *testing.T) {
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Admin, "index"), "DIRC is not all")
 	ref := value[string](t)(Remove(ctx, w, RemoveRequest{}))
-	equal(t, "index", read(t, filepath.Join(exported(t, r, ref), rescuedGitDir, "index")), "DIRC is not all")
+	equal(t, "index", read(t, filepath.Join(exported(t, r, ref), rescue.GitDirName, "index")), "DIRC is not all")
 
 	w = add(t, r, "T")
-	must(t, Isolate(ctx, w))
+	must(t, isolation.Begin(ctx, w))
 	gitIn(t, w.Path, "checkout", "-qb", "own")
 	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "own")
 	own := gitIn(t, w.Path, "rev-parse", "HEAD")
-	must(t, os.Symlink("/nowhere", privatePath(w, "objects", "link")))
+	must(t, os.Symlink("/nowhere", isolation.PrivatePath(w, "objects", "link")))
 	ref = value[string](t)(Remove(ctx, w, RemoveRequest{}))
-	object := filepath.Join(exported(t, r, ref), rescuedGitDir, "common/objects", own[:2], own[2:])
+	object := filepath.Join(exported(t, r, ref), rescue.GitDirName, "common/objects", own[:2], own[2:])
 	equal(t, "object", exists(object), true)
 }
 
@@ -155,15 +157,15 @@ func TestCollectDetachedHead(t *testing.T) {
 	ctx := t.Context()
 	w, other := add(t, r, "T"), add(t, r, "other")
 	for _, tree := range []*repo.Worktree{w, other} {
-		must(t, Isolate(ctx, tree))
+		must(t, isolation.Begin(ctx, tree))
 		gitIn(t, tree.Path, "commit", "-q", "--allow-empty", "-m", "work of "+tree.TaskID)
 	}
 	gitIn(t, w.Path, "checkout", "-q", "--detach")
 	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "off the branch")
 	head := gitIn(t, w.Path, "rev-parse", "HEAD")
-	must(t, TakeCommits(ctx, other))
+	must(t, isolation.TakeCommits(ctx, other))
 	equal(t, "other", gitIn(t, r.Root, "log", "-1", "--format=%s", other.Branch), "work of other")
-	must(t, TakeCommits(ctx, w))
+	must(t, isolation.TakeCommits(ctx, w))
 	equal(t, "branch", gitIn(t, r.Root, "log", "-1", "--format=%s", w.Branch), "work of T")
 	equal(t, "HEAD", gitIn(t, w.Path, "rev-parse", "HEAD"), head)
 }

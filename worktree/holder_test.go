@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 func TestLandingLock(t *testing.T) {
@@ -188,7 +189,7 @@ func TestWritesMeetForeignLocks(t *testing.T) {
 			return err
 		}},
 		"snapshot": {"refs/coven/snapshots/s.lock", func(_ *repo.Repo, w *repo.Worktree, _ claim.Held) error {
-			_, err := TakeSnapshot(context.Background(), w, "s", "")
+			_, err := snapshot.Take(context.Background(), w, "s", "")
 			return err
 		}},
 		"unclaim": {"packed-refs.lock", func(r *repo.Repo, _ *repo.Worktree, held claim.Held) error {

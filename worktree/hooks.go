@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
 )
 
 // The hooks of a commit, and their files.
@@ -134,15 +135,15 @@ func (s *hookSet) run(ctx context.Context, name string, args ...string) error {
 // isolated runs a hook while W is isolated. Commits that the hook makes are not taken. The
 // caller holds the task's lock.
 func (s *hookSet) isolated(ctx context.Context, hook Hook) (output []byte, failed, err error) {
-	if err := isolate(ctx, s.w); err != nil {
+	if err := isolation.Separate(ctx, s.w); err != nil {
 		return nil, nil, err
 	}
-	since, err := readIsolation(s.w)
+	since, err := isolation.ReadRecord(s.w)
 	if err != nil {
 		return nil, nil, err
 	}
 	output, failed = s.runner(ctx, hook)
-	return output, failed, rejoin(context.WithoutCancel(ctx), s.w, since)
+	return output, failed, isolation.Rejoin(context.WithoutCancel(ctx), s.w, since)
 }
 
 // message lets hooks change a message, in the given order.

@@ -19,14 +19,12 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // includeFile names the files that a new worktree gets from the main checkout, as patterns of a
 // .gitignore. It is at the top of the main checkout.
 const includeFile = ".worktreeinclude"
-
-// includeCap limits the files that a worktree gets, in bytes of all together.
-const includeCap = 100 << 20
 
 // An Included lists what W got from the main checkout besides the files of its branch.
 type Included struct {
@@ -139,7 +137,7 @@ func copyIncluded(w *repo.Worktree, names []string, done *Included) error {
 		return err
 	}
 	defer to.Close() //nolint:errcheck // the files in it are closed
-	left, large := int64(includeCap), []string(nil)
+	left, large := int64(rescue.IncludeCap), []string(nil)
 	for _, name := range names {
 		n, err := copyInto(to, from, name, left)
 		switch {
@@ -156,7 +154,7 @@ func copyIncluded(w *repo.Worktree, names []string, done *Included) error {
 		done.Files = append(done.Files, name)
 	}
 	if len(large) > 0 {
-		done.Warnings = append(done.Warnings, fmt.Sprintf("%s selects more than %d MB; not copied into the worktree: %s", includeFile, includeCap>>20, listed(large)))
+		done.Warnings = append(done.Warnings, fmt.Sprintf("%s selects more than %d MB; not copied into the worktree: %s", includeFile, rescue.IncludeCap>>20, listed(large)))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // onMain commits a file in the main checkout.
@@ -99,7 +100,7 @@ func TestIntegrateRescuesIgnoredFilesInTheWay(t *testing.T) {
 	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	equal(t, "file", read(t, filepath.Join(w.Path, "x.log")), "theirs")
 	equal(t, "file for directory", read(t, filepath.Join(w.Path, "build")), "a file now")
-	rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
+	rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":build/deep/out"), "only here too")

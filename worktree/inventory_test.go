@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // An item is a file: 'f' a plain one, 'x' an executable one, 'l' a symbolic link. git has no
@@ -77,7 +80,7 @@ func (c *doomedCase) takeInventory() *inventory {
 			}
 		}
 	}
-	for _, dir := range []string{c.w.Admin, privatePath(c.w)} {
+	for _, dir := range []string{c.w.Admin, isolation.PrivatePath(c.w)} {
 		if !exists(dir) {
 			continue
 		}
@@ -170,7 +173,7 @@ func (c *doomedCase) gitOutput(dir string, args ...string) string {
 	if len(args) > 0 && strings.HasPrefix(args[0], "--work-tree=") {
 		cmd.Dir = c.w.Path
 	}
-	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_ALTERNATE_OBJECT_DIRECTORIES="+privatePath(c.w, "objects"))
+	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_ALTERNATE_OBJECT_DIRECTORIES="+isolation.PrivatePath(c.w, "objects"))
 	out, err := cmd.Output()
 	if err != nil {
 		return ""
@@ -262,21 +265,21 @@ func (c *doomedCase) reachable() map[string]bool {
 func (c *doomedCase) stored() (all []map[string]item) {
 	c.t.Helper()
 	ctx := c.t.Context()
-	infos := value[[]RescueInfo](c.t)(ListRescues(ctx, c.repo, lostTask))
+	infos := value[[]rescue.Info](c.t)(rescue.List(ctx, c.repo, lostTask))
 	if c.op.reverts {
-		for _, s := range value[[]Snapshot](c.t)(ListSnapshots(ctx, c.repo, lostSession)) {
-			infos = append(infos, RescueInfo{Ref: "snapshot", Commit: s.Commit})
+		for _, s := range value[[]snapshot.Snapshot](c.t)(snapshot.List(ctx, c.repo, lostSession)) {
+			infos = append(infos, rescue.Info{Ref: "snapshot", Commit: s.Commit})
 		}
 	}
 	for _, info := range infos {
 		if c.exported[info.Commit] == nil {
 			dir := filepath.Join(c.dir, "exported", info.Commit)
-			must(c.t, Export(ctx, c.repo, info, dir))
+			must(c.t, rescue.Export(ctx, c.repo, info, dir))
 			in := &inventory{files: map[string]item{}}
 			in.walk(c.t, dir, "")
 			c.exported[info.Commit] = map[string]item{}
 			for name, it := range in.files {
-				c.exported[info.Commit][strings.ReplaceAll(name, rescuedGitDir, ".git")] = it
+				c.exported[info.Commit][strings.ReplaceAll(name, rescue.GitDirName, ".git")] = it
 			}
 		}
 		all = append(all, c.exported[info.Commit])

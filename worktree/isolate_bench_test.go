@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/isolation"
 )
 
 // BenchmarkIsolate measures Isolate with Collect in a repository of 200 files and 100 tags: the
@@ -23,14 +25,14 @@ func BenchmarkIsolate(b *testing.B) {
 	gitIn(b, r.Root, "pack-refs", "--all")
 	w := add(b, r, "T")
 	both := func(b *testing.B, between func()) {
-		must(b, Isolate(b.Context(), w))
+		must(b, isolation.Begin(b.Context(), w))
 		between()
-		must(b, TakeCommits(b.Context(), w))
+		must(b, isolation.TakeCommits(b.Context(), w))
 	}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			must(b, setAsidePrivate(w, privatePath(w)))
+			must(b, isolation.SetAsidePrivate(w, isolation.PrivatePath(w)))
 			b.StartTimer()
 			both(b, func() {})
 		}

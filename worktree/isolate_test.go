@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
 )
 
 // state describes everything of a repository that a program of the task w must not change:
@@ -43,7 +44,7 @@ func state(t *testing.T, w *repo.Worktree) string {
 func isolated(t *testing.T, r *repo.Repo, task string) *repo.Worktree {
 	t.Helper()
 	w := add(t, r, task)
-	must(t, Isolate(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
 	return w
 }
 
@@ -84,12 +85,12 @@ func TestIsolatedGit(t *testing.T) {
 			gitIn(t, w.Path, "stash", "-q")
 			equal(t, "what is outside of W", state(t, w), before)
 			tip := gitIn(t, w.Path, "rev-parse", w.Branch)
-			must(t, TakeCommits(t.Context(), w))
+			must(t, isolation.TakeCommits(t.Context(), w))
 			equal(t, "the branch", gitIn(t, r.Root, "rev-parse", w.Branch), tip)
 			equal(t, "the repository", gitIn(t, r.Root, "fsck", "--strict"), "")
 			equal(t, "W's git directory", gitIn(t, w.Path, "rev-parse", "--git-common-dir"), r.GitDir)
 			equal(t, "other refs", gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/tags", "refs/x", "refs/notes", "refs/heads/mine", "refs/coven/in"), "refs/tags/v1")
-			must(t, Isolate(t.Context(), w)) // what stayed there is there again
+			must(t, isolation.Begin(t.Context(), w)) // what stayed there is there again
 			equal(t, "the stash", gitIn(t, w.Path, "stash", "list", "--format=%gd"), "stash@{0}")
 			gitIn(t, w.Path, "stash", "pop", "-q")
 			equal(t, "the stashed file", read(t, filepath.Join(w.Path, "file1.txt")), "stashed\n")
@@ -103,15 +104,15 @@ func TestIsolateAgain(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
 	for n := range 3 {
-		must(t, Isolate(t.Context(), w))
+		must(t, isolation.Begin(t.Context(), w))
 		equal(t, "the branch in W", gitIn(t, w.Path, "rev-parse", "HEAD"), gitIn(t, r.Root, "rev-parse", w.Branch))
 		write(t, filepath.Join(w.Path, "agent.txt"), fmt.Sprint(n))
 		gitIn(t, w.Path, "add", "-A")
 		gitIn(t, w.Path, "commit", "-qm", "agent")
 		write(t, filepath.Join(w.Path, "left.txt"), fmt.Sprint(n))
-		must(t, TakeCommits(t.Context(), w))
+		must(t, isolation.TakeCommits(t.Context(), w))
 		commitAll(t, w, "coven")
-		must(t, TakeCommits(t.Context(), w)) // nothing to do
+		must(t, isolation.TakeCommits(t.Context(), w)) // nothing to do
 	}
 	equal(t, "the history", gitIn(t, w.Path, "log", "--format=%s", "main.."+w.Branch), "coven\nagent\ncoven\nagent\ncoven\nagent")
 	equal(t, "W", gitIn(t, w.Path, "status", "--porcelain"), "")
@@ -135,8 +136,8 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	gitIn(t, w.Path, "branch", "-D", "old")
 	gitIn(t, w.Path, "update-ref", "refs/heads/way", mine)
 	outside := t.TempDir()
-	must(t, os.Symlink(outside, privatePath(w, "refs", "heads", "link")))
-	must(t, TakeCommits(t.Context(), w))
+	must(t, os.Symlink(outside, isolation.PrivatePath(w, "refs", "heads", "link")))
+	must(t, isolation.TakeCommits(t.Context(), w))
 
 	gitIn(t, r.Root, "commit", "-q", "--allow-empty", "-m", "second")
 	second := gitIn(t, r.Root, "rev-parse", "main")
@@ -148,7 +149,7 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	gitIn(t, r.Root, "update-ref", "refs/remotes/origin/next", "main")
 	gitIn(t, r.Root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/next")
 	gitIn(t, r.Root, "update-ref", "refs/coven/claims/x", "main")
-	must(t, Isolate(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
 	for name, want := range map[string]string{
 		"main": second, "theirs": second, "new": second, "deep/er/new": second, "packed": first, "gone": first, "both": mine, "own": mine, "way": mine,
 	} {
@@ -160,20 +161,20 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	if entries := value[[]os.DirEntry](t)(os.ReadDir(outside)); len(entries) > 0 {
 		t.Errorf("a ref was written outside: %v", entries)
 	}
-	must(t, os.Remove(privatePath(w, "refs", "heads", "link"))) // newer versions of git report it
+	must(t, os.Remove(isolation.PrivatePath(w, "refs", "heads", "link"))) // newer versions of git report it
 	equal(t, "the refs in W", gitIn(t, w.Path, "fsck"), "")
 
 	// What is up to date is not written again, and the agent's changes count from then on.
-	before := value[os.FileInfo](t)(os.Stat(copiedRefsPath(w)))
-	must(t, TakeCommits(t.Context(), w))
-	must(t, Isolate(t.Context(), w))
-	if now := value[os.FileInfo](t)(os.Stat(copiedRefsPath(w))); !os.SameFile(before, now) {
+	before := value[os.FileInfo](t)(os.Stat(isolation.CopiedRefsPath(w)))
+	must(t, isolation.TakeCommits(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
+	if now := value[os.FileInfo](t)(os.Stat(isolation.CopiedRefsPath(w))); !os.SameFile(before, now) {
 		t.Error("the record was written again")
 	}
 	gitIn(t, w.Path, "update-ref", "refs/heads/theirs", mine)
-	must(t, TakeCommits(t.Context(), w))
+	must(t, isolation.TakeCommits(t.Context(), w))
 	gitIn(t, r.Root, "update-ref", "refs/heads/theirs", first)
-	must(t, Isolate(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
 	equal(t, "a branch that the agent has moved", gitIn(t, w.Path, "rev-parse", "theirs"), mine)
 }
 
@@ -181,15 +182,15 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 func TestIsolateWithoutGit(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	must(t, Isolate(t.Context(), w)) // it asks for the directories of hooks
-	must(t, TakeCommits(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w)) // it asks for the directories of hooks
+	must(t, isolation.TakeCommits(t.Context(), w))
 	t.Setenv("PATH", t.TempDir())
-	must(t, Isolate(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
 	write(t, filepath.Join(w.Path, "file1.txt"), "changed\n")
-	must(t, TakeCommits(t.Context(), w))
-	must(t, setAsidePrivate(w, privatePath(w)))
-	must(t, Isolate(t.Context(), w))
-	must(t, TakeCommits(t.Context(), w))
+	must(t, isolation.TakeCommits(t.Context(), w))
+	must(t, isolation.SetAsidePrivate(w, isolation.PrivatePath(w)))
+	must(t, isolation.Begin(t.Context(), w))
+	must(t, isolation.TakeCommits(t.Context(), w))
 }
 
 // Isolate and Collect that were killed at any point can be repeated, and lose nothing.
@@ -208,18 +209,18 @@ func TestIsolateSurvivesKill(t *testing.T) {
 				}
 				verb, _, _ := strings.Cut(point, ".")
 				if verb == "collect" {
-					must(t, Isolate(t.Context(), w))
+					must(t, isolation.Begin(t.Context(), w))
 					agent()
 				}
 				killAt(t, actorCommand(r.Root, "T", verb, ""), point)
 				if first == "isolate" {
-					must(t, Isolate(t.Context(), w))
+					must(t, isolation.Begin(t.Context(), w))
 				}
-				must(t, TakeCommits(t.Context(), w))
+				must(t, isolation.TakeCommits(t.Context(), w))
 				if verb == "isolate" {
-					must(t, Isolate(t.Context(), w))
+					must(t, isolation.Begin(t.Context(), w))
 					agent()
-					must(t, TakeCommits(t.Context(), w))
+					must(t, isolation.TakeCommits(t.Context(), w))
 				}
 				equal(t, "the branch", gitIn(t, r.Root, "log", "--format=%s", "main.."+w.Branch), "agent")
 				equal(t, "W", gitIn(t, w.Path, "status", "--porcelain"), "")
@@ -250,63 +251,63 @@ func TestCollectRefuses(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T, *repo.Worktree) {}, false},
 		"hooks and settings": {func(t *testing.T, w *repo.Worktree) {
-			trap := privatePath(w, "trap")
+			trap := isolation.PrivatePath(w, "trap")
 			hook(t, trap, "echo sprung >>'"+sprung+"'\ncat\n")
 			for _, key := range []string{"core.fsmonitor", "core.sshCommand", "uploadpack.packObjectsHook", "core.alternateRefsCommand", "core.pager", "gc.recentObjectsHook", "credential.helper"} {
 				gitIn(t, w.Path, "config", key, trap)
 			}
 			gitIn(t, w.Path, "config", "core.hooksPath", filepath.Dir(trap))
 			for _, name := range hookNames() {
-				hook(t, privatePath(w, "hooks", name), "echo "+name+" >>'"+sprung+"'\n")
+				hook(t, isolation.PrivatePath(w, "hooks", name), "echo "+name+" >>'"+sprung+"'\n")
 			}
 		}, false},
 		"alternates": {func(t *testing.T, w *repo.Worktree) {
-			write(t, privatePath(w, "objects/info/alternates"), filepath.Join(r.GitDir, "objects")+"\n"+filepath.Join(other.GitDir, "objects")+"\n")
-			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
+			write(t, isolation.PrivatePath(w, "objects/info/alternates"), filepath.Join(r.GitDir, "objects")+"\n"+filepath.Join(other.GitDir, "objects")+"\n")
+			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
 		"a link to another repository's objects": {func(t *testing.T, w *repo.Worktree) {
-			must(t, os.RemoveAll(privatePath(w, "objects")))
-			must(t, os.Symlink(filepath.Join(other.GitDir, "objects"), privatePath(w, "objects")))
-			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
+			must(t, os.RemoveAll(isolation.PrivatePath(w, "objects")))
+			must(t, os.Symlink(filepath.Join(other.GitDir, "objects"), isolation.PrivatePath(w, "objects")))
+			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
 		"a link to a pack": {func(t *testing.T, w *repo.Worktree) {
-			must(t, os.RemoveAll(privatePath(w, "objects/pack")))
-			must(t, os.Symlink(filepath.Join(other.GitDir, "objects/pack"), privatePath(w, "objects/pack")))
-			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
+			must(t, os.RemoveAll(isolation.PrivatePath(w, "objects/pack")))
+			must(t, os.Symlink(filepath.Join(other.GitDir, "objects/pack"), isolation.PrivatePath(w, "objects/pack")))
+			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
 		"links to objects": {func(t *testing.T, w *repo.Worktree) {
 			for _, object := range value[[]string](t)(filepath.Glob(filepath.Join(other.GitDir, "objects", "[0-9a-f][0-9a-f]", "*"))) {
-				link := privatePath(w, "objects", filepath.Base(filepath.Dir(object)), filepath.Base(object))
+				link := isolation.PrivatePath(w, "objects", filepath.Base(filepath.Dir(object)), filepath.Base(object))
 				must(t, os.MkdirAll(filepath.Dir(link), 0o755))
 				_ = os.Symlink(object, link) // it may have the same
 			}
-			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
+			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
 		"a common directory of the common directory": {func(t *testing.T, w *repo.Worktree) {
-			write(t, privatePath(w, "commondir"), other.GitDir+"\n")
-			write(t, privatePath(w, "refs/heads", w.Branch), private+"\n")
+			write(t, isolation.PrivatePath(w, "commondir"), other.GitDir+"\n")
+			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
 		"a branch that is a ref": {func(t *testing.T, w *repo.Worktree) {
-			write(t, privatePath(w, "refs/heads", w.Branch), "ref: refs/heads/main\n")
+			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), "ref: refs/heads/main\n")
 		}, true},
 		"a branch that is a link": {func(t *testing.T, w *repo.Worktree) {
-			relink(t, "/etc/hostname", privatePath(w, "refs/heads", w.Branch))
+			relink(t, "/etc/hostname", isolation.PrivatePath(w, "refs/heads", w.Branch))
 		}, true},
 		"a branch that is a pipe": {func(t *testing.T, w *repo.Worktree) {
-			must(t, os.RemoveAll(privatePath(w, "refs/heads", w.Branch)))
-			must(t, syscall.Mkfifo(privatePath(w, "refs/heads", w.Branch), 0o600))
+			must(t, os.RemoveAll(isolation.PrivatePath(w, "refs/heads", w.Branch)))
+			must(t, syscall.Mkfifo(isolation.PrivatePath(w, "refs/heads", w.Branch), 0o600))
 		}, true},
 		"a branch without objects": {func(t *testing.T, w *repo.Worktree) {
-			write(t, privatePath(w, "refs/heads", w.Branch), strings.Repeat("1", 40)+"\n")
+			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), strings.Repeat("1", 40)+"\n")
 		}, true},
 		"a commit whose files are missing": {func(t *testing.T, w *repo.Worktree) {
 			blob := gitIn(t, w.Path, "rev-parse", "HEAD:agent.txt")
-			must(t, os.Remove(privatePath(w, "objects", blob[:2], blob[2:])))
+			must(t, os.Remove(isolation.PrivatePath(w, "objects", blob[:2], blob[2:])))
 		}, true},
 		"a damaged object": {func(t *testing.T, w *repo.Worktree) {
 			blob := gitIn(t, w.Path, "rev-parse", "HEAD:agent.txt")
-			must(t, os.Chmod(privatePath(w, "objects", blob[:2], blob[2:]), 0o600))
-			write(t, privatePath(w, "objects", blob[:2], blob[2:]), "damage")
+			must(t, os.Chmod(isolation.PrivatePath(w, "objects", blob[:2], blob[2:]), 0o600))
+			write(t, isolation.PrivatePath(w, "objects", blob[:2], blob[2:]), "damage")
 		}, true},
 		"a tree that writes into .git": {func(t *testing.T, w *repo.Worktree) {
 			blob := gitIn(t, w.Path, "rev-parse", "HEAD:agent.txt")
@@ -327,10 +328,10 @@ func TestCollectRefuses(t *testing.T) {
 		"no branch":    {func(t *testing.T, w *repo.Worktree) { gitIn(t, w.Path, "update-ref", "-d", "refs/heads/"+w.Branch) }, false},
 		"packed refs":  {func(t *testing.T, w *repo.Worktree) { gitIn(t, w.Path, "pack-refs", "--all") }, false},
 		"packed":       {func(t *testing.T, w *repo.Worktree) { gitIn(t, w.Path, "gc", "-q") }, false},
-		"no directory": {func(t *testing.T, w *repo.Worktree) { must(t, os.RemoveAll(privatePath(w))) }, false},
+		"no directory": {func(t *testing.T, w *repo.Worktree) { must(t, os.RemoveAll(isolation.PrivatePath(w))) }, false},
 		"a file as directory": {func(t *testing.T, w *repo.Worktree) {
-			must(t, os.RemoveAll(privatePath(w)))
-			write(t, privatePath(w), "x")
+			must(t, os.RemoveAll(isolation.PrivatePath(w)))
+			write(t, isolation.PrivatePath(w), "x")
 		}, true},
 		"no links": {func(t *testing.T, w *repo.Worktree) {
 			for _, file := range []string{filepath.Join(w.Path, ".git"), filepath.Join(w.Admin, "commondir"), filepath.Join(w.Admin, "gitdir")} {
@@ -359,8 +360,8 @@ func TestCollectRefuses(t *testing.T) {
 			made, base := gitIn(t, w.Path, "rev-parse", "HEAD"), gitIn(t, r.Root, "rev-parse", w.Branch)
 			config := read(t, filepath.Join(other.GitDir, "config"))
 			test.plant(t, w)
-			err := TakeCommits(t.Context(), w)
-			refused := (*CommitsError)(nil)
+			err := isolation.TakeCommits(t.Context(), w)
+			refused := (*isolation.CommitsError)(nil)
 			if errors.As(err, &refused) != test.refused || (err != nil) != test.refused {
 				t.Fatalf("%v, want refused: %v", err, test.refused)
 			}
@@ -380,9 +381,9 @@ func TestCollectRefuses(t *testing.T) {
 			equal(t, "the other repository", read(t, filepath.Join(other.GitDir, "config")), config)
 			equal(t, "W's common directory", gitIn(t, w.Path, "rev-parse", "--git-common-dir"), r.GitDir)
 			equal(t, "the agent's file", read(t, filepath.Join(w.Path, "agent.txt")), "by the agent of "+name+"\n")
-			must(t, Isolate(t.Context(), w))
+			must(t, isolation.Begin(t.Context(), w))
 			equal(t, "the branch in W", gitIn(t, w.Path, "rev-parse", "refs/heads/"+w.Branch), want)
-			must(t, TakeCommits(t.Context(), w))
+			must(t, isolation.TakeCommits(t.Context(), w))
 		})
 	}
 }
@@ -406,9 +407,11 @@ func TestCollectBehindLinks(t *testing.T) {
 			relink(t, outside, filepath.Join(w.Admin, "logs"))
 		},
 		"heads": func(t *testing.T, w *repo.Worktree, outside string) {
-			relink(t, outside, privatePath(w, "refs", "heads"))
+			relink(t, outside, isolation.PrivatePath(w, "refs", "heads"))
 		},
-		"refs": func(t *testing.T, w *repo.Worktree, outside string) { relink(t, outside, privatePath(w, "refs")) },
+		"refs": func(t *testing.T, w *repo.Worktree, outside string) {
+			relink(t, outside, isolation.PrivatePath(w, "refs"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := isolated(t, r, name)
@@ -418,11 +421,11 @@ func TestCollectBehindLinks(t *testing.T) {
 			write(t, filepath.Join(outside, "heads"), "a file of the user\n")
 			plant(t, w, outside)
 			before := outline(t, outside)
-			_ = TakeCommits(t.Context(), w) // it may refuse the commits
+			_ = isolation.TakeCommits(t.Context(), w) // it may refuse the commits
 			for range 2 {
-				must(t, Isolate(t.Context(), w))
+				must(t, isolation.Begin(t.Context(), w))
 				equal(t, "the branch in W", gitIn(t, w.Path, "rev-parse", "HEAD"), gitIn(t, r.Root, "rev-parse", w.Branch))
-				must(t, TakeCommits(t.Context(), w))
+				must(t, isolation.TakeCommits(t.Context(), w))
 			}
 			equal(t, "the directory outside", outline(t, outside), before)
 		})
@@ -445,14 +448,14 @@ func TestCollectWithoutRights(t *testing.T) {
 		must(t, os.Remove(file))
 		must(t, os.Mkdir(file, 0))
 	}
-	for _, dir := range []string{filepath.Join(w.Admin, "logs"), privatePath(w, "refs", "heads"), privatePath(w), w.Admin, w.Path} {
+	for _, dir := range []string{filepath.Join(w.Admin, "logs"), isolation.PrivatePath(w, "refs", "heads"), isolation.PrivatePath(w), w.Admin, w.Path} {
 		must(t, os.Chmod(dir, 0o500))
 	}
-	t.Cleanup(func() { must(t, os.Chmod(privatePath(w, "refs", "heads"), 0o700)) })
-	must(t, TakeCommits(t.Context(), w))
+	t.Cleanup(func() { must(t, os.Chmod(isolation.PrivatePath(w, "refs", "heads"), 0o700)) })
+	must(t, isolation.TakeCommits(t.Context(), w))
 	equal(t, "the branch", gitIn(t, r.Root, "rev-parse", w.Branch), made)
-	must(t, Isolate(t.Context(), w))
-	must(t, TakeCommits(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
+	must(t, isolation.TakeCommits(t.Context(), w))
 }
 
 // outline describes all files below a directory.
@@ -479,7 +482,7 @@ func TestLeftLocks(t *testing.T) {
 	w := isolated(t, r, "T")
 	locks := []string{
 		filepath.Join(w.Admin, "index.lock"), filepath.Join(w.Admin, "HEAD.lock"),
-		privatePath(w, "packed-refs.lock"), privatePath(w, "config.lock"), privatePath(w, "refs", "heads", w.Branch+".lock"), privatePath(w, "refs", "stash.lock"),
+		isolation.PrivatePath(w, "packed-refs.lock"), isolation.PrivatePath(w, "config.lock"), isolation.PrivatePath(w, "refs", "heads", w.Branch+".lock"), isolation.PrivatePath(w, "refs", "stash.lock"),
 	}
 	left := func() (there int) {
 		for _, lock := range locks {
@@ -497,24 +500,24 @@ func TestLeftLocks(t *testing.T) {
 	theirs := filepath.Join(r.GitDir, "refs", "heads", "main.lock")
 	write(t, theirs, "")
 	leave()
-	must(t, Isolate(t.Context(), w)) // coven was killed, too
+	must(t, isolation.Begin(t.Context(), w)) // coven was killed, too
 	equal(t, "locks after Isolate", left(), 0)
 	leave()
-	must(t, TakeCommits(t.Context(), w))
+	must(t, isolation.TakeCommits(t.Context(), w))
 	equal(t, "locks after Collect", left(), 0)
 	equal(t, "the lock of another process", exists(theirs), true)
 
-	must(t, Isolate(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
 	leave()
 	person := exec.Command("sleep", "1000")
 	person.Dir = filepath.Join(w.Path, "dir")
 	must(t, person.Start())
-	err := TakeCommits(t.Context(), w)
+	err := isolation.TakeCommits(t.Context(), w)
 	equal(t, "locks while a person works in W", left(), len(locks))
 	must(t, errors.Join(err, person.Process.Kill()))
 	_ = person.Wait() // it was killed
-	must(t, Isolate(t.Context(), w))
-	must(t, TakeCommits(t.Context(), w))
+	must(t, isolation.Begin(t.Context(), w))
+	must(t, isolation.TakeCommits(t.Context(), w))
 	equal(t, "locks afterwards", left(), 0)
 }
 
@@ -529,7 +532,7 @@ func TestSharedRefs(t *testing.T) {
 		refs[name] = oid
 	}
 	refs["refs/remotes/origin/HEAD"] = "ref: refs/remotes/origin/main"
-	got := shared((&repo.Worktree{Branch: "coven/T"}), refs)
+	got := isolation.Shared((&repo.Worktree{Branch: "coven/T"}), refs)
 	want := "refs/heads/coven/other " + oid + "\nrefs/heads/main " + oid + "\nrefs/remotes/origin/HEAD ref: refs/remotes/origin/main\nrefs/tags/v1 " + oid + "\n"
-	equal(t, "shared refs", refLines(got), want)
+	equal(t, "shared refs", isolation.RefLines(got), want)
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // TestMain seals the environment, or acts as a process that a test started
@@ -296,7 +298,7 @@ func actor(args []string) int {
 			return err
 		}
 		if request.Intent == "isolate" {
-			return Isolate(ctx, w)
+			return isolation.Begin(ctx, w)
 		}
 		if request.Intent == "rescue." {
 			m, err := Watch(ctx, w, WatchOptions{})
@@ -307,14 +309,14 @@ func actor(args []string) int {
 			if err != nil {
 				return err
 			}
-			info, err := FindRescue(ctx, r, found.Rescue)
+			info, err := rescue.Find(ctx, r, found.Rescue)
 			if err == nil {
 				_, err = UndoChanges(ctx, r, info)
 			}
 			return err
 		}
 		if request.Intent == "collect" {
-			return TakeCommits(ctx, w)
+			return isolation.TakeCommits(ctx, w)
 		}
 		if strings.HasPrefix(request.Intent, "conflicted.") {
 			target, err := r.Target(ctx, "main")

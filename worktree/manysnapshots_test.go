@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // Snapshot 200 of a session, and a revert then, start no more git processes than the first ones.
@@ -23,13 +25,13 @@ func TestManySnapshots(t *testing.T) {
 		t.Helper()
 		write(t, filepath.Join(w.Path, "file0.txt"), fmt.Sprint("change ", n))
 		processes := counted()
-		equal(t, "number", value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")).N, n)
+		equal(t, "number", value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "")).N, n)
 		return counted() - processes
 	}
 	revert := func(to int) int {
 		t.Helper()
 		processes := counted()
-		value[Snapshot](t)(Revert(ctx, w, "s", to))
+		value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", to))
 		processes = counted() - processes
 		equal(t, "reverted", read(t, filepath.Join(w.Path, "file0.txt")), fmt.Sprint("change ", to))
 		return processes

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
 )
 
 // Before git reads W's HEAD, coven puts it in the place of what no git would read there, and leaves
@@ -35,7 +36,7 @@ func TestMendHead(t *testing.T) {
 			head := filepath.Join(w.Admin, "HEAD")
 			must(t, os.Remove(head))
 			must(t, c.put(head))
-			must(t, mend(w))
+			must(t, isolation.Mend(w))
 			info, err := os.Lstat(head)
 			must(t, err)
 			if !info.Mode().IsRegular() {

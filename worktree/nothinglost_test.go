@@ -20,6 +20,9 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // TestNothingLost destroys random worktrees while git fails. Each case makes a repository with a
@@ -209,15 +212,15 @@ func destructions() []destruction {
 		{
 			name: "revert", prepare: nothing, reverts: true,
 			run: find(func(ctx context.Context, w *repo.Worktree) error {
-				_, err := Revert(ctx, w, lostSession, 1)
+				_, err := snapshot.Revert(ctx, w, lostSession, 1)
 				return err
 			}),
 		},
 		{
 			name: "revert a path", prepare: nothing, reverts: true,
 			run: find(func(ctx context.Context, w *repo.Worktree) error {
-				_, err := Revert(ctx, w, lostSession, 1, "dir")
-				if errors.As(err, new(*NoPathError)) {
+				_, err := snapshot.Revert(ctx, w, lostSession, 1, "dir")
+				if errors.As(err, new(*snapshot.NoPathError)) {
 					return nil
 				}
 				return err
@@ -228,7 +231,7 @@ func destructions() []destruction {
 			run: find(func(ctx context.Context, w *repo.Worktree) error {
 				var err error
 				for _, name := range []string{"file0.txt", "file1.txt", "new", "dir/new"} {
-					if _, failed := Revert(ctx, w, lostSession, 1, name); !errors.As(failed, new(*NoPathError)) {
+					if _, failed := snapshot.Revert(ctx, w, lostSession, 1, name); !errors.As(failed, new(*snapshot.NoPathError)) {
 						err = errors.Join(err, failed)
 					}
 				}
@@ -238,13 +241,13 @@ func destructions() []destruction {
 		{
 			name: "restore a commit", prepare: nothing, reverts: true,
 			run: find(func(ctx context.Context, w *repo.Worktree) error {
-				_, err := RestoreSnapshot(ctx, w, lostSession, "main")
+				_, err := snapshot.Restore(ctx, w, lostSession, "main")
 				return err
 			}),
 		},
 		{name: "collect", ends: true, prepare: nothing, run: find(func(ctx context.Context, w *repo.Worktree) error {
-			err := TakeCommits(ctx, w)
-			if refused := (*CommitsError)(nil); errors.As(err, &refused) {
+			err := isolation.TakeCommits(ctx, w)
+			if refused := (*isolation.CommitsError)(nil); errors.As(err, &refused) {
 				return nil // they stay in the private directory
 			}
 			return err
@@ -300,7 +303,7 @@ func exemptIgnored(c *doomedCase, before *inventory) {
 	for name := range before.ignored {
 		total += len(before.files[name].content)
 	}
-	if total <= ignoredCap {
+	if total <= rescue.MaxIgnored {
 		return
 	}
 	for name := range before.ignored {
@@ -337,9 +340,9 @@ func (c *doomedCase) oidOf(name, content string) string {
 // revertsTo checks that one of the snapshots that the operation took has exactly the files of before.
 func (c *doomedCase) revertsTo(before *inventory) {
 	c.t.Helper()
-	all := value[[]Snapshot](c.t)(SnapshotsOf(c.t.Context(), c.w, lostSession))
+	all := value[[]snapshot.Snapshot](c.t)(snapshot.List(c.t.Context(), c.w.Repo, lostSession))
 	for _, s := range slices.Backward(all) {
-		value[Snapshot](c.t)(Revert(c.t.Context(), c.w, lostSession, s.N))
+		value[snapshot.Snapshot](c.t)(snapshot.Revert(c.t.Context(), c.w, lostSession, s.N))
 		if now := c.takeInventory(); maps.EqualFunc(now.files, before.files, sameItem) {
 			return
 		}

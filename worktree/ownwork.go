@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -120,7 +121,7 @@ func committedIn(r *repo.Repo, name, commit string) bool {
 	if err != nil || rec.Admin == "" || commit == "" {
 		return false
 	}
-	log, err := file.Read(filepath.Join(r.GitDir, "worktrees", rec.Admin, "logs", "HEAD"), maxHeadLog)
+	log, err := file.Read(filepath.Join(r.GitDir, "worktrees", rec.Admin, "logs", "HEAD"), isolation.MaxHeadLog)
 	if err != nil {
 		return false
 	}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // What one listing says is what the longer ways say, whatever W is like.
@@ -78,7 +81,7 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 		r := sample(t)
 		w := add(t, r, "T")
 		if random.IntN(2) == 0 {
-			value[Snapshot](t)(TakeSnapshot(t.Context(), w, "before", ""))
+			value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "before", ""))
 		}
 		what := []string{names[int(seed)%len(names)]}
 		for range random.IntN(3) * int(seed) / (2 * len(names)) { // at first, one alone
@@ -90,7 +93,7 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 		tree, unchanged := content.UnchangedTree(t.Context(), w)
 		base := gitIn(t, r.Root, "rev-parse", "main^{tree}")
 		holdsOnly := content.HoldsOnly(t.Context(), w, base)
-		got := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+		got := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 
 		must(t, os.RemoveAll(w.StatePath(content.SnapshotIndex)))
 		r.Memo.Trees.Clear()
@@ -109,7 +112,7 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 		if holdsOnly {
 			only++
 			equal(t, "tree after "+strings.Join(what, ", "), value[string](t)(content.Tree(t.Context(), w)), base)
-			hides, err := hidesPath(t.Context(), w, base, capIgnored)
+			hides, err := hidesPath(t.Context(), w, base, rescue.CapIgnored)
 			must(t, err)
 			equal(t, "hides after "+strings.Join(what, ", "), hides, false)
 		}
@@ -130,7 +133,7 @@ func TestSavedFirst(t *testing.T) {
 		compared bool
 	}{
 		"nothing":    {func(*repo.Worktree) {}, false},
-		"isolated":   {func(w *repo.Worktree) { must(t, Isolate(t.Context(), w)) }, true},
+		"isolated":   {func(w *repo.Worktree) { must(t, isolation.Begin(t.Context(), w)) }, true},
 		"watched":    {func(w *repo.Worktree) { value[*Mark](t)(Watch(t.Context(), w, WatchOptions{})) }, true},
 		"looked at":  {func(w *repo.Worktree) { value[string](t)(content.Tree(t.Context(), w)) }, true},
 		"other bits": {func(*repo.Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "input") }, true},
@@ -138,11 +141,11 @@ func TestSavedFirst(t *testing.T) {
 		w := value[*repo.Worktree](t)(Add(t.Context(), r, AddRequest{TaskID: "T", Base: "main", SavedFirst: true}))
 		c.before(w)
 		write(t, filepath.Join(w.Path, "file1.txt"), "edited")
-		first := value[Snapshot](t)(TakeSnapshot(t.Context(), w, name, ""))
+		first := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, name, ""))
 		equal(t, name, first.Tree != base, c.compared)
-		second := value[Snapshot](t)(TakeSnapshot(t.Context(), w, name, ""))
+		second := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, name, ""))
 		equal(t, name+", again", second.Tree != base, true)
-		must(t, TakeCommits(t.Context(), w))
+		must(t, isolation.TakeCommits(t.Context(), w))
 		value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
 		_ = exec.Command("git", "-C", r.Root, "config", "--unset", "core.autocrlf").Run()
 	}
@@ -155,7 +158,7 @@ func TestSavedFirstConverts(t *testing.T) {
 	r := sample(t)
 	onMain(t, r, ".gitattributes", "*.txt text eol=crlf\n")
 	w := value[*repo.Worktree](t)(Add(t.Context(), r, AddRequest{TaskID: "T", Base: "main", SavedFirst: true}))
-	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+	s := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 	text := read(t, filepath.Join(w.Path, "file0.txt"))
 	equal(t, "converted", strings.Contains(text, "\r\n"), true)
 	equal(t, "saved", gitIn(t, r.Root, "cat-file", "-s", s.Tree+":file0.txt"), fmt.Sprint(len(text)))

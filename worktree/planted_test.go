@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // A filter that is configured while coven runs does not run in coven's hands.
@@ -20,10 +23,10 @@ func TestPlantedFilter(t *testing.T) {
 	write(t, filepath.Join(e.w.Path, ".gitattributes"), "* filter=evil\n")
 	write(t, filepath.Join(e.w.Path, "file0.txt"), "changed\n")
 	must(t, os.RemoveAll(sprung))
-	first := value[Snapshot](t)(TakeSnapshot(t.Context(), e.w, "s", ""))
-	value[string](t)(TakeRescue(t.Context(), e.w, "n", false))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), e.w, "s", ""))
+	value[string](t)(rescue.Take(t.Context(), e.w, "n", false))
 	commitAll(t, e.w, "m")
-	value[Snapshot](t)(Revert(t.Context(), e.w, "s", first.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(t.Context(), e.w, "s", first.N))
 	if exists(sprung) {
 		t.Fatalf("ran %s", read(t, sprung))
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // pooled returns a sample repository with a pool.
@@ -104,7 +106,7 @@ func TestPool(t *testing.T) {
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 	equal(t, "parked", len(pool(r)), 0)
 	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
-	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+	s := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 	equal(t, "snapshot", s.Tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 }
 
@@ -245,7 +247,7 @@ func TestPoolKeeps(t *testing.T) {
 func TestPoolPutsAside(t *testing.T) {
 	oneAtATime(t)
 	r := pooled(t)
-	large := strings.Repeat("x", ignoredCap+1)
+	large := strings.Repeat("x", rescue.MaxIgnored+1)
 	for _, task := range []string{"A", "B"} {
 		w := add(t, r, task)
 		equal(t, "of the task before", exists(filepath.Join(w.Path, "build")), false)
@@ -308,7 +310,7 @@ func poolTwice(ctx context.Context, r *repo.Repo, changed bool) error {
 		return err
 	}
 	large := filepath.Join(w.Path, "build", "out")
-	if err := errors.Join(os.Mkdir(filepath.Dir(large), 0o755), os.WriteFile(large, make([]byte, ignoredCap+1), 0o644)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Dir(large), 0o755), os.WriteFile(large, make([]byte, rescue.MaxIgnored+1), 0o644)); err != nil {
 		return err
 	}
 	if _, err := Remove(ctx, w, RemoveRequest{Landed: tip}); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -174,46 +173,6 @@ func moduleConfig(ctx context.Context, from git.Repo, top string) (string, error
 // quoted returns a value for a file of git's configuration.
 func quoted(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
-}
-
-// addModules adds the git directories of submodules in a directory, except those that borrow all
-// that they have.
-func (h *hiddenFiles) addModules(w *repo.Worktree, dir, as string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if info, statErr := os.Lstat(dir); statErr != nil || !info.IsDir() {
-		return nil //nolint:nilerr // a link or a file: nothing of W's
-	}
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		name, inside := filepath.Join(dir, entry.Name()), path.Join(as, entry.Name())
-		isGit := file.Exists(filepath.Join(name, "HEAD"))
-		switch {
-		case !entry.IsDir():
-			h.renamed[storable(inside)] = name
-		case isGit && submodule.Borrows(w, name):
-			err = h.addModules(w, filepath.Join(name, submodule.ModulesDir), path.Join(inside, submodule.ModulesDir))
-		case isGit:
-			err = h.addBelow(name, inside)
-		default: // the name of a submodule can have slashes
-			err = h.addModules(w, name, inside)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// linksBorrower reports whether a file named .git links a submodule of W to a git directory that
-// borrows all that it has.
-func linksBorrower(w *repo.Worktree, name string) bool {
-	dir, ok := submodule.Dir(filepath.Dir(name))
-	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.Admin, submodule.ModulesDir)+"/") && submodule.Borrows(w, dir)
 }
 
 // submodulesEdited reports whether W's submodules have files that their commits do not have. raw

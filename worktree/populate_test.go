@@ -8,6 +8,8 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // populated is a superproject whose worktrees get the files of submodules, and the task T. The
@@ -62,7 +64,7 @@ func TestPopulate(t *testing.T) {
 	runShell(t, refused.Next)
 	equal(t, "landed", landAll(t, w), "lib")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
-	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescuedGitDir+"/modules/lib/") {
+	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescue.GitDirName+"/modules/lib/") {
 		t.Fatal("the commit in the submodule was not stored")
 	}
 }
@@ -80,9 +82,9 @@ func TestRemovePopulated(t *testing.T) {
 		"an ignored":   {func(t *testing.T, lib string) { write(t, filepath.Join(lib, "x.log"), "log\n") }, "lib/x.log"},
 		"a lost file":  {func(t *testing.T, lib string) { must(t, os.Remove(filepath.Join(lib, "lib.c"))) }, ""},
 		"a branch":     {func(t *testing.T, lib string) { gitIn(t, lib, "checkout", "-qb", "mine") }, ""},
-		"staged":       {func(t *testing.T, lib string) { stageAway(t, lib) }, rescuedGitDir + "/modules/lib/index"},
-		"a stash":      {func(t *testing.T, lib string) { stageAway(t, lib); gitIn(t, lib, "stash", "-q") }, rescuedGitDir + "/modules/lib/refs/stash"},
-		"a new borrow": {func(t *testing.T, lib string) { lend(t, lib) }, rescuedGitDir + "/modules/lib/HEAD"},
+		"staged":       {func(t *testing.T, lib string) { stageAway(t, lib) }, rescue.GitDirName + "/modules/lib/index"},
+		"a stash":      {func(t *testing.T, lib string) { stageAway(t, lib); gitIn(t, lib, "stash", "-q") }, rescue.GitDirName + "/modules/lib/refs/stash"},
+		"a new borrow": {func(t *testing.T, lib string) { lend(t, lib) }, rescue.GitDirName + "/modules/lib/HEAD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w := populated(t)
@@ -144,7 +146,7 @@ func TestPoolLargeIgnoredBesideSubmodules(t *testing.T) {
 	r.Pool = repo.Pool{Bytes: 1 << 30}
 	write(t, filepath.Join(w.Path, "a"), "a")
 	equal(t, "landed", landAll(t, w), "a")
-	write(t, filepath.Join(w.Path, "x.log"), strings.Repeat("x", ignoredCap+1))
+	write(t, filepath.Join(w.Path, "x.log"), strings.Repeat("x", rescue.MaxIgnored+1))
 	equal(t, "rescue", leave(t, r, w), "")
 	equal(t, "worktree", exists(w.Path), false)
 }
@@ -171,7 +173,7 @@ func TestRecreatePopulated(t *testing.T) {
 	oneAtATime(t)
 	r, w := populated(t)
 	write(t, filepath.Join(w.Path, "lib", "lib.c"), "an edit\n")
-	value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 	must(t, file.RemoveAll(w.Path))
 	again, _, err := Recreate(t.Context(), r, "T", "s")
 	must(t, err)
@@ -179,7 +181,7 @@ func TestRecreatePopulated(t *testing.T) {
 	equal(t, "file", read(t, filepath.Join(lib, "lib.c")), "an edit\n")
 	equal(t, "HEAD", gitIn(t, lib, "rev-parse", "HEAD"), linkAt(t, r, "main"))
 	equal(t, "status", gitIn(t, lib, "status", "--porcelain"), " M lib.c")
-	equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(t.Context(), r, "T"))), 0)
+	equal(t, "rescues", len(value[[]rescue.Info](t)(rescue.List(t.Context(), r, "T"))), 0)
 }
 
 // A kill while submodules are filled leaves nothing that is in the way.
@@ -189,5 +191,5 @@ func TestPopulateSurvivesKill(t *testing.T) {
 	killAt(t, actorCommand(r.Root, "T", "add.populated", Squash), "add.populated")
 	w := add(t, r, "T")
 	equal(t, "submodule", gitIn(t, filepath.Join(w.Path, "lib"), "status", "--porcelain"), "")
-	equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(t.Context(), r, "T"))), 0)
+	equal(t, "rescues", len(value[[]rescue.Info](t)(rescue.List(t.Context(), r, "T"))), 0)
 }

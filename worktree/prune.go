@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // OnlyHere reports whether W contains anything besides what has landed: files, ignored ones too,
@@ -20,7 +21,7 @@ func OnlyHere(ctx context.Context, w *repo.Worktree, landed string) (bool, error
 	if m.tip, err = w.TipIfAny(ctx); err != nil {
 		return true, fmt.Errorf("look at %s: %w", w.TaskID, err)
 	}
-	only, err := m.unsaved(ctx, capIgnored)
+	only, err := m.unsaved(ctx, rescue.CapIgnored)
 	if err != nil {
 		return true, fmt.Errorf("look at %s: %w", w.TaskID, err)
 	}

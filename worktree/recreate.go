@@ -16,6 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // Recreate restores a deleted W on its branch with exactly the content of the session's
@@ -28,10 +30,10 @@ import (
 // repositories inside W. Recreate fails with ErrNoWorktree if there is neither branch
 // nor snapshot, and with a *LeftoverError if W exists. It can be repeated after a kill;
 // until it has succeeded, Find does not find W.
-func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.Worktree, Snapshot, error) {
+func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.Worktree, snapshot.Snapshot, error) {
 	l, err := r.Lock(ctx, repo.TaskLock(repo.SafeName(taskID)), "recreate "+taskID)
 	if err != nil {
-		return nil, Snapshot{}, err
+		return nil, snapshot.Snapshot{}, err
 	}
 	defer l.Release()
 	re, err := lost(ctx, r, taskID, session)
@@ -39,7 +41,7 @@ func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.
 		err = re.run(ctx)
 	}
 	if err != nil {
-		return nil, Snapshot{}, fmt.Errorf("recreate the worktree of %s: %w", taskID, err)
+		return nil, snapshot.Snapshot{}, fmt.Errorf("recreate the worktree of %s: %w", taskID, err)
 	}
 	return re.w, re.from, nil
 }
@@ -48,8 +50,8 @@ func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.
 type recreation struct {
 	w    *repo.Worktree
 	rec  repo.Record
-	tip  string   // of the branch, empty: there is none
-	from Snapshot // zero: W gets the content of start
+	tip  string            // of the branch, empty: there is none
+	from snapshot.Snapshot // zero: W gets the content of start
 	// start is the branch's tip, or the commit at which the branch is created again.
 	start string
 }
@@ -81,7 +83,7 @@ func lost(ctx context.Context, r *repo.Repo, taskID, session string) (*recreatio
 
 // choose selects the content of W.
 func (re *recreation) choose(ctx context.Context, session string) error {
-	last, err := lastSnapshot(ctx, re.w.Repo, session)
+	last, err := snapshot.Last(ctx, re.w.Repo, session)
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func (re *recreation) choose(ctx context.Context, session string) error {
 
 // startingPoint returns the commit for a deleted branch: as close as possible to its
 // old tip.
-func (re *recreation) startingPoint(ctx context.Context, last Snapshot) (string, error) {
+func (re *recreation) startingPoint(ctx context.Context, last snapshot.Snapshot) (string, error) {
 	for _, oid := range []string{last.Tip, re.rec.Base} {
 		if oid == "" {
 			continue
@@ -201,7 +203,7 @@ func (re *recreation) discard(ctx context.Context) error {
 	}
 	for _, change := range changes {
 		if change.Status != 'D' {
-			if _, err := saveRescue(ctx, w, "found while the worktree was made again", tree); err != nil {
+			if _, err := rescue.StoreTree(ctx, w, "found while the worktree was made again", tree); err != nil {
 				return err
 			}
 			break
@@ -220,7 +222,7 @@ func unlink(ctx context.Context, w *repo.Worktree) error {
 	for _, admin := range admins {
 		old := *w
 		old.Admin = filepath.Join(w.Repo.GitDir, "worktrees", admin)
-		if err := keepAdmin(ctx, &old, "in the git directory of the deleted worktree"); err != nil {
+		if err := rescue.KeepAdmin(ctx, &old, "in the git directory of the deleted worktree"); err != nil {
 			return err
 		}
 		if err := file.RemoveAll(old.Admin); err != nil {

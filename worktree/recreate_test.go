@@ -9,8 +9,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // deletions are the ways in which a person or a program takes W away.
@@ -36,7 +39,7 @@ func deletions() map[string]func(t *testing.T, r *repo.Repo, w *repo.Worktree) {
 
 // worked makes a task with commits of its own and of the agent's, and one more
 // state in a snapshot.
-func worked(t *testing.T, r *repo.Repo) (*repo.Worktree, Snapshot) {
+func worked(t *testing.T, r *repo.Repo) (*repo.Worktree, snapshot.Snapshot) {
 	t.Helper()
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "file0.txt"), "committed\n")
@@ -50,7 +53,7 @@ func worked(t *testing.T, r *repo.Repo) (*repo.Worktree, Snapshot) {
 	must(t, os.Symlink("nowhere", filepath.Join(w.Path, "link")))
 	must(t, os.Chmod(filepath.Join(w.Path, "file3.txt"), 0o755))
 	must(t, os.RemoveAll(filepath.Join(w.Path, "dir")))
-	return w, value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", "before the step"))
+	return w, value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", "before the step"))
 }
 
 func TestGone(t *testing.T) {
@@ -67,16 +70,16 @@ func TestGone(t *testing.T) {
 			remove(t, r, w)
 			empty := exists(w.Path)
 			operations := map[string]func() error{
-				"Snapshot": func() error { _, err := TakeSnapshot(ctx, w, "s", ""); return err },
+				"Snapshot": func() error { _, err := snapshot.Take(ctx, w, "s", ""); return err },
 				"Tree":     func() error { _, err := content.Tree(ctx, w); return err },
-				"Diff":     func() error { _, err := DiffOf(ctx, w, "main"); return err },
+				"Diff":     func() error { _, err := diff.Of(ctx, w, "main"); return err },
 				"Commit": func() error {
 					_, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: target.Tip})
 					return err
 				},
 				"Integrate": func() error { _, err := Integrate(ctx, w, target); return err },
-				"Restore":   func() error { _, err := RestoreSnapshot(ctx, w, "s", "main"); return err },
-				"Revert":    func() error { _, err := Revert(ctx, w, "s", s.N); return err },
+				"Restore":   func() error { _, err := snapshot.Restore(ctx, w, "s", "main"); return err },
+				"Revert":    func() error { _, err := snapshot.Revert(ctx, w, "s", s.N); return err },
 				"Find":      func() error { _, err := r.Find(ctx, "T"); return err },
 				"Land": func() error {
 					_, err := Land(ctx, w, LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
@@ -93,7 +96,7 @@ func TestGone(t *testing.T) {
 			}
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
 			equal(t, "target", targetOf(r, t).Tip, target.Tip)
-			equal(t, "snapshots", len(value[[]Snapshot](t)(SnapshotsOf(ctx, w, "s"))), 1)
+			equal(t, "snapshots", len(value[[]snapshot.Snapshot](t)(snapshot.List(ctx, w.Repo, "s"))), 1)
 			noLocks(t, r.GitDir)
 		})
 	}
@@ -110,7 +113,7 @@ func TestAllFilesDeleted(t *testing.T) {
 		}
 	}
 	value[*repo.Worktree](t)(r.Find(t.Context(), "T"))
-	s := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+	s := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 	equal(t, "snapshot", gitIn(t, r.Root, "ls-tree", "-r", s.Tree), "")
 	c := commitAll(t, w, "all gone")
 	equal(t, "left", gitIn(t, r.Root, "ls-tree", "-r", "--name-only", c.Oid), ".beads/issues.jsonl")
@@ -151,9 +154,9 @@ func TestRecreate(t *testing.T) {
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
 			equal(t, "tree", value[string](t)(content.Tree(ctx, w)), tree)
 			equal(t, "HEAD", gitIn(t, w.Path, "symbolic-ref", "HEAD"), "refs/heads/coven/T")
-			equal(t, "same as the snapshot", value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")).Commit, s.Commit)
+			equal(t, "same as the snapshot", value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "")).Commit, s.Commit)
 			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 1)
-			equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))), 0)
+			equal(t, "rescues", len(value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))), 0)
 			value[*repo.Worktree](t)(r.Find(ctx, "T"))
 			commitAll(t, w, "goes on")
 			equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), " M .beads/issues.jsonl")
@@ -184,7 +187,7 @@ func TestRecreateFromBranch(t *testing.T) {
 	equal(t, "tree", value[string](t)(content.Tree(ctx, w)), tree)
 
 	// The same content on a branch that has moved is another snapshot.
-	s := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "after"))
+	s := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "after"))
 	equal(t, "tip", s.Tip, value[string](t)(w.Tip(ctx)))
 	must(t, os.RemoveAll(w.Path))
 	_, from, err = Recreate(ctx, r, "T", "s")
@@ -226,7 +229,7 @@ func TestRecreateRefusals(t *testing.T) {
 	equal(t, "file", read(t, filepath.Join(w.Path, "only-here")), "x")
 	must(t, os.RemoveAll(w.Path))
 	write(t, w.Path, "a person's file")
-	_, err = TakeSnapshot(ctx, w, "s", "")
+	_, err = snapshot.Take(ctx, w, "s", "")
 	wantIs(t, err, repo.ErrNoWorktree)
 	_, _, err = Recreate(ctx, r, "T", "s")
 	_ = wantError[*LeftoverError](t, err)
@@ -248,7 +251,7 @@ func TestRecreateKeepsWhatTheRegistrationHad(t *testing.T) {
 	must(t, os.RemoveAll(w.Path))
 	_, _, err := Recreate(ctx, r, "T", "s")
 	must(t, err)
-	rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
+	rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
 	equal(t, "commit", gitIn(t, r.Root, "rev-parse", rescues[0].Ref+"^2"), lost)
 	equal(t, "staged", gitIn(t, r.Root, "show", rescues[0].Ref+":b"), "staged")
@@ -292,7 +295,7 @@ func TestRecreateSurvivesKill(t *testing.T) {
 			killAt(t, actorCommand(r.Root, "T", "recreate.", ""), point)
 			_, err := r.Find(ctx, "T")
 			wantIs(t, err, repo.ErrNoWorktree)
-			_, err = TakeSnapshot(ctx, w, "s", "half")
+			_, err = snapshot.Take(ctx, w, "s", "half")
 			wantIs(t, err, repo.ErrNoWorktree)
 			_, err = Add(ctx, r, AddRequest{TaskID: "T", Base: "main"})
 			equal(t, "unlanded", wantError[*LeftoverError](t, err).Unlanded, true)
@@ -301,8 +304,8 @@ func TestRecreateSurvivesKill(t *testing.T) {
 			equal(t, "snapshot", from.Commit, s.Commit)
 			equal(t, "content", contents(t, again.Path), before)
 			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 1)
-			equal(t, "rescues", len(value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))), 0)
-			equal(t, "newest", value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")).Commit, s.Commit)
+			equal(t, "rescues", len(value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))), 0)
+			equal(t, "newest", value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "")).Commit, s.Commit)
 			value[string](t)(Remove(ctx, again, RemoveRequest{}))
 			equal(t, "left", len(value[[]Info](t)(List(ctx, r))), 0)
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 const trashPrefix = ".trash-" // never the beginning of a SafeName
@@ -33,14 +34,14 @@ type RemoveRequest struct {
 }
 
 // policy returns how ignored files are treated.
-func (req RemoveRequest) policy() policy {
+func (req RemoveRequest) policy() rescue.Policy {
 	switch {
 	case req.KeepBig:
-		return keepIgnored
+		return rescue.KeepIgnored
 	case req.DropIgnored:
-		return dropIgnored
+		return rescue.DropIgnored
 	}
-	return capIgnored
+	return rescue.CapIgnored
 }
 
 // Remove stores content that exists nowhere else, then removes the worktree, its branch
@@ -119,7 +120,7 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 	}
 	p := m.req.policy()
 	needed, err := m.unsaved(ctx, p)
-	if _, big := errors.AsType[*IgnoredError](err); big && m.parks {
+	if _, big := errors.AsType[*rescue.IgnoredError](err); big && m.parks {
 		only, onlyErr := m.onlyIgnored(ctx)
 		if m.aside = only; only || onlyErr != nil {
 			return "", onlyErr
@@ -128,12 +129,12 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 	if err != nil || !needed {
 		return "", err
 	}
-	info, err := rescue(ctx, m.w, m.req.Note, p)
+	info, err := rescue.Store(ctx, m.w, m.req.Note, p)
 	return info.Ref, err
 }
 
 // unsaved reports whether W, or its branch, has anything that exists nowhere else.
-func (m *removal) unsaved(ctx context.Context, p policy) (bool, error) {
+func (m *removal) unsaved(ctx context.Context, p rescue.Policy) (bool, error) {
 	only, err := m.onlyHere(ctx)
 	if err == nil && !only && m.tree != "" && !m.bare {
 		return hidesPath(ctx, m.w, m.tree, p)
@@ -162,8 +163,8 @@ func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if !present {
-		own, err := adminWork(ctx, w, m.tip)
-		return !own.empty(), err
+		own, err := rescue.AdminWork(ctx, w, m.tip)
+		return !own.Empty(), err
 	}
 	if recErr != nil || !rec.Ready {
 		rec.Settings = "" // not for the pool
@@ -179,11 +180,11 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 	}
 	tree := commit.Tree
 	if m.bare = content.HoldsOnly(ctx, m.w, tree); m.bare {
-		own, err := findGitWork(ctx, m.w, tree)
+		own, err := rescue.FindGitWork(ctx, m.w, tree)
 		if err != nil {
 			return false, err
 		}
-		m.bare = own.empty()
+		m.bare = own.Empty()
 	}
 	if !m.bare {
 		if tree, err = content.Tree(ctx, m.w); err != nil || tree != commit.Tree {
@@ -197,17 +198,17 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 // hidesPath reports whether W, whose files are those of a tree, has anything else to store: ignored
 // files, git directories, reserved files that differ, edits in submodules, work in its own git
 // directory.
-func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p policy) (bool, error) {
+func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p rescue.Policy) (bool, error) {
 	ix, raw, err := content.OpenStaged(ctx, w, nil)
 	if err != nil {
 		return false, err
 	}
 	defer ix.Drop()
-	found, err := hidden(ctx, w, ix, p)
-	if err != nil || len(found.plain) > 0 || len(found.renamed) > 0 {
+	found, err := rescue.FindHidden(ctx, w, ix, p)
+	if err != nil || len(found.Plain) > 0 || len(found.Renamed) > 0 {
 		return true, err
 	}
-	differ, err := reservedDiffer(ctx, w, tree, raw)
+	differ, err := rescue.ReservedDiffer(ctx, w, tree, raw)
 	if err != nil || differ {
 		return true, err
 	}
@@ -215,8 +216,8 @@ func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p policy) (bo
 	if err != nil || edited {
 		return true, err
 	}
-	own, err := findGitWork(ctx, w, tree)
-	return !own.empty(), err
+	own, err := rescue.FindGitWork(ctx, w, tree)
+	return !own.Empty(), err
 }
 
 // onlyIgnored reports whether ignored files, and git directories inside W, are all that exists
@@ -227,20 +228,20 @@ func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer ix.Drop()
-	differ, err := reservedDiffer(ctx, m.w, m.tree, raw)
+	differ, err := rescue.ReservedDiffer(ctx, m.w, m.tree, raw)
 	if err != nil || differ {
 		return false, err
 	}
-	modules := hiddenFiles{renamed: map[string]string{}}
-	if err := modules.addModules(m.w, filepath.Join(m.w.Admin, submodule.ModulesDir), ""); err != nil || len(modules.renamed) > 0 {
+	modules := rescue.HiddenFiles{Renamed: map[string]string{}}
+	if err := modules.AddModules(m.w, filepath.Join(m.w.Admin, submodule.ModulesDir), ""); err != nil || len(modules.Renamed) > 0 {
 		return false, err
 	}
 	edited, err := submodulesEdited(ctx, m.w, m.tree, raw)
 	if err != nil || edited {
 		return false, err
 	}
-	own, err := findGitWork(ctx, m.w, m.tree)
-	return own.empty(), err
+	own, err := rescue.FindGitWork(ctx, m.w, m.tree)
+	return own.Empty(), err
 }
 
 // unregister moves W away immediately and then forgets it. The branch is deleted second

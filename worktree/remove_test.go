@@ -9,6 +9,8 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 func TestRemoveRescuesEverything(t *testing.T) {
@@ -29,7 +31,7 @@ func TestRemoveRescuesEverything(t *testing.T) {
 	gitIn(t, filepath.Join(w.Path, "nested"), "add", "-A")
 	gitIn(t, filepath.Join(w.Path, "nested"), "commit", "-qm", "only here")
 	inside := gitIn(t, filepath.Join(w.Path, "nested"), "rev-parse", "HEAD")
-	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "")) // an index that knows nested
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "")) // an index that knows nested
 	gitIn(t, w.Path, "checkout", "-q", "--detach")
 	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "off the branch")
 	detached := gitIn(t, w.Path, "rev-parse", "HEAD")
@@ -44,17 +46,17 @@ func TestRemoveRescuesEverything(t *testing.T) {
 		equal(t, name, gitIn(t, r.Root, "show", ref+":"+name), want)
 	}
 	files := gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref)
-	object := "nested/" + rescuedGitDir + "/objects/" + inside[:2] + "/" + inside[2:]
+	object := "nested/" + rescue.GitDirName + "/objects/" + inside[:2] + "/" + inside[2:]
 	if !strings.Contains(files, object) || strings.Contains(files, "copy.log") {
 		t.Fatalf("rescued files:\n%s", files)
 	}
 	equal(t, "gone", exists(w.Path), false)
-	rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
+	rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
 	equal(t, "note", rescues[0].Note, "rejected")
 
 	again := add(t, r, "T")
-	equal(t, "second", value[string](t)(TakeRescue(ctx, again, "n", false)), "refs/coven/rescue/T/2")
+	equal(t, "second", value[string](t)(rescue.Take(ctx, again, "n", false)), "refs/coven/rescue/T/2")
 }
 
 func TestRemoveLargeIgnoredFiles(t *testing.T) {
@@ -77,7 +79,7 @@ func TestRemoveLargeIgnoredFiles(t *testing.T) {
 			write(t, filepath.Join(w.Path, "build/big"), strings.Repeat("0123456789", 1<<20+1))
 			write(t, filepath.Join(w.Path, "small.log"), "small")
 			_, err := Remove(ctx, w, RemoveRequest{Landed: c.request.Landed})
-			equal(t, "files", strings.Join(wantError[*IgnoredError](t, err).Files, " "), "build/ small.log")
+			equal(t, "files", strings.Join(wantError[*rescue.IgnoredError](t, err).Files, " "), "build/ small.log")
 			equal(t, "still there", exists(filepath.Join(w.Path, "build/big")), true)
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), targetOf(r, t).Tip)
 			ref := value[string](t)(Remove(ctx, w, c.request))
@@ -126,7 +128,7 @@ func TestRemoveGitDirectory(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.Path, ".git")))
 	write(t, filepath.Join(w.Path, ".git", "x"), "only here")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
-	equal(t, "stored", gitIn(t, r.Root, "show", ref+":"+rescuedGitDir+"/x"), "only here")
+	equal(t, "stored", gitIn(t, r.Root, "show", ref+":"+rescue.GitDirName+"/x"), "only here")
 }
 
 func TestRemoveFailsWhole(t *testing.T) {
@@ -167,7 +169,7 @@ func TestAddAndRemoveSurviveKill(t *testing.T) {
 			cmd := actorCommand(r.Root, "T", "add.", "")
 			killAt(t, cmd, point)
 			if strings.HasPrefix(point, "remove") {
-				rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "T"))
+				rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
 				equal(t, "rescued before", gitIn(t, r.Root, "show", rescues[0].Ref+":work"), "work")
 				if rest, err := Leftover(ctx, r, "T"); err == nil {
 					value[string](t)(Remove(ctx, rest, RemoveRequest{Note: "again"}))

@@ -16,6 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -48,7 +50,7 @@ func (e *UnrestorableError) Error() string {
 // the state before. What already has this state stays. First the present state is stored: the
 // returned rescue undoes Restore; its Ref is empty if there was nothing to do. If something has
 // changed since, the error is an *UnrestorableError. After a kill, Restore can be repeated.
-func UndoChanges(ctx context.Context, r *repo.Repo, info RescueInfo) (undo RescueInfo, err error) {
+func UndoChanges(ctx context.Context, r *repo.Repo, info rescue.Info) (undo rescue.Info, err error) {
 	l, err := r.Lock(ctx, "restore", "restore "+info.Ref)
 	if err != nil {
 		return undo, err
@@ -91,7 +93,7 @@ type present struct {
 
 func presentState(ctx context.Context, r *repo.Repo, changes []Change) (*present, error) {
 	p := &present{repo: r, files: map[string]map[string]tripwire.Value{}}
-	state, err := readState(ctx, r, nil)
+	state, err := isolation.ReadState(ctx, r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +158,7 @@ func pathOf(r *repo.Repo, c Change) string {
 }
 
 // plan returns the changes to undo, with their present state as After.
-func (p *present) plan(info RescueInfo, changes []Change) ([]Change, error) {
+func (p *present) plan(info rescue.Info, changes []Change) ([]Change, error) {
 	refused := &UnrestorableError{Ref: info.Ref}
 	var todo []Change
 	for _, c := range changes {
@@ -181,7 +183,7 @@ func (p *present) plan(info RescueInfo, changes []Change) ([]Change, error) {
 }
 
 // undoChange undoes changes. Configuration and hooks come first: git works again then.
-func undoChange(ctx context.Context, r *repo.Repo, info RescueInfo, todo []Change) error {
+func undoChange(ctx context.Context, r *repo.Repo, info rescue.Info, todo []Change) error {
 	tripwire.Sort(todo)
 	var files, index []Change
 	for _, c := range todo {
@@ -295,7 +297,7 @@ func permissions(mode string) fs.FileMode {
 }
 
 // undoRef restores a ref.
-func undoRef(ctx context.Context, r *repo.Repo, info RescueInfo, c Change) error {
+func undoRef(ctx context.Context, r *repo.Repo, info rescue.Info, c Change) error {
 	g, err := r.PlainGit()
 	if err != nil {
 		return err
@@ -331,7 +333,7 @@ func undoRef(ctx context.Context, r *repo.Repo, info RescueInfo, c Change) error
 }
 
 // giveBackObject stores a tag, or a tree, again, which git gc may have removed.
-func giveBackObject(ctx context.Context, g git.Repo, info RescueInfo, oid string) error {
+func giveBackObject(ctx context.Context, g git.Repo, info rescue.Info, oid string) error {
 	for _, kind := range []string{"tag", "tree"} {
 		raw, err := g.File(ctx, info.Commit, objectsDir+"/"+oid+"."+kind)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 func TestRevertPaths(t *testing.T) {
@@ -18,7 +20,7 @@ func TestRevertPaths(t *testing.T) {
 	write(t, filepath.Join(w.Path, "src/b"), "one")
 	write(t, filepath.Join(w.Path, "src.txt"), "one")
 	write(t, filepath.Join(w.Path, "kind"), "a file")
-	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	write(t, filepath.Join(w.Path, "src/a"), "two")
 	must(t, os.Remove(filepath.Join(w.Path, "src/b")))
 	write(t, filepath.Join(w.Path, "src/new"), "two")
@@ -27,18 +29,18 @@ func TestRevertPaths(t *testing.T) {
 	write(t, filepath.Join(w.Path, "kind/now/a/directory"), "two")
 	after := contents(t, w.Path)
 
-	undo := value[Snapshot](t)(Revert(ctx, w, "s", 1, "src", "kind"))
+	undo := value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", 1, "src", "kind"))
 	equal(t, "src/a", read(t, filepath.Join(w.Path, "src/a")), "one")
 	equal(t, "src/b", read(t, filepath.Join(w.Path, "src/b")), "one")
 	equal(t, "src/new", exists(filepath.Join(w.Path, "src/new")), false)
 	equal(t, "src.txt", read(t, filepath.Join(w.Path, "src.txt")), "two")
 	equal(t, "kind", read(t, filepath.Join(w.Path, "kind")), "a file")
 
-	value[Snapshot](t)(Revert(ctx, w, "s", undo.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", undo.N))
 	equal(t, "undone", contents(t, w.Path), after)
 
-	_, err := Revert(ctx, w, "s", 1, "src", "nowhere")
-	if missing := (*NoPathError)(nil); !errors.As(err, &missing) || missing.Path != "nowhere" || missing.N != 1 {
+	_, err := snapshot.Revert(ctx, w, "s", 1, "src", "nowhere")
+	if missing := (*snapshot.NoPathError)(nil); !errors.As(err, &missing) || missing.Path != "nowhere" || missing.N != 1 {
 		t.Errorf("got %v", err)
 	}
 	equal(t, "nothing reverted", contents(t, w.Path), after)
@@ -82,17 +84,17 @@ func TestRevertIsExact(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(rt, "edits") {
 			edit(rt)
 		}
-		s := value[Snapshot](t)(TakeSnapshot(ctx, w, session, ""))
+		s := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, session, ""))
 		before := contents(t, w.Path)
 		for range rapid.IntRange(0, 4).Draw(rt, "more edits") {
 			edit(rt)
 		}
 		after := contents(t, w.Path)
-		undo := value[Snapshot](t)(Revert(ctx, w, session, s.N))
+		undo := value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, session, s.N))
 		if got := contents(t, w.Path); !same(got, before) {
 			rt.Fatalf("got\n%v\nwant\n%v", got, before)
 		}
-		value[Snapshot](t)(Revert(ctx, w, session, undo.N))
+		value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, session, undo.N))
 		if got := contents(t, w.Path); !same(got, after) {
 			rt.Fatalf("undone: got\n%v\nwant\n%v", got, after)
 		}
@@ -106,22 +108,22 @@ func TestRevertToOnly(t *testing.T) {
 	ctx := t.Context()
 	w := add(t, r, "T")
 	file := func(name string) string { return filepath.Join(w.Path, name) }
-	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	write(t, file("file0.txt"), "changed")
 	write(t, file("new/er"), "new")
-	tree := value[Snapshot](t)(TakeSnapshot(ctx, w, "other", "")).Tree
-	only := Snapshot{N: 2, Tree: tree, Tip: first.Tip, Only: []string{"file0.txt", "new/er"}}
-	value[Snapshot](t)(appendSnapshot(ctx, r, "s", only, first))
+	tree := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "other", "")).Tree
+	only := snapshot.Snapshot{N: 2, Tree: tree, Tip: first.Tip, Only: []string{"file0.txt", "new/er"}}
+	value[snapshot.Snapshot](t)(snapshot.Append(ctx, r, "s", only, first))
 	must(t, os.RemoveAll(file("new")))
 	write(t, file("file0.txt"), "one\ntwo\nthree 0\n")
 	write(t, file("other"), "since")
 
-	value[Snapshot](t)(Revert(ctx, w, "s", 2))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", 2))
 	equal(t, "one that it has", read(t, file("file0.txt")), "changed")
 	equal(t, "a new one that it has", read(t, file("new/er")), "new")
 	equal(t, "another file", read(t, file("other")), "since")
-	_, err := Revert(ctx, w, "s", 2, "other")
-	if missing := (*NoPathError)(nil); !errors.As(err, &missing) || len(missing.Only) != 2 {
+	_, err := snapshot.Revert(ctx, w, "s", 2, "other")
+	if missing := (*snapshot.NoPathError)(nil); !errors.As(err, &missing) || len(missing.Only) != 2 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // BenchmarkSnapshot measures a snapshot after one file has changed, in repositories of several
@@ -34,11 +36,11 @@ func BenchmarkSnapshot(b *testing.B) {
 				write(b, filepath.Join(w.Path, "many0/1/150.txt"), fmt.Sprint("edit ", n))
 			}
 			edit()
-			value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
+			value[snapshot.Snapshot](b)(snapshot.Take(b.Context(), w, "s", ""))
 			gitIn(b, w.Path, "update-index", "--untracked-cache")
 			gitIn(b, w.Path, "status")
 			compare(b, edit, func() {
-				value[Snapshot](b)(TakeSnapshot(b.Context(), w, "s", ""))
+				value[snapshot.Snapshot](b)(snapshot.Take(b.Context(), w, "s", ""))
 			}, "-C", w.Path, "-c", "core.untrackedCache=true", "status", "--porcelain")
 		})
 	}

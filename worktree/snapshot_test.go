@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 func TestSnapshotLeavesGitAlone(t *testing.T) {
@@ -31,25 +32,25 @@ func TestSnapshotLeavesGitAlone(t *testing.T) {
 			gitIn(t, w.Path, "for-each-ref", "refs/heads")
 	}
 	before := look()
-	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "2026-01-01-x", "before edit"))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "2026-01-01-x", "before edit"))
 	equal(t, "git", look(), before)
 	equal(t, "number", first.N, 1)
 	equal(t, "untracked", gitIn(t, r.Root, "show", first.Tree+":untracked.txt"), "untracked")
 	equal(t, "ignored", gitIn(t, r.Root, "ls-tree", "--name-only", first.Tree, "x.log"), "")
-	same := value[Snapshot](t)(TakeSnapshot(ctx, w, "2026-01-01-x", "again"))
+	same := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "2026-01-01-x", "again"))
 	equal(t, "unchanged", same.Commit, first.Commit)
 	write(t, filepath.Join(w.Path, "untracked.txt"), "changed\n")
-	second := value[Snapshot](t)(TakeSnapshot(ctx, w, "2026-01-01-x", "two\nlines"))
+	second := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "2026-01-01-x", "two\nlines"))
 	equal(t, "parent", gitIn(t, r.Root, "rev-parse", second.Commit+"^"), first.Commit)
-	all := value[[]Snapshot](t)(SnapshotsOf(ctx, w, "2026-01-01-x"))
+	all := value[[]snapshot.Snapshot](t)(snapshot.List(ctx, w.Repo, "2026-01-01-x"))
 	equal(t, "count", len(all), 2)
 	equal(t, "note", all[1].Note, "two\nlines")
 	refs := gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/coven/snapshots")
 	equal(t, "refs", refs, "refs/coven/snapshots/2026-01-01-x")
-	_, err := Revert(ctx, w, "2026-01-01-x", 9)
-	wantIs(t, err, ErrNoSnapshot)
-	_, err = Revert(ctx, w, "other", 1)
-	wantIs(t, err, ErrNoSnapshot)
+	_, err := snapshot.Revert(ctx, w, "2026-01-01-x", 9)
+	wantIs(t, err, snapshot.ErrNone)
+	_, err = snapshot.Revert(ctx, w, "other", 1)
+	wantIs(t, err, snapshot.ErrNone)
 }
 
 func TestRevert(t *testing.T) {
@@ -59,7 +60,7 @@ func TestRevert(t *testing.T) {
 	must(t, os.Symlink("file0.txt", filepath.Join(w.Path, "link")))
 	write(t, filepath.Join(w.Path, "untracked\n😀"), "untracked")
 	must(t, os.Chmod(filepath.Join(w.Path, "file2.txt"), 0o755))
-	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	before := contents(t, w.Path)
 
 	must(t, os.Remove(filepath.Join(w.Path, "link")))
@@ -73,11 +74,11 @@ func TestRevert(t *testing.T) {
 	gitIn(t, w.Path, "commit", "-qm", "the agent's own")
 	after, head := contents(t, w.Path), gitIn(t, w.Path, "rev-parse", "HEAD")
 
-	saved := value[Snapshot](t)(Revert(ctx, w, "s", 1))
+	saved := value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", 1))
 	equal(t, "content", contents(t, w.Path), before)
 	equal(t, "directory created later", exists(filepath.Join(w.Path, "created")), false)
 	equal(t, "HEAD", gitIn(t, w.Path, "rev-parse", "HEAD"), head)
-	value[Snapshot](t)(Revert(ctx, w, "s", saved.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", saved.N))
 	equal(t, "undone", contents(t, w.Path), after)
 }
 
@@ -93,11 +94,11 @@ func TestRevertIsByteForByte(t *testing.T) {
 	write(t, filepath.Join(w.Path, "a.win"), "one\ntwo\r\n")
 	write(t, filepath.Join(w.Path, "a.id"), "$Id: mine $\n")
 	before := contents(t, w.Path)
-	s := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	s := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	for _, name := range []string{"file0.txt", "a.win", "a.id", "file1.txt"} {
 		write(t, filepath.Join(w.Path, name), "changed\n")
 	}
-	value[Snapshot](t)(Revert(ctx, w, "s", s.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", s.N))
 	equal(t, "content", contents(t, w.Path), before)
 	c := commitAll(t, w, "commits do convert")
 	equal(t, "committed", gitIn(t, r.Root, "show", c.Oid+":file0.txt"), "one\ntwo")
@@ -112,14 +113,14 @@ func TestRevertAcrossIgnoreRules(t *testing.T) {
 	write(t, filepath.Join(w.Path, "y.log"), "ignored then and now")
 	write(t, filepath.Join(w.Path, ".gitignore"), "*.log\ncache/\n")
 	write(t, filepath.Join(w.Path, "z"), "first")
-	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "cache ignored"))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "cache ignored"))
 	write(t, filepath.Join(w.Path, ".gitignore"), "*.log\nz\n")
 	write(t, filepath.Join(w.Path, "z"), "ignored now, and only here")
-	saved := value[Snapshot](t)(Revert(ctx, w, "s", first.N))
+	saved := value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", first.N))
 	equal(t, "z", read(t, filepath.Join(w.Path, "z")), "first")
 	equal(t, "cache", read(t, filepath.Join(w.Path, "cache/x")), "cached")
 	equal(t, "log", read(t, filepath.Join(w.Path, "y.log")), "ignored then and now")
-	value[Snapshot](t)(Revert(ctx, w, "s", saved.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", saved.N))
 	equal(t, "z again", read(t, filepath.Join(w.Path, "z")), "ignored now, and only here")
 }
 
@@ -133,10 +134,10 @@ func TestRestoreCommit(t *testing.T) {
 	write(t, filepath.Join(w.Path, "later"), "x")
 	write(t, filepath.Join(w.Path, ".beads/issues.jsonl"), "agent\n")
 	before := contents(t, w.Path)
-	saved := value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", "main"))
+	saved := value[snapshot.Snapshot](t)(snapshot.Restore(ctx, w, "s", "main"))
 	equal(t, "converted", read(t, filepath.Join(w.Path, "a.win")), "one\r\n")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", saved.Commit))
+	value[snapshot.Snapshot](t)(snapshot.Restore(ctx, w, "s", saved.Commit))
 	equal(t, "undone", contents(t, w.Path), before)
 }
 
@@ -150,7 +151,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 			if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
 				t.Error(err)
 			}
-			if _, err := TakeSnapshot(t.Context(), w, "s", "n"); err != nil {
+			if _, err := snapshot.Take(t.Context(), w, "s", "n"); err != nil {
 				t.Error(err)
 			}
 			if _, err := content.Tree(t.Context(), w); err != nil {
@@ -159,7 +160,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	for i, s := range value[[]Snapshot](t)(SnapshotsOf(t.Context(), w, "s")) {
+	for i, s := range value[[]snapshot.Snapshot](t)(snapshot.List(t.Context(), w.Repo, "s")) {
 		equal(t, "number", s.N, i+1)
 	}
 	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), value[string](t)(content.Tree(t.Context(), w)))
@@ -177,18 +178,18 @@ func TestRevertProperty(t *testing.T) {
 		round++
 		session := fmt.Sprintf("s%d", round)
 		edits(rt, w.Path)
-		first := value[Snapshot](t)(TakeSnapshot(t.Context(), w, session, "first"))
+		first := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, session, "first"))
 		before := visible(t, w)
 		edits(rt, w.Path)
 		after, log := visible(t, w), ignoredLog(w)
-		saved := value[Snapshot](t)(Revert(t.Context(), w, session, first.N))
+		saved := value[snapshot.Snapshot](t)(snapshot.Revert(t.Context(), w, session, first.N))
 		if got := visible(t, w); got != before {
 			rt.Fatalf("after the revert:\n%s\nwant:\n%s", got, before)
 		}
-		if got := value[Snapshot](t)(TakeSnapshot(t.Context(), w, session, "again")); got.Tree != first.Tree {
+		if got := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, session, "again")); got.Tree != first.Tree {
 			rt.Fatalf("tree %s, want %s", got.Tree, first.Tree)
 		}
-		value[Snapshot](t)(Revert(t.Context(), w, session, saved.N))
+		value[snapshot.Snapshot](t)(snapshot.Revert(t.Context(), w, session, saved.N))
 		if got := visible(t, w); got != after {
 			rt.Fatalf("after the second revert:\n%s\nwant:\n%s", got, after)
 		}
@@ -259,7 +260,7 @@ func clear(top, name string) bool {
 func TestDamagedIndex(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	first := value[Snapshot](t)(TakeSnapshot(t.Context(), w, "S", "first"))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "S", "first"))
 	for name, damage := range map[string]func(path string) error{
 		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
 		"zeros":     func(path string) error { return os.WriteFile(path, make([]byte, 1000), 0o600) },
@@ -271,7 +272,7 @@ func TestDamagedIndex(t *testing.T) {
 				must(t, os.RemoveAll(w.StatePath(kept)))
 				must(t, damage(w.StatePath(kept)))
 			}
-			equal(t, "the snapshot", value[Snapshot](t)(TakeSnapshot(t.Context(), w, "S", "again")).Tree, first.Tree)
+			equal(t, "the snapshot", value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "S", "again")).Tree, first.Tree)
 			value[string](t)(content.Tree(t.Context(), w))
 		})
 	}
@@ -290,11 +291,11 @@ func TestPipesOfAgents(t *testing.T) {
 			must(t, os.RemoveAll(filepath.Join(w.Path, name)))
 			must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.Path, name)), 0o755))
 			must(t, syscall.Mkfifo(filepath.Join(w.Path, name), 0o600))
-			_, err := TakeSnapshot(t.Context(), w, "s", "")
+			_, err := snapshot.Take(t.Context(), w, "s", "")
 			pipe := wantError[*git.PipeError](t, err)
 			equal(t, "directory", pipe.Dir, w.Path)
 			must(t, os.Remove(filepath.Join(w.Path, name)))
-			value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+			value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // wide is a repository with files in the directories in, out and in/deep, out/deep, and beside them.
@@ -93,7 +95,7 @@ func TestSparseAgentsGit(t *testing.T) {
 		t.Run(fmt.Sprint("isolated ", isolated), func(t *testing.T) {
 			r, w := sparseRepo(t)
 			if isolated {
-				must(t, Isolate(t.Context(), w))
+				must(t, isolation.Begin(t.Context(), w))
 			}
 			write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 			gitIn(t, w.Path, "add", "-A")
@@ -102,7 +104,7 @@ func TestSparseAgentsGit(t *testing.T) {
 			gitIn(t, w.Path, "checkout", "-q", w.Branch)
 			clean(t, w)
 			gitIn(t, w.Path, "reset", "-q", "--hard")
-			must(t, TakeCommits(t.Context(), w))
+			must(t, isolation.TakeCommits(t.Context(), w))
 			equal(t, "files", names(t, w), "in/a in/b in/deep/c")
 			equal(t, "landed", landAll(t, w), "in/a")
 			equal(t, "all files", strings.Count(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", "main", "in", "out"), "\n"), 7)
@@ -120,14 +122,14 @@ func TestSparseConflict(t *testing.T) {
 	onMain(t, r, "out/b", "theirs\n")
 	_, err := Integrate(ctx, w, targetOf(r, t))
 	equal(t, "conflict", strings.Join(wantError[*ConflictError](t, err).Files, " "), "out/a")
-	before := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	before := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
 	equal(t, "marked", strings.Contains(read(t, filepath.Join(w.Path, "out/a")), "<<<<<<<"), true)
 	equal(t, "status", gitIn(t, w.Path, "diff", "--name-only", "--diff-filter=U"), "out/a")
 	gitIn(t, r.Root, "gc", "-q", "--prune=now")
 	equal(t, "merged outside", gitIn(t, r.Root, "show", value[string](t)(content.Tree(ctx, w))+":out/b"), "theirs")
-	value[Snapshot](t)(Revert(ctx, w, "s", before.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", before.N))
 	equal(t, "taken back", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
 	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
 	write(t, filepath.Join(w.Path, "out/a"), "both\n")
@@ -152,14 +154,14 @@ func TestSparseConflictWithoutAFile(t *testing.T) {
 
 // A worktree that was deleted gets the files that its snapshot had.
 func TestSparseRecreate(t *testing.T) {
-	for _, snapshot := range []bool{false, true} {
+	for _, taken := range []bool{false, true} {
 		r, w := sparseRepo(t)
 		write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 		commitAll(t, w, "mine")
-		if snapshot {
+		if taken {
 			write(t, filepath.Join(w.Path, "out/new"), "new\n")
 			write(t, filepath.Join(w.Path, "out/b"), "changed\n")
-			value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+			value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 		}
 		files, tree := names(t, w), value[string](t)(content.Tree(t.Context(), w))
 		must(t, file.RemoveAll(w.Path))
@@ -167,7 +169,7 @@ func TestSparseRecreate(t *testing.T) {
 		must(t, err)
 		equal(t, "files", names(t, again), files)
 		equal(t, "tree", value[string](t)(content.Tree(t.Context(), again)), tree)
-		if !snapshot {
+		if !taken {
 			clean(t, again)
 		}
 	}
@@ -413,7 +415,9 @@ func (c *twins) integrate() {
 func (c *twins) snapshot() {
 	c.t.Log("snapshot")
 	var numbers [2]int
-	c.both(func(i int) { numbers[i] = value[Snapshot](c.t)(TakeSnapshot(c.t.Context(), c.trees[i], "s", "")).N })
+	c.both(func(i int) {
+		numbers[i] = value[snapshot.Snapshot](c.t)(snapshot.Take(c.t.Context(), c.trees[i], "s", "")).N
+	})
 	c.saved = append(c.saved, numbers)
 }
 
@@ -424,14 +428,16 @@ func (c *twins) revert() {
 	to := c.saved[c.random.IntN(len(c.saved))]
 	c.t.Log("revert to", to)
 	var before [2]int
-	c.both(func(i int) { before[i] = value[Snapshot](c.t)(Revert(c.t.Context(), c.trees[i], "s", to[i])).N })
+	c.both(func(i int) {
+		before[i] = value[snapshot.Snapshot](c.t)(snapshot.Revert(c.t.Context(), c.trees[i], "s", to[i])).N
+	})
 	c.saved = append(c.saved, before)
 }
 
 func (c *twins) restore() {
 	c.t.Log("restore")
 	c.both(func(i int) {
-		value[Snapshot](c.t)(RestoreSnapshot(c.t.Context(), c.trees[i], "s", value[string](c.t)(c.trees[i].Tip(c.t.Context()))))
+		value[snapshot.Snapshot](c.t)(snapshot.Restore(c.t.Context(), c.trees[i], "s", value[string](c.t)(c.trees[i].Tip(c.t.Context()))))
 	})
 }
 
@@ -490,7 +496,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 				onMain(t, r, "out/a", "theirs\n")
 			}
 			claimFor(t, r, "T")
-			before := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+			before := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 			if strings.HasPrefix(point, "recreate.") {
 				must(t, file.RemoveAll(w.Path))
 			}
@@ -505,7 +511,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 				w = again
 			}
 			if conflicts {
-				value[Snapshot](t)(Revert(ctx, w, "s", before.N))
+				value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", before.N))
 				equal(t, "taken back", gitIn(t, r.Root, "diff", "--name-only", w.Branch, value[string](t)(content.Tree(ctx, w))), "")
 				c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 				write(t, filepath.Join(w.Path, "out/a"), "mine\n")
@@ -534,7 +540,7 @@ func TestSparseSubmodule(t *testing.T) {
 	equal(t, "warnings", len(value[Included](t)(IncludedFiles(w)).Warnings), 0)
 	equal(t, "files", names(t, w), "in/a lib/.git lib/lib.c lib/other.c")
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
-	value[Snapshot](t)(TakeSnapshot(t.Context(), w, "s", ""))
+	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 	equal(t, "landed", landAll(t, w), "in/a")
 	equal(t, "submodule", gitIn(t, r.Root, "rev-parse", "main:out/lib"), linkAt(t, r, "main"))
 }
@@ -545,14 +551,14 @@ func TestSparseRevertDeletion(t *testing.T) {
 	ctx := t.Context()
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
 	commitAll(t, w, "mine")
-	there := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	there := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
-	gone := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	gone := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	tree := value[string](t)(content.Tree(ctx, w))
-	value[Snapshot](t)(Revert(ctx, w, "s", there.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", there.N))
 	equal(t, "file", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
 	clean(t, w)
-	value[Snapshot](t)(Revert(ctx, w, "s", gone.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", gone.N))
 	equal(t, "deleted", value[string](t)(content.Tree(ctx, w)), tree)
 	equal(t, "committed", strings.Join(commitAll(t, w, "deleted").Files, " "), "out/a")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -68,5 +69,5 @@ func stackBase(ctx context.Context, r *repo.Repo, c Landing) (string, error) {
 
 // StackPatchID returns the PatchID of the change that a stacked candidate adds to those below.
 func StackPatchID(ctx context.Context, w *repo.Worktree, c Landing) (string, error) {
-	return patchID(ctx, w.Repo, c.Below, c.Tree)
+	return diff.PatchID(ctx, w.Repo, c.Below, c.Tree)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 func nobody(string) bool { return false }
@@ -244,7 +245,7 @@ func TestClearSurvivesKill(t *testing.T) {
 			stray := filepath.Join(r.Root, repo.WorktreesDir, "stray")
 			write(t, filepath.Join(stray, "only-here"), "x")
 			killAt(t, actorCommand(r.Root, "", point, ""), point)
-			rescues := value[[]RescueInfo](t)(ListRescues(ctx, r, "stray"))
+			rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "stray"))
 			equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":only-here"), "x")
 			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(r.StatePath("tasks", content.ScratchName))) {
 				backdate(t, r.StatePath("tasks", content.ScratchName, entry.Name()))

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // allowed lets git clone submodules from other directories.
@@ -151,10 +152,10 @@ func TestSubmoduleInAConflictedMerge(t *testing.T) {
 	commitAll(t, w, "mine")
 	onMain(t, r, "file0.txt", "theirs\n")
 	moved := bump(t, r, upstream)
-	before := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	before := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "merged", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), moved)
-	value[Snapshot](t)(Revert(ctx, w, "s", before.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", before.N))
 	equal(t, "taken back", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), old)
 	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
@@ -171,24 +172,24 @@ func TestRevertSubmodule(t *testing.T) {
 	populate(t, w)
 	lib := filepath.Join(w.Path, "lib")
 	before := linkAt(t, r, "main")
-	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "Submodule: a note that looks like it"))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "Submodule: a note that looks like it"))
 	write(t, filepath.Join(lib, "lib.c"), "2\n")
 	gitIn(t, lib, "commit", "-qam", "two")
 	head := gitIn(t, lib, "rev-parse", "HEAD")
 	write(t, filepath.Join(w.Path, "a"), "a")
-	undo := value[Snapshot](t)(Revert(ctx, w, "s", first.N))
-	equal(t, "note", value[[]Snapshot](t)(SnapshotsOf(ctx, w, "s"))[0].Note, "Submodule: a note that looks like it")
+	undo := value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", first.N))
+	equal(t, "note", value[[]snapshot.Snapshot](t)(snapshot.List(ctx, w.Repo, "s"))[0].Note, "Submodule: a note that looks like it")
 	equal(t, "reverted", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), before)
 	equal(t, "its file", read(t, filepath.Join(lib, "lib.c")), "1\n")
 	equal(t, "its HEAD", gitIn(t, lib, "rev-parse", "HEAD"), head)
-	value[Snapshot](t)(Revert(ctx, w, "s", undo.N, "a"))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", undo.N, "a"))
 	equal(t, "one path", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), before)
-	value[Snapshot](t)(Revert(ctx, w, "s", undo.N))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", undo.N))
 	equal(t, "undone", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), head)
 	equal(t, "undone file", read(t, filepath.Join(lib, "lib.c")), "2\n")
 
 	commit := value[string](t)(w.Tip(ctx))
-	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", commit))
+	value[snapshot.Snapshot](t)(snapshot.Restore(ctx, w, "s", commit))
 	equal(t, "restored", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), before)
 	must(t, file.RemoveAll(w.Path))
 	again, from, err := Recreate(ctx, r, "T", "s")
@@ -362,7 +363,7 @@ func (c *linkCase) kill() {
 
 func (c *linkCase) snapshot() {
 	c.t.Log("snapshot")
-	c.saved[value[Snapshot](c.t)(TakeSnapshot(c.t.Context(), c.w, "s", "")).N] = c.counts
+	c.saved[value[snapshot.Snapshot](c.t)(snapshot.Take(c.t.Context(), c.w, "s", "")).N] = c.counts
 }
 
 func (c *linkCase) revert() {
@@ -376,7 +377,7 @@ func (c *linkCase) revert() {
 	slices.Sort(numbers)
 	n := numbers[c.random.IntN(len(numbers))]
 	c.t.Log("revert to", n)
-	before := value[Snapshot](c.t)(Revert(c.t.Context(), c.w, "s", n))
+	before := value[snapshot.Snapshot](c.t)(snapshot.Revert(c.t.Context(), c.w, "s", n))
 	c.saved[before.N] = c.counts
 	c.wentBack(c.saved[n])
 }
@@ -384,7 +385,7 @@ func (c *linkCase) revert() {
 // restore goes back to the branch.
 func (c *linkCase) restore() {
 	c.t.Log("restore")
-	before := value[Snapshot](c.t)(RestoreSnapshot(c.t.Context(), c.w, "s", value[string](c.t)(c.w.Tip(c.t.Context()))))
+	before := value[snapshot.Snapshot](c.t)(snapshot.Restore(c.t.Context(), c.w, "s", value[string](c.t)(c.w.Tip(c.t.Context()))))
 	c.saved[before.N] = c.counts
 	c.wentBack(c.tip)
 }

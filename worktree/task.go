@@ -6,20 +6,21 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // PutTip moves the task's branch back to tip. First it stores the current commits of
 // the branch under the returned ref. W's files do not change.
-func PutTip(ctx context.Context, w *repo.Worktree, tip, note string) (rescue string, err error) {
+func PutTip(ctx context.Context, w *repo.Worktree, tip, note string) (ref string, err error) {
 	now, err := w.Tip(ctx)
 	if err != nil || now == tip {
 		return "", err
 	}
-	if rescue, err = TakeRescue(ctx, w, note, true); err != nil {
+	if ref, err = rescue.Take(ctx, w, note, true); err != nil {
 		return "", err
 	}
 	if err := w.Repo.Transact(ctx, w.Repo.Git(), note, git.Move(repo.HeadsPrefix+w.Branch, tip, now)); err != nil {
 		return "", fmt.Errorf("restore the branch of %s: %w", w.TaskID, err)
 	}
-	return rescue, nil
+	return ref, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // A Teardown is the time while programs prepare the removal of W. What they do to files that git
@@ -40,7 +41,7 @@ func BeginTeardown(ctx context.Context, w *repo.Worktree, session string) (*Tear
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("tear down %s: %w", w.TaskID, err)
 	}
-	before, err := TakeSnapshot(ctx, w, session, "before teardown")
+	before, err := snapshot.Take(ctx, w, session, "before teardown")
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (t *Teardown) End(ctx context.Context) (changed []string, rescue string, er
 	if rescue, err = PutTip(ctx, w, t.state.Tip, "moved in teardown"); err != nil {
 		return nil, rescue, err
 	}
-	after, err := TakeSnapshot(ctx, w, t.session, "after teardown")
+	after, err := snapshot.Take(ctx, w, t.session, "after teardown")
 	if err != nil {
 		return nil, rescue, err
 	}
@@ -72,7 +73,7 @@ func (t *Teardown) End(ctx context.Context) (changed []string, rescue string, er
 		return nil, rescue, err
 	}
 	if len(changed) > 0 {
-		if _, err := RestoreSnapshot(ctx, w, t.session, t.state.Snapshot); err != nil {
+		if _, err := snapshot.Restore(ctx, w, t.session, t.state.Snapshot); err != nil {
 			return nil, rescue, err
 		}
 	}

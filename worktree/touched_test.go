@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // touch changes what git remembers of a file, and not its content.
@@ -22,17 +23,17 @@ func TestTouchedFiles(t *testing.T) {
 	ctx := t.Context()
 	w := add(t, r, "T")
 	file := filepath.Join(w.Path, "file0.txt")
-	first := value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "first"))
+	first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "first"))
 	write(t, file, "mine\n")
-	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", "second"))
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "second"))
 	touch(t, file)
-	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", first.Commit))
+	value[snapshot.Snapshot](t)(snapshot.Restore(ctx, w, "s", first.Commit))
 	equal(t, "to a snapshot", read(t, file), "one\ntwo\nthree 0\n")
 
 	write(t, file, "mine\n")
 	value[string](t)(content.Tree(ctx, w))
 	touch(t, file)
-	value[Snapshot](t)(RestoreSnapshot(ctx, w, "s", "main"))
+	value[snapshot.Snapshot](t)(snapshot.Restore(ctx, w, "s", "main"))
 	equal(t, "to a commit", read(t, file), "one\ntwo\nthree 0\n")
 
 	touch(t, file)

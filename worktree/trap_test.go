@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // An agent owns W and its git directory. Whatever it plants there, no method
@@ -29,7 +32,7 @@ func TestBoobyTraps(t *testing.T) {
 			sprung := filepath.Join(t.TempDir(), "sprung")
 			w := add(t, r, kind)
 			target := targetOf(r, t)
-			first := value[Snapshot](t)(TakeSnapshot(ctx, w, kind, "before"))
+			first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, kind, "before"))
 			marks := map[bool]*Mark{}
 			for _, fenced := range []bool{true, false} {
 				m := value[*Mark](t)(Watch(ctx, add(t, r, fmt.Sprintf("watch %s %v", kind, fenced)), WatchOptions{Fenced: fenced}))
@@ -57,20 +60,20 @@ func TestBoobyTraps(t *testing.T) {
 			}
 			_, err = content.Tree(ctx, w)
 			check("Tree", err)
-			_, err = DiffOf(ctx, w, target.Tip)
+			_, err = diff.Of(ctx, w, target.Tip)
 			check("Diff", err)
-			_, err = TakeSnapshot(ctx, w, kind, "after")
+			_, err = snapshot.Take(ctx, w, kind, "after")
 			check("Snapshot", err)
-			_, err = Revert(ctx, w, kind, first.N)
+			_, err = snapshot.Revert(ctx, w, kind, first.N)
 			check("Revert", err)
-			_, err = Revert(ctx, w, kind, first.N+1)
+			_, err = snapshot.Revert(ctx, w, kind, first.N+1)
 			check("Revert back", err)
 			c, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: target.Tip})
 			check("Commit", err)
 			equal(t, "the filter ran in the main checkout", gitIn(t, r.Root, "show", c.Oid+":filtered"), "TEXT")
-			_, err = RestoreSnapshot(ctx, w, kind, target.Tip)
+			_, err = snapshot.Restore(ctx, w, kind, target.Tip)
 			check("Restore", err)
-			_, err = RestoreSnapshot(ctx, w, kind, c.Oid)
+			_, err = snapshot.Restore(ctx, w, kind, c.Oid)
 			check("Restore back", err)
 			write(t, filepath.Join(r.Root, "other"), kind)
 			gitIn(t, r.Root, "add", "other")
@@ -83,7 +86,7 @@ func TestBoobyTraps(t *testing.T) {
 			check("Worktrees", err)
 			_, err = Uncommitted(ctx, r)
 			check("Uncommitted", err)
-			_, err = TakeRescue(ctx, w, "note", false)
+			_, err = rescue.Take(ctx, w, "note", false)
 			check("Rescue", err)
 			other := add(t, r, "other "+kind)
 			_, err = Remove(ctx, other, RemoveRequest{})
@@ -124,12 +127,12 @@ func TestPlantedInRepository(t *testing.T) {
 		write(t, filepath.Join(e.r.GitDir, "info", "attributes"), "* filter=evil diff=evil merge=evil\n")
 		must(t, os.RemoveAll(sprung)) // which planting sprang
 		found := value[Found](t)(m.Compare(ctx))
-		info := value[RescueInfo](t)(FindRescue(ctx, e.r, found.Rescue))
+		info := value[rescue.Info](t)(rescue.Find(ctx, e.r, found.Rescue))
 		_, _, err := RescuedPatch(ctx, e.r, info, 1<<20)
 		must(t, err)
 		value[[]Change](t)(RescuedChanges(ctx, e.r, info))
-		value[[]RescueInfo](t)(AllRescues(ctx, e.r))
-		value[RescueInfo](t)(UndoChanges(ctx, e.r, info))
+		value[[]rescue.Info](t)(rescue.All(ctx, e.r))
+		value[rescue.Info](t)(UndoChanges(ctx, e.r, info))
 		must(t, m.Done())
 		if exists(sprung) {
 			t.Fatalf("fenced %v: ran %s", fenced, read(t, sprung))
@@ -149,13 +152,13 @@ func TestNoHooksInBookkeeping(t *testing.T) {
 	}
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "a"), "a")
-	value[Snapshot](t)(TakeSnapshot(ctx, w, "s", ""))
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	commitAll(t, w, "m")
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", "main^{tree}")
 	must(t, r.Git().Transact(ctx, "test", git.Move("refs/heads/main", commit, targetOf(r, t).Tip)))
 	c := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
 	value[Landing](t)(land(t, w, c, Squash))
-	value[Snapshot](t)(Revert(ctx, w, "s", 1))
+	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", 1))
 	value[string](t)(Remove(ctx, w, RemoveRequest{}))
 	if exists(ran) {
 		t.Fatalf("hooks ran: %s", read(t, ran))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -130,10 +130,10 @@ func (m *Mark) take(ctx context.Context) error {
 	if m.Log, err = m.w.Repo.LogBegin(); err != nil { // first: what happens from now on is in the log
 		return err
 	}
-	if m.Hooks, err = hookDirs(ctx, m.w.Repo); err != nil {
+	if m.Hooks, err = isolation.HookDirs(ctx, m.w.Repo); err != nil {
 		return err
 	}
-	if m.State, err = readState(ctx, m.w.Repo, m.Hooks); err != nil {
+	if m.State, err = isolation.ReadState(ctx, m.w.Repo, m.Hooks); err != nil {
 		return err
 	}
 	if !m.Fenced {
@@ -187,7 +187,7 @@ func (m *Mark) compare(ctx context.Context) (Found, error) {
 	if err != nil {
 		return found, err
 	}
-	now, err := readState(ctx, r, m.Hooks)
+	now, err := isolation.ReadState(ctx, r, m.Hooks)
 	if err != nil {
 		return found, err
 	}
@@ -268,83 +268,4 @@ func noteOf(f Found) string {
 		what = append(what[:most], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(what, "; ")
-}
-
-// readState reads refs, configuration and hooks. Files that are as they were the last time are
-// not read again.
-func readState(ctx context.Context, r *repo.Repo, hooks []string) (tripwire.State, error) {
-	from := tripwire.Source{
-		GitDir: r.GitDir, Root: r.Root, Hooks: hooks,
-		Skip: []string{filepath.Join(r.Root, repo.WorktreesDir), filepath.Join(r.GitDir, "coven")},
-	}
-	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
-		from.Refs = func() (map[string]string, error) { return listedRefs(ctx, r) }
-	}
-	r.Memo.Mu.Lock()
-	last := r.Memo.State
-	r.Memo.Mu.Unlock()
-	now, err := tripwire.Read(from, last)
-	if err == nil {
-		r.Memo.Mu.Lock()
-		r.Memo.State = now
-		r.Memo.Mu.Unlock()
-	}
-	return now, err
-}
-
-// listedRefs lists the refs with git, where they are not files.
-func listedRefs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
-	out, err := r.Git().Output(ctx, "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
-	if err != nil {
-		return nil, err
-	}
-	refs := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		oid, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		name, target, _ := strings.Cut(rest, " ")
-		refs[name] = oid
-		if target != "" {
-			refs[name] = "ref: " + target
-		}
-	}
-	branch, err := r.HeadOf(ctx, r.GitDir)
-	if err == nil {
-		refs["HEAD"] = "ref: " + branch
-		return refs, nil
-	}
-	if refs["HEAD"], err = r.Git().Line(ctx, "rev-parse", "--verify", "HEAD"); err != nil {
-		delete(refs, "HEAD") // it is unborn or broken
-	}
-	return refs, nil
-}
-
-// hookDirs returns the directories of hooks: git's own, and the configured one. Only git knows
-// that one, so it is asked when the repository's configuration has changed.
-func hookDirs(ctx context.Context, r *repo.Repo) ([]string, error) {
-	config, err := file.ReadIfExists(filepath.Join(r.GitDir, "config"))
-	if err != nil {
-		return nil, err
-	}
-	known := r.Memo
-	known.Mu.Lock()
-	defer known.Mu.Unlock()
-	if known.Dirs != nil && known.Config == config {
-		return known.Dirs, nil
-	}
-	settings, err := r.Git().Configured(ctx, `^core\.hookspath$`, true)
-	if err != nil {
-		return nil, fmt.Errorf("find the hooks: %w", err)
-	}
-	dirs := []string{filepath.Join(r.GitDir, "hooks")}
-	for _, s := range settings {
-		switch {
-		case s.Value == "" || s.Value == "/dev/null":
-		case filepath.IsAbs(s.Value):
-			dirs = append(dirs, filepath.Clean(s.Value))
-		default:
-			dirs = append(dirs, filepath.Join(r.Root, s.Value))
-		}
-	}
-	known.Config, known.Dirs = config, dirs
-	return dirs, nil
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -47,7 +50,7 @@ func watchedRepo(t testing.TB, initArgs ...string) watched {
 	e.main = gitIn(t, r.Root, "rev-parse", "HEAD")
 	write(t, filepath.Join(e.sibling.Path, "work.txt"), "half done\n")
 	claimFor(t, r, "T")
-	value[Snapshot](t)(TakeSnapshot(t.Context(), e.sibling, "s-other", ""))
+	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), e.sibling, "s-other", ""))
 	return e
 }
 
@@ -171,20 +174,20 @@ func TestAttacks(t *testing.T) {
 // undo restores the state before a rescue, and then the state after it.
 func undo(t *testing.T, r *repo.Repo, ref, before, attacked string, now func() string) {
 	t.Helper()
-	info := value[RescueInfo](t)(FindRescue(t.Context(), r, ref))
-	undone := value[RescueInfo](t)(UndoChanges(t.Context(), r, info))
+	info := value[rescue.Info](t)(rescue.Find(t.Context(), r, ref))
+	undone := value[rescue.Info](t)(UndoChanges(t.Context(), r, info))
 	equal(t, "everything after Restore", now(), before)
 	if strings.Contains(attacked, "PIPE") || strings.Contains(attacked, "not a readable file") {
 		return // which cannot be stored
 	}
-	value[RescueInfo](t)(UndoChanges(t.Context(), r, undone))
+	value[rescue.Info](t)(UndoChanges(t.Context(), r, undone))
 	equal(t, "everything after undoing Restore", now(), attacked)
 }
 
 // everything is the watched part of a repository, as the files have it.
 func everything(t testing.TB, e watched) string {
 	t.Helper()
-	state := value[tripwire.State](t)(readState(t.Context(), e.r, []string{filepath.Join(e.r.GitDir, "hooks")}))
+	state := value[tripwire.State](t)(isolation.ReadState(t.Context(), e.r, []string{filepath.Join(e.r.GitDir, "hooks")}))
 	var out []string
 	for name, oid := range state.Refs {
 		if !strings.HasPrefix(name, "refs/coven/rescue/") && !strings.HasPrefix(name, repo.KeepPrefix) {
@@ -230,19 +233,19 @@ func TestInnocence(t *testing.T) {
 		{"nothing", "", func(*testing.T, watched) {}, "", ""},
 		{"snapshot, commit and claim of the task", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.w.Path, "a"), "a")
-			value[Snapshot](t)(TakeSnapshot(t.Context(), e.w, "s", ""))
+			value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), e.w, "s", ""))
 			commitAll(t, e.w, "m")
 			held := value[claim.Held](t)(claim.Of(t.Context(), e.r, "T"))
 			value[claim.Held](t)(claim.Renew(t.Context(), e.r, held, time.Now().Add(time.Hour)))
-			value[string](t)(TakeRescue(t.Context(), e.w, "n", false))
+			value[string](t)(rescue.Take(t.Context(), e.w, "n", false))
 		}, "", ""},
 		{"the agent commits in isolation", "", func(t *testing.T, e watched) {
-			must(t, Isolate(t.Context(), e.w))
+			must(t, isolation.Begin(t.Context(), e.w))
 			write(t, filepath.Join(e.w.Path, "a"), "a")
 			gitIn(t, e.w.Path, "add", "a")
 			gitIn(t, e.w.Path, "commit", "-qnm", "mine")
 			gitIn(t, e.w.Path, "tag", "private")
-			must(t, TakeCommits(t.Context(), e.w))
+			must(t, isolation.TakeCommits(t.Context(), e.w))
 		}, "", ""},
 		{"the agent commits", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.w.Path, "a"), "a")
@@ -398,8 +401,8 @@ func TestWatchSurvivesKill(t *testing.T) {
 			if len(found.Changes) == 0 && point == "watch.stored" {
 				t.Fatal("the changes were forgotten")
 			}
-			all := value[[]RescueInfo](t)(AllRescues(t.Context(), e.r))
-			value[RescueInfo](t)(UndoChanges(t.Context(), e.r, all[0]))
+			all := value[[]rescue.Info](t)(rescue.All(t.Context(), e.r))
+			value[rescue.Info](t)(UndoChanges(t.Context(), e.r, all[0]))
 			equal(t, "everything", everything(t, e), before)
 		})
 	}
@@ -413,16 +416,16 @@ func TestRestoreRefuses(t *testing.T) {
 	e.plumbing(t, "update-ref", "refs/heads/main", e.first)
 	found := value[Found](t)(m.Compare(t.Context()))
 	e.plumbing(t, "config", "core.pager", "mine")
-	info := value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))
+	info := value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))
 	_, err := UndoChanges(t.Context(), e.r, info)
 	refused := wantError[*UnrestorableError](t, err)
 	equal(t, "changed again", lines(refused.Again), "git configuration config was changed")
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.first)
 
 	gitIn(t, e.r.Root, "config", "core.pager", "evil")
-	undone := value[RescueInfo](t)(UndoChanges(t.Context(), e.r, info))
+	undone := value[rescue.Info](t)(UndoChanges(t.Context(), e.r, info))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.main)
-	again := value[RescueInfo](t)(UndoChanges(t.Context(), e.r, info))
+	again := value[rescue.Info](t)(UndoChanges(t.Context(), e.r, info))
 	equal(t, "rescue of a second restore", again.Ref, "")
 	if undone.Ref == "" || !undone.Changes || undone.Task != "T" {
 		t.Errorf("undo: %+v", undone)
@@ -435,7 +438,7 @@ func TestRescuedPatch(t *testing.T) {
 	m := e.watch(t, true)
 	hook(t, filepath.Join(e.r.GitDir, "hooks", "post-commit"), "evil\n")
 	must(t, os.Remove(filepath.Join(e.r.GitDir, "hooks", "pre-commit")))
-	info := value[RescueInfo](t)(FindRescue(t.Context(), e.r, value[Found](t)(m.Compare(t.Context())).Rescue))
+	info := value[rescue.Info](t)(rescue.Find(t.Context(), e.r, value[Found](t)(m.Compare(t.Context())).Rescue))
 	whole, cut, err := RescuedPatch(t.Context(), e.r, info, 1<<20)
 	must(t, err)
 	if text := string(whole); cut || !strings.Contains(text, "\n+evil\n") || !strings.Contains(text, "\n-true\n") {
@@ -471,7 +474,7 @@ func TestRescueKeepsObjects(t *testing.T) {
 	equal(t, "changes", len(found.Changes), 452)
 	gitIn(t, e.r.Root, "reflog", "expire", "--expire=now", "--all")
 	gitIn(t, e.r.Root, "gc", "-q", "--prune=now")
-	value[RescueInfo](t)(UndoChanges(t.Context(), e.r, value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))))
+	value[rescue.Info](t)(UndoChanges(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
 	equal(t, "refs", gitIn(t, e.r.Root, "for-each-ref", "refs/heads", "refs/tags"), refs)
 	gitIn(t, e.r.Root, "fsck", "--connectivity-only")
 }
@@ -486,7 +489,7 @@ func TestUndoneLanding(t *testing.T) {
 	e.plumbing(t, "update-ref", "refs/heads/main", e.main)
 	found := value[Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), fmt.Sprintf("branch main was moved from %.10s to %.10s", done.New, e.main))
-	value[RescueInfo](t)(UndoChanges(t.Context(), e.r, value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))))
+	value[rescue.Info](t)(UndoChanges(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), done.New)
 }
 
@@ -498,14 +501,14 @@ func TestWatchOtherFormats(t *testing.T) {
 	write(t, filepath.Join(e.r.Root, "file0.txt"), "evil\n")
 	found := value[Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), fmt.Sprintf("branch main was moved from %.10s to %.10s\nfile file0.txt was changed", e.main, e.first))
-	value[RescueInfo](t)(UndoChanges(t.Context(), e.r, value[RescueInfo](t)(FindRescue(t.Context(), e.r, found.Rescue))))
+	value[rescue.Info](t)(UndoChanges(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.main)
 
 	gitIn(t, e.r.Root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
 	for _, head := range []string{"main", e.first} {
 		gitIn(t, e.r.Root, "checkout", "-q", "-f", head)
-		state := value[tripwire.State](t)(readState(t.Context(), e.r, nil))
-		equal(t, "refs", fmt.Sprint(value[map[string]string](t)(listedRefs(t.Context(), e.r))), fmt.Sprint(state.Refs))
+		state := value[tripwire.State](t)(isolation.ReadState(t.Context(), e.r, nil))
+		equal(t, "refs", fmt.Sprint(value[map[string]string](t)(isolation.ListedRefs(t.Context(), e.r))), fmt.Sprint(state.Refs))
 	}
 }
 
@@ -534,24 +537,24 @@ func TestExport(t *testing.T) {
 	e := watchedRepo(t)
 	write(t, filepath.Join(e.w.Path, "new.txt"), "a\r\n")
 	must(t, os.Remove(filepath.Join(e.w.Path, "file0.txt")))
-	ref := value[string](t)(TakeRescue(t.Context(), e.w, "note", false))
-	info := value[RescueInfo](t)(FindRescue(t.Context(), e.r, ref))
+	ref := value[string](t)(rescue.Take(t.Context(), e.w, "note", false))
+	info := value[rescue.Info](t)(rescue.Find(t.Context(), e.r, ref))
 	if info.Task != "T" || info.Changes || info.Note != "note" || info.N != 1 {
 		t.Errorf("got %+v", info)
 	}
 	var changed []string
-	for _, f := range value[[]RescuedFile](t)(RescuedFiles(t.Context(), e.r, info)) {
+	for _, f := range value[[]rescue.File](t)(rescue.Files(t.Context(), e.r, info)) {
 		if f.Status != ' ' {
 			changed = append(changed, string(f.Status)+" "+f.Path)
 		}
 	}
 	equal(t, "changed", strings.Join(changed, "\n"), "D file0.txt\nA new.txt")
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	must(t, Export(t.Context(), e.r, info, dir))
+	must(t, rescue.Export(t.Context(), e.r, info, dir))
 	equal(t, "files", contents(t, dir), contents(t, e.w.Path))
-	wantIs(t, Export(t.Context(), e.r, info, dir), ErrNotEmpty)
-	_, err := FindRescue(t.Context(), e.r, "refs/heads/main")
-	wantIs(t, err, ErrNoRescue)
+	wantIs(t, rescue.Export(t.Context(), e.r, info, dir), rescue.ErrNotEmpty)
+	_, err := rescue.Find(t.Context(), e.r, "refs/heads/main")
+	wantIs(t, err, rescue.ErrNone)
 }
 
 // BenchmarkWatch compares Watch and Compare with the cheapest git command that reads refs, in

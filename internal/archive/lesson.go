@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/diff"
 )
 
 // lessonVersion is the format of a Lesson.
@@ -169,7 +170,7 @@ func (l *Lesson) landed(ctx context.Context, repo *worktree.Repo, v session.View
 	if v.Landed.New == "" || v.Landed.Old == v.Landed.New {
 		return nil
 	}
-	diff, err := worktree.DiffBetween(ctx, repo, v.Landed.Old, v.Landed.New)
+	diff, err := diff.Between(ctx, repo, v.Landed.Old, v.Landed.New)
 	if err != nil {
 		return fmt.Errorf("session %s: read the change that landed: %w", v.ID, err)
 	}

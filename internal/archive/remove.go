@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // Remove removes the record of a session that is over, and the snapshots of one that has landed.
@@ -28,7 +29,7 @@ func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
 	}
 	defer locked.Close() //nolint:errcheck // nothing was written
 	if s.Status == session.Completed {
-		if err := worktree.DropSnapshots(ctx, p.Repo, s.ID); err != nil {
+		if err := snapshot.Drop(ctx, p.Repo, s.ID); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // ChatCommand returns the command that continues a chat.
@@ -62,8 +62,8 @@ func (c *Controller) ForkChat(ctx context.Context, name, message string, o Optio
 	if err != nil {
 		return Outcome{}, err
 	}
-	state := func(ctx context.Context, commit string) (worktree.Snapshot, error) {
-		return worktree.StateAt(ctx, c.Project.Repo, commit)
+	state := func(ctx context.Context, commit string) (snapshot.Snapshot, error) {
+		return snapshot.StateAt(ctx, c.Project.Repo, commit)
 	}
 	f, err := conversation.NewFork(ctx, state, v, message)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // IgnoredFiles says what becomes of ignored files in a worktree that are too large to be
@@ -199,7 +200,7 @@ func (c *Controller) free(ctx context.Context, s *session.Session, item project.
 			Note: "session " + v.ID, Landed: v.Landed.Tip, KeepBig: ignored.Store, DropIgnored: ignored.Drop,
 		})
 	}
-	switch big := (*worktree.IgnoredError)(nil); {
+	switch big := (*rescue.IgnoredError)(nil); {
 	case errors.As(err, &big):
 		c.notify(Notice{Text: "the worktree stays: " + big.Error(), Next: "coven worktree remove --drop-ignored " + shellword.Word(v.Task)})
 	case err == nil || errors.Is(err, worktree.ErrNoWorktree):

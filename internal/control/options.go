@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/diff"
 )
 
 // CheckOptions returns an error if a new session could not begin with these options,
@@ -38,7 +39,7 @@ func baseOf(ctx context.Context, p *project.Project, target worktree.Target, bas
 	if base == "" {
 		return target.Tip, nil
 	}
-	info, err := worktree.ShowCommit(ctx, p.Repo, base)
+	info, err := diff.ShowCommit(ctx, p.Repo, base)
 	if err != nil {
 		return "", exit.Usagef("git log --oneline", "--base %s: no such commit", base)
 	}

@@ -4,7 +4,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // background is the niceness of a process that nobody waits for.
@@ -13,7 +13,7 @@ const background = 10
 // CollectLater starts a coven that collects the repository's garbage, if that is due. Nothing waits
 // for the process, and it outlives this one. It decides itself whether it may collect.
 func (p *Project) CollectLater() {
-	if !p.Config.GC.Auto || !worktree.CollectionDue(p.Repo, p.Env.Now()) {
+	if !p.Config.GC.Auto || !snapshot.CollectionDue(p.Repo, p.Env.Now()) {
 		return
 	}
 	self, err := p.Env.Self()

@@ -5,13 +5,13 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // DropIgnoredFirst adds the next command to an error about ignored files that are too large
 // to store.
 func DropIgnoredFirst(id string, err error) error {
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+	if big := (*rescue.IgnoredError)(nil); errors.As(err, &big) {
 		return exit.Personf("coven worktree remove --drop-ignored "+shellword.Word(id), "%w", err)
 	}
 	return err
@@ -19,7 +19,7 @@ func DropIgnoredFirst(id string, err error) error {
 
 // AskAboutIgnored adds to an error about ignored files which flags decide about them.
 func AskAboutIgnored(err error) error {
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+	if big := (*rescue.IgnoredError)(nil); errors.As(err, &big) {
 		return exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // Request says how to prune.
@@ -129,7 +130,7 @@ func pruneWorktree(ctx context.Context, p *project.Project, t worktree.Info, r R
 	}
 	done := Item{Kind: Worktree, Task: t.TaskID, Path: t.Path}
 	only, err := worktree.OnlyHere(ctx, tree, v.Landed.Tip)
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+	if big := (*rescue.IgnoredError)(nil); errors.As(err, &big) {
 		done.Kept, done.Next = big.Error(), "coven worktree remove --drop-ignored "+shellword.Word(t.TaskID)
 		return done, nil
 	}

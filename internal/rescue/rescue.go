@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // Stored is something that coven stored.
@@ -26,10 +27,10 @@ type Stored struct {
 	Time    time.Time
 	Changes bool // it has changes of the repository, otherwise the files of a worktree
 
-	info worktree.RescueInfo
+	info rescue.Info
 }
 
-func newStored(info worktree.RescueInfo) Stored {
+func newStored(info rescue.Info) Stored {
 	r := Stored{Name: info.Ref, Task: info.Task, Ref: info.Ref, Note: info.Note, Time: info.Time, Changes: info.Changes, info: info}
 	if info.Task != "" {
 		r.Name = fmt.Sprintf("%s#%d", info.Task, info.N)
@@ -40,10 +41,10 @@ func newStored(info worktree.RescueInfo) Stored {
 // List returns what coven stored, oldest first: of the task that a person names, or of all
 // tasks if there is no name.
 func List(ctx context.Context, p *project.Project, name string) ([]Stored, error) {
-	var infos []worktree.RescueInfo
+	var infos []rescue.Info
 	var err error
 	if name == "" {
-		infos, err = worktree.AllRescues(ctx, p.Repo)
+		infos, err = rescue.All(ctx, p.Repo)
 	} else {
 		infos, err = rescuesOf(ctx, p, name)
 	}
@@ -55,8 +56,8 @@ func List(ctx context.Context, p *project.Project, name string) ([]Stored, error
 }
 
 // rescuesOf returns what coven stored of the task that a person names.
-func rescuesOf(ctx context.Context, p *project.Project, name string) ([]worktree.RescueInfo, error) {
-	all, err := worktree.ListRescues(ctx, p.Repo, name)
+func rescuesOf(ctx context.Context, p *project.Project, name string) ([]rescue.Info, error) {
+	all, err := rescue.List(ctx, p.Repo, name)
 	if err != nil || len(all) > 0 {
 		return all, err
 	}
@@ -70,15 +71,15 @@ func rescuesOf(ctx context.Context, p *project.Project, name string) ([]worktree
 	case err != nil:
 		return nil, err
 	}
-	return worktree.ListRescues(ctx, p.Repo, id)
+	return rescue.List(ctx, p.Repo, id)
 }
 
 // Find returns the rescue that a person names: by its ref, as TASK#N, or as TASK, which
 // means the newest one of the task.
 func Find(ctx context.Context, p *project.Project, name string) (Stored, error) {
 	if ref := strings.TrimPrefix(name, "refs/"); strings.HasPrefix(ref, "coven/rescue/") {
-		info, err := worktree.FindRescue(ctx, p.Repo, "refs/"+ref)
-		if errors.Is(err, worktree.ErrNoRescue) {
+		info, err := rescue.Find(ctx, p.Repo, "refs/"+ref)
+		if errors.Is(err, rescue.ErrNone) {
 			err = exit.Failedf("coven rescue list", "%s does not exist", name)
 		}
 		return newStored(info), err
@@ -130,7 +131,7 @@ type File struct {
 func ContentOf(ctx context.Context, p *project.Project, r Stored) (Content, error) {
 	var c Content
 	if !r.Changes {
-		files, err := worktree.RescuedFiles(ctx, p.Repo, r.info)
+		files, err := rescue.Files(ctx, p.Repo, r.info)
 		for _, f := range files {
 			c.Files = append(c.Files, File(f))
 		}
@@ -160,8 +161,8 @@ func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, er
 
 // Export checks the files of a stored worktree out into a new directory.
 func Export(ctx context.Context, p *project.Project, r Stored, dir string) error {
-	err := worktree.Export(ctx, p.Repo, r.info, dir)
-	if errors.Is(err, worktree.ErrNotEmpty) {
+	err := rescue.Export(ctx, p.Repo, r.info, dir)
+	if errors.Is(err, rescue.ErrNotEmpty) {
 		err = exit.Usagef("give a directory that does not exist", "%w", err)
 	}
 	return err

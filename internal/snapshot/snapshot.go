@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // State is a state of the worktree of a task that coven saved.
@@ -35,7 +36,7 @@ func Of(ctx context.Context, p *project.Project, name string) ([]State, error) {
 	if err != nil {
 		return nil, err
 	}
-	saved, err := worktree.ListSnapshots(ctx, p.Repo, v.ID)
+	saved, err := snapshot.List(ctx, p.Repo, v.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 	}
 	which := strconv.Itoa(n)
 	if len(paths) == 0 || n == 0 {
-		now, err := worktree.TakeSnapshot(ctx, tree, v.ID, "before coven revert")
+		now, err := snapshot.Take(ctx, tree, v.ID, "before coven revert")
 		if err != nil {
 			return Reverted{}, err
 		}
@@ -117,15 +118,15 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 			}
 		}
 	}
-	to, err := worktree.FindSnapshot(ctx, repo, v.ID, n)
-	if errors.Is(err, worktree.ErrNoSnapshot) {
+	to, err := snapshot.Find(ctx, repo, v.ID, n)
+	if errors.Is(err, snapshot.ErrNone) {
 		err = exit.Failedf(snapshots, "task %s has no snapshot %s", v.Task, which)
 	}
 	if err != nil {
 		return Reverted{}, err
 	}
-	undo, err := worktree.Revert(ctx, tree, v.ID, to.N, paths...)
-	if missing := (*worktree.NoPathError)(nil); errors.As(err, &missing) {
+	undo, err := snapshot.Revert(ctx, tree, v.ID, to.N, paths...)
+	if missing := (*snapshot.NoPathError)(nil); errors.As(err, &missing) {
 		err = exit.Failedf(snapshots, "%w", missing)
 	}
 	if err != nil {
@@ -136,7 +137,7 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 		done.Changed, err = worktree.Differing(ctx, repo, undo, to)
 		return done, err
 	}
-	after, err := worktree.TakeSnapshot(ctx, tree, v.ID, fmt.Sprintf("after coven revert to %d", to.N))
+	after, err := snapshot.Take(ctx, tree, v.ID, fmt.Sprintf("after coven revert to %d", to.N))
 	if err != nil {
 		return done, err
 	}
@@ -144,7 +145,7 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 	return done, err
 }
 
-func newState(s worktree.Snapshot) State {
+func newState(s snapshot.Snapshot) State {
 	return State{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
 }
 

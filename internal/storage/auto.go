@@ -6,17 +6,17 @@ import (
 
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // CollectDaily is Collect, at most once a day, and only if no task runs and no other process
 // collects. Otherwise it does nothing, which is no error.
 func CollectDaily(ctx context.Context, p *project.Project) error {
-	if !p.Config.GC.Auto || !worktree.CollectionDue(p.Repo, p.Env.Now()) {
+	if !p.Config.GC.Auto || !snapshot.CollectionDue(p.Repo, p.Env.Now()) {
 		return nil
 	}
 	err := collectToday(ctx, p)
-	if errors.Is(err, errRunning) || errors.Is(err, worktree.ErrCollecting) {
+	if errors.Is(err, errRunning) || errors.Is(err, snapshot.ErrCollecting) {
 		return nil
 	}
 	return err
@@ -31,7 +31,7 @@ func collectToday(ctx context.Context, p *project.Project) error {
 	if err := idle(sessions); err != nil {
 		return err
 	}
-	mine, err := worktree.BeginCollection(ctx, p.Repo, p.Env.Now())
+	mine, err := snapshot.BeginCollection(ctx, p.Repo, p.Env.Now())
 	if err != nil || !mine {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // maxCollect limits the time of a collection. What it leaves is done the next time.
@@ -30,7 +31,7 @@ type Expired struct {
 	Reason  string    `json:"reason"` // Landed or Removed
 	Since   time.Time `json:"since"`  // since when
 
-	ref worktree.SnapshotRef
+	ref snapshot.Ref
 }
 
 // Collection is what a collection of garbage did, or would do.
@@ -66,18 +67,18 @@ func collection(ctx context.Context, p *project.Project, dryRun bool) (Collectio
 			return Collection{}, err
 		}
 	}
-	refs, err := worktree.SnapshotRefs(ctx, p.Repo)
+	refs, err := snapshot.Refs(ctx, p.Repo)
 	if err != nil {
 		return Collection{}, err
 	}
-	c := Collection{DryRun: dryRun, Snapshots: len(refs), Loose: worktree.LooseObjects(p.Repo)}
+	c := Collection{DryRun: dryRun, Snapshots: len(refs), Loose: snapshot.LooseObjects(p.Repo)}
 	if c.Expired, err = expired(ctx, p, sessions, refs); err != nil {
 		return Collection{}, err
 	}
 	if !dryRun {
 		c.Expired, err = collect(ctx, p, c.Expired)
 	}
-	c.LooseNow = worktree.LooseObjects(p.Repo)
+	c.LooseNow = snapshot.LooseObjects(p.Repo)
 	return c, err
 }
 
@@ -96,11 +97,11 @@ func idle(sessions []session.Summary) error {
 
 // collect returns what it has deleted.
 func collect(ctx context.Context, p *project.Project, all []Expired) ([]Expired, error) {
-	var refs []worktree.SnapshotRef
+	var refs []snapshot.Ref
 	for _, e := range all {
 		refs = append(refs, e.ref)
 	}
-	gone, err := worktree.GC(ctx, p.Repo, refs)
+	gone, err := snapshot.GC(ctx, p.Repo, refs)
 	deleted := map[string]bool{}
 	for _, ref := range gone {
 		deleted[ref.Ref] = true
@@ -111,14 +112,14 @@ func collect(ctx context.Context, p *project.Project, all []Expired) ([]Expired,
 			kept = append(kept, e)
 		}
 	}
-	if errors.Is(err, worktree.ErrCollecting) {
+	if errors.Is(err, snapshot.ErrCollecting) {
 		err = exit.Personf("coven gc", "%w", err)
 	}
 	return kept, err
 }
 
 // expired returns the snapshots that may be deleted.
-func expired(ctx context.Context, p *project.Project, sessions []session.Summary, refs []worktree.SnapshotRef) ([]Expired, error) {
+func expired(ctx context.Context, p *project.Project, sessions []session.Summary, refs []snapshot.Ref) ([]Expired, error) {
 	needed, err := neededBy(ctx, p)
 	if err != nil {
 		return nil, err

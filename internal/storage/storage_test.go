@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // now is the time of the tests. Nothing waits for it.
@@ -91,12 +92,12 @@ func TestExpired(t *testing.T) {
 		sessions = append(sessions, s)
 		must(t, os.MkdirAll(filepath.Join(p.Repo.Root, session.Dir, s.ID), 0o700))
 	}
-	var refs []worktree.SnapshotRef
+	var refs []snapshot.Ref
 	for _, s := range sessions {
-		refs = append(refs, worktree.SnapshotRef{Name: s.ID, Time: old})
+		refs = append(refs, snapshot.Ref{Name: s.ID, Time: old})
 	}
 	for name, at := range map[string]time.Time{"removed": old, "removed-lately": young, "claimed": old, "aside": old, "unreadable": old} {
-		refs = append(refs, worktree.SnapshotRef{Name: name, Time: at})
+		refs = append(refs, snapshot.Ref{Name: name, Time: at})
 	}
 	found, err := expired(t.Context(), p, sessions, refs)
 	must(t, err)
@@ -139,7 +140,7 @@ func TestCollectDaily(t *testing.T) {
 	collected := func() bool {
 		t.Helper()
 		must(t, CollectDaily(t.Context(), p))
-		return worktree.LooseObjects(p.Repo) == 0
+		return snapshot.LooseObjects(p.Repo) == 0
 	}
 	if collected() {
 		t.Error("it was collected on the first day")

@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // bench is a session with a clock of its own: a second passes between any two records.
@@ -86,11 +86,11 @@ func (b *bench) snapshot(commit string) {
 }
 
 // state implements conversation.StateAt.
-func (b *bench) state(_ context.Context, commit string) (worktree.Snapshot, error) {
+func (b *bench) state(_ context.Context, commit string) (snapshot.Snapshot, error) {
 	if slices.Contains(b.gone, commit) {
-		return worktree.Snapshot{}, worktree.ErrNoSnapshot
+		return snapshot.Snapshot{}, snapshot.ErrNone
 	}
-	return worktree.Snapshot{Commit: commit, Tip: "tip of " + commit}, nil
+	return snapshot.Snapshot{Commit: commit, Tip: "tip of " + commit}, nil
 }
 
 func (b *bench) fork(at string) (*conversation.Fork, error) {

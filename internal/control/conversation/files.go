@@ -10,7 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // record is what is on record of a session.
@@ -143,7 +143,7 @@ func (r record) origin(message string) (of record, at int, ok bool) {
 // take chooses a state, unless it is not in the repository any more.
 func (f *Fork) take(ctx context.Context, stateAt StateAt, s savedState) (found bool, err error) {
 	state, err := stateAt(ctx, s.commit)
-	if errors.Is(err, worktree.ErrNoSnapshot) {
+	if errors.Is(err, snapshot.ErrNone) {
 		return false, nil
 	}
 	if err != nil {

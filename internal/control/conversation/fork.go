@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/plugins"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // Fork is what a session gives to a new one: its messages up to one, its list of what was to do, and
@@ -34,7 +34,7 @@ type Fork struct {
 
 // StateAt returns the state of a worktree that a commit holds. The error is worktree.ErrNoSnapshot if
 // it is gone.
-type StateAt func(ctx context.Context, commit string) (worktree.Snapshot, error)
+type StateAt func(ctx context.Context, commit string) (snapshot.Snapshot, error)
 
 // NewFork reads what a session gives to a new one, up to the message with an ID; a beginning of the ID
 // is enough if no other has it, and none names the last message. The session may be running: what is

@@ -21,7 +21,7 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/diff"
 )
 
 // Reviewers asks plugins to review the change in a workspace. It implements the
@@ -60,7 +60,7 @@ func (j Reviewers) asked() reviewer.Task {
 
 // shortened returns the patch of a diff with as many files as fit, the smallest first, and a
 // text that names what it leaves out.
-func shortened(diff worktree.Diff, most int) (patch, left string) {
+func shortened(diff diff.Diff, most int) (patch, left string) {
 	if len(diff.Patch) <= most {
 		return diff.Patch, ""
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // calls are the agents' calls that run, and may change files.
@@ -22,7 +22,7 @@ type calls struct {
 func (s *Workspace) BeforeCall(ctx context.Context, id, file, note string) (event.Snapshot, error) {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()
-	snapshot, err := s.Snapshot(ctx, note)
+	saved, err := s.Snapshot(ctx, note)
 	if err != nil {
 		return event.Snapshot{}, err
 	}
@@ -30,11 +30,11 @@ func (s *Workspace) BeforeCall(ctx context.Context, id, file, note string) (even
 		s.calls.running = map[string]string{}
 	}
 	s.calls.running[id] = file
-	return snapshot, nil
+	return saved, nil
 }
 
 // FileIn returns a file, given by its absolute path, as a snapshot of now has it.
-func (s *Workspace) FileIn(ctx context.Context, snapshot event.Snapshot, file string) (session.FileState, error) {
+func (s *Workspace) FileIn(ctx context.Context, saved event.Snapshot, file string) (session.FileState, error) {
 	root, err := filepath.EvalSymlinks(s.Worktree.Path)
 	if err != nil {
 		return session.FileState{}, fmt.Errorf("find the worktree: %w", err)
@@ -44,7 +44,7 @@ func (s *Workspace) FileIn(ctx context.Context, snapshot event.Snapshot, file st
 		return session.FileState{}, fmt.Errorf("find %s in the worktree: %w", file, err)
 	}
 	name = filepath.ToSlash(name)
-	state, err := worktree.FileStateAt(ctx, s.Worktree, snapshot.Commit, name)
+	state, err := snapshot.FileAt(ctx, s.Worktree, saved.Commit, name)
 	return session.FileState{Path: name, State: state.State, Oid: state.Oid, Mode: state.Mode}, err
 }
 
@@ -67,6 +67,6 @@ func (s *Workspace) Changing() bool {
 	return false
 }
 
-func saved(s worktree.Snapshot, note string) event.Snapshot {
+func saved(s snapshot.Snapshot, note string) event.Snapshot {
 	return event.Snapshot{N: s.N, Commit: s.Commit, Tree: s.Tree, Note: note, Clean: s.Clean}
 }

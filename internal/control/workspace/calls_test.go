@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // Whatever calls overlap, and whoever else saves the worktree, the snapshot before a call has all
@@ -61,7 +61,7 @@ func TestBeforeCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := worktree.TakeSnapshot(t.Context(), s.Worktree, "everything", "")
+			want, err := snapshot.Take(t.Context(), s.Worktree, "everything", "")
 			if err != nil || got.Tree != want.Tree {
 				t.Fatalf("call %d: the snapshot has %s, the worktree is %s %v; running: %v", i, got.Tree, want.Tree, err, running)
 			}

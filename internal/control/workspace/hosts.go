@@ -7,7 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/remote"
 )
 
@@ -32,7 +32,7 @@ func NetworkOf(p *project.Project) *Network {
 			if err != nil {
 				return nil, err
 			}
-			files, err := worktree.FilesIn(ctx, p.Repo, "HEAD")
+			files, err := diff.FilesIn(ctx, p.Repo, "HEAD")
 			if err != nil {
 				return nil, err
 			}

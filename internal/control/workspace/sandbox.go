@@ -12,23 +12,23 @@ import (
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/isolation"
 )
 
 // Room returns the task's room in the sandbox.
 func (s *Workspace) Room() (*sandbox.Room, error) {
-	return s.Sandbox.Room(s.Worktree.Name, worktree.Writable(s.Worktree)...)
+	return s.Sandbox.Room(s.Worktree.Name, isolation.Writable(s.Worktree)...)
 }
 
 // Isolated calls work while git in the worktree is separated from the repository, and takes the
 // commits that were made there into the repository. It does so even if ctx is done.
 func (s *Workspace) Isolated(ctx context.Context, work func() error) error {
-	if err := worktree.Isolate(ctx, s.Worktree); err != nil {
+	if err := isolation.Begin(ctx, s.Worktree); err != nil {
 		return err
 	}
 	err := work()
-	collected := worktree.TakeCommits(context.WithoutCancel(ctx), s.Worktree)
-	if refused := (*worktree.CommitsError)(nil); errors.As(collected, &refused) && err == nil {
+	collected := isolation.TakeCommits(context.WithoutCancel(ctx), s.Worktree)
+	if refused := (*isolation.CommitsError)(nil); errors.As(collected, &refused) && err == nil {
 		return &runner.RefusedError{Reason: refused.Error()}
 	}
 	return errors.Join(err, collected)

@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/remote"
 )
 
@@ -55,10 +56,10 @@ func (s *Workspace) Dir(dir string) (string, error) {
 }
 
 // Diff returns what the worktree changes now.
-func (s *Workspace) Diff(ctx context.Context) (worktree.Diff, error) {
+func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if err != nil {
-		return worktree.Diff{}, err
+		return diff.Diff{}, err
 	}
 	return DiffOf(ctx, s.Repo, s.Worktree, target, s.Upstream, s.Base)
 }
@@ -66,16 +67,16 @@ func (s *Workspace) Diff(ctx context.Context) (worktree.Diff, error) {
 // DiffOf returns what a worktree changes that started from base, the tip of upstream. If upstream is
 // empty, or its commits are in the target by now, that is what the target lacks; otherwise they
 // are not a change of the task.
-func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, target worktree.Target, upstream, base string) (worktree.Diff, error) {
+func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, target worktree.Target, upstream, base string) (diff.Diff, error) {
 	if upstream == "" {
-		return worktree.DiffOf(ctx, tree, target.Tip)
+		return diff.Of(ctx, tree, target.Tip)
 	}
 	in, err := remote.Contains(ctx, repo, target.Tip, base)
 	if err != nil {
-		return worktree.Diff{}, fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
+		return diff.Diff{}, fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
 	}
 	if in {
 		base = target.Tip
 	}
-	return worktree.DiffOf(ctx, tree, base)
+	return diff.Of(ctx, tree, base)
 }

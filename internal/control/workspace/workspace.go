@@ -22,6 +22,9 @@ import (
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // Workspace is the worktree of one session's task. It implements the workspace, tripwire,
@@ -87,7 +90,7 @@ func (s *Workspace) fork(ctx context.Context) error {
 	if s.Forked == nil || s.Forked.Snapshot == "" || s.started() {
 		return nil
 	}
-	if _, err := worktree.StateAt(ctx, s.Repo, s.Forked.Snapshot); errors.Is(err, worktree.ErrNoSnapshot) { // coven was killed here long ago
+	if _, err := snapshot.StateAt(ctx, s.Repo, s.Forked.Snapshot); errors.Is(err, snapshot.ErrNone) { // coven was killed here long ago
 		s.warn("the snapshot with the files of session " + s.Forked.Session + " is gone: the worktree has its last commit before")
 		return nil
 	}
@@ -106,8 +109,8 @@ func (s *Workspace) fork(ctx context.Context) error {
 // collect ends the isolation that a killed coven left. Commits that cannot be taken stay in the
 // worktree's git directory.
 func (s *Workspace) collect(ctx context.Context) error {
-	err := worktree.TakeCommits(ctx, s.Worktree)
-	if refused := (*worktree.CommitsError)(nil); errors.As(err, &refused) {
+	err := isolation.TakeCommits(ctx, s.Worktree)
+	if refused := (*isolation.CommitsError)(nil); errors.As(err, &refused) {
 		s.warn(refused.Error())
 		return nil
 	}
@@ -156,7 +159,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	if err == nil {
 		s.forgetCaches(tree.Name, landed)
 	}
-	if big := (*worktree.IgnoredError)(nil); errors.As(err, &big) {
+	if big := (*rescue.IgnoredError)(nil); errors.As(err, &big) {
 		text := fmt.Sprintf("the worktree stays: %v; to delete them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
@@ -192,18 +195,18 @@ func (s *Workspace) PutTip(ctx context.Context, tip, note string) (string, error
 
 // Snapshot stores the worktree as it is.
 func (s *Workspace) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
-	snapshot, err := worktree.TakeSnapshot(ctx, s.Worktree, s.Session.ID, note)
-	return saved(snapshot, note), err
+	taken, err := snapshot.Take(ctx, s.Worktree, s.Session.ID, note)
+	return saved(taken, note), err
 }
 
 // SnapshotIfChanged is Snapshot. isNew reports whether something has changed since the last one.
-func (s *Workspace) SnapshotIfChanged(ctx context.Context, note string) (snapshot event.Snapshot, isNew bool, err error) {
-	last, err := worktree.LastSnapshot(ctx, s.Worktree, s.Session.ID)
+func (s *Workspace) SnapshotIfChanged(ctx context.Context, note string) (taken event.Snapshot, isNew bool, err error) {
+	last, err := snapshot.Last(ctx, s.Repo, s.Session.ID)
 	if err != nil {
-		return snapshot, false, err
+		return taken, false, err
 	}
-	snapshot, err = s.Snapshot(ctx, note)
-	return snapshot, snapshot.N > last.N, err
+	taken, err = s.Snapshot(ctx, note)
+	return taken, taken.N > last.N, err
 }
 
 // Changed returns the files that differ between two snapshots.
@@ -213,7 +216,7 @@ func (s *Workspace) Changed(ctx context.Context, from, to string) ([]string, err
 
 // Restore restores the worktree from a snapshot.
 func (s *Workspace) Restore(ctx context.Context, commit string) error {
-	_, err := worktree.RestoreSnapshot(ctx, s.Worktree, s.Session.ID, commit)
+	_, err := snapshot.Restore(ctx, s.Worktree, s.Session.ID, commit)
 	return err
 }
 

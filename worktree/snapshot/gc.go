@@ -1,4 +1,4 @@
-package worktree
+package snapshot
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 // ErrCollecting means that another process collects garbage in the repository.
 var ErrCollecting = errors.New("another coven gc works in this repository")
 
-// SnapshotRef is the ref that has the snapshots of a session.
-type SnapshotRef struct {
+// Ref is the ref that has the snapshots of a session.
+type Ref struct {
 	Name string    // SafeName of the session
 	Ref  string    // full name
 	Oid  string    // the newest snapshot
 	Time time.Time // of the newest snapshot
 }
 
-// SnapshotRefs lists the refs that have snapshots, by name.
-func SnapshotRefs(ctx context.Context, r *repo.Repo) ([]SnapshotRef, error) {
+// Refs lists the refs that have snapshots, by name.
+func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
 	refs, err := r.Git().Refs(ctx, repo.SnapshotsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
@@ -39,15 +39,15 @@ func SnapshotRefs(ctx context.Context, r *repo.Repo) ([]SnapshotRef, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
-	var all []SnapshotRef
+	var all []Ref
 	for i, ref := range refs {
-		all = append(all, SnapshotRef{Name: strings.TrimPrefix(ref.Name, repo.SnapshotsPrefix), Ref: ref.Name, Oid: ref.Oid, Time: commits[i].Time})
+		all = append(all, Ref{Name: strings.TrimPrefix(ref.Name, repo.SnapshotsPrefix), Ref: ref.Name, Oid: ref.Oid, Time: commits[i].Time})
 	}
 	return all, nil
 }
 
-// collectLock is the lock of garbage collection. Nothing else needs it.
-const collectLock = "gc"
+// CollectLock is the lock of garbage collection. Nothing else needs it.
+const CollectLock = "gc"
 
 // collectWait is how long a collection waits for another one.
 const collectWait = time.Second
@@ -62,9 +62,9 @@ const expireBatch = 100
 //
 // Objects that no ref has are neither packed nor deleted: these may be the user's, and git gc
 // deletes them when they are old enough.
-func GC(ctx context.Context, r *repo.Repo, expired []SnapshotRef) ([]SnapshotRef, error) {
+func GC(ctx context.Context, r *repo.Repo, expired []Ref) ([]Ref, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
-	l, err := r.Lock(wait, collectLock, "gc")
+	l, err := r.Lock(wait, CollectLock, "gc")
 	cancel()
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func GC(ctx context.Context, r *repo.Repo, expired []SnapshotRef) ([]SnapshotRef
 }
 
 // expire deletes refs that have not changed.
-func expire(ctx context.Context, r *repo.Repo, g git.Repo, expired []SnapshotRef) (gone []SnapshotRef, err error) {
+func expire(ctx context.Context, r *repo.Repo, g git.Repo, expired []Ref) (gone []Ref, err error) {
 	for len(expired) > 0 {
 		batch := expired[:min(expireBatch, len(expired))]
 		expired = expired[len(batch):]
@@ -111,7 +111,7 @@ func expire(ctx context.Context, r *repo.Repo, g git.Repo, expired []SnapshotRef
 	return gone, nil
 }
 
-func expireAll(ctx context.Context, r *repo.Repo, g git.Repo, refs ...SnapshotRef) error {
+func expireAll(ctx context.Context, r *repo.Repo, g git.Repo, refs ...Ref) error {
 	var edits []git.Edit
 	for _, ref := range refs {
 		edits = append(edits, git.Delete(ref.Ref, ref.Oid))
@@ -131,15 +131,15 @@ func LooseObjects(r *repo.Repo) int {
 	return n
 }
 
-// DropSnapshots deletes the snapshots of a session that nobody needs any more.
-func DropSnapshots(ctx context.Context, r *repo.Repo, session string) error {
+// Drop deletes the snapshots of a session that nobody needs any more.
+func Drop(ctx context.Context, r *repo.Repo, session string) error {
 	ref := repo.SnapshotRef(session)
 	oid, err := r.Git().Ref(ctx, ref)
 	if errors.Is(err, git.ErrNoRef) {
 		return nil
 	}
 	if err == nil {
-		err = expireAll(ctx, r, r.Git(), SnapshotRef{Ref: ref, Oid: oid})
+		err = expireAll(ctx, r, r.Git(), Ref{Ref: ref, Oid: oid})
 	}
 	if err != nil {
 		return fmt.Errorf("delete the snapshots of session %s: %w", session, err)

@@ -1,4 +1,4 @@
-package worktree
+package isolation
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func TakeCommits(ctx context.Context, w *repo.Worktree) error {
 		return err
 	}
 	defer l.Release()
-	since, err := readIsolation(w)
+	since, err := ReadRecord(w)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -59,20 +59,20 @@ func TakeCommits(ctx context.Context, w *repo.Worktree) error {
 }
 
 // end is Collect for an isolation. Its record stays until W is an ordinary worktree.
-func end(ctx context.Context, w *repo.Worktree, since isolation, l *lock.Lock) error {
-	if err := errors.Join(regainOwn(w), mend(w)); err != nil {
+func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) error {
+	if err := errors.Join(regainOwn(w), Mend(w)); err != nil {
 		return err
 	}
 	taken := takeCommits(ctx, w, since.Tip, l)
 	if refused := (*CommitsError)(nil); taken != nil && !errors.As(taken, &refused) {
 		return taken // it can be repeated
 	}
-	return errors.Join(taken, rejoin(ctx, w, since))
+	return errors.Join(taken, Rejoin(ctx, w, since))
 }
 
-// mend replaces what a program of the task put in the place of W's links and HEAD: git reads
+// Mend replaces what a program of the task put in the place of W's links and HEAD: git reads
 // those of all worktrees, also in a fetch into the repository, and would wait for a pipe.
-func mend(w *repo.Worktree) error {
+func Mend(w *repo.Worktree) error {
 	head := filepath.Join(w.Admin, "HEAD")
 	if _, err := file.Read(head, repo.MaxGitFile); err != nil {
 		if err := putFile(w, head, "ref: "+repo.HeadsPrefix+w.Branch+"\n"); err != nil {
@@ -82,8 +82,8 @@ func mend(w *repo.Worktree) error {
 	return putLinks(w, repo.PrivateDir)
 }
 
-// rejoin makes W an ordinary linked worktree again.
-func rejoin(ctx context.Context, w *repo.Worktree, since isolation) error {
+// Rejoin makes W an ordinary linked worktree again.
+func Rejoin(ctx context.Context, w *repo.Worktree, since Record) error {
 	removeLeftLocks(w)
 	if err := errors.Join(regainOwn(w), putLinks(w, filepath.Join("..", "..")), settleHead(ctx, w, since)); err != nil {
 		return err
@@ -112,7 +112,7 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 	if err != nil {
 		return err
 	}
-	edits := []git.Edit{git.Drop(incomingRef(w))}
+	edits := []git.Edit{git.Drop(IncomingRef(w))}
 	if refs[repo.HeadsPrefix+w.Branch] != made { // otherwise it was killed after the branch had moved
 		edits = append(edits, git.Move(repo.HeadsPrefix+w.Branch, made, tip))
 	}
@@ -121,14 +121,14 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 	return err
 }
 
-// maxHeadLog limits the log of W's HEAD, in bytes.
-const maxHeadLog = 16 << 20
+// MaxHeadLog limits the log of W's HEAD, in bytes.
+const MaxHeadLog = 16 << 20
 
 // settleHead makes HEAD of W and its log refer to what the repository has: the commit of a HEAD
 // that has left all branches is taken into the repository; HEAD returns to the task's branch if its
 // own branch stayed in the private common directory, and entries of the log whose commits did are
 // removed.
-func settleHead(ctx context.Context, w *repo.Worktree, since isolation) error {
+func settleHead(ctx context.Context, w *repo.Worktree, since Record) error {
 	branch := "ref: " + repo.HeadsPrefix + w.Branch + "\n"
 	head := filepath.Join(w.Admin, "HEAD")
 	raw, err := file.Read(head, repo.MaxGitFile)
@@ -144,12 +144,12 @@ func settleHead(ctx context.Context, w *repo.Worktree, since isolation) error {
 	if err := clearWay(w, log); err != nil {
 		return err
 	}
-	raw, err = file.Read(log, maxHeadLog)
+	raw, err = file.Read(log, MaxHeadLog)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return setAsidePrivate(w, log)
+		return SetAsidePrivate(w, log)
 	}
 	kept, err := knownEntries(ctx, w.Repo, string(raw))
 	if err != nil || kept == string(raw) {
@@ -168,7 +168,7 @@ func takeHead(ctx context.Context, w *repo.Worktree, head string) bool {
 	if !repo.OidRE.MatchString(oid) {
 		return false
 	}
-	kinds, err := takePrivate(ctx, w, []string{oid})
+	kinds, err := TakePrivate(ctx, w, []string{oid})
 	if err == nil && kinds[oid] == "commit" {
 		return true
 	}
@@ -217,14 +217,14 @@ func knownEntries(ctx context.Context, r *repo.Repo, log string) (string, error)
 	return kept.String(), nil
 }
 
-// incomingRef points to the fetched commits until the branch does.
-func incomingRef(w *repo.Worktree) string { return "refs/coven/in/" + w.Name }
+// IncomingRef points to the fetched commits until the branch does.
+func IncomingRef(w *repo.Worktree) string { return "refs/coven/in/" + w.Name }
 
 // privateTip returns the commit of the task's branch in the private common directory, or
 // git.ErrNoRef. It only reads files.
 func privateTip(w *repo.Worktree) (string, error) {
 	name := repo.HeadsPrefix + w.Branch
-	raw, err := file.Read(privatePath(w, name), repo.MaxGitFile)
+	raw, err := file.Read(PrivatePath(w, name), repo.MaxGitFile)
 	switch {
 	case err == nil:
 		oid := strings.TrimSuffix(string(raw), "\n")
@@ -235,7 +235,7 @@ func privateTip(w *repo.Worktree) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	packed, err := repo.ReadPackedRefs(privatePath(w))
+	packed, err := repo.ReadPackedRefs(PrivatePath(w))
 	if err != nil {
 		return "", err
 	}
@@ -249,8 +249,8 @@ func privateTip(w *repo.Worktree) (string, error) {
 // directories: links could make objects of other repositories cross. It restores the list of
 // other object directories.
 func checkPrivateObjects(w *repo.Worktree) error {
-	objects := privatePath(w, "objects")
-	for _, dir := range []string{privatePath(w), objects} {
+	objects := PrivatePath(w, "objects")
+	for _, dir := range []string{PrivatePath(w), objects} {
 		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 			return errors.Join(fmt.Errorf("%s is not a directory", dir), err)
 		}
@@ -290,12 +290,12 @@ func fetchPrivate(ctx context.Context, w *repo.Worktree, oid string, l *lock.Loc
 		git.Setting{Key: "fetch.fsckObjects", Value: "true"}, git.Setting{Key: "protocol.file.allow", Value: "always"},
 		git.Setting{Key: "fetch.writeCommitGraph", Value: "false"},
 	)
-	if err := w.Repo.LogRefs(git.Set(incomingRef(w), oid)); err != nil {
+	if err := w.Repo.LogRefs(git.Set(IncomingRef(w), oid)); err != nil {
 		return err
 	}
 	ref := repo.HeadsPrefix + w.Branch
 	err = g.Run(ctx, "fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules",
-		from, "+"+ref+":"+incomingRef(w))
+		from, "+"+ref+":"+IncomingRef(w))
 	if err != nil && ctx.Err() == nil {
 		return &CommitsError{w.TaskID, err}
 	}
@@ -319,7 +319,7 @@ func exportIndex(w *repo.Worktree, oid string) (string, error) {
 	}
 	for name, text := range map[string]string{
 		"HEAD": "ref: " + repo.HeadsPrefix + w.Branch + "\n", "config": config, "packed-refs": oid + " " + repo.HeadsPrefix + w.Branch + "\n",
-		"objects/info/alternates": privatePath(w, "objects") + "\n",
+		"objects/info/alternates": PrivatePath(w, "objects") + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return "", err

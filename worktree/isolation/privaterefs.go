@@ -1,4 +1,4 @@
-package worktree
+package isolation
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 // refs returns the refs of the repository: an object id, or "ref: NAME". It reads files, and
 // only those that have changed since the last time.
 func refs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
-	hooks, err := hookDirs(ctx, r) // the state that Watch reads, too
+	hooks, err := HookDirs(ctx, r) // the state that Watch reads, too
 	if err != nil {
 		return nil, err
 	}
-	state, err := readState(ctx, r, hooks)
+	state, err := ReadState(ctx, r, hooks)
 	return state.Refs, err
 }
 
@@ -37,9 +37,9 @@ func tipNow(ctx context.Context, w *repo.Worktree, refs map[string]string) (stri
 // symbolic is in front of the name in a ref that refers to another one.
 const symbolic = "ref: "
 
-// shared returns the refs that an agent finds in the private common directory: all but
+// Shared returns the refs that an agent finds in the private common directory: all but
 // coven's own, those of other checkouts, and the task's branch, which is there anyway.
-func shared(w *repo.Worktree, refs map[string]string) map[string]string {
+func Shared(w *repo.Worktree, refs map[string]string) map[string]string {
 	shared := make(map[string]string, len(refs))
 	for name, to := range refs {
 		if !strings.HasPrefix(name, "refs/") || name == repo.HeadsPrefix+w.Branch || name == "refs/stash" || !isPlainName(name) {
@@ -61,8 +61,8 @@ func isPlainName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f })
 }
 
-// refLines returns a line "NAME VALUE" for each ref, in git's order.
-func refLines(refs map[string]string) string {
+// RefLines returns a line "NAME VALUE" for each ref, in git's order.
+func RefLines(refs map[string]string) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		text.WriteString(name + " " + refs[name] + "\n")
@@ -70,11 +70,11 @@ func refLines(refs map[string]string) string {
 	return text.String()
 }
 
-// copiedRefsPath is coven's record, where the agent cannot write, of the refs that were copied.
-func copiedRefsPath(w *repo.Worktree) string { return w.StatePath("isolated-refs") }
+// CopiedRefsPath is coven's record, where the agent cannot write, of the refs that were copied.
+func CopiedRefsPath(w *repo.Worktree) string { return w.StatePath("isolated-refs") }
 
 func recordCopied(w *repo.Worktree, lines string) error {
-	return file.WriteNoSync(copiedRefsPath(w), []byte(lines))
+	return file.WriteNoSync(CopiedRefsPath(w), []byte(lines))
 }
 
 // goneRefsPath is the record of the refs that were copied and that the repository has no more.
@@ -91,14 +91,14 @@ func recordGone(w *repo.Worktree, before, refs map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return file.WriteNoSync(goneRefsPath(w), []byte(raw+refLines(gone)))
+	return file.WriteNoSync(goneRefsPath(w), []byte(raw+RefLines(gone)))
 }
 
-// copiedRefs returns the refs that the private common directory has from the repository, as lines
+// CopiedRefs returns the refs that the private common directory has from the repository, as lines
 // "NAME VALUE".
-func copiedRefs(w *repo.Worktree) (map[string]bool, error) {
+func CopiedRefs(w *repo.Worktree) (map[string]bool, error) {
 	copied := map[string]bool{}
-	for _, path := range []string{copiedRefsPath(w), goneRefsPath(w)} {
+	for _, path := range []string{CopiedRefsPath(w), goneRefsPath(w)} {
 		raw, err := file.ReadIfExists(path)
 		if err != nil {
 			return nil, err
@@ -130,15 +130,15 @@ func copyRefs(w *repo.Worktree, refs map[string]string, to string) error {
 	if err := os.WriteFile(filepath.Join(to, "packed-refs"), []byte(packed.String()), 0o644); err != nil {
 		return err
 	}
-	return recordCopied(w, refLines(refs))
+	return recordCopied(w, RefLines(refs))
 }
 
 // updateRefs brings what the repository changed since the refs were copied into the private
 // common directory. Refs that the agent changed, or that its refs are in the way of, stay as
 // they are there, and so do those that the repository has no more.
 func updateRefs(w *repo.Worktree, refs map[string]string) error {
-	lines := refLines(refs)
-	raw, err := os.ReadFile(copiedRefsPath(w))
+	lines := RefLines(refs)
+	raw, err := os.ReadFile(CopiedRefsPath(w))
 	if err == nil && string(raw) == lines {
 		return nil
 	}
@@ -150,7 +150,7 @@ func updateRefs(w *repo.Worktree, refs map[string]string) error {
 		name, to, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		before[name] = to
 	}
-	packed, err := repo.ReadPackedRefs(privatePath(w))
+	packed, err := repo.ReadPackedRefs(PrivatePath(w))
 	if err != nil {
 		return nil //nolint:nilerr // the agent's, which git cannot read either
 	}
@@ -173,7 +173,7 @@ func updateRefs(w *repo.Worktree, refs map[string]string) error {
 
 // privateRef returns the value of a ref in the private common directory, "" if there is none.
 func privateRef(w *repo.Worktree, name string, packed map[string]string) string {
-	path := privatePath(w, name)
+	path := PrivatePath(w, name)
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir() {
 		return packed[name]
@@ -187,7 +187,7 @@ func privateRef(w *repo.Worktree, name string, packed map[string]string) string 
 
 // putPrivateRef writes a ref unless something is in its way.
 func putPrivateRef(w *repo.Worktree, name, to string) error {
-	dir := privatePath(w)
+	dir := PrivatePath(w)
 	for _, part := range strings.Split(filepath.Dir(name), "/") {
 		dir = filepath.Join(dir, part)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -197,7 +197,7 @@ func putPrivateRef(w *repo.Worktree, name, to string) error {
 			return err
 		}
 	}
-	path := privatePath(w, name)
+	path := PrivatePath(w, name)
 	if info, err := os.Lstat(path); err == nil && info.IsDir() && !removed(path) { // git leaves empty ones
 		return nil
 	}

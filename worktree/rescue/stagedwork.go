@@ -1,4 +1,4 @@
-package worktree
+package rescue
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 		if whole, sumErr := hasChecksum(ix.Git.Index, w.Repo.Format); sumErr != nil || whole {
 			return nil, errors.Join(err, sumErr)
 		}
-		files[rescuedGitDir+"/index"] = from
+		files[GitDirName+"/index"] = from
 		return nil, nil
 	}
 	has, err := stored(ctx, w, tree)

@@ -1,4 +1,4 @@
-package worktree
+package snapshot
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type FileState struct {
 	Mode  string // as in git's trees: 100644, 100755, 120000
 }
 
-// FileStateAt returns the state of a file when a snapshot was taken. The path is relative to W.
-func FileStateAt(ctx context.Context, w *repo.Worktree, snapshot, path string) (FileState, error) {
+// FileAt returns the state of a file when a snapshot was taken. The path is relative to W.
+func FileAt(ctx context.Context, w *repo.Worktree, snapshot, path string) (FileState, error) {
 	saved, err := w.Repo.Git().Entries(ctx, snapshot, path)
 	if err != nil {
 		return FileState{}, fmt.Errorf("look at %s in a snapshot: %w", path, err)

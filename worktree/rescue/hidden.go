@@ -1,4 +1,4 @@
-package worktree
+package rescue
 
 import (
 	"bytes"
@@ -19,32 +19,32 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// rescuedGitDir replaces .git in a rescue.
-const rescuedGitDir = ".git.coven-rescue"
+// GitDirName replaces .git in a rescue.
+const GitDirName = ".git.coven-rescue"
 
-// hiddenFiles are the files that a snapshot omits.
-type hiddenFiles struct {
-	plain   []string          // paths in W
-	renamed map[string]string // path in the rescue -> absolute path of the file
+// HiddenFiles are the files that a snapshot omits.
+type HiddenFiles struct {
+	Plain   []string          // paths in W
+	Renamed map[string]string // path in the rescue -> absolute path of the file
 }
 
-// hidden finds the ignored files of W and the git directories inside it, and applies
+// FindHidden finds the ignored files of W and the git directories inside it, and applies
 // the policy to them. W must be staged in the index.
-func hidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p policy) (hiddenFiles, error) {
+func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Policy) (HiddenFiles, error) {
 	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
 	if err != nil {
-		return hiddenFiles{}, err
+		return HiddenFiles{}, err
 	}
 	l, err := ix.List(ctx, content.WithoutIgnored)
 	if err != nil {
-		return hiddenFiles{}, err
+		return HiddenFiles{}, err
 	}
-	found := hiddenFiles{renamed: map[string]string{}}
+	found := HiddenFiles{Renamed: map[string]string{}}
 	for _, name := range fields {
 		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 			l.Nested = append(l.Nested, dir)
 		} else if !copied(w, name) {
-			found.plain = append(found.plain, name)
+			found.Plain = append(found.Plain, name)
 		}
 	}
 	for _, dir := range l.Nested {
@@ -56,7 +56,7 @@ func hidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p policy) 
 		return found, err
 	}
 	if w.Admin != "" {
-		if err := found.addModules(w, filepath.Join(w.Admin, submodule.ModulesDir), rescuedGitDir+"/modules"); err != nil {
+		if err := found.AddModules(w, filepath.Join(w.Admin, submodule.ModulesDir), GitDirName+"/modules"); err != nil {
 			return found, err
 		}
 	}
@@ -66,12 +66,12 @@ func hidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p policy) 
 // copied reports whether the main checkout has the same file, from which it was
 // copied.
 func copied(w *repo.Worktree, name string) bool {
-	here, err := file.Open(filepath.Join(w.Path, name), includeCap)
+	here, err := file.Open(filepath.Join(w.Path, name), IncludeCap)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = here.Close() }()
-	there, err := file.Open(filepath.Join(w.Repo.Root, name), includeCap)
+	there, err := file.Open(filepath.Join(w.Repo.Root, name), IncludeCap)
 	if err != nil {
 		return false
 	}
@@ -102,7 +102,7 @@ func isReadError(err error) bool {
 
 // addGitDirs adds everything named .git in W, except the link at its top, and those of submodules
 // that borrow all that they have.
-func (h *hiddenFiles) addGitDirs(w *repo.Worktree) error {
+func (h *HiddenFiles) addGitDirs(w *repo.Worktree) error {
 	top := w.Path
 	return filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !file.IsGitDir(entry.Name()) {
@@ -119,14 +119,14 @@ func (h *hiddenFiles) addGitDirs(w *repo.Worktree) error {
 			return fs.SkipDir
 		}
 		if entry.Type().IsRegular() && relative != ".git" && !linksBorrower(w, name) {
-			h.renamed[storable(filepath.ToSlash(relative))] = name
+			h.Renamed[storable(filepath.ToSlash(relative))] = name
 		}
 		return nil
 	})
 }
 
 // addBelow adds the files in a directory. It ignores links and files in its place.
-func (h *hiddenFiles) addBelow(root, as string) error {
+func (h *HiddenFiles) addBelow(root, as string) error {
 	info, err := os.Lstat(root)
 	if err != nil || !info.IsDir() {
 		return nil //nolint:nilerr // nothing to add
@@ -139,7 +139,7 @@ func (h *hiddenFiles) addBelow(root, as string) error {
 			return nil
 		}
 		relative, err := filepath.Rel(root, name)
-		h.renamed[storable(path.Join(as, filepath.ToSlash(relative)))] = name
+		h.Renamed[storable(path.Join(as, filepath.ToSlash(relative)))] = name
 		return err
 	})
 }
@@ -149,32 +149,32 @@ func storable(p string) string {
 	elements := strings.Split(p, "/")
 	for i, element := range elements {
 		if file.IsGitDir(element) {
-			elements[i] = rescuedGitDir
+			elements[i] = GitDirName
 		}
 	}
 	return strings.Join(elements, "/")
 }
 
 // limit applies the policy for files above the cap.
-func limit(ctx context.Context, w *repo.Worktree, ix *content.Index, found hiddenFiles, p policy) (hiddenFiles, error) {
+func limit(ctx context.Context, w *repo.Worktree, ix *content.Index, found HiddenFiles, p Policy) (HiddenFiles, error) {
 	total := int64(0)
-	for _, name := range found.plain {
+	for _, name := range found.Plain {
 		total += size(filepath.Join(w.Path, name))
 	}
-	for _, name := range found.renamed {
+	for _, name := range found.Renamed {
 		total += size(name)
 	}
-	if total <= ignoredCap || p == keepIgnored {
+	if total <= MaxIgnored || p == KeepIgnored {
 		return found, nil
 	}
-	if p == dropIgnored {
-		return hiddenFiles{}, nil
+	if p == DropIgnored {
+		return HiddenFiles{}, nil
 	}
 	names, err := ix.Git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
 	if err != nil {
 		return found, err
 	}
-	if len(found.renamed) > 0 {
+	if len(found.Renamed) > 0 {
 		names = append(names, "git directories inside the worktree")
 	}
 	return found, &IgnoredError{Files: names, Bytes: total}
@@ -188,8 +188,8 @@ func size(name string) int64 {
 	return info.Size()
 }
 
-// takeAs adds files under different names.
-func takeAs(ctx context.Context, ix *content.Index, files map[string]string) error {
+// TakeAs adds files under different names.
+func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) error {
 	var entries []git.Entry
 	for as, name := range files {
 		e, err := blobOf(ctx, ix, name)
@@ -230,4 +230,47 @@ func blobOf(ctx context.Context, ix *content.Index, name string) (git.Entry, err
 	}
 	e.Oid, err = ix.Git.Blob(ctx, content)
 	return e, err
+}
+
+// IncludeCap limits the files that a worktree gets, in bytes of all together.
+const IncludeCap = 100 << 20
+
+// AddModules adds the git directories of submodules in a directory, except those that borrow all
+// that they have.
+func (h *HiddenFiles) AddModules(w *repo.Worktree, dir, as string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if info, statErr := os.Lstat(dir); statErr != nil || !info.IsDir() {
+		return nil //nolint:nilerr // a link or a file: nothing of W's
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name, inside := filepath.Join(dir, entry.Name()), path.Join(as, entry.Name())
+		isGit := file.Exists(filepath.Join(name, "HEAD"))
+		switch {
+		case !entry.IsDir():
+			h.Renamed[storable(inside)] = name
+		case isGit && submodule.Borrows(w, name):
+			err = h.AddModules(w, filepath.Join(name, submodule.ModulesDir), path.Join(inside, submodule.ModulesDir))
+		case isGit:
+			err = h.addBelow(name, inside)
+		default: // the name of a submodule can have slashes
+			err = h.AddModules(w, name, inside)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linksBorrower reports whether a file named .git links a submodule of W to a git directory that
+// borrows all that it has.
+func linksBorrower(w *repo.Worktree, name string) bool {
+	dir, ok := submodule.Dir(filepath.Dir(name))
+	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.Admin, submodule.ModulesDir)+"/") && submodule.Borrows(w, dir)
 }

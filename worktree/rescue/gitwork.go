@@ -1,4 +1,4 @@
-package worktree
+package rescue
 
 import (
 	"context"
@@ -17,13 +17,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/isolation"
 )
 
 // stagedDir is where a rescue has what is staged in W: stagedDir/STAGE/PATH.
-const stagedDir = rescuedGitDir + "/staged"
+const stagedDir = GitDirName + "/staged"
 
-// gitWork is work that only W's own git directory has, and that goes away with it.
-type gitWork struct {
+// GitWork is work that only W's own git directory has, and that goes away with it.
+type GitWork struct {
 	// files are those of a merge, a rebase and the like in progress, and what coven set aside:
 	// path in the rescue -> absolute path.
 	files map[string]string
@@ -36,13 +37,13 @@ type gitWork struct {
 	commits []string
 }
 
-// empty reports whether there is no such work.
-func (g gitWork) empty() bool { return len(g.files)+len(g.staged)+len(g.commits) == 0 }
+// Empty reports whether there is no such work.
+func (g GitWork) Empty() bool { return len(g.files)+len(g.staged)+len(g.commits) == 0 }
 
-// findGitWork finds work in W's own git directory that neither tree nor the branch has, and brings its
+// FindGitWork finds work in W's own git directory that neither tree nor the branch has, and brings its
 // objects into the repository. It only reads files there: git runs with copies and with objects.
-func findGitWork(ctx context.Context, w *repo.Worktree, tree string) (gitWork, error) {
-	found := gitWork{files: map[string]string{}}
+func FindGitWork(ctx context.Context, w *repo.Worktree, tree string) (GitWork, error) {
+	found := GitWork{files: map[string]string{}}
 	if w.Admin == "" || !file.Exists(w.Admin) {
 		return found, nil
 	}
@@ -77,9 +78,9 @@ func stateFiles(w *repo.Worktree, files map[string]string) error {
 	if err != nil {
 		return err
 	}
-	found := hiddenFiles{renamed: files}
+	found := HiddenFiles{Renamed: files}
 	for _, entry := range entries {
-		from, as := filepath.Join(w.Admin, entry.Name()), path.Join(rescuedGitDir, entry.Name())
+		from, as := filepath.Join(w.Admin, entry.Name()), path.Join(GitDirName, entry.Name())
 		switch {
 		case submodule.IsOrdinary(entry.Name()):
 		case entry.IsDir():
@@ -102,7 +103,7 @@ func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string
 	if err != nil {
 		return nil, err
 	}
-	read := []string{filepath.Join(w.Admin, "HEAD"), privatePath(w, "logs", "refs", "stash")}
+	read := []string{filepath.Join(w.Admin, "HEAD"), isolation.PrivatePath(w, "logs", "refs", "stash")}
 	for _, name := range files {
 		read = append(read, name)
 	}
@@ -152,11 +153,11 @@ func readSmall(name string) (string, error) {
 // privateCommits returns the object ids of the refs of the private common directory that were not
 // copied from the repository.
 func privateCommits(w *repo.Worktree) ([]string, error) {
-	text, err := readSmall(privatePath(w, "packed-refs"))
+	text, err := readSmall(isolation.PrivatePath(w, "packed-refs"))
 	if err != nil {
 		return nil, err
 	}
-	copied, err := copiedRefs(w)
+	copied, err := isolation.CopiedRefs(w)
 	if err != nil {
 		return nil, err
 	}
@@ -165,12 +166,12 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		refs[name] = oid
 	}
-	loose, err := content.FilesBelow(privatePath(w, "refs"), ".")
+	loose, err := content.FilesBelow(isolation.PrivatePath(w, "refs"), ".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, name := range loose {
-		text, err := readSmall(privatePath(w, "refs", name))
+		text, err := readSmall(isolation.PrivatePath(w, "refs", name))
 		if err != nil {
 			return nil, err
 		}
@@ -187,82 +188,31 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 
 // goesWith reports whether a ref does not outlast the worktree.
 func goesWith(w *repo.Worktree, ref string) bool {
-	return ref == repo.HeadsPrefix+w.Branch || ref == incomingRef(w) || strings.HasPrefix(ref, repo.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, repo.SnapshotRef(""))
+	return ref == repo.HeadsPrefix+w.Branch || ref == isolation.IncomingRef(w) || strings.HasPrefix(ref, repo.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, repo.SnapshotRef(""))
 }
 
 // takeObjects takes objects that only the private common directory has into the repository, and
 // returns the kinds of those that exist. If git refuses them, the private directory and the index
 // are added to files.
 func takeObjects(ctx context.Context, w *repo.Worktree, oids []string, files map[string]string) (map[string]string, error) {
-	kinds, err := kindsOf(ctx, w.Repo.Git(), oids)
+	kinds, err := isolation.KindsOf(ctx, w.Repo.Git(), oids)
 	if err != nil {
 		return nil, err
 	}
 	missing := slices.DeleteFunc(oids, func(oid string) bool { return kinds[oid] != "" })
-	if len(missing) == 0 || !file.Exists(privatePath(w, "objects")) {
+	if len(missing) == 0 || !file.Exists(isolation.PrivatePath(w, "objects")) {
 		return kinds, nil
 	}
-	taken, err := takePrivate(ctx, w, missing)
+	taken, err := isolation.TakePrivate(ctx, w, missing)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		files[rescuedGitDir+"/index"] = filepath.Join(w.Admin, "index")
-		return kinds, (&hiddenFiles{renamed: files}).addBelow(privatePath(w), rescuedGitDir+"/"+repo.PrivateDir)
+		files[GitDirName+"/index"] = filepath.Join(w.Admin, "index")
+		return kinds, (&HiddenFiles{Renamed: files}).addBelow(isolation.PrivatePath(w), GitDirName+"/"+repo.PrivateDir)
 	}
 	for oid, kind := range taken {
 		kinds[oid] = kind
-	}
-	return kinds, nil
-}
-
-// takePrivate copies objects of the private common directory, with what they need.
-func takePrivate(ctx context.Context, w *repo.Worktree, oids []string) (map[string]string, error) {
-	if err := errors.Join(regainOwn(w), checkPrivateObjects(w)); err != nil {
-		return nil, err
-	}
-	g, err := w.Repo.PlainGit()
-	if err != nil {
-		return nil, err
-	}
-	g.ObjectDir = privatePath(w, "objects")
-	kinds, err := kindsOf(ctx, g, oids)
-	if err != nil || len(kinds) == 0 {
-		return kinds, err
-	}
-	refs, err := w.Repo.Git().Refs(ctx, "refs/")
-	if err != nil {
-		return nil, err
-	}
-	var wanted strings.Builder
-	for oid := range kinds {
-		wanted.WriteString(oid + "\n")
-	}
-	for _, ref := range refs {
-		wanted.WriteString("^" + ref.Oid + "\n")
-	}
-	pack, err := g.Feed(ctx, []byte(wanted.String()), "pack-objects", "--quiet", "--revs", "--local", "--stdout")
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.Repo.Git().Feed(ctx, pack, "unpack-objects", "-q", "--strict")
-	return kinds, err
-}
-
-// kindsOf returns the kinds of the objects that exist.
-func kindsOf(ctx context.Context, g git.Repo, oids []string) (map[string]string, error) {
-	kinds := map[string]string{}
-	if len(oids) == 0 {
-		return kinds, nil
-	}
-	out, err := g.Feed(ctx, []byte(strings.Join(oids, "\n")+"\n"), "cat-file", "--batch-check=%(objectname) %(objecttype)")
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(out)) {
-		if oid, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind != "missing" {
-			kinds[oid] = kind
-		}
 	}
 	return kinds, nil
 }
@@ -301,14 +251,14 @@ func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, 
 	return slices.DeleteFunc(commits, func(oid string) bool { return !only[oid] }), nil
 }
 
-// takeWork adds what gitWork found.
-func takeWork(ctx context.Context, ix *content.Index, own gitWork) error {
-	return errors.Join(takeAs(ctx, ix, own.files), ix.Put(ctx, own.staged))
+// takeWork adds what GitWork found.
+func takeWork(ctx context.Context, ix *content.Index, own GitWork) error {
+	return errors.Join(TakeAs(ctx, ix, own.files), ix.Put(ctx, own.staged))
 }
 
-// reservedDiffer reports whether the reserved files of two trees differ: those of a commit are
+// ReservedDiffer reports whether the reserved files of two trees differ: those of a commit are
 // the target's, whatever W has.
-func reservedDiffer(ctx context.Context, w *repo.Worktree, one, two string) (bool, error) {
+func ReservedDiffer(ctx context.Context, w *repo.Worktree, one, two string) (bool, error) {
 	var entries [2][]git.Entry
 	for i, tree := range []string{one, two} {
 		var err error

@@ -1,4 +1,4 @@
-package worktree
+package snapshot
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // snapshot before, which has Only these, restores only these, too. The error is ErrNoSnapshot for a number that the session does not
 // have, and a *NoPathError for a path that neither W nor the snapshot has.
 func Revert(ctx context.Context, w *repo.Worktree, session string, n int, paths ...string) (before Snapshot, err error) {
-	s, err := FindSnapshot(ctx, w.Repo, session, n)
+	s, err := Find(ctx, w.Repo, session, n)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("revert %s: %w", w.TaskID, err)
 	}
@@ -45,8 +45,8 @@ func (e *NoPathError) Error() string {
 	return fmt.Sprintf("neither the worktree nor snapshot %d has %s", e.N, e.Path)
 }
 
-// RestoreSnapshot is like Revert for any snapshot or commit.
-func RestoreSnapshot(ctx context.Context, w *repo.Worktree, session, commitish string) (before Snapshot, err error) {
+// Restore is like Revert for any snapshot or commit.
+func Restore(ctx context.Context, w *repo.Worktree, session, commitish string) (before Snapshot, err error) {
 	return goBack(ctx, w, session, commitish, nil)
 }
 
@@ -80,7 +80,7 @@ func restore(ctx context.Context, w *repo.Worktree, session, commitish string, p
 
 // pathsOf returns the paths that a revert to a snapshot restores; none: all.
 func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
-	s, err := parseSnapshot(snapshot)
+	s, err := parse(snapshot)
 	if err != nil || s.Only == nil {
 		return asked, err
 	}
@@ -162,7 +162,7 @@ func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snaps
 			return "", err
 		}
 		if len(have)+len(want) == 0 {
-			s, err := parseSnapshot(snapshot)
+			s, err := parse(snapshot)
 			return "", errors.Join(err, &NoPathError{Path: path, N: s.N})
 		}
 	}

@@ -1,9 +1,12 @@
-package worktree
+// Package snapshot saves the content of a worktree in refs/coven/snapshots, lists what is saved, goes back to it, and
+// removes what is old.
+package snapshot
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,14 +18,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// ErrNoSnapshot means that a session has no snapshot with that number.
-var ErrNoSnapshot = errors.New("no such snapshot")
+// ErrNone means that a session has no snapshot with that number.
+var ErrNone = errors.New("no such snapshot")
 
 const (
-	snapshotSubject = "coven snapshot "
-	snapshotTip     = "Branch-Tip: " // in the last line of the message
-	snapshotOnly    = "Only: "       // before it, for each path of Only
-	snapshotTries   = 20
+	subjectPrefix = "coven snapshot "
+	tipPrefix     = "Branch-Tip: " // in the last line of the message
+	onlyPrefix    = "Only: "       // before it, for each path of Only
+	maxTries      = 20
 )
 
 // A Snapshot is a saved state of W. The snapshots of a session are numbered
@@ -47,11 +50,11 @@ func (s Snapshot) same(next Snapshot) bool {
 	return s.N > 0 && s.Only == nil && next.Only == nil && s.Tree == next.Tree && s.links == next.links && s.Tip == next.Tip
 }
 
-// TakeSnapshot saves W: tracked files and untracked ones that are not ignored, also those
+// Take saves W: tracked files and untracked ones that are not ignored, also those
 // of repositories inside W. HEAD, branch, W's index and the stash stay as they are. If
 // neither W nor its branch changed since the last snapshot of the session, Snapshot
 // returns that one. It fails with ErrNoWorktree if W does not exist.
-func TakeSnapshot(ctx context.Context, w *repo.Worktree, session, note string) (Snapshot, error) {
+func Take(ctx context.Context, w *repo.Worktree, session, note string) (Snapshot, error) {
 	s, err := snapshot(ctx, w, session, note, nil)
 	if err != nil {
 		return s, fmt.Errorf("snapshot %s: %w", w.TaskID, w.OrMissing(err))
@@ -88,8 +91,8 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next 
 		return Snapshot{}, err
 	}
 	var refused error
-	for range snapshotTries {
-		last, err := lastSnapshot(ctx, w.Repo, session)
+	for range maxTries {
+		last, err := Last(ctx, w.Repo, session)
 		if err != nil {
 			return last, err
 		}
@@ -97,7 +100,7 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next 
 		if last.same(next) {
 			return last, nil
 		}
-		made, err := appendSnapshot(ctx, w.Repo, session, next, last)
+		made, err := Append(ctx, w.Repo, session, next, last)
 		if _, busy := errors.AsType[*repo.BusyError](err); err == nil || busy {
 			return made, err
 		}
@@ -106,12 +109,13 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next 
 	return Snapshot{}, refused // another process was faster, or the ref cannot be changed
 }
 
-func appendSnapshot(ctx context.Context, r *repo.Repo, session string, next, last Snapshot) (Snapshot, error) {
+// Append stores a snapshot after the last one of the session. It fails if there is another one since.
+func Append(ctx context.Context, r *repo.Repo, session string, next, last Snapshot) (Snapshot, error) {
 	var parents []string
 	if last.N > 0 {
 		parents = []string{last.Commit}
 	}
-	message := snapshotSubject + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + onlyLines(next.Only) + next.links + snapshotTip + next.Tip
+	message := subjectPrefix + strconv.Itoa(next.N) + "\n\n" + next.Note + "\n\n" + onlyLines(next.Only) + next.links + tipPrefix + next.Tip
 	var err error
 	if next.Commit, err = r.MakeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
 		return next, err
@@ -128,13 +132,8 @@ func appendSnapshot(ctx context.Context, r *repo.Repo, session string, next, las
 	return next, nil
 }
 
-// LastSnapshot returns the newest snapshot of a session, N 0 if there is none.
-func LastSnapshot(ctx context.Context, w *repo.Worktree, session string) (Snapshot, error) {
-	return lastSnapshot(ctx, w.Repo, session)
-}
-
-// lastSnapshot returns the newest snapshot of a session, N 0 if none.
-func lastSnapshot(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
+// Last returns the newest snapshot of a session. N is 0 if there is none.
+func Last(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
 	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return Snapshot{}, nil
@@ -146,16 +145,11 @@ func lastSnapshot(ctx context.Context, r *repo.Repo, session string) (Snapshot, 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	return parseSnapshot(commits[0])
+	return parse(commits[0])
 }
 
-// SnapshotsOf lists a session's snapshots, oldest first.
-func SnapshotsOf(ctx context.Context, w *repo.Worktree, session string) ([]Snapshot, error) {
-	return ListSnapshots(ctx, w.Repo, session)
-}
-
-// ListSnapshots lists a session's snapshots, oldest first. They last longer than the worktree.
-func ListSnapshots(ctx context.Context, r *repo.Repo, session string) ([]Snapshot, error) {
+// List lists a session's snapshots, oldest first. They last longer than the worktree.
+func List(ctx context.Context, r *repo.Repo, session string) ([]Snapshot, error) {
 	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return nil, nil
@@ -173,7 +167,7 @@ func ListSnapshots(ctx context.Context, r *repo.Repo, session string) ([]Snapsho
 	}
 	var all []Snapshot
 	for _, c := range commits {
-		s, err := parseSnapshot(c)
+		s, err := parse(c)
 		if err != nil {
 			return nil, fmt.Errorf("list snapshots: %w", err)
 		}
@@ -185,10 +179,10 @@ func ListSnapshots(ctx context.Context, r *repo.Repo, session string) ([]Snapsho
 // maxSteps is how many snapshots FindSnapshot reads before it asks git for one further back.
 const maxSteps = 500
 
-// FindSnapshot returns one snapshot of a session by its number. The error is ErrNoSnapshot if there
+// Find returns one snapshot of a session by its number. The error is ErrNoSnapshot if there
 // is none.
-func FindSnapshot(ctx context.Context, r *repo.Repo, session string, n int) (Snapshot, error) {
-	none := fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNoSnapshot)
+func Find(ctx context.Context, r *repo.Repo, session string, n int) (Snapshot, error) {
+	none := fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNone)
 	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return Snapshot{}, none
@@ -198,7 +192,7 @@ func FindSnapshot(ctx context.Context, r *repo.Repo, session string, n int) (Sna
 		if err != nil {
 			return Snapshot{}, err
 		}
-		s, err := parseSnapshot(commits[0])
+		s, err := parse(commits[0])
 		if err != nil || s.N == n {
 			return s, err
 		}
@@ -214,19 +208,19 @@ func FindSnapshot(ctx context.Context, r *repo.Repo, session string, n int) (Sna
 	return Snapshot{}, err
 }
 
-func parseSnapshot(c git.Commit) (Snapshot, error) {
+func parse(c git.Commit) (Snapshot, error) {
 	subject, note, _ := strings.Cut(c.Message, "\n")
-	n, err := strconv.Atoi(strings.TrimPrefix(subject, snapshotSubject))
+	n, err := strconv.Atoi(strings.TrimPrefix(subject, subjectPrefix))
 	if err != nil || !isSnapshot(c) {
-		return Snapshot{}, fmt.Errorf("%s is not a snapshot: %w", c.Oid, ErrNoSnapshot)
+		return Snapshot{}, fmt.Errorf("%s is not a snapshot: %w", c.Oid, ErrNone)
 	}
 	s := Snapshot{N: n, Commit: c.Oid, Tree: c.Tree, Time: c.Time}
 	note = strings.Trim(note, "\n")
 	at := strings.LastIndex(note, "\n") + 1
-	if !strings.HasPrefix(note[at:], snapshotTip) {
-		return Snapshot{}, fmt.Errorf("the snapshot %s names no tip: %w", c.Oid, ErrNoSnapshot)
+	if !strings.HasPrefix(note[at:], tipPrefix) {
+		return Snapshot{}, fmt.Errorf("the snapshot %s names no tip: %w", c.Oid, ErrNone)
 	}
-	note, s.Tip = note[:at], strings.TrimPrefix(note[at:], snapshotTip)
+	note, s.Tip = note[:at], strings.TrimPrefix(note[at:], tipPrefix)
 	note, s.links = submodule.CutLines(note, submodule.LinkPrefix)
 	note, s.Only = cutOnly(note)
 	s.Note = strings.Trim(note, "\n")
@@ -237,23 +231,23 @@ func parseSnapshot(c git.Commit) (Snapshot, error) {
 func onlyLines(paths []string) string {
 	var lines strings.Builder
 	for _, p := range paths {
-		lines.WriteString(snapshotOnly + strconv.Quote(p) + "\n")
+		lines.WriteString(onlyPrefix + strconv.Quote(p) + "\n")
 	}
 	return lines.String()
 }
 
 // cutOnly cuts such lines off the end of a text and reads them.
 func cutOnly(text string) (before string, paths []string) {
-	before, lines := submodule.CutLines(text, snapshotOnly)
+	before, lines := submodule.CutLines(text, onlyPrefix)
 	for line := range strings.Lines(lines) {
-		if p, err := strconv.Unquote(strings.TrimPrefix(strings.TrimSpace(line), snapshotOnly)); err == nil {
+		if p, err := strconv.Unquote(strings.TrimPrefix(strings.TrimSpace(line), onlyPrefix)); err == nil {
 			paths = append(paths, p)
 		}
 	}
 	return before, paths
 }
 
-func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, snapshotSubject) }
+func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, subjectPrefix) }
 
 // StateAt returns the state of a worktree that a commit holds: a snapshot of any session, or a commit
 // of a branch, which is its own Tip. The error is ErrNoSnapshot if the commit or its branch's tip is
@@ -263,7 +257,7 @@ func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	gone := fmt.Errorf("commit %s: %w", oid, ErrNoSnapshot)
+	gone := fmt.Errorf("commit %s: %w", oid, ErrNone)
 	if !has {
 		return Snapshot{}, gone
 	}
@@ -274,7 +268,7 @@ func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 	if !isSnapshot(c) {
 		return Snapshot{Commit: c.Oid, Tree: c.Tree, Tip: c.Oid}, nil
 	}
-	s, err := parseSnapshot(c)
+	s, err := parse(c)
 	if err != nil {
 		return s, err
 	}
@@ -282,4 +276,33 @@ func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 		err = gone
 	}
 	return s, err
+}
+
+// leaveAsIn makes submodules count as in a snapshot: all, or those at or below some paths.
+func leaveAsIn(ctx context.Context, w *repo.Worktree, snapshot git.Commit, paths []string) error {
+	s, err := parse(snapshot)
+	if err != nil {
+		return err
+	}
+	if has, err := w.Repo.HasCommit(ctx, s.Tip); err != nil || !has {
+		return err
+	}
+	candidates, err := submodule.Links(ctx, w)
+	if err != nil {
+		return err
+	}
+	goals, own := map[string]string{}, submodule.ParseLinks(s.links)
+	for _, p := range candidates {
+		if len(paths) > 0 && !slices.ContainsFunc(paths, func(asked string) bool { return asked == p || strings.HasPrefix(p, asked+"/") }) {
+			continue
+		}
+		goals[p] = own[p]
+		if goals[p] != "" {
+			continue
+		}
+		if goals[p], err = submodule.LinkIn(ctx, w, s.Tip, p); err != nil {
+			return err
+		}
+	}
+	return submodule.SetLeft(w, goals)
 }

@@ -1,4 +1,4 @@
-package worktree
+package isolation
 
 import (
 	"errors"
@@ -40,11 +40,11 @@ func leftLocks(w *repo.Worktree) []string {
 			add(path, fs.FileInfoToDirEntry(info))
 		}
 	}
-	_ = filepath.WalkDir(privatePath(w), func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(PrivatePath(w), func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // the agent's directories may be unreadable
-		case entry.IsDir() && path == privatePath(w, "objects"):
+		case entry.IsDir() && path == PrivatePath(w, "objects"):
 			return filepath.SkipDir
 		}
 		add(path, entry)

@@ -1,4 +1,4 @@
-package worktree
+package rescue
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// keepAdmin rescues content that only the git directory of a deleted worktree has: commits,
+// KeepAdmin rescues content that only the git directory of a deleted worktree has: commits,
 // staged changes, a merge in progress, and the commits of submodules.
-func keepAdmin(ctx context.Context, w *repo.Worktree, note string) error {
+func KeepAdmin(ctx context.Context, w *repo.Worktree, note string) error {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return err
@@ -25,57 +25,57 @@ func keepAdmin(ctx context.Context, w *repo.Worktree, note string) error {
 	if err != nil {
 		return err
 	}
-	_, err = rescueAdmin(ctx, w, note, tip, func(found gitWork) bool { return !kept || !found.empty() })
+	_, err = rescueAdmin(ctx, w, note, tip, func(found GitWork) bool { return !kept || !found.Empty() })
 	return err
 }
 
 // rescueAdmin stores the tree of a commit, if there is one, and what W's git directory has beside
 // it, unless needed says that there is nothing to store.
-func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, needed func(gitWork) bool) (RescueInfo, error) {
-	own, err := adminWork(ctx, w, commit)
+func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, needed func(GitWork) bool) (Info, error) {
+	own, err := AdminWork(ctx, w, commit)
 	if err != nil || needed != nil && !needed(own) {
-		return RescueInfo{}, err
+		return Info{}, err
 	}
 	if commit != "" && len(own.files)+len(own.staged) == 0 {
 		tree, err := w.Repo.Git().Tree(ctx, commit)
 		if err != nil {
-			return RescueInfo{}, err
+			return Info{}, err
 		}
-		return saveRescue(ctx, w, note, tree, own.commits...)
+		return StoreTree(ctx, w, note, tree, own.commits...)
 	}
 	g := w.Git()
 	g.WorkTree = w.Repo.Root // W does not exist, and none of its files is needed
 	ix, err := content.Open(w, g, "none")
 	if err != nil {
-		return RescueInfo{}, err
+		return Info{}, err
 	}
 	defer ix.Drop()
 	if commit != "" {
 		if err := ix.Git.Run(ctx, "read-tree", commit); err != nil {
-			return RescueInfo{}, err
+			return Info{}, err
 		}
 	}
 	if err := takeWork(ctx, ix, own); err != nil {
-		return RescueInfo{}, err
+		return Info{}, err
 	}
 	tree, err := ix.WriteTree(ctx)
 	if err != nil {
-		return RescueInfo{}, err
+		return Info{}, err
 	}
-	return saveRescue(ctx, w, note, tree, own.commits...)
+	return StoreTree(ctx, w, note, tree, own.commits...)
 }
 
-// adminWork is gitWork with the git directories of submodules. Without W, what is staged is stored
+// AdminWork is GitWork with the git directories of submodules. Without W, what is staged is stored
 // as the files of W.
-func adminWork(ctx context.Context, w *repo.Worktree, tree string) (gitWork, error) {
-	own, err := findGitWork(ctx, w, tree)
+func AdminWork(ctx context.Context, w *repo.Worktree, tree string) (GitWork, error) {
+	own, err := FindGitWork(ctx, w, tree)
 	if err != nil || w.Admin == "" {
 		return own, err
 	}
 	for i, e := range own.staged {
 		own.staged[i].Path = strings.TrimPrefix(e.Path, stagedDir+"/0/")
 	}
-	return own, (&hiddenFiles{renamed: own.files}).addModules(w, filepath.Join(w.Admin, submodule.ModulesDir), rescuedGitDir+"/modules")
+	return own, (&HiddenFiles{Renamed: own.files}).AddModules(w, filepath.Join(w.Admin, submodule.ModulesDir), GitDirName+"/modules")
 }
 
 // reachable reports whether refs reach all of these commits.

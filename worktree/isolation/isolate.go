@@ -1,4 +1,6 @@
-package worktree
+// Package isolation gives an agent's worktree a git directory of its own: git works there as in the repository, but
+// can change nothing outside. TakeCommits takes the commits over.
+package isolation
 
 import (
 	"context"
@@ -23,35 +25,37 @@ import (
 // Writable returns the directories that programs of the task may write while W is isolated.
 func Writable(w *repo.Worktree) []string { return []string{w.Path, w.Admin} }
 
-func privatePath(w *repo.Worktree, elem ...string) string {
+// PrivatePath returns a path in the private common directory of W.
+func PrivatePath(w *repo.Worktree, elem ...string) string {
 	return filepath.Join(append([]string{w.Admin, repo.PrivateDir}, elem...)...)
 }
 
-// Isolate gives W a private common directory, so that git works in W although it may write
+// Begin gives W a private common directory, so that git works in W although it may write
 // only W and W's own git directory. There, git finds the history and the refs of the
 // repository as they are now; what it does to branches, tags, the stash and the
-// configuration stays there. Until Collect, other worktrees do not see the commits in W.
+// configuration stays there. Until TakeCommits, other worktrees do not see the commits in W.
 //
 // Isolate does nothing if W is isolated. The private directory lasts as long as W. A later
 // Isolate updates the task's branch in it, and the refs that the agent has not changed itself.
-func Isolate(ctx context.Context, w *repo.Worktree) error {
+func Begin(ctx context.Context, w *repo.Worktree) error {
 	l, err := w.Lock(ctx, "isolate")
 	if err != nil {
 		return err
 	}
 	defer l.Release()
 	w.Repo.Memo.Fresh.Delete(w.StatePath(content.CommitIndex))
-	if err := isolate(ctx, w); err != nil {
+	if err := Separate(ctx, w); err != nil {
 		return fmt.Errorf("isolate %s: %w", w.TaskID, err)
 	}
 	return nil
 }
 
-func isolate(ctx context.Context, w *repo.Worktree) error {
+// Separate is Begin for a caller who has the lock of W.
+func Separate(ctx context.Context, w *repo.Worktree) error {
 	if err := regainOwn(w); err != nil {
 		return err
 	}
-	if _, err := readIsolation(w); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadRecord(w); !errors.Is(err, fs.ErrNotExist) {
 		removeLeftLocks(w) // coven was killed
 		return err         // it is already
 	}
@@ -63,22 +67,22 @@ func isolate(ctx context.Context, w *repo.Worktree) error {
 	if err != nil {
 		return err
 	}
-	if err := preparePrivate(ctx, w, shared(w, refs)); err != nil {
+	if err := preparePrivate(ctx, w, Shared(w, refs)); err != nil {
 		return err
 	}
 	failpoint.Point("isolate.made")
 	if err := putPrivateTip(w, tip); err != nil {
 		return err
 	}
-	if err := file.WriteJSON(isolationPath(w), isolation{Tip: tip, Log: headLogSum(w)}); err != nil {
+	if err := file.WriteJSON(isolationPath(w), Record{Tip: tip, Log: headLogSum(w)}); err != nil {
 		return err
 	}
 	failpoint.Point("isolate.recorded")
 	return putLinks(w, repo.PrivateDir)
 }
 
-// isolation is isolated.json: coven's record, where the agent cannot write, that W is isolated.
-type isolation struct {
+// Record is isolated.json: coven's record, where the agent cannot write, that W is isolated.
+type Record struct {
 	Tip string `json:"tip"`           // of the task's branch
 	Log string `json:"log,omitempty"` // hash of the log of W's HEAD; empty: unknown
 }
@@ -88,7 +92,7 @@ func headLogSum(w *repo.Worktree) string {
 	if info, err := os.Lstat(filepath.Dir(headLog(w))); err != nil || !info.IsDir() {
 		return "" // behind a link it is not W's
 	}
-	raw, err := file.Read(headLog(w), maxHeadLog)
+	raw, err := file.Read(headLog(w), MaxHeadLog)
 	if err != nil {
 		return ""
 	}
@@ -100,7 +104,7 @@ func headLog(w *repo.Worktree) string { return filepath.Join(w.Admin, "logs", "H
 
 // preparePrivate makes the private common directory, or brings these refs into the present one.
 func preparePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) error {
-	if info, err := os.Lstat(privatePath(w)); err != nil || !info.IsDir() {
+	if info, err := os.Lstat(PrivatePath(w)); err != nil || !info.IsDir() {
 		return makePrivate(ctx, w, refs)
 	}
 	return updateRefs(w, refs)
@@ -108,9 +112,9 @@ func preparePrivate(ctx context.Context, w *repo.Worktree, refs map[string]strin
 
 func isolationPath(w *repo.Worktree) string { return w.StatePath("isolated.json") }
 
-// readIsolation returns the record. The error is fs.ErrNotExist if W is not isolated.
-func readIsolation(w *repo.Worktree) (isolation, error) {
-	var i isolation
+// ReadRecord returns the record. The error is fs.ErrNotExist if W is not isolated.
+func ReadRecord(w *repo.Worktree) (Record, error) {
+	var i Record
 	raw, err := os.ReadFile(isolationPath(w))
 	if err != nil {
 		return i, err
@@ -125,18 +129,18 @@ func putPrivateTip(w *repo.Worktree, tip string) error {
 		return nil
 	}
 	at := repo.HeadsPrefix + w.Branch
-	if err := clearWay(w, privatePath(w, at)); err != nil {
+	if err := clearWay(w, PrivatePath(w, at)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(privatePath(w, at)), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(PrivatePath(w, at)), 0o755); err != nil {
 		return err
 	}
-	return putFile(w, privatePath(w, at), tip+"\n")
+	return putFile(w, PrivatePath(w, at), tip+"\n")
 }
 
 // makePrivate makes the private common directory.
 func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) error {
-	making := privatePath(w) + ".new"
+	making := PrivatePath(w) + ".new"
 	if err := os.RemoveAll(making); err != nil {
 		return err
 	}
@@ -156,10 +160,10 @@ func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) 
 	if err := errors.Join(copyHooks(w, filepath.Join(making, "hooks")), copyRefs(w, refs, making), settleConfig(ctx, w, filepath.Join(making, "config"))); err != nil {
 		return err
 	}
-	if err := setAsidePrivate(w, privatePath(w)); err != nil {
+	if err := SetAsidePrivate(w, PrivatePath(w)); err != nil {
 		return err
 	}
-	return os.Rename(making, privatePath(w))
+	return os.Rename(making, PrivatePath(w))
 }
 
 // alternates is the content of objects/info/alternates of the private common directory.
@@ -246,11 +250,11 @@ func putLinks(w *repo.Worktree, common string) error {
 // file is set aside. The file is not synced: until the record of the isolation is removed, all
 // of it is written again, and git does not sync such files either.
 func putFile(w *repo.Worktree, path, content string) error {
-	if raw, err := file.Read(path, maxHeadLog); err == nil && string(raw) == content {
+	if raw, err := file.Read(path, MaxHeadLog); err == nil && string(raw) == content {
 		return nil
 	}
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		if err := setAsidePrivate(w, path); err != nil {
+		if err := SetAsidePrivate(w, path); err != nil {
 			return err
 		}
 	}
@@ -275,7 +279,7 @@ func clearWay(w *repo.Worktree, path string) error {
 			return err
 		}
 		if !info.IsDir() {
-			return setAsidePrivate(w, dir)
+			return SetAsidePrivate(w, dir)
 		}
 		if err := regain(dir, info); err != nil {
 			return err
@@ -294,7 +298,7 @@ func regain(dir string, info fs.FileInfo) error {
 
 // regainOwn is regain for the directories that belong to W.
 func regainOwn(w *repo.Worktree) error {
-	for _, dir := range []string{w.Path, w.Admin, privatePath(w)} {
+	for _, dir := range []string{w.Path, w.Admin, PrivatePath(w)} {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 			if err := regain(dir, info); err != nil {
 				return err
@@ -304,8 +308,8 @@ func regainOwn(w *repo.Worktree) error {
 	return nil
 }
 
-// setAsidePrivate moves the file at a path, if there is one, to W's git directory, under a new name.
-func setAsidePrivate(w *repo.Worktree, path string) error {
+// SetAsidePrivate moves the file at a path, if there is one, to W's git directory, under a new name.
+func SetAsidePrivate(w *repo.Worktree, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

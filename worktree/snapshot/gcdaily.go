@@ -1,4 +1,4 @@
-package worktree
+package snapshot
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// collectEvery is how often coven collects garbage by itself.
-const collectEvery = 24 * time.Hour
+// CollectEvery is how often coven collects garbage by itself.
+const CollectEvery = 24 * time.Hour
 
 // collectedPath is an empty file. The time of its last change is when coven last began to collect
 // garbage by itself.
@@ -26,7 +26,7 @@ func CollectionDue(r *repo.Repo, now time.Time) bool {
 		_ = noteCollection(r, now) // without the file, the next run tries again
 		return false
 	}
-	return err == nil && now.Sub(info.ModTime()).Abs() >= collectEvery
+	return err == nil && now.Sub(info.ModTime()).Abs() >= CollectEvery
 }
 
 // BeginCollection reports whether the caller may collect the garbage of this day: only one process
@@ -34,7 +34,7 @@ func CollectionDue(r *repo.Repo, now time.Time) bool {
 func BeginCollection(ctx context.Context, r *repo.Repo, now time.Time) (bool, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
 	defer cancel()
-	l, err := r.Lock(wait, collectLock, "gc")
+	l, err := r.Lock(wait, CollectLock, "gc")
 	if err != nil {
 		return false, err
 	}

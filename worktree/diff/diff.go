@@ -1,0 +1,204 @@
+// Package diff compares a worktree, commits and trees, file by file and as a patch.
+package diff
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// A FileChange is one file of a Diff.
+type FileChange struct {
+	Path    string
+	OldPath string // of a rename or copy, else empty
+	Status  string // A, C, D, M, R or T
+	Added   int    // lines; 0 for a binary file
+	Deleted int
+	Binary  bool
+}
+
+// A Diff is what a task has changed so far.
+type Diff struct {
+	From, To string // trees or commits compared
+	Patch    string // as `git diff`; of binary files only that they differ
+	Files    []FileChange
+	// PatchID identifies the old and new content and mode of the changed files,
+	// independent of other files. (`git patch-id` ignores the names of binary files, bytes
+	// after a NUL, and positions.)
+	PatchID string // empty for an empty diff
+}
+
+// Of compares the merge base of the task's branch and another commit with the
+// current content of W: committed, staged, unstaged and untracked.
+func Of(ctx context.Context, w *repo.Worktree, against string) (Diff, error) {
+	fork, err := w.MergeBase(ctx, against)
+	if err != nil {
+		return Diff{}, err
+	}
+	tree, err := content.Tree(ctx, w)
+	if err != nil {
+		return Diff{}, err
+	}
+	diff, err := diff(ctx, w.Repo, fork, tree)
+	if err != nil {
+		return Diff{}, fmt.Errorf("diff of %s: %w", w.TaskID, err)
+	}
+	return diff, nil
+}
+
+// Parts returns the parts of the patch, one for each of Files, in order.
+func (d Diff) Parts() []string {
+	parts := make([]string, 0, len(d.Files))
+	rest := d.Patch
+	for _, f := range d.Files {
+		end := sectionEnd(rest)
+		if f.Status == "T" { // git shows a type change as a deletion and an addition
+			end += sectionEnd(rest[end:])
+		}
+		parts = append(parts, rest[:end])
+		rest = rest[end:]
+	}
+	return parts
+}
+
+// sectionEnd returns the end of the first section of a patch.
+func sectionEnd(patch string) int {
+	// Lines of content begin with a space, + or -, and line ends in names are quoted.
+	if end := strings.Index(patch, "\ndiff --git "); end >= 0 {
+		return end + 1
+	}
+	return len(patch)
+}
+
+// Of returns the patch of the given files, by their current or former paths.
+func (d Diff) Of(paths ...string) string {
+	var b strings.Builder
+	for i, part := range d.Parts() {
+		if i < len(d.Files) && (slices.Contains(paths, d.Files[i].Path) || d.Files[i].OldPath != "" && slices.Contains(paths, d.Files[i].OldPath)) {
+			b.WriteString(part)
+		}
+	}
+	return b.String()
+}
+
+// FilesIn lists the files in the tree of a commit, with slashes.
+func FilesIn(ctx context.Context, r *repo.Repo, commit string) ([]string, error) {
+	entries, err := r.Git().Entries(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Path
+	}
+	return names, nil
+}
+
+// Between returns the difference between two commits or trees.
+func Between(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
+	diff, err := diff(ctx, r, from, to)
+	if err != nil {
+		return Diff{}, fmt.Errorf("diff of %s and %s: %w", from, to, err)
+	}
+	return diff, nil
+}
+
+func diff(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
+	d := Diff{From: from, To: to}
+	plain := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"}
+	list, err := r.Git().Fields(ctx, append(plain, "--raw", "--numstat", "-z", from, to)...)
+	if err != nil {
+		return d, err
+	}
+	if d.Files, err = parseFiles(list); err != nil || len(d.Files) == 0 {
+		return d, err
+	}
+	if d.PatchID, err = PatchID(ctx, r, from, to); err != nil {
+		return d, err
+	}
+	patch, err := r.Git().Output(ctx, append(plain, "-p", "--src-prefix=a/", "--dst-prefix=b/", from, to)...)
+	if err != nil {
+		return d, err
+	}
+	d.Patch = string(patch)
+	return d, nil
+}
+
+// PatchID returns the fingerprint of the old and new content and mode of each path; empty: nothing
+// differs.
+func PatchID(ctx context.Context, r *repo.Repo, from, to string) (string, error) {
+	changes, err := r.Git().Changes(ctx, from, to)
+	if err != nil || len(changes) == 0 {
+		return "", err
+	}
+	lines := make([]string, len(changes))
+	for i, c := range changes { // as git diff-tree --raw -z prints them
+		lines[i] = fmt.Sprintf(":%s %s %s %s %c\x00%s", c.OldMode, c.Mode, c.OldOid, c.Oid, c.Status, c.Path)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\x00")))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// parseFiles reads `--raw --numstat -z`: first all raw items, then all
+// numbers, in the same order.
+func parseFiles(fields []string) ([]FileChange, error) {
+	var files []FileChange
+	for len(fields) > 1 && strings.HasPrefix(fields[0], ":") {
+		words := strings.Fields(fields[0])
+		f := FileChange{Status: words[len(words)-1][:1], Path: fields[1]}
+		fields = fields[2:]
+		if (f.Status == "R" || f.Status == "C") && len(fields) > 0 {
+			f.OldPath, f.Path, fields = f.Path, fields[0], fields[1:]
+		}
+		files = append(files, f)
+	}
+	for i := range files {
+		if len(fields) == 0 {
+			return nil, fmt.Errorf("git printed no numbers for %q", files[i].Path)
+		}
+		words := strings.SplitN(fields[0], "\t", 3)
+		if len(words) != 3 {
+			return nil, fmt.Errorf("git printed unknown numbers %q", fields[0])
+		}
+		files[i].count(words[0], words[1])
+		fields = fields[1:]
+		if words[2] == "" && len(fields) >= 2 { // a rename: both names follow
+			fields = fields[2:]
+		}
+	}
+	return files, nil
+}
+
+func (f *FileChange) count(added, deleted string) {
+	f.Binary = added == "-"
+	f.Added, _ = strconv.Atoi(added)
+	f.Deleted, _ = strconv.Atoi(deleted)
+}
+
+// ShowCommit returns the subject, tree and parents of a commit.
+func ShowCommit(ctx context.Context, r *repo.Repo, commitish string) (CommitInfo, error) {
+	c, err := r.Git().Commit(ctx, commitish)
+	if err != nil {
+		return CommitInfo{}, fmt.Errorf("show %s: %w", commitish, err)
+	}
+	return infoOf(c), nil
+}
+
+// CommitInfo is the information about a commit that is shown.
+type CommitInfo struct {
+	Oid, Tree, Subject string
+	Parents            []string
+}
+
+func infoOf(c git.Commit) CommitInfo {
+	subject, _, _ := strings.Cut(c.Message, "\n")
+	return CommitInfo{Oid: c.Oid, Tree: c.Tree, Subject: subject, Parents: c.Parents}
+}

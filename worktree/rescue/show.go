@@ -1,0 +1,99 @@
+package rescue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// A File is a file of a stored worktree. Status is A, M, D or T if it differs from the
+// branch at that time, otherwise a space.
+type File struct {
+	Path   string
+	Status byte
+}
+
+// Files lists the files of a stored worktree, and those that were deleted in it.
+func Files(ctx context.Context, r *repo.Repo, info Info) ([]File, error) {
+	g, err := r.PlainGit()
+	if err != nil {
+		return nil, err
+	}
+	commits, err := g.Commits(ctx, info.Commit)
+	if err != nil {
+		return nil, fmt.Errorf("show %s: %w", info.Ref, err)
+	}
+	changed := map[string]byte{}
+	var all []File
+	if len(commits[0].Parents) > 0 {
+		changes, err := g.Changes(ctx, commits[0].Parents[0], info.Commit)
+		if err != nil {
+			return nil, fmt.Errorf("show %s: %w", info.Ref, err)
+		}
+		for _, c := range changes {
+			changed[c.Path] = c.Status
+			if c.Status == 'D' {
+				all = append(all, File{c.Path, c.Status})
+			}
+		}
+	}
+	entries, err := g.Entries(ctx, info.Commit)
+	if err != nil {
+		return nil, fmt.Errorf("show %s: %w", info.Ref, err)
+	}
+	for _, e := range entries {
+		f := File{e.Path, ' '}
+		if status := changed[e.Path]; status != 0 {
+			f.Status = status
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// ErrNotEmpty means that a directory that coven is to fill has files.
+var ErrNotEmpty = errors.New("the directory is not empty")
+
+// Export checks the files of a stored worktree out into a directory, which must be empty or not
+// exist. Git directories of repositories inside the worktree keep the name .git.coven-rescue.
+func Export(ctx context.Context, r *repo.Repo, info Info, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
+	}
+	w := &repo.Worktree{Repo: r, Name: content.ScratchName, Path: dir}
+	g, err := content.RawGit(w)
+	if err != nil {
+		return err
+	}
+	ix, err := content.Open(w, g, "none")
+	if err != nil {
+		return err
+	}
+	defer ix.Drop()
+	files, err := g.Entries(ctx, info.Commit)
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", info.Ref, err)
+	}
+	var plain []git.Entry
+	for _, e := range files {
+		if e.Mode != git.ModeSubmodule { // its files are not here
+			plain = append(plain, e)
+		}
+	}
+	if err := ix.CheckOutOnly(ctx, plain); err != nil {
+		return fmt.Errorf("restore %s: %w", info.Ref, err)
+	}
+	return nil
+}
