@@ -31,17 +31,17 @@ var takers = map[string]string{
 	"tool.DuplicateError":        "internal/tool/registry.go", // of coven's own making
 	"spawn.PanicError":           "internal/control/agents/subagent.go",
 	"isolation.CommitsError":     "internal/control/workspace/workspace.go",
-	"worktree.ConflictError":     "internal/control/workspace/landing.go",
-	"worktree.DirtyError":        "internal/control/workspace/landing.go",
-	"worktree.GitlinkError":      "internal/control/workspace/landing.go",
-	"worktree.HookError":         "internal/control/workspace/landing.go",
+	"integrate.ConflictError":    "internal/control/workspace/landing.go",
+	"integrate.DirtyError":       "internal/control/workspace/landing.go",
+	"integrate.GitlinkError":     "internal/control/workspace/landing.go",
+	"commit.HookError":           "internal/control/workspace/landing.go",
 	"rescue.IgnoredError":        "internal/project/ignored.go",
 	"snapshot.NoPathError":       "internal/snapshot/snapshot.go",
-	"worktree.SignError":         "internal/control/workspace/landing.go",
-	"worktree.SuspectError":      "internal/control/workspace/workspace.go",
-	"worktree.UnrelatedError":    "internal/control/workspace/landing.go",
-	"worktree.UnresolvedError":   "internal/control/workspace/workspace.go",
-	"worktree.UnrestorableError": "internal/rescue/rescue.go",
+	"land.SignError":             "internal/control/workspace/landing.go",
+	"commit.SuspectError":        "internal/control/workspace/workspace.go",
+	"integrate.UnrelatedError":   "internal/control/workspace/landing.go",
+	"integrate.UnresolvedError":  "internal/control/workspace/workspace.go",
+	"tripwire.UnrestorableError": "internal/rescue/rescue.go",
 }
 
 // C-138: each exported type of errors says what to do next, with a method NextCommand, or is turned into

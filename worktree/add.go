@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -206,7 +207,7 @@ func unlanded(ctx context.Context, r *repo.Repo, w *repo.Worktree, found Leftove
 // adds reports whether merging tip into start would change anything: a branch
 // that landed by squash is not an ancestor, and still adds nothing.
 func adds(ctx context.Context, r *repo.Repo, tip, start string) bool {
-	merged, err := mergeCommits(ctx, r, tip, start)
+	merged, err := integrate.MergeCommits(ctx, r, tip, start)
 	if err != nil {
 		return true
 	}

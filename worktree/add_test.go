@@ -7,8 +7,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -30,7 +32,7 @@ func TestAddLeftover(t *testing.T) {
 	equal(t, "uncommitted work", again().Unlanded, true)
 	commitAll(t, w, "work")
 	equal(t, "committed work", again().Unlanded, true)
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t))), land.Squash))
 	equal(t, "landed work", again().Unlanded, false)
 
 	must(t, os.RemoveAll(w.Path))
@@ -84,7 +86,7 @@ func TestAddFromSparseCheckout(t *testing.T) {
 	gitIn(t, w.Path, "checkout", "-q", ".")
 	write(t, filepath.Join(w.Path, ".github", "x"), "work")
 	commitAll(t, w, "work")
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 	equal(t, "status of main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }
 

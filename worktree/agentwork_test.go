@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -85,7 +88,7 @@ func (c *doomedCase) makeWork() {
 
 func (c *doomedCase) commit() {
 	c.t.Helper()
-	value[Commit](c.t)(CommitWork(c.t.Context(), c.w, CommitRequest{Message: "work", TargetTip: targetOf(c.repo, c.t).Tip}))
+	value[commit.Commit](c.t)(commit.Create(c.t.Context(), c.w, commit.Request{Message: "work", TargetTip: targetOf(c.repo, c.t).Tip}))
 	c.log("coven commits")
 }
 
@@ -94,8 +97,8 @@ func (c *doomedCase) land() {
 	c.t.Helper()
 	write(c.t, filepath.Join(c.w.Path, "landed.txt"), "landed\n")
 	c.commit()
-	candidate := value[Landing](c.t)(Integrate(c.t.Context(), c.w, targetOf(c.repo, c.t)))
-	value[Landing](c.t)(land(c.t, c.w, candidate, Squash))
+	candidate := value[integrate.Landing](c.t)(integrate.Merge(c.t.Context(), c.w, targetOf(c.repo, c.t)))
+	value[integrate.Landing](c.t)(landTask(c.t, c.w, candidate, land.Squash))
 	write(c.t, filepath.Join(c.dir, "lost", "landed"), candidate.Tip)
 	c.log("the work has landed")
 }

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 func TestAddCommitDiffLand(t *testing.T) {
@@ -40,12 +43,12 @@ func TestAddCommitDiffLand(t *testing.T) {
 			equal(t, "patch", after.Patch, before.Patch)
 			equal(t, "patch id", after.PatchID, before.PatchID)
 			equal(t, "files", len(after.Files), 6)
-			again := value[Commit](t)(CommitWork(ctx, w, CommitRequest{Message: "x", TargetTip: targetOf(r, t).Tip}))
+			again := value[commit.Commit](t)(commit.Create(ctx, w, commit.Request{Message: "x", TargetTip: targetOf(r, t).Tip}))
 			equal(t, "empty", again.Empty, true)
 			equal(t, "tip", again.Oid, c.Oid)
 
-			candidate := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
-			landed := value[Landing](t)(land(t, w, candidate, Squash))
+			candidate := value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
+			landed := value[integrate.Landing](t)(landTask(t, w, candidate, land.Squash))
 			equal(t, "landed tree", landed.Tree, c.Tree)
 			equal(t, "main", targetOf(r, t).Tip, landed.New)
 			equal(t, "status of main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // Other gits take the checkout's index again and again, for a moment each: a
@@ -40,11 +42,11 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 	}
 	tip := targetOf(r, t).Tip
 	for range 6 {
-		landed := value[Landing](t)(land(t, w, c, Squash))
-		c := userCheckoutOf(r, r.GitDir, r.Root)
-		c.ref = "refs/heads/main"
-		must(t, c.follow(t.Context(), landed.New, tip))
-		must(t, c.settle(t.Context()))
+		landed := value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
+		c := land.CheckoutOf(r, r.GitDir, r.Root)
+		c.Ref = "refs/heads/main"
+		must(t, c.Follow(t.Context(), landed.New, tip))
+		must(t, c.Settle(t.Context()))
 		gitIn(t, r.Root, "update-ref", "refs/heads/main", tip)
 	}
 	close(stop)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 func TestClaims(t *testing.T) {
@@ -59,11 +61,11 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	w, c := ready(t, r, "T")
 	old := claimFor(t, r, "T")
 	fresh := value[claim.Held](t)(claim.Renew(t.Context(), r, old, time.Now().Add(time.Hour)))
-	request := LandRequest{Landing: c, Message: "m", ClaimOid: old.Oid, Journal: fileJournal{t.TempDir() + "/intent"}}
-	_, err := Land(t.Context(), w, request)
+	request := land.Request{Landing: c, Message: "m", ClaimOid: old.Oid, Journal: fileJournal{t.TempDir() + "/intent"}}
+	_, err := land.Land(t.Context(), w, request)
 	wantIs(t, err, claim.ErrClaimLost)
 	request.ClaimOid = fresh.Oid
-	value[Landing](t)(Land(t.Context(), w, request))
+	value[integrate.Landing](t)(land.Land(t.Context(), w, request))
 }
 
 // A holder that is killed while it renews has the old claim or the new one, and both
@@ -74,7 +76,7 @@ func TestRenewSurvivesKill(t *testing.T) {
 			t.Parallel()
 			r := sample(t)
 			old := claimFor(t, r, "T")
-			killAt(t, actorCommand(r.Root, "T", point, Squash), point)
+			killAt(t, actorCommand(r.Root, "T", point, land.Squash), point)
 			now := value[claim.Held](t)(claim.Of(t.Context(), r, "T"))
 			equal(t, "renewed", now.Oid != old.Oid && now.Expires.After(old.Expires), renewed)
 			noLocks(t, r.GitDir)

@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
@@ -160,31 +162,31 @@ func clearIntegration(ctx context.Context, w *repo.Worktree, l *lock.Lock) error
 		return err
 	}
 	if tip != "" && w.CheckExists() == nil {
-		return settle(ctx, w, l)
+		return integrate.Settle(ctx, w, l)
 	}
-	return os.Remove(movePath(w))
+	return os.Remove(integrate.MovePath(w))
 }
 
 // clearLanding finishes or undoes the changes of a landing to a checkout.
 func clearLanding(ctx context.Context, r *repo.Repo, w *repo.Worktree, path string) (string, error) {
-	all, err := userCheckouts(r)
+	all, err := land.Checkouts(r)
 	if err != nil {
 		return "", err
 	}
 	for _, c := range all {
-		m := c.mover()
+		m := c.Mover()
 		_, left, err := m.Left()
 		if err != nil || left == nil || m.State+".json" != path {
 			continue
 		}
-		c.ref = cmp.Or(left.Ref, repo.HeadsPrefix+"HEAD")
-		l, err := r.Lock(ctx, repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(c.ref, repo.HeadsPrefix)}), "clear a landing of "+w.TaskID)
+		c.Ref = cmp.Or(left.Ref, repo.HeadsPrefix+"HEAD")
+		l, err := r.Lock(ctx, repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(c.Ref, repo.HeadsPrefix)}), "clear a landing of "+w.TaskID)
 		if err != nil {
 			return "", err
 		}
 		defer l.Release()
-		c.git.Hold, c.task = l.File(), left.Task
-		return storeAnd(ctx, r, w, func() error { return c.clearLeft(ctx) }, func() error { return nil })
+		c.Git.Hold, c.Task = l.File(), left.Task
+		return storeAnd(ctx, r, w, func() error { return c.ClearLeft(ctx) }, func() error { return nil })
 	}
 	return "", ErrNotStale
 }

@@ -12,14 +12,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // runHook runs a hook without a fence, which tests do not need.
-func runHook(ctx context.Context, h Hook) ([]byte, error) {
+func runHook(ctx context.Context, h commit.Hook) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, h.Path, h.Args...)
 	cmd.Dir, cmd.Env = h.Dir, append(os.Environ(), h.Env...)
 	cmd.Stdin = bytes.NewReader(h.Input)
@@ -67,20 +70,20 @@ func TestCommitTakesWhatTheBranchTracks(t *testing.T) {
 func TestCommitMessage(t *testing.T) {
 	trailers := []string{"Coven-Task: T", "Coven-Session:  s\n"}
 	want := "Coven-Task: T\nCoven-Session: s\n"
-	equal(t, "plain", withTrailers("subject", trailers), "subject\n\n"+want)
-	equal(t, "body", withTrailers("subject\n\nbody: of text\nmore", trailers), "subject\n\nbody: of text\nmore\n\n"+want)
-	equal(t, "present", withTrailers("subject\n\nCoven-Task: T\n", trailers), "subject\n\n"+want)
-	equal(t, "subject like a trailer", withTrailers("fix: x", trailers), "fix: x\n\n"+want)
-	equal(t, "none", withTrailers("subject\n", nil), "subject\n")
+	equal(t, "plain", commit.WithTrailers("subject", trailers), "subject\n\n"+want)
+	equal(t, "body", commit.WithTrailers("subject\n\nbody: of text\nmore", trailers), "subject\n\nbody: of text\nmore\n\n"+want)
+	equal(t, "present", commit.WithTrailers("subject\n\nCoven-Task: T\n", trailers), "subject\n\n"+want)
+	equal(t, "subject like a trailer", commit.WithTrailers("fix: x", trailers), "fix: x\n\n"+want)
+	equal(t, "none", commit.WithTrailers("subject\n", nil), "subject\n")
 
 	r := sample(t)
 	w := add(t, r, "T")
-	_, err := CommitWork(t.Context(), w, CommitRequest{Message: " \n"})
+	_, err := commit.Create(t.Context(), w, commit.Request{Message: " \n"})
 	if err == nil {
 		t.Fatal("an empty message was taken")
 	}
 	write(t, filepath.Join(w.Path, "a"), "a")
-	c := value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{
+	c := value[commit.Commit](t)(commit.Create(t.Context(), w, commit.Request{
 		Message: "bad \xff\x00 bytes", Trailers: trailers, TargetTip: targetOf(r, t).Tip,
 	}))
 	equal(t, "message", gitIn(t, r.Root, "log", "-1", "--format=%B", c.Oid), "bad \uFFFD bytes\n\n"+want)
@@ -125,7 +128,7 @@ func TestCommitStoresNestedRepositoriesAsFiles(t *testing.T) {
 	got := gitIn(t, r.Root, "diff-tree", "-r", "--name-only", "main", w.Branch)
 	want := "committed/.gitignore\ncommitted/a\nnested/.gitignore\nnested/a\nnested/inner/.gitignore\nnested/inner/a"
 	equal(t, "files", got, want)
-	again := value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip}))
+	again := value[commit.Commit](t)(commit.Create(t.Context(), w, commit.Request{Message: "m", TargetTip: targetOf(r, t).Tip}))
 	equal(t, "again empty", again.Empty, true)
 }
 
@@ -153,9 +156,9 @@ func TestSubmodules(t *testing.T) {
 	gitIn(t, filepath.Join(w.Path, "sub"), "commit", "-qam", "inside")
 	c = commitAll(t, w, "moved submodule")
 	equal(t, "files", strings.Join(c.Files, " "), "sub")
-	_, err := Integrate(ctx, w, targetOf(r, t))
-	runShell(t, wantError[*GitlinkError](t, err).Next)
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
+	_, err := integrate.Merge(ctx, w, targetOf(r, t))
+	runShell(t, wantError[*integrate.GitlinkError](t, err).Next)
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t))), land.Squash))
 	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
 	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescue.GitDirName+"/modules/sub/") {
 		t.Fatal("the commits inside the submodule were not rescued")
@@ -176,10 +179,10 @@ func TestCommitSuspects(t *testing.T) {
 	for name, content := range files {
 		write(t, filepath.Join(w.Path, name), content)
 	}
-	request := CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip}
-	_, err := CommitWork(ctx, w, request)
+	request := commit.Request{Message: "m", TargetTip: targetOf(r, t).Tip}
+	_, err := commit.Create(ctx, w, request)
 	var got []string
-	for _, f := range wantError[*SuspectError](t, err).Files {
+	for _, f := range wantError[*commit.SuspectError](t, err).Files {
 		got = append(got, f.Path)
 	}
 	want := []string{".env", "ant.txt", "aws.txt", "big.bin", "conf/.env.local", "gh.txt", "id_ed25519", "key.pem"}
@@ -188,7 +191,7 @@ func TestCommitSuspects(t *testing.T) {
 	}
 	equal(t, "branch", value[string](t)(w.Tip(ctx)), targetOf(r, t).Tip)
 	request.Allow = want
-	value[Commit](t)(CommitWork(ctx, w, request))
+	value[commit.Commit](t)(commit.Create(ctx, w, request))
 }
 
 func TestCommitFindsSecretsTheAgentCommitted(t *testing.T) {
@@ -199,8 +202,8 @@ func TestCommitFindsSecretsTheAgentCommitted(t *testing.T) {
 	gitIn(t, w.Path, "commit", "-qm", "own")
 	gitIn(t, w.Path, "rm", "-q", "secret.txt")
 	gitIn(t, w.Path, "commit", "-qm", "hidden")
-	_, err := CommitWork(t.Context(), w, CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip})
-	equal(t, "path", wantError[*SuspectError](t, err).Files[0].Path, "secret.txt")
+	_, err := commit.Create(t.Context(), w, commit.Request{Message: "m", TargetTip: targetOf(r, t).Tip})
+	equal(t, "path", wantError[*commit.SuspectError](t, err).Files[0].Path, "secret.txt")
 }
 
 // What the target brings in by a merge is not the task's.
@@ -212,7 +215,7 @@ func TestCommitIgnoresSuspectsOfTarget(t *testing.T) {
 	write(t, filepath.Join(r.Root, ".env"), "A=1")
 	gitIn(t, r.Root, "add", "-f", ".env")
 	gitIn(t, r.Root, "commit", "-qm", "the person's choice")
-	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	commitAll(t, w, "b")
 }
@@ -223,23 +226,23 @@ func TestCommitHooks(t *testing.T) {
 	w := add(t, r, "T")
 	hooks := filepath.Join(r.GitDir, "hooks")
 	record := filepath.Join(t.TempDir(), "record")
-	hook(t, filepath.Join(hooks, preCommit), "echo pre-commit $(git diff --cached --name-only) >>"+record+"\necho formatted >>a\n")
-	hook(t, filepath.Join(hooks, prepareMsg), "echo $2 >>"+record+"\necho prepared >>$1\n")
-	hook(t, filepath.Join(hooks, commitMsg), "echo commit-msg >>"+record+"\nprintf '\\n\\nChange-Id: 1\\n' >>$1\n")
-	hook(t, filepath.Join(hooks, postCommit), "echo post-commit >>"+record+"\nexit 1\n")
+	hook(t, filepath.Join(hooks, commit.PreCommit), "echo pre-commit $(git diff --cached --name-only) >>"+record+"\necho formatted >>a\n")
+	hook(t, filepath.Join(hooks, commit.PrepareMsg), "echo $2 >>"+record+"\necho prepared >>$1\n")
+	hook(t, filepath.Join(hooks, commit.CommitMsg), "echo commit-msg >>"+record+"\nprintf '\\n\\nChange-Id: 1\\n' >>$1\n")
+	hook(t, filepath.Join(hooks, commit.PostCommit), "echo post-commit >>"+record+"\nexit 1\n")
 	write(t, filepath.Join(w.Path, "a"), "a\n")
-	request := CommitRequest{Message: "subject", TargetTip: targetOf(r, t).Tip, Hooks: runHook}
-	c := value[Commit](t)(CommitWork(ctx, w, request))
+	request := commit.Request{Message: "subject", TargetTip: targetOf(r, t).Tip, Hooks: runHook}
+	c := value[commit.Commit](t)(commit.Create(ctx, w, request))
 	equal(t, "order", read(t, record), "pre-commit a\nmessage\ncommit-msg\npost-commit\n")
 	equal(t, "content", gitIn(t, r.Root, "show", c.Oid+":a"), "a\nformatted")
 	equal(t, "message", gitIn(t, r.Root, "log", "-1", "--format=%B", c.Oid), "subject\nprepared\n\nChange-Id: 1\n")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 
-	hook(t, filepath.Join(hooks, commitMsg), "echo too short; exit 3\n")
+	hook(t, filepath.Join(hooks, commit.CommitMsg), "echo too short; exit 3\n")
 	write(t, filepath.Join(w.Path, "a"), "b\n")
-	_, err := CommitWork(ctx, w, request)
-	refused := wantError[*HookError](t, err)
-	equal(t, "hook", refused.Name, commitMsg)
+	_, err := commit.Create(ctx, w, request)
+	refused := wantError[*commit.HookError](t, err)
+	equal(t, "hook", refused.Name, commit.CommitMsg)
 	equal(t, "output", refused.Output, "too short\n")
 	equal(t, "branch", value[string](t)(w.Tip(ctx)), c.Oid)
 }
@@ -249,7 +252,7 @@ func TestCommitHookPlaces(t *testing.T) {
 	ctx := t.Context()
 	w := add(t, r, "T")
 	count := 0
-	run := func(_ context.Context, h Hook) ([]byte, error) {
+	run := func(_ context.Context, h commit.Hook) ([]byte, error) {
 		count++
 		return nil, errors.New(h.Path)
 	}
@@ -257,20 +260,20 @@ func TestCommitHookPlaces(t *testing.T) {
 		t.Helper()
 		count = 0
 		write(t, filepath.Join(w.Path, "a"), fmt.Sprint(want, t.Name()))
-		_, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: targetOf(r, t).Tip, Hooks: run})
+		_, err := commit.Create(ctx, w, commit.Request{Message: "m", TargetTip: targetOf(r, t).Tip, Hooks: run})
 		if want == "" {
 			must(t, err)
 			equal(t, "runs", count, 0)
 			return
 		}
-		equal(t, "script", wantError[*HookError](t, err).Err.Error(), want)
+		equal(t, "script", wantError[*commit.HookError](t, err).Err.Error(), want)
 	}
-	hook(t, filepath.Join(w.Path, ".husky", preCommit), "")
+	hook(t, filepath.Join(w.Path, ".husky", commit.PreCommit), "")
 	gitIn(t, r.Root, "config", "core.hooksPath", ".husky")
-	try(filepath.Join(w.Path, ".husky", preCommit))
-	must(t, os.Chmod(filepath.Join(w.Path, ".husky", preCommit), 0o644))
+	try(filepath.Join(w.Path, ".husky", commit.PreCommit))
+	must(t, os.Chmod(filepath.Join(w.Path, ".husky", commit.PreCommit), 0o644))
 	try("")
-	hook(t, filepath.Join(r.Root, ".beads/hooks", preCommit), "")
+	hook(t, filepath.Join(r.Root, ".beads/hooks", commit.PreCommit), "")
 	gitIn(t, r.Root, "config", "core.hooksPath", filepath.Join(r.Root, ".beads/hooks"))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	try("")
@@ -282,12 +285,12 @@ func TestIntegrateFrom(t *testing.T) {
 	r := sample(t)
 	w, _ := ready(t, r, "T")
 	before := value[string](t)(content.Tree(t.Context(), w))
-	still := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	still := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	equal(t, "from, without a merge", still.From, still.Tree)
 	write(t, filepath.Join(r.Root, "theirs.txt"), "theirs\n")
 	gitIn(t, r.Root, "add", "theirs.txt")
 	gitIn(t, r.Root, "commit", "-q", "-m", "theirs")
-	merged := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	merged := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	equal(t, "from", merged.From, before)
 	if merged.Tree == before {
 		t.Error("the target was not merged")

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -40,14 +43,14 @@ func clash(t *testing.T, base, ours, theirs map[string]string) (*repo.Repo, *rep
 	change(t, w.Path, ours)
 	commitAll(t, w, "task")
 	commit(theirs)
-	_, err := Integrate(t.Context(), w, targetOf(r, t))
-	_ = wantError[*ConflictError](t, err)
+	_, err := integrate.Merge(t.Context(), w, targetOf(r, t))
+	_ = wantError[*integrate.ConflictError](t, err)
 	return r, w
 }
 
-func finish(t *testing.T, w *repo.Worktree, c Conflicted) (Commit, error) {
+func finish(t *testing.T, w *repo.Worktree, c integrate.Conflicted) (commit.Commit, error) {
 	t.Helper()
-	return CommitWork(t.Context(), w, CommitRequest{Message: "resolve", TargetTip: c.TargetTip, Merge: c.TargetTip})
+	return commit.Create(t.Context(), w, commit.Request{Message: "resolve", TargetTip: c.TargetTip, Merge: c.TargetTip})
 }
 
 func TestIntegrateConflicted(t *testing.T) {
@@ -60,7 +63,7 @@ func TestIntegrateConflicted(t *testing.T) {
 	ctx := t.Context()
 	tip, head := value[string](t)(w.Tip(ctx)), gitIn(t, w.Path, "rev-parse", "HEAD")
 	write(t, filepath.Join(w.Path, "x.log"), "ignored")
-	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
+	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "files", strings.Join(c.Files, " "), "file0.txt")
 	equal(t, "target", c.TargetTip, targetOf(r, t).Tip)
 	equal(t, "notes", strings.Join(c.Notes, "|"), "CONFLICT (content): Merge conflict in file0.txt")
@@ -76,21 +79,21 @@ func TestIntegrateConflicted(t *testing.T) {
 	equal(t, "unmerged", gitIn(t, w.Path, "diff", "--name-only", "--diff-filter=U"), "file0.txt")
 
 	_, err := finish(t, w, c)
-	equal(t, "unresolved", strings.Join(wantError[*UnresolvedError](t, err).Files, " "), "file0.txt")
-	_, err = CommitWork(ctx, w, CommitRequest{Message: "not a merge", TargetTip: c.TargetTip})
-	_ = wantError[*UnresolvedError](t, err)
+	equal(t, "unresolved", strings.Join(wantError[*integrate.UnresolvedError](t, err).Files, " "), "file0.txt")
+	_, err = commit.Create(ctx, w, commit.Request{Message: "not a merge", TargetTip: c.TargetTip})
+	_ = wantError[*integrate.UnresolvedError](t, err)
 	equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
 
 	write(t, filepath.Join(w.Path, "file0.txt"), "one\nboth\nthree 0\n")
-	done := value[Commit](t)(finish(t, w, c))
+	done := value[commit.Commit](t)(finish(t, w, c))
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", done.Oid), tip+" "+c.TargetTip)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	candidate := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
+	candidate := value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
 	equal(t, "nothing left to merge", candidate.Tip, done.Oid)
 	equal(t, "against the target", gitIn(t, r.Root, "diff", "--name-only", "main", done.Oid), "file0.txt\nfile2.txt\nmine.txt")
-	landed := value[Landing](t)(land(t, w, candidate, Squash))
+	landed := value[integrate.Landing](t)(landTask(t, w, candidate, land.Squash))
 	equal(t, "landed", gitIn(t, r.Root, "show", landed.New+":file0.txt"), "one\nboth\nthree 0")
-	equal(t, "forgotten", exists(conflictedPath(w)), false)
+	equal(t, "forgotten", exists(integrate.ConflictedPath(w)), false)
 }
 
 // Every kind of conflict: what W gets, what stands beside, and how the
@@ -167,7 +170,7 @@ func TestConflictKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, w := clash(t, c.base, c.ours, c.theirs)
-			got := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
+			got := value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
 			equal(t, "files", strings.Join(got.Files, " "), c.files)
 			holds(t, w.Path, c.inW)
 			if len(got.Notes) == 0 {
@@ -175,11 +178,11 @@ func TestConflictKinds(t *testing.T) {
 			}
 			if c.open != "" {
 				_, err := finish(t, w, got)
-				equal(t, "open", strings.Join(wantError[*UnresolvedError](t, err).Files, " "), c.open)
+				equal(t, "open", strings.Join(wantError[*integrate.UnresolvedError](t, err).Files, " "), c.open)
 			}
 			change(t, w.Path, c.resolve)
-			done := value[Commit](t)(finish(t, w, got))
-			candidate := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+			done := value[commit.Commit](t)(finish(t, w, got))
+			candidate := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 			equal(t, "nothing left to merge", candidate.Tip, done.Oid)
 			holds(t, w.Path, c.resolve)
 		})
@@ -213,26 +216,26 @@ func TestConflictedSubmodule(t *testing.T) {
 	bump(w.Path, "a")
 	bump(r.Root, "b")
 	before := status(t, w.Path)
-	_, err := IntegrateConflicted(t.Context(), w, targetOf(r, t), "s")
-	equal(t, "files", strings.Join(wantError[*ConflictError](t, err).Files, " "), "sub")
+	_, err := integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s")
+	equal(t, "files", strings.Join(wantError[*integrate.ConflictError](t, err).Files, " "), "sub")
 	equal(t, "worktree", status(t, w.Path), before)
-	equal(t, "recorded", exists(conflictedPath(w)), false)
+	equal(t, "recorded", exists(integrate.ConflictedPath(w)), false)
 }
 
 func TestConflictedRefusals(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	ctx := t.Context()
 	write(t, filepath.Join(w.Path, "file5.txt"), "dirty\n")
-	_, err := IntegrateConflicted(ctx, w, targetOf(r, t), "s")
-	equal(t, "dirty", strings.Join(wantError[*DirtyError](t, err).Files, " "), "file5.txt")
+	_, err := integrate.MergeConflicted(ctx, w, targetOf(r, t), "s")
+	equal(t, "dirty", strings.Join(wantError[*integrate.DirtyError](t, err).Files, " "), "file5.txt")
 	gitIn(t, w.Path, "checkout", "-q", "file5.txt")
 
 	onMain(t, r, "file0.txt", "one\ntwo\nthree 0\n") // the target takes it back
 	before := contents(t, w.Path)
-	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
+	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "no conflict any more", len(c.Files), 0)
 	equal(t, "worktree", contents(t, w.Path), before)
-	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
 }
 
 // Without IntegrateConflicted, Commit looks for itself what was in conflict;
@@ -241,19 +244,19 @@ func TestCommitMerge(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	ctx := t.Context()
 	tip, theirs := value[string](t)(w.Tip(ctx)), targetOf(r, t).Tip
-	request := CommitRequest{Message: "resolve", TargetTip: theirs, Merge: theirs}
+	request := commit.Request{Message: "resolve", TargetTip: theirs, Merge: theirs}
 	write(t, filepath.Join(w.Path, "file0.txt"), "<<<<<<< x\nmine\n=======\ntheirs\n>>>>>>> y\n")
-	_, err := CommitWork(ctx, w, request)
-	equal(t, "files", strings.Join(wantError[*UnresolvedError](t, err).Files, " "), "file0.txt")
+	_, err := commit.Create(ctx, w, request)
+	equal(t, "files", strings.Join(wantError[*integrate.UnresolvedError](t, err).Files, " "), "file0.txt")
 	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
-	done := value[Commit](t)(CommitWork(ctx, w, request))
+	done := value[commit.Commit](t)(commit.Create(ctx, w, request))
 	equal(t, "empty", done.Empty, false)
 	equal(t, "parents", gitIn(t, r.Root, "log", "-1", "--format=%P", done.Oid), tip+" "+theirs)
 	equal(t, "tree", done.Tree, gitIn(t, r.Root, "rev-parse", tip+"^{tree}"))
-	equal(t, "integrated", value[Landing](t)(Integrate(ctx, w, targetOf(r, t))).Tip, done.Oid)
-	again := value[Commit](t)(CommitWork(ctx, w, request))
+	equal(t, "integrated", value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t))).Tip, done.Oid)
+	again := value[commit.Commit](t)(commit.Create(ctx, w, request))
 	equal(t, "again", again.Empty, true)
-	_, err = CommitWork(ctx, w, CommitRequest{Message: "m", Merge: "no-such-commit"})
+	_, err = commit.Create(ctx, w, commit.Request{Message: "m", Merge: "no-such-commit"})
 	if err == nil {
 		t.Fatal("merged a commit that does not exist")
 	}
@@ -263,13 +266,13 @@ func TestCommitMerge(t *testing.T) {
 // still is.
 func TestCommitMergeSuspects(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n", ".env": "A=1"})
-	c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
+	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
 	write(t, filepath.Join(w.Path, "id_rsa"), "x")
 	_, err := finish(t, w, c)
-	equal(t, "suspect", wantError[*SuspectError](t, err).Files[0].Path, "id_rsa")
+	equal(t, "suspect", wantError[*commit.SuspectError](t, err).Files[0].Path, "id_rsa")
 	must(t, os.Remove(filepath.Join(w.Path, "id_rsa")))
-	value[Commit](t)(finish(t, w, c))
+	value[commit.Commit](t)(finish(t, w, c))
 }
 
 // An ignored file where the target puts one is stored first.
@@ -277,7 +280,7 @@ func TestConflictedKeepsIgnoredFiles(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	onMain(t, r, "x.log", "theirs\n")
 	write(t, filepath.Join(w.Path, "x.log"), "only here\n")
-	value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
+	value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
 	equal(t, "theirs", read(t, filepath.Join(w.Path, "x.log")), "theirs\n")
 	rescues := value[[]rescue.Info](t)(rescue.List(t.Context(), r, "T"))
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
@@ -295,14 +298,14 @@ func TestConflictedLabels(t *testing.T) {
 		gitIn(t, r.Root, "commit", "-qam", "target")
 		gitIn(t, r.Root, "update-ref", "refs/heads/"+branch, gitIn(t, r.Root, "rev-parse", "HEAD"))
 		target := value[repo.Target](t)(r.Target(t.Context(), branch))
-		c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, target, "s"))
+		c := value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, target, "s"))
 		text := read(t, filepath.Join(w.Path, "file0.txt"))
 		if branch == "release/1" && !strings.Contains(text, ">>>>>>> release/1\n") {
 			t.Errorf("no label in %q", text)
 		}
-		equal(t, branch, hasMarkers([]byte(text)), true)
+		equal(t, branch, integrate.HasMarkers([]byte(text)), true)
 		_, err := finish(t, w, c)
-		_ = wantError[*UnresolvedError](t, err)
+		_ = wantError[*integrate.UnresolvedError](t, err)
 	}
 }
 
@@ -320,7 +323,7 @@ func TestHasMarkers(t *testing.T) {
 		"":                                                     false,
 	}
 	for text, want := range cases {
-		equal(t, text, hasMarkers([]byte(text)), want)
+		equal(t, text, integrate.HasMarkers([]byte(text)), want)
 	}
 }
 
@@ -337,14 +340,14 @@ func TestConflictedSurvivesKill(t *testing.T) {
 			killAt(t, actorCommand(r.Root, "T", point, ""), point)
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), tip)
 			value[snapshot.Snapshot](t)(snapshot.Restore(ctx, w, "s", s.Commit))
-			c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
+			c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
 			if want := []string{"b", "file0.txt"}; !slices.Equal(c.Files, want) {
 				t.Fatalf("got %q, want %q", c.Files, want)
 			}
-			equal(t, "markers", hasMarkers([]byte(read(t, filepath.Join(w.Path, "file0.txt")))), true)
+			equal(t, "markers", integrate.HasMarkers([]byte(read(t, filepath.Join(w.Path, "file0.txt")))), true)
 			change(t, w.Path, map[string]string{"file0.txt": "both\n", "b~main": ""})
-			done := value[Commit](t)(finish(t, w, c))
-			equal(t, "integrated", value[Landing](t)(Integrate(ctx, w, targetOf(r, t))).Tip, done.Oid)
+			done := value[commit.Commit](t)(finish(t, w, c))
+			equal(t, "integrated", value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t))).Tip, done.Oid)
 			noLocks(t, r.GitDir)
 		})
 	}

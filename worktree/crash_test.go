@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
-func actorCommand(root, task, intent string, strategy Strategy) *exec.Cmd {
+func actorCommand(root, task, intent string, strategy land.Strategy) *exec.Cmd {
 	request, err := json.Marshal(map[string]string{
 		"Root": root, "Task": task, "Intent": intent, "Strategy": string(strategy),
 	})
@@ -53,7 +55,7 @@ func TestLandSurvivesKill(t *testing.T) {
 			claimFor(t, r, "T")
 			before, tip := status(t, r.Root), targetOf(r, t).Tip
 			intentPath := filepath.Join(t.TempDir(), "intent")
-			killAt(t, actorCommand(r.Root, "T", intentPath, Squash), point)
+			killAt(t, actorCommand(r.Root, "T", intentPath, land.Squash), point)
 
 			landed := recoverFrom(t, r, intentPath)
 			wantLanded := slices.Contains(landedAt, point)
@@ -61,7 +63,7 @@ func TestLandSurvivesKill(t *testing.T) {
 			if !landed {
 				equal(t, "target", targetOf(r, t).Tip, tip)
 				equal(t, "checkout", status(t, r.Root), before)
-				must(t, integrateAndLand(t.Context(), w, Squash, fileJournal{intentPath}))
+				must(t, integrateAndLand(t.Context(), w, land.Squash, fileJournal{intentPath}))
 			}
 			equal(t, "second recovery", recoverFrom(t, r, intentPath), true)
 			equal(t, "landings", gitIn(t, r.Root, "rev-list", "--count", tip+"..main"), "1")
@@ -106,12 +108,12 @@ func killAt(t *testing.T, cmd *exec.Cmd, point string) {
 
 func recoverFrom(t *testing.T, r *repo.Repo, intentPath string) bool {
 	t.Helper()
-	var intent Landing
+	var intent integrate.Landing
 	if err := file.ReadJSON(intentPath, &intent); os.IsNotExist(err) {
 		return false
 	}
 	must(t, file.ReadJSON(intentPath, &intent))
-	return value[bool](t)(RecoverLanding(t.Context(), r, intent))
+	return value[bool](t)(land.RecoverLanding(t.Context(), r, intent))
 }
 
 // noLocks fails when a lock of git's or a file in the making is left.
@@ -127,7 +129,7 @@ func noLocks(t *testing.T, gitDir string) {
 
 // movePathOf is where the record of a move of the main checkout is.
 func movePathOf(r *repo.Repo) string {
-	return r.StatePath("moves", userCheckoutOf(r, r.GitDir, r.Root).key()+".json")
+	return r.StatePath("moves", land.CheckoutOf(r, r.GitDir, r.Root).Key()+".json")
 }
 
 // Without a mark coven has not started to move anything: a person's change that
@@ -138,8 +140,8 @@ func TestRecoverLeavesEqualChangesAlone(t *testing.T) {
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", c.Tree)
 	write(t, filepath.Join(r.Root, "file0.txt"), "landed T\n")
 	before := status(t, r.Root)
-	intent := Landing{Task: "T", Target: repo.Target{Ref: "refs/heads/main"}, Old: c.Old, New: commit, Tree: c.Tree}
-	equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, intent)), false)
+	intent := integrate.Landing{Task: "T", Target: repo.Target{Ref: "refs/heads/main"}, Old: c.Old, New: commit, Tree: c.Tree}
+	equal(t, "landed", value[bool](t)(land.RecoverLanding(t.Context(), r, intent)), false)
 	equal(t, "checkout", status(t, r.Root), before)
 }
 
@@ -149,12 +151,12 @@ func TestRecoverAfterPersonCommitted(t *testing.T) {
 	w, _ := ready(t, r, "T")
 	claimFor(t, r, "T")
 	intentPath := filepath.Join(t.TempDir(), "intent")
-	killAt(t, actorCommand(r.Root, "T", intentPath, Squash), "land.ref.before")
+	killAt(t, actorCommand(r.Root, "T", intentPath, land.Squash), "land.ref.before")
 	must(t, os.Remove(filepath.Join(r.GitDir, "index.lock"))) // as git says
 	gitIn(t, r.Root, "commit", "-qm", "the person's")
 	equal(t, "landed", recoverFrom(t, r, intentPath), false)
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
-	landed := value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
+	landed := value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 	equal(t, "already there", landed.Already(), true)
 }
 
@@ -175,7 +177,7 @@ func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 	personWorks(t, r.Root)
 	before := status(t, r.Root)
 	intentPath := filepath.Join(dir, "intent")
-	cmd := actorCommand(r.Root, "T", intentPath, Squash)
+	cmd := actorCommand(r.Root, "T", intentPath, land.Squash)
 	must(t, cmd.Start())
 	waitFor(t, started)
 	must(t, cmd.Process.Kill())

@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // wholeRun does all that a run does with its task's worktree.
-func wholeRun(ctx context.Context, r *repo.Repo, task string, journal Journal) error {
+func wholeRun(ctx context.Context, r *repo.Repo, task string, journal land.Journal) error {
 	held, err := claim.Acquire(ctx, r, claim.Claim{Task: task, Holder: "h", Session: task}, "")
 	if err != nil {
 		return err
@@ -32,7 +34,7 @@ func wholeRun(ctx context.Context, r *repo.Repo, task string, journal Journal) e
 	if err := os.WriteFile(filepath.Join(w.Path, "by-"+task+".txt"), []byte(task), 0o644); err != nil {
 		return err
 	}
-	if _, err := CommitWork(ctx, w, CommitRequest{Message: "work of " + task, TargetTip: "main"}); err != nil {
+	if _, err := commit.Create(ctx, w, commit.Request{Message: "work of " + task, TargetTip: "main"}); err != nil {
 		return err
 	}
 	if err := integrateAndLand(ctx, w, "", journal); err != nil {

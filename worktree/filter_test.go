@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // Filters run in each checkout that a landing changes, where their programs are. One
@@ -27,19 +29,19 @@ func TestLandFilters(t *testing.T) {
 	write(t, filepath.Join(w.Path, ".gitattributes"), "*.up filter=up\n")
 	write(t, filepath.Join(w.Path, "a.up"), "WORD\n")
 	commitAll(t, w, "work")
-	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	c := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 
 	write(t, filepath.Join(linked, "broken"), "")
 	before, second := status(t, r.Root), status(t, linked)
-	_, err := land(t, w, c, Squash)
-	if refused := wantError[*CheckoutError](t, err); refused.Path != linked || !strings.Contains(refused.Reason, "filter") {
+	_, err := landTask(t, w, c, land.Squash)
+	if refused := wantError[*land.CheckoutError](t, err); refused.Path != linked || !strings.Contains(refused.Reason, "filter") {
 		t.Errorf("refused: %v", refused)
 	}
 	equal(t, "first", status(t, r.Root), before)
 	equal(t, "second", status(t, linked), second)
 	must(t, os.Remove(filepath.Join(linked, "broken")))
 
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	for _, top := range []string{r.Root, linked} {
 		equal(t, top, read(t, filepath.Join(top, "a.up")), "WORD\n")
 	}

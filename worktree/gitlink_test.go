@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // withSubmodule is a repository with the submodule lib, and a task whose worktree
@@ -45,14 +47,14 @@ func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	commit := gitIn(t, lib, "rev-parse", "HEAD")
 	tip := targetOf(r, t).Tip
-	_, err := Integrate(t.Context(), w, targetOf(r, t))
-	refused := wantError[*GitlinkError](t, err)
+	_, err := integrate.Merge(t.Context(), w, targetOf(r, t))
+	refused := wantError[*integrate.GitlinkError](t, err)
 	equal(t, "path", refused.Path, "lib")
 	equal(t, "commit", refused.Commit, commit)
 	equal(t, "target", targetOf(r, t).Tip, tip)
 	runShell(t, refused.Next)
-	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
-	value[Landing](t)(land(t, w, c, Squash))
+	c := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	gitIn(t, filepath.Join(r.Root, "lib"), "cat-file", "-e", commit+"^{commit}")
 }
@@ -61,7 +63,7 @@ func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 func TestGitlinkPushed(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	gitIn(t, lib, "push", "-q", "origin", "HEAD:refs/heads/feature")
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 }
 
 // One that is on a branch of the remote lands, also below its tip and as a submodule
@@ -73,7 +75,7 @@ func TestGitlinkOfTheRemote(t *testing.T) {
 	gitIn(t, lib, "checkout", "-q", "HEAD~")
 	gitIn(t, w.Path, "mv", "lib", "moved")
 	gitIn(t, w.Path, "commit", "-qam", "move it")
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 }
 
 // A submodule that is only moved lands, whatever its remote has.
@@ -83,7 +85,7 @@ func TestGitlinkMoved(t *testing.T) {
 	gitIn(t, lib, "update-ref", "-d", "refs/remotes/origin/main")
 	gitIn(t, w.Path, "mv", "lib", "moved")
 	gitIn(t, w.Path, "commit", "-qam", "move it")
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 }
 
 // git never runs with a git directory that an agent made: it can name programs to run.
@@ -107,11 +109,11 @@ func TestGitlinkIntoTheWorktree(t *testing.T) {
 			gitIn(t, w.Path, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("12", 20)+","+path)
 			gitIn(t, w.Path, "commit", "-qm", "name a submodule")
 			must(t, os.MkdirAll(filepath.Join(w.Path, path), 0o755))
-			_, err := Integrate(t.Context(), w, targetOf(r, t))
+			_, err := integrate.Merge(t.Context(), w, targetOf(r, t))
 			if _, missed := os.Lstat(ran); missed == nil {
 				t.Fatalf("git ran a program of the agent's: %v", err)
 			}
-			equal(t, "advice", wantError[*GitlinkError](t, err).Next, "")
+			equal(t, "advice", wantError[*integrate.GitlinkError](t, err).Next, "")
 		})
 	}
 }
@@ -128,8 +130,8 @@ func TestGitlinkAmongTheWorktrees(t *testing.T) {
 	gitIn(t, w.Path, "update-index", "--add", "--cacheinfo", "160000,"+oid+","+path)
 	gitIn(t, w.Path, "commit", "-qm", "name a submodule")
 	write(t, filepath.Join(w.Path, path, ".git", "HEAD"), oid+"\n")
-	_, err := Integrate(t.Context(), w, targetOf(r, t))
-	equal(t, "path", wantError[*GitlinkError](t, err).Path, path)
+	_, err := integrate.Merge(t.Context(), w, targetOf(r, t))
+	equal(t, "path", wantError[*integrate.GitlinkError](t, err).Path, path)
 }
 
 func TestIntegrateUnrelated(t *testing.T) {
@@ -137,11 +139,11 @@ func TestIntegrateUnrelated(t *testing.T) {
 	w, _ := ready(t, r, "T")
 	orphan := gitIn(t, r.Root, "commit-tree", "-m", "again from nothing", "main^{tree}")
 	gitIn(t, r.Root, "reset", "-q", "--hard", orphan)
-	_, err := Integrate(t.Context(), w, targetOf(r, t))
-	refused := wantError[*UnrelatedError](t, err)
+	_, err := integrate.Merge(t.Context(), w, targetOf(r, t))
+	refused := wantError[*integrate.UnrelatedError](t, err)
 	if !strings.Contains(refused.Error(), "coven/T and main have no common commit") {
 		t.Fatal(refused)
 	}
-	_, err = IntegrateConflicted(t.Context(), w, targetOf(r, t), "s")
-	equal(t, "target", wantError[*UnrelatedError](t, err).Target, "main")
+	_, err = integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s")
+	equal(t, "target", wantError[*integrate.UnrelatedError](t, err).Target, "main")
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
@@ -115,7 +117,7 @@ func TestRemoveLandedKeepsGitWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := sample(t)
 			w, landing := ready(t, r, "T")
-			value[Landing](t)(land(t, w, landing, Squash))
+			value[integrate.Landing](t)(landTask(t, w, landing, land.Squash))
 			c.leave(w)
 			ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landing.Tip}))
 			if ref != "" && c.file == "" {

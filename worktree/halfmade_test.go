@@ -3,6 +3,9 @@ package worktree
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // A worktree that some git makes or takes away at this moment is no checkout
@@ -16,7 +19,7 @@ func TestLandBesideHalfMadeWorktrees(t *testing.T) {
 	there := t.TempDir()
 	write(t, filepath.Join(admins, "headless", "gitdir"), filepath.Join(there, ".git")+"\n")
 	write(t, filepath.Join(admins, "headless", "commondir"), "../..\n")
-	landed, err := Land(t.Context(), w, LandRequest{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: nowhere{}})
+	landed, err := land.Land(t.Context(), w, land.Request{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: nowhere{}})
 	if err != nil || landed.New == "" {
 		t.Fatalf("%+v, %v", landed, err)
 	}
@@ -25,4 +28,4 @@ func TestLandBesideHalfMadeWorktrees(t *testing.T) {
 // nowhere is a journal that forgets.
 type nowhere struct{}
 
-func (nowhere) Intent(Landing) error { return nil }
+func (nowhere) Intent(integrate.Landing) error { return nil }

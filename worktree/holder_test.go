@@ -12,8 +12,11 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -24,9 +27,9 @@ func TestLandingLock(t *testing.T) {
 	_, held := landingLock(r, "refs/heads/main")
 	equal(t, "held before", held, false)
 	start := time.Now().Add(-time.Second)
-	value[Landing](t)(Land(t.Context(), w, LandRequest{
+	value[integrate.Landing](t)(land.Land(t.Context(), w, land.Request{
 		Landing: c, Message: "m", ClaimOid: claim.Oid,
-		Journal: journalFunc(func(Landing) error {
+		Journal: journalFunc(func(integrate.Landing) error {
 			holder, held := landingLock(r, "refs/heads/main")
 			equal(t, "held", held, true)
 			equal(t, "pid", holder.PID, os.Getpid())
@@ -49,7 +52,7 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	claim := claimFor(t, r, "T")
-	cmd := actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash)
+	cmd := actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), land.Squash)
 	killAt(t, cmd, "land.intent")
 	left := read(t, r.StatePath("locks", repo.TargetLock(c.Target)))
 	if !strings.Contains(left, `"land T"`) {
@@ -65,7 +68,7 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	equal(t, "what", holder.What, "x")
 	equal(t, "pid", holder.PID, os.Getpid())
 	l.Release()
-	value[Landing](t)(Land(t.Context(), w, LandRequest{
+	value[integrate.Landing](t)(land.Land(t.Context(), w, land.Request{
 		Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	}))
 }
@@ -134,12 +137,12 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			before, tip := status(t, r.Root), targetOf(r, t).Tip
 			file := filepath.Join(r.GitDir, name)
 			letGo := holdFile(t, file)
-			_, err := land(t, w, c, Squash)
+			_, err := landTask(t, w, c, land.Squash)
 			text := err.Error()
 			if name == "refs/heads/main.lock" {
 				equal(t, "file", wantError[*repo.BusyError](t, err).File, file)
 			} else {
-				equal(t, "path", wantError[*CheckoutError](t, err).Path, r.Root)
+				equal(t, "path", wantError[*land.CheckoutError](t, err).Path, r.Root)
 			}
 			for _, part := range []string{"another git process has held " + file + " for ", "s; next: ", "rm '" + file + "'"} {
 				if !strings.Contains(text, part) {
@@ -154,7 +157,7 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			equal(t, "mark left", exists(movePathOf(r)), false)
 			letGo()
 			equal(t, "checkout", status(t, r.Root), before)
-			value[Landing](t)(land(t, w, c, Squash))
+			value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 		})
 	}
 }
@@ -185,7 +188,7 @@ func TestWritesMeetForeignLocks(t *testing.T) {
 		act  func(r *repo.Repo, w *repo.Worktree, held claim.Held) error
 	}{
 		"commit": {"refs/heads/coven/T.lock", func(r *repo.Repo, w *repo.Worktree, _ claim.Held) error {
-			_, err := CommitWork(context.Background(), w, CommitRequest{Message: "m", TargetTip: "main"})
+			_, err := commit.Create(context.Background(), w, commit.Request{Message: "m", TargetTip: "main"})
 			return err
 		}},
 		"snapshot": {"refs/coven/snapshots/s.lock", func(_ *repo.Repo, w *repo.Worktree, _ claim.Held) error {
@@ -228,7 +231,7 @@ func TestLandBesidePackRefs(t *testing.T) {
 	w, c := ready(t, r, "T")
 	gitIn(t, r.Root, "pack-refs", "--all")
 	letGo := holdFile(t, filepath.Join(r.GitDir, "packed-refs.lock"))
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	letGo()
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }

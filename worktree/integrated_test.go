@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -53,7 +54,7 @@ func TestIntegratedIndexIsKnown(t *testing.T) {
 				gitIn(t, r.Root, "add", "-A", "-f", "--", ".", ":!.coven")
 				gitIn(t, r.Root, "commit", "-qm", "theirs")
 				have(w)
-				landing := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+				landing := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 				ix := value[*content.Index](t)(content.Open(w, w.Git(), content.CommitIndex))
 				defer ix.Drop()
 				equal(t, "known", ix.KnownTree(), landing.Tree)
@@ -125,7 +126,7 @@ func TestIntegrateOddNames(t *testing.T) {
 			must(t, os.WriteFile(file, slices.Concat(raw[:at], []byte("100644 "+name+"\x00"), oid, raw[at:]), 0o600))
 			tree := gitIn(t, r.Root, "hash-object", "-t", "tree", "--literally", "-w", file)
 			gitIn(t, r.Root, "update-ref", "refs/heads/main", gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "odd", tree))
-			landing, err := Integrate(t.Context(), w, targetOf(r, t))
+			landing, err := integrate.Merge(t.Context(), w, targetOf(r, t))
 			if err == nil && name != "dir" {
 				t.Errorf("merged as %s", landing.Tree)
 			}

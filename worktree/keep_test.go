@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // pruned runs the garbage collection that takes everything no ref leads to.
@@ -27,20 +30,20 @@ func TestIntentSurvivesGC(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
 	write(t, filepath.Join(r.Root, "new.txt"), "mine\n") // in the way
-	intent := Landing{}
+	intent := integrate.Landing{}
 	claim := claimFor(t, r, "T")
-	request := LandRequest{
+	request := land.Request{
 		Landing: c, Message: "m", ClaimOid: claim.Oid,
-		Journal: journalFunc(func(i Landing) error { intent = i; return nil }),
+		Journal: journalFunc(func(i integrate.Landing) error { intent = i; return nil }),
 	}
-	_, err := Land(t.Context(), w, request)
-	equal(t, "in the way", wantError[*CheckoutError](t, err).Path, r.Root)
+	_, err := land.Land(t.Context(), w, request)
+	equal(t, "in the way", wantError[*land.CheckoutError](t, err).Path, r.Root)
 	equal(t, "kept", keptRefs(t, r), "refs/coven/keep/T/landing")
 	pruned(t, r)
 	gitIn(t, r.Root, "cat-file", "-e", intent.New+"^{tree}")
-	equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, intent)), false)
+	equal(t, "landed", value[bool](t)(land.RecoverLanding(t.Context(), r, intent)), false)
 	must(t, os.Remove(filepath.Join(r.Root, "new.txt")))
-	value[Landing](t)(Land(t.Context(), w, request))
+	value[integrate.Landing](t)(land.Land(t.Context(), w, request))
 	value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "kept at the end", keptRefs(t, r), "")
 }
@@ -49,11 +52,11 @@ func TestIntentSurvivesGC(t *testing.T) {
 func TestRecoverWithoutTheCommit(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
-	gone := Landing{Task: "T", Target: repo.Target{Ref: "refs/heads/main"}, Old: c.Old, New: "0123456789012345678901234567890123456789", Tree: c.Tree}
+	gone := integrate.Landing{Task: "T", Target: repo.Target{Ref: "refs/heads/main"}, Old: c.Old, New: "0123456789012345678901234567890123456789", Tree: c.Tree}
 	before := status(t, r.Root)
-	equal(t, "landed", value[bool](t)(RecoverLanding(t.Context(), r, gone)), false)
+	equal(t, "landed", value[bool](t)(land.RecoverLanding(t.Context(), r, gone)), false)
 	equal(t, "checkout", status(t, r.Root), before)
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 }
 
 // The merge of a killed integration still exists when the integration is resumed.
@@ -70,11 +73,11 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 			if kept {
 				must(t, w.Keep(t.Context(), repo.KeepMove, merge))
 			}
-			must(t, file.WriteJSON(movePath(w), move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
+			must(t, file.WriteJSON(integrate.MovePath(w), integrate.Move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
 			pruned(t, r)
-			c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+			c := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 			equal(t, "it resumes with the merge", c.Tip == merge, kept)
-			value[Landing](t)(land(t, w, c, Squash))
+			value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 		})
 	}
 }
@@ -86,7 +89,7 @@ func TestIntegrationIsKept(t *testing.T) {
 	write(t, filepath.Join(w.Path, "a.txt"), "a\n")
 	commitAll(t, w, "a")
 	onMain(t, r, "b.txt", "b\n")
-	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	c := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	equal(t, "kept", gitIn(t, r.Root, "rev-parse", repo.KeepRef("T", repo.KeepMove)), c.Tip)
 }
 
@@ -98,11 +101,11 @@ func TestConflictSurvivesGC(t *testing.T) {
 	write(t, filepath.Join(w.Path, "file0.txt"), "ours\n")
 	commitAll(t, w, "ours")
 	onMain(t, r, "file0.txt", "theirs\n")
-	c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
+	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
 	gitIn(t, r.Root, "reset", "-q", "--hard", "HEAD~1")
 	pruned(t, r)
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
-	value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: "resolve", Merge: c.TargetTip}))
+	value[commit.Commit](t)(commit.Create(t.Context(), w, commit.Request{Message: "resolve", Merge: c.TargetTip}))
 }
 
 // A removed worktree leaves no such ref, wherever it was cut off.

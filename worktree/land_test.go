@@ -11,26 +11,28 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // ready makes a task whose branch changes file0.txt, deletes file1.txt and
 // adds new.txt.
-func ready(t testing.TB, r *repo.Repo, task string) (*repo.Worktree, Landing) {
+func ready(t testing.TB, r *repo.Repo, task string) (*repo.Worktree, integrate.Landing) {
 	t.Helper()
 	w := add(t, r, task)
 	write(t, filepath.Join(w.Path, "file0.txt"), "landed "+task+"\n")
 	write(t, filepath.Join(w.Path, "new.txt"), "landed "+task+"\n")
 	must(t, os.Remove(filepath.Join(w.Path, "file1.txt")))
 	commitAll(t, w, "work of "+task)
-	return w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	return w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 }
 
 func TestLandStrategies(t *testing.T) {
-	cases := map[Strategy]string{
-		Squash: "land T",
-		Merge:  "land T\nwork of T\nsecond",
-		Rebase: "second\nwork of T",
+	cases := map[land.Strategy]string{
+		land.Squash: "land T",
+		land.Merge:  "land T\nwork of T\nsecond",
+		land.Rebase: "second\nwork of T",
 	}
 	for strategy, want := range cases {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -41,19 +43,19 @@ func TestLandStrategies(t *testing.T) {
 			onMain(t, r, "file7.txt", "meanwhile\n")
 			onMain(t, r, ".beads/issues.jsonl", "v2\n")
 			old := targetOf(r, t).Tip
-			c := value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
-			landed := value[Landing](t)(land(t, w, c, strategy))
+			c := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
+			landed := value[integrate.Landing](t)(landTask(t, w, c, strategy))
 			equal(t, "tip", targetOf(r, t).Tip, landed.New)
 			equal(t, "tree", gitIn(t, r.Root, "rev-parse", "main^{tree}"), c.Tree)
 			equal(t, "main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 			log := gitIn(t, r.Root, "log", "--format=%s", "--topo-order", "--no-merges", old+"..main")
-			if strategy == Merge {
+			if strategy == land.Merge {
 				log = gitIn(t, r.Root, "log", "-1", "--format=%s", "main") + "\n" +
 					gitIn(t, r.Root, "log", "--reverse", "--format=%s", "--topo-order", "--no-merges", old+"..main")
 			}
 			equal(t, "log", log, want)
 			equal(t, "first parent", gitIn(t, r.Root, "merge-base", "main", old), old)
-			again := value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), strategy))
+			again := value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), strategy))
 			equal(t, "already", again.Already(), true)
 			equal(t, "and at the tip", again.New, landed.New)
 		})
@@ -67,7 +69,7 @@ func TestLandRebaseKeepsAuthors(t *testing.T) {
 	gitIn(t, w.Path, "add", "-A")
 	gitIn(t, w.Path, "commit", "-q", "--author=Élise <e@example.com>", "--date=2020-01-02T03:04:05+0100", "-m", "subject\n\nbody")
 	onMain(t, r, "b", "b")
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Rebase))
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Rebase))
 	equal(t, "commit", gitIn(t, r.Root, "log", "-1", "--format=%an %ae %aI %B"), "Élise e@example.com 2020-01-02T03:04:05+01:00 subject\n\nbody\n")
 }
 
@@ -75,39 +77,39 @@ func TestLandRefusals(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	w, c := ready(t, r, "T")
-	_, err := land(t, w, c, "octopus")
+	_, err := landTask(t, w, c, "octopus")
 	if err == nil || !strings.Contains(err.Error(), "octopus") {
 		t.Fatalf("unknown strategy: %v", err)
 	}
-	_, err = Land(ctx, w, LandRequest{Landing: c, Message: "m", Journal: fileJournal{filepath.Join(t.TempDir(), "i")}})
+	_, err = land.Land(ctx, w, land.Request{Landing: c, Message: "m", Journal: fileJournal{filepath.Join(t.TempDir(), "i")}})
 	if err == nil {
 		t.Fatal("landed without a claim")
 	}
 	bad := c
 	bad.Tree = gitIn(t, w.Path, "rev-parse", "HEAD:dir")
-	_, err = land(t, w, bad, Squash)
+	_, err = landTask(t, w, bad, land.Squash)
 	if err == nil {
 		t.Fatal("landed a tree without the tracker's file")
 	}
 	held := value[claim.Held](t)(claim.Of(ctx, r, "T"))
 	value[claim.Held](t)(claim.Acquire(ctx, r, claim.Claim{Task: "T", Holder: "thief"}, held.Oid))
-	request := LandRequest{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "i")}}
-	_, err = Land(ctx, w, request)
+	request := land.Request{Landing: c, Message: "m", ClaimOid: held.Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "i")}}
+	_, err = land.Land(ctx, w, request)
 	wantIs(t, err, claim.ErrClaimLost)
 	write(t, filepath.Join(w.Path, "more"), "more")
 	commitAll(t, w, "more")
-	_, err = land(t, w, c, Squash)
-	wantIs(t, err, ErrBranchMoved)
+	_, err = landTask(t, w, c, land.Squash)
+	wantIs(t, err, land.ErrBranchMoved)
 	onMain(t, r, "file7.txt", "moved\n")
-	_, err = land(t, w, c, Squash)
-	wantIs(t, err, ErrTargetMoved)
+	_, err = landTask(t, w, c, land.Squash)
+	wantIs(t, err, land.ErrTargetMoved)
 	equal(t, "main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }
 
 // A journalFunc does something at the moment between intent and movement.
-type journalFunc func(Landing) error
+type journalFunc func(integrate.Landing) error
 
-func (f journalFunc) Intent(intent Landing) error { return f(intent) }
+func (f journalFunc) Intent(intent integrate.Landing) error { return f(intent) }
 
 // What happens between the first look and the transaction is caught by the
 // transaction, and the checkout goes back.
@@ -122,7 +124,7 @@ func TestLandFence(t *testing.T) {
 		"claim gone": {claim.ErrClaimLost, func(t *testing.T, r *repo.Repo, held claim.Held) {
 			must(t, claim.Release(t.Context(), r, "T", held.Oid))
 		}},
-		"target moved": {ErrTargetMoved, func(t *testing.T, r *repo.Repo, _ claim.Held) {
+		"target moved": {land.ErrTargetMoved, func(t *testing.T, r *repo.Repo, _ claim.Held) {
 			commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "elsewhere", "main^{tree}")
 			gitIn(t, r.Root, "update-ref", "refs/heads/main", commit)
 		}},
@@ -135,9 +137,9 @@ func TestLandFence(t *testing.T) {
 			held := claimFor(t, r, "T")
 			before := status(t, r.Root)
 			tip := ""
-			_, err := Land(t.Context(), w, LandRequest{
+			_, err := land.Land(t.Context(), w, land.Request{
 				Landing: c, Message: "m", ClaimOid: held.Oid,
-				Journal: journalFunc(func(Landing) error {
+				Journal: journalFunc(func(integrate.Landing) error {
 					fence.act(t, r, held)
 					tip = targetOf(r, t).Tip
 					return nil
@@ -155,9 +157,9 @@ func TestLandStopsWithoutJournal(t *testing.T) {
 	w, c := ready(t, r, "T")
 	broken := errors.New("disk full")
 	before := status(t, r.Root)
-	_, err := Land(t.Context(), w, LandRequest{
+	_, err := land.Land(t.Context(), w, land.Request{
 		Landing: c, Message: "m", ClaimOid: claimFor(t, r, "T").Oid,
-		Journal: journalFunc(func(Landing) error { return broken }),
+		Journal: journalFunc(func(integrate.Landing) error { return broken }),
 	})
 	wantIs(t, err, broken)
 	equal(t, "checkout", status(t, r.Root), before)
@@ -180,7 +182,7 @@ func TestLandKeepsWhatThePersonDid(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(r.Root, "file7.txt"), 0o755))
 	want := gitIn(t, r.Root, "status", "--porcelain", "-uall")
 	kept := contents(t, r.Root)
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain", "-uall"), want)
 	for line := range strings.Lines(kept) {
 		touched := strings.HasPrefix(line, "file0.txt") || strings.HasPrefix(line, "file1.txt")
@@ -224,8 +226,8 @@ func TestLandRefusedByCheckout(t *testing.T) {
 			w, candidate := ready(t, r, "T")
 			c.prepare(t, r.Root)
 			before, tip := status(t, r.Root), targetOf(r, t).Tip
-			_, err := land(t, w, candidate, Squash)
-			refused := wantError[*CheckoutError](t, err)
+			_, err := landTask(t, w, candidate, land.Squash)
+			refused := wantError[*land.CheckoutError](t, err)
 			equal(t, "files", strings.Join(refused.Files, " "), c.file)
 			equal(t, "path", refused.Path, r.Root)
 			equal(t, "checkout", status(t, r.Root), before)
@@ -264,8 +266,8 @@ func TestLandWaitsForWhatGoesOn(t *testing.T) {
 			w, c := ready(t, r, "T")
 			prepare(t, r.Root)
 			tip := targetOf(r, t).Tip
-			_, err := land(t, w, c, Squash)
-			refused := wantError[*CheckoutError](t, err)
+			_, err := landTask(t, w, c, land.Squash)
+			refused := wantError[*land.CheckoutError](t, err)
 			if !strings.HasPrefix(refused.Reason, reason) || refused.Next == "" {
 				t.Fatalf("reason %q, next %q", refused.Reason, refused.Next)
 			}
@@ -300,12 +302,12 @@ func TestLandWithLinkedCheckouts(t *testing.T) {
 	w, c := ready(t, r, "T")
 	write(t, filepath.Join(second, "file0.txt"), "dirty\n")
 	beforeFirst, beforeSecond := status(t, first), status(t, second)
-	_, err := land(t, w, c, Squash)
-	equal(t, "path", wantError[*CheckoutError](t, err).Path, second)
+	_, err := landTask(t, w, c, land.Squash)
+	equal(t, "path", wantError[*land.CheckoutError](t, err).Path, second)
 	equal(t, "first", status(t, first), beforeFirst)
 	equal(t, "second", status(t, second), beforeSecond)
 	gitIn(t, second, "checkout", "-q", "file0.txt")
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	equal(t, "first", gitIn(t, first, "status", "--porcelain"), "")
 	equal(t, "second", read(t, filepath.Join(second, "file0.txt")), "landed T\n")
 	equal(t, "main checkout", read(t, filepath.Join(r.Root, "file0.txt")), "one\ntwo\nthree 0\n")
@@ -328,7 +330,7 @@ func TestLandManyAtOnce(t *testing.T) {
 	for i, w := range all {
 		wait.Go(func() {
 			journal := fileJournal{filepath.Join(t.TempDir(), "intent")}
-			strategy := []Strategy{Squash, Merge, Rebase}[i%3]
+			strategy := []land.Strategy{land.Squash, land.Merge, land.Rebase}[i%3]
 			if i%2 == 0 { // half of them in processes of their own
 				out, err := actorCommand(r.Root, w.TaskID, journal.path, strategy).CombinedOutput()
 				if err != nil {

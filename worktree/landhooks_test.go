@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 func hookIn(t *testing.T, r *repo.Repo, name, script string) {
@@ -17,9 +20,9 @@ func hookIn(t *testing.T, r *repo.Repo, name, script string) {
 	hook(t, filepath.Join(r.GitDir, "hooks", name), script)
 }
 
-func landWithHooks(t *testing.T, w *repo.Worktree, c Landing, strategy Strategy) (Landing, error) {
+func landWithHooks(t *testing.T, w *repo.Worktree, c integrate.Landing, strategy land.Strategy) (integrate.Landing, error) {
 	t.Helper()
-	return Land(t.Context(), w, LandRequest{
+	return land.Land(t.Context(), w, land.Request{
 		Landing: c, Strategy: strategy, Message: "land " + w.TaskID + "\n\nCoven-Task: " + w.TaskID + "\n", Hooks: runHook,
 		ClaimOid: claimFor(t, w.Repo, w.TaskID).Oid, Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	})
@@ -28,34 +31,34 @@ func landWithHooks(t *testing.T, w *repo.Worktree, c Landing, strategy Strategy)
 // The commit that lands passes commit-msg; the commits of a rebase keep their
 // messages, as in git.
 func TestLandCommitMsg(t *testing.T) {
-	for strategy, want := range map[Strategy]string{Squash: "land T [checked]", Merge: "land T [checked]", Rebase: "work of T"} {
+	for strategy, want := range map[land.Strategy]string{land.Squash: "land T [checked]", land.Merge: "land T [checked]", land.Rebase: "work of T"} {
 		t.Run(string(strategy), func(t *testing.T) {
 			r := sample(t)
 			w, c := ready(t, r, "T")
-			hookIn(t, r, commitMsg, `sed -i '1s/$/ [checked]/' "$1" && git diff --cached --quiet "$(git write-tree)"`)
-			hookIn(t, r, prepareMsg, `exit 1`)
-			hookIn(t, r, preCommit, `exit 1`)
-			value[Landing](t)(landWithHooks(t, w, c, strategy))
+			hookIn(t, r, commit.CommitMsg, `sed -i '1s/$/ [checked]/' "$1" && git diff --cached --quiet "$(git write-tree)"`)
+			hookIn(t, r, commit.PrepareMsg, `exit 1`)
+			hookIn(t, r, commit.PreCommit, `exit 1`)
+			value[integrate.Landing](t)(landWithHooks(t, w, c, strategy))
 			equal(t, "subject", gitIn(t, r.Root, "log", "-1", "--format=%s", "main"), want)
 		})
 	}
 }
 
 func TestLandHookRefuses(t *testing.T) {
-	for _, name := range []string{commitMsg, refTransaction} {
+	for _, name := range []string{commit.CommitMsg, land.RefTransaction} {
 		t.Run(name, func(t *testing.T) {
 			r := sample(t)
 			w, c := ready(t, r, "T")
 			hookIn(t, r, name, "echo no ticket named; exit 1")
 			before, tip := status(t, r.Root), targetOf(r, t).Tip
-			_, err := landWithHooks(t, w, c, Squash)
-			refused := wantError[*HookError](t, err)
+			_, err := landWithHooks(t, w, c, land.Squash)
+			refused := wantError[*commit.HookError](t, err)
 			equal(t, "hook", refused.Name, name)
 			equal(t, "output", strings.TrimSpace(refused.Output), "no ticket named")
 			equal(t, "target", targetOf(r, t).Tip, tip)
 			equal(t, "checkout", status(t, r.Root), before)
 			must(t, os.Remove(filepath.Join(r.GitDir, "hooks", name)))
-			value[Landing](t)(land(t, w, c, Squash))
+			value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 		})
 	}
 }
@@ -63,7 +66,7 @@ func TestLandHookRefuses(t *testing.T) {
 // Where the hooks are in the checkout, those of the main one guard the landing: the
 // agent has changed its own, or git ignores them and it has none.
 func TestLandHookOfTheMainCheckout(t *testing.T) {
-	for _, name := range []string{commitMsg, refTransaction} {
+	for _, name := range []string{commit.CommitMsg, land.RefTransaction} {
 		t.Run(name, func(t *testing.T) {
 			r := sample(t)
 			w, c := ready(t, r, "T")
@@ -71,8 +74,8 @@ func TestLandHookOfTheMainCheckout(t *testing.T) {
 			write(t, filepath.Join(r.GitDir, "info", "exclude"), ".hooks\n")
 			hook(t, filepath.Join(r.Root, ".hooks", name), "exit 1")
 			hook(t, filepath.Join(w.Path, ".hooks", name), "exit 0")
-			_, err := landWithHooks(t, w, c, Squash)
-			equal(t, "hook", wantError[*HookError](t, err).Name, name)
+			_, err := landWithHooks(t, w, c, land.Squash)
+			equal(t, "hook", wantError[*commit.HookError](t, err).Name, name)
 		})
 	}
 }
@@ -82,9 +85,9 @@ func TestLandHookOfTheMainCheckout(t *testing.T) {
 func TestLandReferenceTransaction(t *testing.T) {
 	r := sample(t)
 	seen := filepath.Join(t.TempDir(), "seen")
-	hookIn(t, r, refTransaction, `sed "s/^/$1 /" >>`+seen)
+	hookIn(t, r, land.RefTransaction, `sed "s/^/$1 /" >>`+seen)
 	w, c := ready(t, r, "T")
-	landed := value[Landing](t)(landWithHooks(t, w, c, Squash))
+	landed := value[integrate.Landing](t)(landWithHooks(t, w, c, land.Squash))
 	value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	line := " " + c.Old + " " + landed.New + " refs/heads/main\n"
 	equal(t, "seen", read(t, seen), "prepared"+line+"committed"+line)
@@ -94,12 +97,12 @@ func TestLandReferenceTransaction(t *testing.T) {
 func TestLandReferenceTransactionAborted(t *testing.T) {
 	r := sample(t)
 	seen := filepath.Join(t.TempDir(), "seen")
-	hookIn(t, r, refTransaction, `echo "$1" >>`+seen)
+	hookIn(t, r, land.RefTransaction, `echo "$1" >>`+seen)
 	w, c := ready(t, r, "T")
 	held := claimFor(t, r, "T")
-	_, err := Land(t.Context(), w, LandRequest{
+	_, err := land.Land(t.Context(), w, land.Request{
 		Landing: c, Message: "m", Hooks: runHook, ClaimOid: held.Oid,
-		Journal: journalFunc(func(Landing) error { return claim.Release(t.Context(), r, "T", held.Oid) }),
+		Journal: journalFunc(func(integrate.Landing) error { return claim.Release(t.Context(), r, "T", held.Oid) }),
 	})
 	wantIs(t, err, claim.ErrClaimLost)
 	equal(t, "seen", read(t, seen), "prepared\naborted\n")
@@ -113,14 +116,14 @@ func TestLandSigns(t *testing.T) {
 	} else if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, strategy := range []Strategy{Squash, Merge, Rebase} {
+	for _, strategy := range []land.Strategy{land.Squash, land.Merge, land.Rebase} {
 		t.Run(string(strategy), func(t *testing.T) {
 			r := sample(t)
 			gitIn(t, r.Root, "config", "gpg.format", "ssh")
 			gitIn(t, r.Root, "config", "user.signingKey", key+".pub")
 			w, c := ready(t, r, "T")
 			gitIn(t, r.Root, "config", "commit.gpgSign", "true")
-			value[Landing](t)(land(t, w, c, strategy))
+			value[integrate.Landing](t)(landTask(t, w, c, strategy))
 			if raw := gitIn(t, r.Root, "cat-file", "commit", "main"); !strings.Contains(raw, "gpgsig -----BEGIN SSH SIGNATURE-----") {
 				t.Fatalf("not signed:\n%s", raw)
 			}
@@ -136,12 +139,12 @@ func TestLandCannotSign(t *testing.T) {
 	hook(t, program, "exit 2\n")
 	gitIn(t, r.Root, "config", "gpg.program", program)
 	tip := targetOf(r, t).Tip
-	_, err := land(t, w, c, Squash)
-	refused := wantError[*SignError](t, err)
+	_, err := landTask(t, w, c, land.Squash)
+	refused := wantError[*land.SignError](t, err)
 	if !strings.Contains(refused.Output, "gpg failed to sign the data") {
 		t.Fatalf("output %q", refused.Output)
 	}
 	equal(t, "target", targetOf(r, t).Tip, tip)
 	gitIn(t, r.Root, "config", "commit.gpgSign", "off")
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 }

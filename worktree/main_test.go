@@ -15,11 +15,15 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // TestMain seals the environment, or acts as a process that a test started
@@ -187,9 +191,9 @@ func add(t testing.TB, r *repo.Repo, task string) *repo.Worktree {
 }
 
 // commitAll commits W on the present target and fails on an empty commit.
-func commitAll(t testing.TB, w *repo.Worktree, message string) Commit {
+func commitAll(t testing.TB, w *repo.Worktree, message string) commit.Commit {
 	t.Helper()
-	c := value[Commit](t)(CommitWork(context.Background(), w, CommitRequest{Message: message, TargetTip: targetOf(w.Repo, t).Tip}))
+	c := value[commit.Commit](t)(commit.Create(context.Background(), w, commit.Request{Message: message, TargetTip: targetOf(w.Repo, t).Tip}))
 	if c.Empty {
 		t.Fatal("nothing was committed")
 	}
@@ -205,16 +209,16 @@ func claimFor(t testing.TB, r *repo.Repo, task string) claim.Held {
 // A fileJournal keeps the last intent in a file.
 type fileJournal struct{ path string }
 
-func (j fileJournal) Intent(intent Landing) error { return file.WriteJSON(j.path, intent) }
+func (j fileJournal) Intent(intent integrate.Landing) error { return file.WriteJSON(j.path, intent) }
 
-func land(t testing.TB, w *repo.Worktree, c Landing, strategy Strategy) (Landing, error) {
+func landTask(t testing.TB, w *repo.Worktree, c integrate.Landing, strategy land.Strategy) (integrate.Landing, error) {
 	t.Helper()
 	held, err := claim.Of(context.Background(), w.Repo, w.TaskID)
 	if errors.Is(err, claim.ErrNoClaim) {
 		held, err = claimFor(t, w.Repo, w.TaskID), nil
 	}
 	must(t, err)
-	return Land(context.Background(), w, LandRequest{
+	return land.Land(context.Background(), w, land.Request{
 		Landing: c, Strategy: strategy, Message: "land " + w.TaskID, ClaimOid: held.Oid,
 		Journal: fileJournal{filepath.Join(t.TempDir(), "intent")},
 	})
@@ -301,7 +305,7 @@ func actor(args []string) int {
 			return isolation.Begin(ctx, w)
 		}
 		if request.Intent == "rescue." {
-			m, err := Watch(ctx, w, WatchOptions{})
+			m, err := tripwire.Watch(ctx, w, tripwire.WatchOptions{})
 			if err != nil {
 				return err
 			}
@@ -311,7 +315,7 @@ func actor(args []string) int {
 			}
 			info, err := rescue.Find(ctx, r, found.Rescue)
 			if err == nil {
-				_, err = UndoChanges(ctx, r, info)
+				_, err = tripwire.Undo(ctx, r, info)
 			}
 			return err
 		}
@@ -323,10 +327,10 @@ func actor(args []string) int {
 			if err != nil {
 				return err
 			}
-			_, err = IntegrateConflicted(ctx, w, target, "s")
+			_, err = integrate.MergeConflicted(ctx, w, target, "s")
 			return err
 		}
-		return integrateAndLand(ctx, w, Strategy(request.Strategy), fileJournal{request.Intent})
+		return integrateAndLand(ctx, w, land.Strategy(request.Strategy), fileJournal{request.Intent})
 	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -336,7 +340,7 @@ func actor(args []string) int {
 }
 
 // integrateAndLand does what a run does, again when the target moves.
-func integrateAndLand(ctx context.Context, w *repo.Worktree, strategy Strategy, journal Journal) error {
+func integrateAndLand(ctx context.Context, w *repo.Worktree, strategy land.Strategy, journal land.Journal) error {
 	held, err := claim.Of(ctx, w.Repo, w.TaskID)
 	if err != nil {
 		return err
@@ -346,15 +350,15 @@ func integrateAndLand(ctx context.Context, w *repo.Worktree, strategy Strategy, 
 		if err != nil {
 			return err
 		}
-		candidate, err := Integrate(ctx, w, target)
+		candidate, err := integrate.Merge(ctx, w, target)
 		if err != nil {
 			return err
 		}
-		_, err = Land(ctx, w, LandRequest{
+		_, err = land.Land(ctx, w, land.Request{
 			Landing: candidate, Strategy: strategy, Message: "land " + w.TaskID,
 			ClaimOid: held.Oid, Journal: journal,
 		})
-		if !errors.Is(err, ErrTargetMoved) {
+		if !errors.Is(err, land.ErrTargetMoved) {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // What one listing says is what the longer ways say, whatever W is like.
@@ -132,9 +133,11 @@ func TestSavedFirst(t *testing.T) {
 		before   func(w *repo.Worktree)
 		compared bool
 	}{
-		"nothing":    {func(*repo.Worktree) {}, false},
-		"isolated":   {func(w *repo.Worktree) { must(t, isolation.Begin(t.Context(), w)) }, true},
-		"watched":    {func(w *repo.Worktree) { value[*Mark](t)(Watch(t.Context(), w, WatchOptions{})) }, true},
+		"nothing":  {func(*repo.Worktree) {}, false},
+		"isolated": {func(w *repo.Worktree) { must(t, isolation.Begin(t.Context(), w)) }, true},
+		"watched": {func(w *repo.Worktree) {
+			value[*tripwire.Mark](t)(tripwire.Watch(t.Context(), w, tripwire.WatchOptions{}))
+		}, true},
 		"looked at":  {func(w *repo.Worktree) { value[string](t)(content.Tree(t.Context(), w)) }, true},
 		"other bits": {func(*repo.Worktree) { gitIn(t, r.Root, "config", "core.autocrlf", "input") }, true},
 	} {

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -58,8 +60,8 @@ func TestPopulate(t *testing.T) {
 	gitIn(t, lib, "config", "user.name", "Agent")
 	gitIn(t, lib, "repack", "-adq")
 	equal(t, "files", strings.Join(commitAll(t, w, "use it").Files, " "), "lib")
-	_, err := Integrate(t.Context(), w, targetOf(r, t))
-	refused := wantError[*GitlinkError](t, err)
+	_, err := integrate.Merge(t.Context(), w, targetOf(r, t))
+	refused := wantError[*integrate.GitlinkError](t, err)
 	equal(t, "the main checkout", allOf(t, modules)+allOf(t, filepath.Join(r.Root, "lib")), before)
 	runShell(t, refused.Next)
 	equal(t, "landed", landAll(t, w), "lib")
@@ -188,7 +190,7 @@ func TestRecreatePopulated(t *testing.T) {
 func TestPopulateSurvivesKill(t *testing.T) {
 	r, _ := superproject(t)
 	r.Submodules = true
-	killAt(t, actorCommand(r.Root, "T", "add.populated", Squash), "add.populated")
+	killAt(t, actorCommand(r.Root, "T", "add.populated", land.Squash), "add.populated")
 	w := add(t, r, "T")
 	equal(t, "submodule", gitIn(t, filepath.Join(w.Path, "lib"), "status", "--porcelain"), "")
 	equal(t, "rescues", len(value[[]rescue.Info](t)(rescue.List(t.Context(), r, "T"))), 0)

@@ -9,9 +9,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -65,7 +68,7 @@ func TestGone(t *testing.T) {
 			ctx := t.Context()
 			target := targetOf(r, t)
 			tip := value[string](t)(w.Tip(ctx))
-			c := Landing{Target: target, Old: target.Tip, Tip: tip, Tree: gitIn(t, r.Root, "rev-parse", tip+"^{tree}")}
+			c := integrate.Landing{Target: target, Old: target.Tip, Tip: tip, Tree: gitIn(t, r.Root, "rev-parse", tip+"^{tree}")}
 			claim := claimFor(t, r, "T")
 			remove(t, r, w)
 			empty := exists(w.Path)
@@ -74,15 +77,15 @@ func TestGone(t *testing.T) {
 				"Tree":     func() error { _, err := content.Tree(ctx, w); return err },
 				"Diff":     func() error { _, err := diff.Of(ctx, w, "main"); return err },
 				"Commit": func() error {
-					_, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: target.Tip})
+					_, err := commit.Create(ctx, w, commit.Request{Message: "m", TargetTip: target.Tip})
 					return err
 				},
-				"Integrate": func() error { _, err := Integrate(ctx, w, target); return err },
+				"Integrate": func() error { _, err := integrate.Merge(ctx, w, target); return err },
 				"Restore":   func() error { _, err := snapshot.Restore(ctx, w, "s", "main"); return err },
 				"Revert":    func() error { _, err := snapshot.Revert(ctx, w, "s", s.N); return err },
 				"Find":      func() error { _, err := r.Find(ctx, "T"); return err },
 				"Land": func() error {
-					_, err := Land(ctx, w, LandRequest{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
+					_, err := land.Land(ctx, w, land.Request{Landing: c, Message: "m", ClaimOid: claim.Oid, Journal: fileJournal{"/none"}})
 					return err
 				},
 			}
@@ -160,7 +163,7 @@ func TestRecreate(t *testing.T) {
 			value[*repo.Worktree](t)(r.Find(ctx, "T"))
 			commitAll(t, w, "goes on")
 			equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), " M .beads/issues.jsonl")
-			value[Landing](t)(land(t, w, value[Landing](t)(Integrate(ctx, w, targetOf(r, t))), Squash))
+			value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t))), land.Squash))
 		})
 	}
 }
@@ -173,7 +176,7 @@ func TestRecreateFromBranch(t *testing.T) {
 	write(t, filepath.Join(w.Path, "file4.txt"), "later\n")
 	commitAll(t, w, "later")
 	onMain(t, r, "file7.txt", "theirs\n")
-	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
 	tree := value[string](t)(content.Tree(ctx, w))
 	must(t, os.RemoveAll(w.Path))
 	w, from, err := Recreate(ctx, r, "T", "s")
@@ -335,7 +338,7 @@ func TestGoneMeanwhile(t *testing.T) {
 		moved := filepath.Join(t.TempDir(), "away") // a rename: gone at once
 		must(t, os.Rename(w.Path, moved))
 		wait.Wait()
-		_, err := CommitWork(t.Context(), w, CommitRequest{Message: "m", TargetTip: "main"})
+		_, err := commit.Create(t.Context(), w, commit.Request{Message: "m", TargetTip: "main"})
 		wantIs(t, err, repo.ErrNoWorktree)
 		_, _, err = Recreate(t.Context(), r, "T", "s")
 		must(t, err)

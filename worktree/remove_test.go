@@ -7,8 +7,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -96,7 +98,7 @@ func TestRemoveLargeIgnoredFiles(t *testing.T) {
 func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	write(t, filepath.Join(w.Path, "later"), "x")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 func TestOpenFromAnywhere(t *testing.T) {
@@ -50,7 +52,7 @@ func TestOpenWithGitDirElsewhere(t *testing.T) {
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "b"), "b")
 	commitAll(t, w, "b")
-	value[Landing](t)(land(t, w, value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t))), Squash))
+	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 	equal(t, "landed", read(t, filepath.Join(main, "b")), "b")
 	gitIn(t, main, "config", "core.worktree", "../main")
 	gitIn(t, main, "worktree", "add", "-q", linked)
@@ -82,7 +84,7 @@ func TestBare(t *testing.T) {
 	equal(t, "worktree", w.Path, filepath.Join(main, repo.WorktreesDir, "T"))
 	equal(t, "root from the worktree", value[*repo.Repo](t)(repo.Open(ctx, w.Path)).Root, main)
 	write(t, filepath.Join(main, "file5.txt"), "dirty\n")
-	value[Landing](t)(land(t, w, c, Squash))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	equal(t, "main", gitIn(t, main, "status", "--porcelain"), " M file5.txt\n?? .coven/")
 	equal(t, "landed", read(t, filepath.Join(main, "new.txt")), "landed T\n")
 	equal(t, "side", gitIn(t, side, "status", "--porcelain"), "")

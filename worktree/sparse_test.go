@@ -10,10 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -80,7 +83,7 @@ func TestSparseOutside(t *testing.T) {
 	clean(t, w)
 	onMain(t, r, "out/deep/c", "theirs\n")
 	onMain(t, r, "out/a2", "theirs\n")
-	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	equal(t, "files", names(t, w), "else/new in/a in/b in/deep/c out/a out/new")
 	clean(t, w)
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
@@ -120,10 +123,10 @@ func TestSparseConflict(t *testing.T) {
 	commitAll(t, w, "mine")
 	onMain(t, r, "out/a", "theirs\n")
 	onMain(t, r, "out/b", "theirs\n")
-	_, err := Integrate(ctx, w, targetOf(r, t))
-	equal(t, "conflict", strings.Join(wantError[*ConflictError](t, err).Files, " "), "out/a")
+	_, err := integrate.Merge(ctx, w, targetOf(r, t))
+	equal(t, "conflict", strings.Join(wantError[*integrate.ConflictError](t, err).Files, " "), "out/a")
 	before := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
-	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
+	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
 	equal(t, "marked", strings.Contains(read(t, filepath.Join(w.Path, "out/a")), "<<<<<<<"), true)
 	equal(t, "status", gitIn(t, w.Path, "diff", "--name-only", "--diff-filter=U"), "out/a")
@@ -131,9 +134,9 @@ func TestSparseConflict(t *testing.T) {
 	equal(t, "merged outside", gitIn(t, r.Root, "show", value[string](t)(content.Tree(ctx, w))+":out/b"), "theirs")
 	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", before.N))
 	equal(t, "taken back", read(t, filepath.Join(w.Path, "out/a")), "mine\n")
-	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
+	c = value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), c.Session))
 	write(t, filepath.Join(w.Path, "out/a"), "both\n")
-	value[Commit](t)(finish(t, w, c))
+	value[commit.Commit](t)(finish(t, w, c))
 	clean(t, w)
 	equal(t, "landed", landAll(t, w), "out/a")
 	equal(t, "the target's", gitIn(t, r.Root, "show", "main:out/b"), "theirs")
@@ -147,7 +150,7 @@ func TestSparseConflictWithoutAFile(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
 	commitAll(t, w, "deleted")
 	onMain(t, r, "out/a", "theirs\n")
-	c := value[Conflicted](t)(IntegrateConflicted(t.Context(), w, targetOf(r, t), "s"))
+	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
 	equal(t, "in conflict", strings.Join(c.Files, " "), "out/a")
 	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
 }
@@ -372,7 +375,7 @@ func (c *twins) target() {
 func (c *twins) commit() {
 	c.t.Log("commit")
 	c.both(func(i int) {
-		value[Commit](c.t)(CommitWork(c.t.Context(), c.trees[i], CommitRequest{Message: "m", TargetTip: targetOf(c.repos[i], c.t).Tip}))
+		value[commit.Commit](c.t)(commit.Create(c.t.Context(), c.trees[i], commit.Request{Message: "m", TargetTip: targetOf(c.repos[i], c.t).Tip}))
 	})
 	clean(c.t, c.trees[0])
 }
@@ -393,9 +396,9 @@ func (c *twins) integrate() {
 	c.t.Log("integrate")
 	var failed [2]bool
 	c.both(func(i int) {
-		_, err := Integrate(c.t.Context(), c.trees[i], targetOf(c.repos[i], c.t))
+		_, err := integrate.Merge(c.t.Context(), c.trees[i], targetOf(c.repos[i], c.t))
 		if failed[i] = err != nil; failed[i] {
-			_ = wantError[*ConflictError](c.t, err)
+			_ = wantError[*integrate.ConflictError](c.t, err)
 		}
 	})
 	equal(c.t, "conflict", failed[0], failed[1])
@@ -404,11 +407,11 @@ func (c *twins) integrate() {
 	}
 	c.t.Log("resolve a conflict")
 	c.both(func(i int) {
-		conflict := value[Conflicted](c.t)(IntegrateConflicted(c.t.Context(), c.trees[i], targetOf(c.repos[i], c.t), "s"))
+		conflict := value[integrate.Conflicted](c.t)(integrate.MergeConflicted(c.t.Context(), c.trees[i], targetOf(c.repos[i], c.t), "s"))
 		for _, name := range conflict.Files {
 			write(c.t, filepath.Join(c.trees[i].Path, name), fmt.Sprint("resolved ", c.n, "\n"))
 		}
-		value[Commit](c.t)(finish(c.t, c.trees[i], conflict))
+		value[commit.Commit](c.t)(finish(c.t, c.trees[i], conflict))
 	})
 }
 
@@ -504,7 +507,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 			if !strings.HasPrefix(point, "integrate.") {
 				intent = point
 			}
-			killAt(t, actorCommand(r.Root, "T", intent, Squash), point)
+			killAt(t, actorCommand(r.Root, "T", intent, land.Squash), point)
 			if strings.HasPrefix(point, "recreate.") {
 				again, _, err := Recreate(ctx, r, "T", "s")
 				must(t, err)
@@ -513,9 +516,9 @@ func TestSparseSurvivesKill(t *testing.T) {
 			if conflicts {
 				value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", before.N))
 				equal(t, "taken back", gitIn(t, r.Root, "diff", "--name-only", w.Branch, value[string](t)(content.Tree(ctx, w))), "")
-				c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
+				c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
 				write(t, filepath.Join(w.Path, "out/a"), "mine\n")
-				value[Commit](t)(finish(t, w, c))
+				value[commit.Commit](t)(finish(t, w, c))
 			}
 			equal(t, "landed", landAll(t, w), "out/a")
 			want := "in/a in/b in/deep/c out/a"

@@ -18,6 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // The kinds of leftovers.
@@ -212,7 +214,7 @@ func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error
 		if s.recorded(name) || file.Exists(r.WorktreePath(name)) || name != repo.SafeName(name) {
 			continue
 		}
-		if used, err := userCheckoutsOf(ctx, r, ref, nil); err != nil {
+		if used, err := land.CheckoutsOf(ctx, r, ref, nil); err != nil {
 			return nil, err
 		} else if len(used) > 0 {
 			continue
@@ -228,7 +230,7 @@ func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error
 // staleFiles finds files that killed operations left in coven's own directories.
 func staleFiles(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
-	tasks := map[string]string{r.StatePath("tasks", content.ScratchName): "", r.StatePath("tasks", watchName): "", r.StatePath("moves"): "", r.StatePath("raw"): ""}
+	tasks := map[string]string{r.StatePath("tasks", content.ScratchName): "", r.StatePath("tasks", tripwire.WatchName): "", r.StatePath("moves"): "", r.StatePath("raw"): ""}
 	for _, name := range s.records {
 		tasks[r.StatePath("tasks", name)] = s.task(name)
 	}
@@ -259,22 +261,22 @@ func staleFiles(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 
 // staleLandings finds checkouts that a killed landing was changing.
 func staleLandings(_ context.Context, r *repo.Repo, _ *survey) ([]Stale, error) {
-	all, err := userCheckouts(r)
+	all, err := land.Checkouts(r)
 	if err != nil {
 		return nil, err
 	}
 	var found []Stale
 	for _, c := range all {
-		if _, held := r.Locks.Holder(c.lockName()); held {
+		if _, held := r.Locks.Holder(c.LockName()); held {
 			continue // it is running
 		}
-		m := c.mover()
+		m := c.Mover()
 		if _, left, err := m.Left(); err != nil {
 			return nil, err
 		} else if left != nil {
 			found = append(found, Stale{
 				Kind: StaleLanding, Task: left.Task, Path: m.State + ".json",
-				Text: "a landing of " + cmp.Or(left.Task, "a task") + " was killed while it changed the checkout " + c.path,
+				Text: "a landing of " + cmp.Or(left.Task, "a task") + " was killed while it changed the checkout " + c.Path,
 			})
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
@@ -82,14 +84,14 @@ func TestStaleKinds(t *testing.T) {
 			commitAll(t, w, "a")
 			claimFor(t, r, "T")
 			onMain(t, r, "b", "b")
-			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash), "integrate.worktree")
+			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), land.Squash), "integrate.worktree")
 			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(w.StatePath())) {
 				if strings.HasPrefix(entry.Name(), content.OperationPrefix) {
 					must(t, os.RemoveAll(w.StatePath(entry.Name())))
 				}
 			}
-			backdate(t, movePath(w))
-			return movePath(w)
+			backdate(t, integrate.MovePath(w))
+			return integrate.MovePath(w)
 		}, ""},
 	}
 	for kind, c := range cases {
@@ -270,13 +272,13 @@ func TestClearLanding(t *testing.T) {
 			claimFor(t, r, "T")
 			personWorks(t, r.Root)
 			before := status(t, r.Root)
-			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), Squash), point)
+			killAt(t, actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), land.Squash), point)
 			tip := targetOf(r, t).Tip
 			found := value[[]Stale](t)(FindStale(t.Context(), r, nobody))
 			equal(t, "found", len(found), 1)
 			equal(t, "kind", found[0].Kind+" of "+found[0].Task+" at "+found[0].Path, StaleLanding+" of T at "+movePathOf(r))
 			equal(t, "owned", len(value[[]Stale](t)(FindStale(t.Context(), r, func(task string) bool { return task == "T" }))), 0)
-			equal(t, "coven's lock", LeftByLanding(filepath.Join(r.GitDir, "index.lock")), true)
+			equal(t, "coven's lock", land.LeftByLanding(filepath.Join(r.GitDir, "index.lock")), true)
 			equal(t, "rescued", value[string](t)(Clear(t.Context(), r, found[0])), "")
 			equal(t, "left", stales(t, r), "")
 			equal(t, "target", targetOf(r, t).Tip, tip)
@@ -305,8 +307,8 @@ func TestLandAfterKilledLanding(t *testing.T) {
 			claimFor(t, r, "other")
 			personWorks(t, r.Root)
 			intent := filepath.Join(t.TempDir(), "intent")
-			killAt(t, actorCommand(r.Root, "T", intent, Squash), point)
-			must(t, integrateAndLand(t.Context(), other, Squash, fileJournal{filepath.Join(t.TempDir(), "i")}))
+			killAt(t, actorCommand(r.Root, "T", intent, land.Squash), point)
+			must(t, integrateAndLand(t.Context(), other, land.Squash, fileJournal{filepath.Join(t.TempDir(), "i")}))
 			equal(t, "other", read(t, filepath.Join(r.Root, "file2.txt")), "landed other\n")
 			noLocks(t, r.GitDir)
 			landed := recoverFrom(t, r, intent)

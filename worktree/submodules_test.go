@@ -10,9 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -64,9 +67,9 @@ func linkAt(t testing.TB, r *repo.Repo, treeish string) string {
 // landAll commits, integrates and lands W, and returns the files that landed.
 func landAll(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
-	value[Commit](t)(CommitWork(t.Context(), w, CommitRequest{Message: "all", TargetTip: targetOf(w.Repo, t).Tip}))
-	c := value[Landing](t)(Integrate(t.Context(), w, targetOf(w.Repo, t)))
-	value[Landing](t)(land(t, w, c, Squash))
+	value[commit.Commit](t)(commit.Create(t.Context(), w, commit.Request{Message: "all", TargetTip: targetOf(w.Repo, t).Tip}))
+	c := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(w.Repo, t)))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	return gitIn(t, w.Repo.Root, "diff", "--name-only", c.Old, "main")
 }
 
@@ -80,7 +83,7 @@ func TestSubmoduleStaysBehind(t *testing.T) {
 	commitAll(t, w, "first")
 	head := gitIn(t, filepath.Join(w.Path, "lib"), "rev-parse", "HEAD")
 	moved := bump(t, r, upstream)
-	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	c := commitAll(t, w, "second")
 	equal(t, "files", strings.Join(c.Files, " "), "b")
@@ -98,7 +101,7 @@ func TestSubmoduleCommittedByTheAgent(t *testing.T) {
 	write(t, filepath.Join(w.Path, "file0.txt"), "mine\n")
 	commitAll(t, w, "first")
 	moved := bump(t, r, upstream)
-	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "file1.txt"), "mine\n")
 	gitIn(t, w.Path, "commit", "-qam", "all of it")
 	equal(t, "files of the agent", gitIn(t, w.Path, "show", "--format=", "--name-only"), "file1.txt\nlib")
@@ -115,7 +118,7 @@ func TestSubmoduleMovedLater(t *testing.T) {
 	lib := filepath.Join(w.Path, "lib")
 	old := gitIn(t, lib, "rev-parse", "HEAD")
 	moved := bump(t, r, upstream)
-	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	populate(t, w)
 	equal(t, "head", gitIn(t, lib, "rev-parse", "HEAD"), moved)
 	write(t, filepath.Join(w.Path, "a"), "a")
@@ -134,7 +137,7 @@ func TestSubmoduleRemovedByTheTarget(t *testing.T) {
 	commitAll(t, w, "first")
 	gitIn(t, r.Root, "rm", "-q", "lib")
 	gitIn(t, r.Root, "commit", "-qm", "no lib")
-	value[Landing](t)(Integrate(t.Context(), w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
 	write(t, filepath.Join(w.Path, "b"), "b")
 	equal(t, "files", strings.Join(commitAll(t, w, "second").Files, " "), "b")
 	equal(t, "landed", landAll(t, w), "a\nb")
@@ -153,13 +156,13 @@ func TestSubmoduleInAConflictedMerge(t *testing.T) {
 	onMain(t, r, "file0.txt", "theirs\n")
 	moved := bump(t, r, upstream)
 	before := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
-	c := value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), "s"))
+	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "merged", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), moved)
 	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", before.N))
 	equal(t, "taken back", linkAt(t, r, value[string](t)(content.Tree(ctx, w))), old)
-	c = value[Conflicted](t)(IntegrateConflicted(ctx, w, targetOf(r, t), c.Session))
+	c = value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), c.Session))
 	write(t, filepath.Join(w.Path, "file0.txt"), "both\n")
-	value[Commit](t)(finish(t, w, c))
+	value[commit.Commit](t)(finish(t, w, c))
 	equal(t, "landed", landAll(t, w), "file0.txt")
 	equal(t, "submodule", linkAt(t, r, "main"), moved)
 }
@@ -315,7 +318,7 @@ func (c *linkCase) bump() {
 
 func (c *linkCase) commit() {
 	c.t.Log("commit")
-	done := value[Commit](c.t)(CommitWork(c.t.Context(), c.w, CommitRequest{Message: "m", TargetTip: targetOf(c.r, c.t).Tip}))
+	done := value[commit.Commit](c.t)(commit.Create(c.t.Context(), c.w, commit.Request{Message: "m", TargetTip: targetOf(c.r, c.t).Tip}))
 	c.tip = c.counts
 	equal(c.t, "committed", linkAt(c.t, c.r, done.Tree), c.tip)
 }
@@ -327,9 +330,9 @@ func (c *linkCase) conflicts() bool {
 func (c *linkCase) integrate() bool {
 	c.commit()
 	c.t.Log("integrate")
-	got, err := Integrate(c.t.Context(), c.w, targetOf(c.r, c.t))
+	got, err := integrate.Merge(c.t.Context(), c.w, targetOf(c.r, c.t))
 	if c.conflicts() {
-		equal(c.t, "conflict", strings.Join(wantError[*ConflictError](c.t, err).Files, " "), "lib")
+		equal(c.t, "conflict", strings.Join(wantError[*integrate.ConflictError](c.t, err).Files, " "), "lib")
 		return false
 	}
 	must(c.t, err)
@@ -356,8 +359,8 @@ func (c *linkCase) kill() {
 	points := []string{"integrate.merged", "integrate.commit", "integrate.kept", "integrate.journal", "integrate.worktree", "integrate.ref", "integrate.return"}
 	point := points[c.random.IntN(len(points))]
 	c.t.Log("kill at", point)
-	killAt(c.t, actorCommand(c.r.Root, "T", filepath.Join(c.t.TempDir(), "intent"), Squash), point)
-	value[Landing](c.t)(Integrate(c.t.Context(), c.w, targetOf(c.r, c.t)))
+	killAt(c.t, actorCommand(c.r.Root, "T", filepath.Join(c.t.TempDir(), "intent"), land.Squash), point)
+	value[integrate.Landing](c.t)(integrate.Merge(c.t.Context(), c.w, targetOf(c.r, c.t)))
 	c.integrated()
 }
 
@@ -402,8 +405,8 @@ func (c *linkCase) finish() {
 		return
 	}
 	want := c.tip != c.target
-	got := value[Landing](c.t)(Integrate(c.t.Context(), c.w, targetOf(c.r, c.t)))
-	value[Landing](c.t)(land(c.t, c.w, got, Squash))
+	got := value[integrate.Landing](c.t)(integrate.Merge(c.t.Context(), c.w, targetOf(c.r, c.t)))
+	value[integrate.Landing](c.t)(landTask(c.t, c.w, got, land.Squash))
 	landed := strings.Split(gitIn(c.t, c.r.Root, "diff", "--name-only", got.Old, "main"), "\n")
 	equal(c.t, "the submodule landed", slices.Contains(landed, "lib"), want)
 	equal(c.t, "as", linkAt(c.t, c.r, "main"), c.tip)

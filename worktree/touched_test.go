@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -38,6 +39,6 @@ func TestTouchedFiles(t *testing.T) {
 
 	touch(t, file)
 	onMain(t, r, "file0.txt", "theirs\n")
-	value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
+	value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
 	equal(t, "integrated", read(t, file), "theirs\n")
 }

@@ -7,12 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // An agent owns W and its git directory. Whatever it plants there, no method
@@ -33,9 +37,9 @@ func TestBoobyTraps(t *testing.T) {
 			w := add(t, r, kind)
 			target := targetOf(r, t)
 			first := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, kind, "before"))
-			marks := map[bool]*Mark{}
+			marks := map[bool]*tripwire.Mark{}
 			for _, fenced := range []bool{true, false} {
-				m := value[*Mark](t)(Watch(ctx, add(t, r, fmt.Sprintf("watch %s %v", kind, fenced)), WatchOptions{Fenced: fenced}))
+				m := value[*tripwire.Mark](t)(tripwire.Watch(ctx, add(t, r, fmt.Sprintf("watch %s %v", kind, fenced)), tripwire.WatchOptions{Fenced: fenced}))
 				marks[fenced] = m
 			}
 			plant(t, w, kind, sprung)
@@ -55,7 +59,7 @@ func TestBoobyTraps(t *testing.T) {
 			for fenced, m := range marks {
 				_, err := m.Compare(ctx)
 				check(fmt.Sprintf("Compare, fenced: %v", fenced), err)
-				_, err = Watch(ctx, m.w, WatchOptions{Fenced: fenced})
+				_, err = tripwire.Watch(ctx, m.Worktree, tripwire.WatchOptions{Fenced: fenced})
 				check(fmt.Sprintf("Watch, fenced: %v", fenced), err)
 			}
 			_, err = content.Tree(ctx, w)
@@ -68,7 +72,7 @@ func TestBoobyTraps(t *testing.T) {
 			check("Revert", err)
 			_, err = snapshot.Revert(ctx, w, kind, first.N+1)
 			check("Revert back", err)
-			c, err := CommitWork(ctx, w, CommitRequest{Message: "m", TargetTip: target.Tip})
+			c, err := commit.Create(ctx, w, commit.Request{Message: "m", TargetTip: target.Tip})
 			check("Commit", err)
 			equal(t, "the filter ran in the main checkout", gitIn(t, r.Root, "show", c.Oid+":filtered"), "TEXT")
 			_, err = snapshot.Restore(ctx, w, kind, target.Tip)
@@ -78,9 +82,9 @@ func TestBoobyTraps(t *testing.T) {
 			write(t, filepath.Join(r.Root, "other"), kind)
 			gitIn(t, r.Root, "add", "other")
 			gitIn(t, r.Root, "commit", "-qm", "target moves")
-			candidate, err := Integrate(ctx, w, target)
+			candidate, err := integrate.Merge(ctx, w, target)
 			check("Integrate", err)
-			_, err = land(t, w, candidate, Squash)
+			_, err = landTask(t, w, candidate, land.Squash)
 			check("Land", err)
 			_, err = List(ctx, r)
 			check("Worktrees", err)
@@ -126,13 +130,13 @@ func TestPlantedInRepository(t *testing.T) {
 		}
 		write(t, filepath.Join(e.r.GitDir, "info", "attributes"), "* filter=evil diff=evil merge=evil\n")
 		must(t, os.RemoveAll(sprung)) // which planting sprang
-		found := value[Found](t)(m.Compare(ctx))
+		found := value[tripwire.Found](t)(m.Compare(ctx))
 		info := value[rescue.Info](t)(rescue.Find(ctx, e.r, found.Rescue))
-		_, _, err := RescuedPatch(ctx, e.r, info, 1<<20)
+		_, _, err := tripwire.RescuedPatch(ctx, e.r, info, 1<<20)
 		must(t, err)
-		value[[]Change](t)(RescuedChanges(ctx, e.r, info))
+		value[[]tripwire.Change](t)(tripwire.RescuedChanges(ctx, e.r, info))
 		value[[]rescue.Info](t)(rescue.All(ctx, e.r))
-		value[rescue.Info](t)(UndoChanges(ctx, e.r, info))
+		value[rescue.Info](t)(tripwire.Undo(ctx, e.r, info))
 		must(t, m.Done())
 		if exists(sprung) {
 			t.Fatalf("fenced %v: ran %s", fenced, read(t, sprung))
@@ -156,8 +160,8 @@ func TestNoHooksInBookkeeping(t *testing.T) {
 	commitAll(t, w, "m")
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", "main^{tree}")
 	must(t, r.Git().Transact(ctx, "test", git.Move("refs/heads/main", commit, targetOf(r, t).Tip)))
-	c := value[Landing](t)(Integrate(ctx, w, targetOf(r, t)))
-	value[Landing](t)(land(t, w, c, Squash))
+	c := value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
+	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", 1))
 	value[string](t)(Remove(ctx, w, RemoveRequest{}))
 	if exists(ran) {

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 	"github.com/coven-run/coven/worktree/tripwire"
@@ -54,12 +57,12 @@ func watchedRepo(t testing.TB, initArgs ...string) watched {
 	return e
 }
 
-func (e watched) watch(t testing.TB, fenced bool, running ...string) *Mark {
+func (e watched) watch(t testing.TB, fenced bool, running ...string) *tripwire.Mark {
 	t.Helper()
-	return value[*Mark](t)(Watch(t.Context(), e.w, WatchOptions{Fenced: fenced, Running: func() []string { return running }}))
+	return value[*tripwire.Mark](t)(tripwire.Watch(t.Context(), e.w, tripwire.WatchOptions{Fenced: fenced, Running: func() []string { return running }}))
 }
 
-func lines(changes []Change) string {
+func lines(changes []tripwire.Change) string {
 	var all []string
 	for _, c := range changes {
 		all = append(all, c.String())
@@ -72,74 +75,74 @@ func attacks() []struct {
 	name string
 	do   func(*testing.T, watched)
 	want string // the changes
-	is   Severity
+	is   tripwire.Severity
 } {
 	return []struct {
 		name string
 		do   func(*testing.T, watched)
 		want string
-		is   Severity
+		is   tripwire.Severity
 	}{
-		{"branch rewound", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "refs/heads/main", e.first) }, "branch main was moved from MAIN to FIRST", Stops},
+		{"branch rewound", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "refs/heads/main", e.first) }, "branch main was moved from MAIN to FIRST", tripwire.Stops},
 		{"branch moved forward", func(t *testing.T, e watched) {
 			c := e.plumbing(t, "commit-tree", "-p", "main", "-m", "x", "main^{tree}")
 			e.plumbing(t, "update-ref", "refs/heads/loose", c)
-		}, "branch loose was moved forward", Stops},
-		{"branch deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", "refs/heads/loose") }, "branch loose was deleted", Stops},
-		{"packed branch deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", "refs/heads/packed") }, "branch packed was deleted", Stops},
+		}, "branch loose was moved forward", tripwire.Stops},
+		{"branch deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", "refs/heads/loose") }, "branch loose was deleted", tripwire.Stops},
+		{"packed branch deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", "refs/heads/packed") }, "branch packed was deleted", tripwire.Stops},
 		{"packed-refs edited", func(t *testing.T, e watched) {
 			path := filepath.Join(e.r.GitDir, "packed-refs")
 			write(t, path, strings.Replace(read(t, path), e.main+" refs/heads/packed", e.first+" refs/heads/packed", 1))
-		}, "branch packed was moved from MAIN to FIRST", Stops},
-		{"branch made symbolic", func(t *testing.T, e watched) { e.plumbing(t, "symbolic-ref", "refs/heads/loose", "refs/heads/coven/T") }, "branch loose was changed from MAIN to coven/T", Stops},
-		{"branch broken", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.GitDir, "refs/heads/loose"), "x") }, `branch loose was moved from MAIN to broken "x"`, Stops},
-		{"tag moved", func(t *testing.T, e watched) { e.plumbing(t, "tag", "-f", "v1", "main") }, "tag v1 was moved from FIRST to MAIN", Stops},
-		{"annotated tag deleted", func(t *testing.T, e watched) { e.plumbing(t, "tag", "-d", "v2") }, "tag v2 was deleted", Stops},
-		{"HEAD switched", func(t *testing.T, e watched) { e.plumbing(t, "symbolic-ref", "HEAD", "refs/heads/person") }, "HEAD was changed from main to person", Stops},
-		{"HEAD deleted", func(t *testing.T, e watched) { must(t, os.Remove(filepath.Join(e.r.GitDir, "HEAD"))) }, "HEAD was deleted", Stops},
-		{"claim of the task", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", claim.Ref("T")) }, "refs/coven/claims/T was deleted", Stops},
-		{"snapshots deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", repo.SnapshotRef("s-other")) }, "refs/coven/snapshots/s-other was deleted", Stops},
+		}, "branch packed was moved from MAIN to FIRST", tripwire.Stops},
+		{"branch made symbolic", func(t *testing.T, e watched) { e.plumbing(t, "symbolic-ref", "refs/heads/loose", "refs/heads/coven/T") }, "branch loose was changed from MAIN to coven/T", tripwire.Stops},
+		{"branch broken", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.GitDir, "refs/heads/loose"), "x") }, `branch loose was moved from MAIN to broken "x"`, tripwire.Stops},
+		{"tag moved", func(t *testing.T, e watched) { e.plumbing(t, "tag", "-f", "v1", "main") }, "tag v1 was moved from FIRST to MAIN", tripwire.Stops},
+		{"annotated tag deleted", func(t *testing.T, e watched) { e.plumbing(t, "tag", "-d", "v2") }, "tag v2 was deleted", tripwire.Stops},
+		{"HEAD switched", func(t *testing.T, e watched) { e.plumbing(t, "symbolic-ref", "HEAD", "refs/heads/person") }, "HEAD was changed from main to person", tripwire.Stops},
+		{"HEAD deleted", func(t *testing.T, e watched) { must(t, os.Remove(filepath.Join(e.r.GitDir, "HEAD"))) }, "HEAD was deleted", tripwire.Stops},
+		{"claim of the task", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", claim.Ref("T")) }, "refs/coven/claims/T was deleted", tripwire.Stops},
+		{"snapshots deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", repo.SnapshotRef("s-other")) }, "refs/coven/snapshots/s-other was deleted", tripwire.Stops},
 		{"branch of another task", func(t *testing.T, e watched) {
 			e.plumbing(t, "update-ref", "refs/heads/coven/other", e.first)
-		}, "branch coven/other was moved from MAIN to FIRST", Stops},
+		}, "branch coven/other was moved from MAIN to FIRST", tripwire.Stops},
 		{"own branch made symbolic", func(t *testing.T, e watched) {
 			e.plumbing(t, "symbolic-ref", "refs/heads/coven/T", "refs/heads/main")
-		}, "branch coven/T was changed from MAIN to main", Stops},
+		}, "branch coven/T was changed from MAIN to main", tripwire.Stops},
 		{"another task's worktree deleted", func(t *testing.T, e watched) {
 			must(t, os.RemoveAll(filepath.Join(e.sibling.Path, "dir")))
-		}, "file dir/deep/x.txt of task other was deleted", Holds},
-		{"replacement object", func(t *testing.T, e watched) { e.plumbing(t, "replace", e.main, e.first) }, "refs/replace/MAINFULL was added", Stops},
-		{"config", func(t *testing.T, e watched) { e.plumbing(t, "config", "core.fsmonitor", "/tmp/x") }, "git configuration config was changed", Stops},
-		{"config unreadable to git", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.GitDir, "config"), "[broken") }, "git configuration config was changed", Stops},
+		}, "file dir/deep/x.txt of task other was deleted", tripwire.Holds},
+		{"replacement object", func(t *testing.T, e watched) { e.plumbing(t, "replace", e.main, e.first) }, "refs/replace/MAINFULL was added", tripwire.Stops},
+		{"config", func(t *testing.T, e watched) { e.plumbing(t, "config", "core.fsmonitor", "/tmp/x") }, "git configuration config was changed", tripwire.Stops},
+		{"config unreadable to git", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.GitDir, "config"), "[broken") }, "git configuration config was changed", tripwire.Stops},
 		{"config included", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.r.GitDir, "more"), "[core]\n\tpager = x\n")
 			e.plumbing(t, "config", "include.path", "more")
-		}, "git configuration config was changed\ngit configuration more was added", Stops},
-		{"config.worktree", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.GitDir, "config.worktree"), "") }, "git configuration config.worktree was added", Stops},
+		}, "git configuration config was changed\ngit configuration more was added", tripwire.Stops},
+		{"config.worktree", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.GitDir, "config.worktree"), "") }, "git configuration config.worktree was added", tripwire.Stops},
 		{"attributes", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.r.GitDir, "info", "attributes"), "* filter=x")
-		}, "git configuration info/attributes was added", Stops},
+		}, "git configuration info/attributes was added", tripwire.Stops},
 		{"alternates", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.r.GitDir, "objects/info/alternates"), e.w.Path)
-		}, "git configuration objects/info/alternates was added", Stops},
-		{"hook added", func(t *testing.T, e watched) { hook(t, filepath.Join(e.r.GitDir, "hooks", "post-commit"), "evil\n") }, "hook hooks/post-commit was added", Stops},
-		{"hook changed", func(t *testing.T, e watched) { hook(t, filepath.Join(e.r.GitDir, "hooks", "pre-commit"), "evil\n") }, "hook hooks/pre-commit was changed", Stops},
+		}, "git configuration objects/info/alternates was added", tripwire.Stops},
+		{"hook added", func(t *testing.T, e watched) { hook(t, filepath.Join(e.r.GitDir, "hooks", "post-commit"), "evil\n") }, "hook hooks/post-commit was added", tripwire.Stops},
+		{"hook changed", func(t *testing.T, e watched) { hook(t, filepath.Join(e.r.GitDir, "hooks", "pre-commit"), "evil\n") }, "hook hooks/pre-commit was changed", tripwire.Stops},
 		{"hook disabled", func(t *testing.T, e watched) {
 			must(t, os.Chmod(filepath.Join(e.r.GitDir, "hooks", "pre-commit"), 0o644))
-		}, "hook hooks/pre-commit was changed", Stops},
+		}, "hook hooks/pre-commit was changed", tripwire.Stops},
 		{"hook replaced by a pipe", func(t *testing.T, e watched) {
 			path := filepath.Join(e.r.GitDir, "hooks", "pre-commit")
 			must(t, os.Remove(path))
 			must(t, syscall.Mkfifo(path, 0o600))
-		}, "hook hooks/pre-commit was changed", Stops},
-		{"file edited", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.Root, "file0.txt"), "evil\n") }, "file file0.txt was changed", Holds},
-		{"file added", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.Root, "dir", "evil.go"), "evil\n") }, "file dir/evil.go was added", Holds},
-		{"file deleted", func(t *testing.T, e watched) { must(t, os.Remove(filepath.Join(e.r.Root, "file1.txt"))) }, "file file1.txt was deleted", Holds},
-		{"file made executable", func(t *testing.T, e watched) { must(t, os.Chmod(filepath.Join(e.r.Root, "file1.txt"), 0o755)) }, "file file1.txt was changed", Holds},
+		}, "hook hooks/pre-commit was changed", tripwire.Stops},
+		{"file edited", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.Root, "file0.txt"), "evil\n") }, "file file0.txt was changed", tripwire.Holds},
+		{"file added", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.Root, "dir", "evil.go"), "evil\n") }, "file dir/evil.go was added", tripwire.Holds},
+		{"file deleted", func(t *testing.T, e watched) { must(t, os.Remove(filepath.Join(e.r.Root, "file1.txt"))) }, "file file1.txt was deleted", tripwire.Holds},
+		{"file made executable", func(t *testing.T, e watched) { must(t, os.Chmod(filepath.Join(e.r.Root, "file1.txt"), 0o755)) }, "file file1.txt was changed", tripwire.Holds},
 		{"index changed", func(t *testing.T, e watched) {
 			gitIn(t, e.r.Root, "rm", "-q", "--cached", "file2.txt")
-		}, "index entry file2.txt was deleted", Holds},
-		{"another task's file edited", func(t *testing.T, e watched) { write(t, filepath.Join(e.sibling.Path, "work.txt"), "evil\n") }, "file work.txt of task other was changed", Holds},
+		}, "index entry file2.txt was deleted", tripwire.Holds},
+		{"another task's file edited", func(t *testing.T, e watched) { write(t, filepath.Join(e.sibling.Path, "work.txt"), "evil\n") }, "file work.txt of task other was changed", tripwire.Holds},
 	}
 }
 
@@ -155,7 +158,7 @@ func TestAttacks(t *testing.T) {
 			before := everything(t, e)
 			a.do(t, e)
 			attacked := everything(t, e)
-			found := value[Found](t)(m.Compare(t.Context()))
+			found := value[tripwire.Found](t)(m.Compare(t.Context()))
 			want := strings.NewReplacer("MAINFULL", e.main, "MAIN", e.main[:10], "FIRST", e.first[:10]).Replace(a.want)
 			equal(t, "changes", lines(found.Changes), want)
 			equal(t, "severity", found.Severity(), a.is)
@@ -175,19 +178,19 @@ func TestAttacks(t *testing.T) {
 func undo(t *testing.T, r *repo.Repo, ref, before, attacked string, now func() string) {
 	t.Helper()
 	info := value[rescue.Info](t)(rescue.Find(t.Context(), r, ref))
-	undone := value[rescue.Info](t)(UndoChanges(t.Context(), r, info))
+	undone := value[rescue.Info](t)(tripwire.Undo(t.Context(), r, info))
 	equal(t, "everything after Restore", now(), before)
 	if strings.Contains(attacked, "PIPE") || strings.Contains(attacked, "not a readable file") {
 		return // which cannot be stored
 	}
-	value[rescue.Info](t)(UndoChanges(t.Context(), r, undone))
+	value[rescue.Info](t)(tripwire.Undo(t.Context(), r, undone))
 	equal(t, "everything after undoing Restore", now(), attacked)
 }
 
 // everything is the watched part of a repository, as the files have it.
 func everything(t testing.TB, e watched) string {
 	t.Helper()
-	state := value[tripwire.State](t)(isolation.ReadState(t.Context(), e.r, []string{filepath.Join(e.r.GitDir, "hooks")}))
+	state := value[protected.State](t)(isolation.ReadState(t.Context(), e.r, []string{filepath.Join(e.r.GitDir, "hooks")}))
 	var out []string
 	for name, oid := range state.Refs {
 		if !strings.HasPrefix(name, "refs/coven/rescue/") && !strings.HasPrefix(name, repo.KeepPrefix) {
@@ -228,7 +231,7 @@ func TestInnocence(t *testing.T) {
 		name             string
 		running          string
 		do               func(*testing.T, watched)
-		fenced, unfenced Severity // "": no change at all
+		fenced, unfenced tripwire.Severity // "": no change at all
 	}{
 		{"nothing", "", func(*testing.T, watched) {}, "", ""},
 		{"snapshot, commit and claim of the task", "", func(t *testing.T, e watched) {
@@ -257,29 +260,29 @@ func TestInnocence(t *testing.T) {
 			must(t, os.Remove(filepath.Join(e.sibling.Path, "file4.txt")))
 			write(t, filepath.Join(e.sibling.Path, "new", "file.txt"), "new\n")
 			commitAll(t, e.sibling, "m")
-			c := value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t)))
-			value[Landing](t)(land(t, e.sibling, c, Squash))
+			c := value[integrate.Landing](t)(integrate.Merge(t.Context(), e.sibling, targetOf(e.r, t)))
+			value[integrate.Landing](t)(landTask(t, e.sibling, c, land.Squash))
 			value[string](t)(Remove(t.Context(), e.sibling, RemoveRequest{Landed: c.Tip}))
 		}, "", ""},
 		{"a file is made executable after it landed", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 			commitAll(t, e.sibling, "m")
-			value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
+			value[integrate.Landing](t)(landTask(t, e.sibling, value[integrate.Landing](t)(integrate.Merge(t.Context(), e.sibling, targetOf(e.r, t))), land.Squash))
 			must(t, os.Chmod(filepath.Join(e.r.Root, "file3.txt"), 0o755))
-		}, "", Holds},
+		}, "", tripwire.Holds},
 		{"a landed file is staged as a filter shows it", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, ".gitattributes"), "file3.txt text eol=crlf\n")
 			write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 			commitAll(t, e.sibling, "m")
-			value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
+			value[integrate.Landing](t)(landTask(t, e.sibling, value[integrate.Landing](t)(integrate.Merge(t.Context(), e.sibling, targetOf(e.r, t))), land.Squash))
 			shown := gitIn(t, e.r.Root, "hash-object", "-w", "--no-filters", "file3.txt")
 			gitIn(t, e.r.Root, "update-index", "--cacheinfo", "100644,"+shown+",file3.txt")
-		}, "", Holds},
+		}, "", tripwire.Holds},
 		{"another process lands a task", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 			commitAll(t, e.sibling, "m")
 			claimFor(t, e.r, "other")
-			out, err := actorCommand(e.r.Root, "other", filepath.Join(t.TempDir(), "intent"), Squash).CombinedOutput()
+			out, err := actorCommand(e.r.Root, "other", filepath.Join(t.TempDir(), "intent"), land.Squash).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -300,7 +303,7 @@ func TestInnocence(t *testing.T) {
 		}, "", ""},
 		{"the branch of a running task is moved elsewhere", "other", func(t *testing.T, e watched) {
 			e.plumbing(t, "update-ref", "refs/heads/coven/other", e.first)
-		}, Stops, Stops},
+		}, tripwire.Stops, tripwire.Stops},
 		{"refs are packed", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "pack-refs", "--all", "--prune") }, "", ""},
 		{"git gc", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "gc", "-q", "--prune=now") }, "", ""},
 		{"git repack", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "repack", "-adq") }, "", ""},
@@ -315,29 +318,29 @@ func TestInnocence(t *testing.T) {
 		{"a fetch", "", func(t *testing.T, e watched) {
 			gitIn(t, e.r.Root, "update-ref", "refs/remotes/origin/main", e.main)
 			gitIn(t, e.r.Root, "update-ref", "refs/remotes/origin/new", e.first)
-		}, Noted, Noted},
-		{"a fetched tag", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "tag", "v3") }, Noted, Stops},
-		{"a person's commit", "", func(t *testing.T, e watched) { commit(t, e, "person") }, Noted, Stops},
-		{"a person's new branch", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "branch", "topic") }, Noted, Stops},
-		{"a person's rebase", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "update-ref", "refs/heads/person", e.first) }, Stops, Stops},
-		{"a person switches", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "switch", "-q", "person") }, Noted, Stops},
+		}, tripwire.Noted, tripwire.Noted},
+		{"a fetched tag", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "tag", "v3") }, tripwire.Noted, tripwire.Stops},
+		{"a person's commit", "", func(t *testing.T, e watched) { commit(t, e, "person") }, tripwire.Noted, tripwire.Stops},
+		{"a person's new branch", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "branch", "topic") }, tripwire.Noted, tripwire.Stops},
+		{"a person's rebase", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "update-ref", "refs/heads/person", e.first) }, tripwire.Stops, tripwire.Stops},
+		{"a person switches", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "switch", "-q", "person") }, tripwire.Noted, tripwire.Stops},
 		{"a person's worktree", "", func(t *testing.T, e watched) {
 			gitIn(t, e.r.Root, "worktree", "add", "-q", "-b", "topic", filepath.Join(t.TempDir(), "tree"))
-		}, Noted, Stops},
+		}, tripwire.Noted, tripwire.Stops},
 		{"a person's stash", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.r.Root, "file6.txt"), "mine\n")
 			gitIn(t, e.r.Root, "stash", "-q")
-		}, Noted, Stops},
-		{"a person edits", "", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.Root, "file6.txt"), "mine\n") }, "", Holds},
+		}, tripwire.Noted, tripwire.Stops},
+		{"a person edits", "", func(t *testing.T, e watched) { write(t, filepath.Join(e.r.Root, "file6.txt"), "mine\n") }, "", tripwire.Holds},
 		{"a person edits another task", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.sibling.Path, "file6.txt"), "mine\n")
-		}, "", Holds},
+		}, "", tripwire.Holds},
 		{"a person stages", "", func(t *testing.T, e watched) {
 			write(t, filepath.Join(e.r.Root, "x"), "x")
 			gitIn(t, e.r.Root, "add", "x")
-		}, "", Holds},
+		}, "", tripwire.Holds},
 	} {
-		for fenced, want := range map[bool]Severity{true: tt.fenced, false: tt.unfenced} {
+		for fenced, want := range map[bool]tripwire.Severity{true: tt.fenced, false: tt.unfenced} {
 			t.Run(fmt.Sprintf("%s/fenced=%v", tt.name, fenced), func(t *testing.T) {
 				t.Parallel()
 				e := watchedRepo(t)
@@ -347,11 +350,11 @@ func TestInnocence(t *testing.T) {
 				}
 				m := e.watch(t, fenced, running...)
 				tt.do(t, e)
-				found := value[Found](t)(m.Compare(t.Context()))
+				found := value[tripwire.Found](t)(m.Compare(t.Context()))
 				if found.Severity() != want {
 					t.Fatalf("got %q, want %q: %s", found.Severity(), want, lines(found.Changes))
 				}
-				if stored := found.Rescue != ""; stored != (want == Stops || want == Holds) {
+				if stored := found.Rescue != ""; stored != (want == tripwire.Stops || want == tripwire.Holds) {
 					t.Errorf("rescue %q", found.Rescue)
 				}
 				must(t, m.Done())
@@ -367,7 +370,7 @@ func TestWatchAfterKill(t *testing.T) {
 	gitIn(t, e.r.Root, "commit", "-q", "--allow-empty", "-m", "a person's")
 	m := e.watch(t, false)
 	found, ok := m.Unreported()
-	if !ok || found.Severity() != Holds || len(found.Of(Holds)) != 1 || found.Rescue == "" || !found.Interrupted {
+	if !ok || found.Severity() != tripwire.Holds || len(found.Of(tripwire.Holds)) != 1 || found.Rescue == "" || !found.Interrupted {
 		t.Fatalf("got %+v", found)
 	}
 	must(t, m.Done())
@@ -393,16 +396,16 @@ func TestWatchSurvivesKill(t *testing.T) {
 			hook(t, filepath.Join(e.r.GitDir, "hooks", "post-commit"), "evil\n")
 			e.plumbing(t, "update-ref", "refs/heads/main", e.first)
 			e.plumbing(t, "config", "core.pager", "evil")
-			killAt(t, actorCommand(e.r.Root, "T", "rescue.", Squash), point)
+			killAt(t, actorCommand(e.r.Root, "T", "rescue.", land.Squash), point)
 
 			m := e.watch(t, false)
-			found := value[Found](t)(m.Compare(t.Context()))
+			found := value[tripwire.Found](t)(m.Compare(t.Context()))
 			must(t, m.Done())
 			if len(found.Changes) == 0 && point == "watch.stored" {
 				t.Fatal("the changes were forgotten")
 			}
 			all := value[[]rescue.Info](t)(rescue.All(t.Context(), e.r))
-			value[rescue.Info](t)(UndoChanges(t.Context(), e.r, all[0]))
+			value[rescue.Info](t)(tripwire.Undo(t.Context(), e.r, all[0]))
 			equal(t, "everything", everything(t, e), before)
 		})
 	}
@@ -414,18 +417,18 @@ func TestRestoreRefuses(t *testing.T) {
 	m := e.watch(t, true)
 	e.plumbing(t, "config", "core.pager", "evil")
 	e.plumbing(t, "update-ref", "refs/heads/main", e.first)
-	found := value[Found](t)(m.Compare(t.Context()))
+	found := value[tripwire.Found](t)(m.Compare(t.Context()))
 	e.plumbing(t, "config", "core.pager", "mine")
 	info := value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))
-	_, err := UndoChanges(t.Context(), e.r, info)
-	refused := wantError[*UnrestorableError](t, err)
+	_, err := tripwire.Undo(t.Context(), e.r, info)
+	refused := wantError[*tripwire.UnrestorableError](t, err)
 	equal(t, "changed again", lines(refused.Again), "git configuration config was changed")
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.first)
 
 	gitIn(t, e.r.Root, "config", "core.pager", "evil")
-	undone := value[rescue.Info](t)(UndoChanges(t.Context(), e.r, info))
+	undone := value[rescue.Info](t)(tripwire.Undo(t.Context(), e.r, info))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.main)
-	again := value[rescue.Info](t)(UndoChanges(t.Context(), e.r, info))
+	again := value[rescue.Info](t)(tripwire.Undo(t.Context(), e.r, info))
 	equal(t, "rescue of a second restore", again.Ref, "")
 	if undone.Ref == "" || !undone.Changes || undone.Task != "T" {
 		t.Errorf("undo: %+v", undone)
@@ -438,14 +441,14 @@ func TestRescuedPatch(t *testing.T) {
 	m := e.watch(t, true)
 	hook(t, filepath.Join(e.r.GitDir, "hooks", "post-commit"), "evil\n")
 	must(t, os.Remove(filepath.Join(e.r.GitDir, "hooks", "pre-commit")))
-	info := value[rescue.Info](t)(rescue.Find(t.Context(), e.r, value[Found](t)(m.Compare(t.Context())).Rescue))
-	whole, cut, err := RescuedPatch(t.Context(), e.r, info, 1<<20)
+	info := value[rescue.Info](t)(rescue.Find(t.Context(), e.r, value[tripwire.Found](t)(m.Compare(t.Context())).Rescue))
+	whole, cut, err := tripwire.RescuedPatch(t.Context(), e.r, info, 1<<20)
 	must(t, err)
 	if text := string(whole); cut || !strings.Contains(text, "\n+evil\n") || !strings.Contains(text, "\n-true\n") {
 		t.Errorf("cut %v: %s", cut, text)
 	}
 	for limit, want := range map[int]bool{len(whole): false, len(whole) - 1: true} {
-		part, cut, err := RescuedPatch(t.Context(), e.r, info, int64(limit))
+		part, cut, err := tripwire.RescuedPatch(t.Context(), e.r, info, int64(limit))
 		must(t, err)
 		if string(part) != string(whole[:limit]) || cut != want {
 			t.Errorf("limit %d: %d bytes, cut %v", limit, len(part), cut)
@@ -470,11 +473,11 @@ func TestRescueKeepsObjects(t *testing.T) {
 	e.plumbing(t, "update-ref", "-d", "refs/heads/lonely")
 	e.plumbing(t, "tag", "-d", "v9")
 	value[[]byte](t)(e.r.Git().Feed(t.Context(), []byte(strings.ReplaceAll(many.String(), "create", "delete")), "update-ref", "--stdin"))
-	found := value[Found](t)(m.Compare(t.Context()))
+	found := value[tripwire.Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", len(found.Changes), 452)
 	gitIn(t, e.r.Root, "reflog", "expire", "--expire=now", "--all")
 	gitIn(t, e.r.Root, "gc", "-q", "--prune=now")
-	value[rescue.Info](t)(UndoChanges(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
+	value[rescue.Info](t)(tripwire.Undo(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
 	equal(t, "refs", gitIn(t, e.r.Root, "for-each-ref", "refs/heads", "refs/tags"), refs)
 	gitIn(t, e.r.Root, "fsck", "--connectivity-only")
 }
@@ -485,11 +488,11 @@ func TestUndoneLanding(t *testing.T) {
 	m := e.watch(t, true)
 	write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 	commitAll(t, e.sibling, "m")
-	done := value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
+	done := value[integrate.Landing](t)(landTask(t, e.sibling, value[integrate.Landing](t)(integrate.Merge(t.Context(), e.sibling, targetOf(e.r, t))), land.Squash))
 	e.plumbing(t, "update-ref", "refs/heads/main", e.main)
-	found := value[Found](t)(m.Compare(t.Context()))
+	found := value[tripwire.Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), fmt.Sprintf("branch main was moved from %.10s to %.10s", done.New, e.main))
-	value[rescue.Info](t)(UndoChanges(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
+	value[rescue.Info](t)(tripwire.Undo(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), done.New)
 }
 
@@ -499,15 +502,15 @@ func TestWatchOtherFormats(t *testing.T) {
 	m := e.watch(t, false)
 	e.plumbing(t, "update-ref", "refs/heads/main", e.first)
 	write(t, filepath.Join(e.r.Root, "file0.txt"), "evil\n")
-	found := value[Found](t)(m.Compare(t.Context()))
+	found := value[tripwire.Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), fmt.Sprintf("branch main was moved from %.10s to %.10s\nfile file0.txt was changed", e.main, e.first))
-	value[rescue.Info](t)(UndoChanges(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
+	value[rescue.Info](t)(tripwire.Undo(t.Context(), e.r, value[rescue.Info](t)(rescue.Find(t.Context(), e.r, found.Rescue))))
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), e.main)
 
 	gitIn(t, e.r.Root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
 	for _, head := range []string{"main", e.first} {
 		gitIn(t, e.r.Root, "checkout", "-q", "-f", head)
-		state := value[tripwire.State](t)(isolation.ReadState(t.Context(), e.r, nil))
+		state := value[protected.State](t)(isolation.ReadState(t.Context(), e.r, nil))
 		equal(t, "refs", fmt.Sprint(value[map[string]string](t)(isolation.ListedRefs(t.Context(), e.r))), fmt.Sprint(state.Refs))
 	}
 }
@@ -521,15 +524,15 @@ func TestHooksInCheckout(t *testing.T) {
 	gitIn(t, e.r.Root, "commit", "-qm", "hooks")
 	commitAll(t, e.sibling, "m")
 	m := e.watch(t, true)
-	value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t)))
+	value[integrate.Landing](t)(integrate.Merge(t.Context(), e.sibling, targetOf(e.r, t)))
 	hook(t, filepath.Join(e.sibling.Path, ".hooks", "pre-push"), "landed\n")
 	commitAll(t, e.sibling, "m")
-	value[Landing](t)(land(t, e.sibling, value[Landing](t)(Integrate(t.Context(), e.sibling, targetOf(e.r, t))), Squash))
-	equal(t, "landed hook", lines(value[Found](t)(m.Compare(t.Context())).Changes), "")
+	value[integrate.Landing](t)(landTask(t, e.sibling, value[integrate.Landing](t)(integrate.Merge(t.Context(), e.sibling, targetOf(e.r, t))), land.Squash))
+	equal(t, "landed hook", lines(value[tripwire.Found](t)(m.Compare(t.Context())).Changes), "")
 	hook(t, filepath.Join(e.r.Root, ".hooks", "pre-push"), "evil\n")
-	found := value[Found](t)(m.Compare(t.Context()))
+	found := value[tripwire.Found](t)(m.Compare(t.Context()))
 	equal(t, "planted hook", lines(found.Changes), "hook .hooks/pre-push was changed")
-	equal(t, "severity", found.Severity(), Stops)
+	equal(t, "severity", found.Severity(), tripwire.Stops)
 }
 
 // A stored worktree is listed and exported.
@@ -580,13 +583,13 @@ func BenchmarkWatch(b *testing.B) {
 		for _, fenced := range []bool{true, false} {
 			b.Run(fmt.Sprintf("loose=%d/fenced=%v/watch", loose, fenced), func(b *testing.B) {
 				for b.Loop() {
-					must(b, value[*Mark](b)(Watch(b.Context(), w, WatchOptions{Fenced: fenced})).Done())
+					must(b, value[*tripwire.Mark](b)(tripwire.Watch(b.Context(), w, tripwire.WatchOptions{Fenced: fenced})).Done())
 				}
 			})
 			b.Run(fmt.Sprintf("loose=%d/fenced=%v/compare", loose, fenced), func(b *testing.B) {
-				m := value[*Mark](b)(Watch(b.Context(), w, WatchOptions{Fenced: fenced}))
+				m := value[*tripwire.Mark](b)(tripwire.Watch(b.Context(), w, tripwire.WatchOptions{Fenced: fenced}))
 				for b.Loop() {
-					if found := value[Found](b)(m.Compare(b.Context())); len(found.Changes) > 0 {
+					if found := value[tripwire.Found](b)(m.Compare(b.Context())); len(found.Changes) > 0 {
 						b.Fatal(lines(found.Changes))
 					}
 				}
@@ -652,13 +655,13 @@ func TestChangeInFlight(t *testing.T) {
 	e.r.LogDone([]git.Edit{undone})
 	m := e.watch(t, true)
 	e.plumbing(t, "update-ref", "refs/heads/coven/late", e.main)
-	found := value[Found](t)(m.Compare(t.Context()))
+	found := value[tripwire.Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), "")
 
 	e.r.LogDone([]git.Edit{branch})
 	m = e.watch(t, true)
 	e.plumbing(t, "update-ref", "-d", "refs/heads/coven/late")
-	found = value[Found](t)(m.Compare(t.Context()))
+	found = value[tripwire.Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), "branch coven/late was deleted")
 }
 
@@ -684,7 +687,7 @@ func TestLandingMeanwhile(t *testing.T) {
 		default:
 		}
 		m := e.watch(t, false, tasks...)
-		found := value[Found](t)(m.Compare(t.Context()))
+		found := value[tripwire.Found](t)(m.Compare(t.Context()))
 		if got := lines(found.Changes); got != "" {
 			t.Errorf("changes: %s", got)
 		}
@@ -698,24 +701,24 @@ func TestCheckoutInFlight(t *testing.T) {
 	e := watchedRepo(t)
 	write(t, filepath.Join(e.sibling.Path, "landed.txt"), "landed\n")
 	next := commitAll(t, e.sibling, "to land").Oid
-	c := &userCheckout{repo: e.r, ref: "refs/heads/main"}
+	c := &land.Checkout{Repo: e.r, Ref: "refs/heads/main"}
 	for _, begun := range []bool{true, false} {
-		var m *Mark
+		var m *tripwire.Mark
 		if !begun {
 			m = e.watch(t, false)
 		}
-		moved := value[func()](t)(c.logMove(e.main, next))
+		moved := value[func()](t)(c.LogMove(e.main, next))
 		if begun {
 			m = e.watch(t, false)
 		}
 		write(t, filepath.Join(e.r.Root, "landed.txt"), "landed\n")
 		gitIn(t, e.r.Root, "add", "landed.txt")
-		equal(t, "a file of a landing", lines(value[Found](t)(m.Compare(t.Context())).Changes), "")
+		equal(t, "a file of a landing", lines(value[tripwire.Found](t)(m.Compare(t.Context())).Changes), "")
 		moved()
 		must(t, m.Done())
 		gitIn(t, e.r.Root, "rm", "-q", "-f", "landed.txt")
 	}
 	m := e.watch(t, false)
 	write(t, filepath.Join(e.r.Root, "landed.txt"), "landed\n")
-	equal(t, "after the landing", lines(value[Found](t)(m.Compare(t.Context())).Changes), "file landed.txt was added")
+	equal(t, "after the landing", lines(value[tripwire.Found](t)(m.Compare(t.Context())).Changes), "file landed.txt was added")
 }

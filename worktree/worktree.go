@@ -1,9 +1,9 @@
-// Package worktree manages a git worktree for each task: add, snapshot, revert, commit,
-// diff, integrate, land, rescue, remove. Recreate restores a worktree that a user
-// deleted; Stale and Clear find and remove what a killed process left behind. In this
-// package, W denotes the directory of a task's worktree.
+// Package worktree manages a git worktree for each task: it adds, finds, lists and removes them, and keeps the
+// files of those that have landed in a pool for the next. Recreate restores a worktree that a user deleted;
+// FindStale and Clear find and remove what a killed process left behind. The other verbs have packages of their
+// own: see the directories. In all of them, W denotes the directory of a task's worktree.
 //
-// Rules:
+// Rules of all these packages:
 //   - Nothing is lost: before content is overwritten or removed, it is stored under
 //     refs/coven/. If storing fails, nothing is removed.
 //   - A user's checkout is never switched, stashed or overwritten.
@@ -15,7 +15,7 @@
 //   - An index is a cache. Each operation works on a private copy and replaces the
 //     index at the end, so a killed operation leaves no lock and no partial state. An
 //     operation records what it is about to move.
-//   - Locks (GitDir/coven/locks) are taken in this order: gc, task, examine, worktrees,
+//   - Locks (GitDir/coven/locks) are taken in this order: gc, task, worktrees,
 //     target, checkout; landing takes only the locks of its target and of the target's
 //     checkouts. git child processes inherit the lock of their operation, so it lasts
 //     as long as they do. The file of a lock names its holder; only the lock itself
@@ -31,7 +31,7 @@
 // On disk, in the repository's git directory: coven/tasks/<name>/ (task.json, the
 // indexes, op-* with the index of each running operation, integrate.json while an
 // integration runs, conflicted.json while W holds a conflicted merge, watch.json while a
-// step is watched, submodules.json: see leftLinks, outside.json: see outsideRecord),
+// step is watched, submodules.json: see package submodule, outside.json: see package sparse),
 // coven/tasks/.scratch, coven/locks, coven/lines (who waits to land: see ticket), coven/raw (settings for snapshots), coven/moves
 // (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
 // of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,

@@ -18,7 +18,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // TestTorture kills coven, or the git that it runs, at random moments of landings
@@ -320,7 +320,7 @@ func (g *torture) round(git bool, window time.Duration) {
 	r.start(g.t)
 	g.traced(r, trace, "land.locked")
 	<-time.After(time.Duration(g.random.Int64N(int64(window)))) // some moment
-	locked := worktree.LeftByLanding(filepath.Join(g.root, ".git", "index.lock"))
+	locked := land.LeftByLanding(filepath.Join(g.root, ".git", "index.lock"))
 	switch {
 	case git && g.killGit(r.cmd.Process.Pid):
 		g.gits++

@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // cmdWatched runs a command as the programs of a task without a sandbox would run it, while the
@@ -23,7 +24,7 @@ func cmdWatched(ts *testscript.TestScript, _ bool, args []string) {
 		tree, err = worktree.Add(ctx, repo, worktree.AddRequest{TaskID: args[0], Base: "HEAD"})
 	}
 	ts.Check(err)
-	mark, err := worktree.Watch(ctx, tree, worktree.WatchOptions{})
+	mark, err := tripwire.Watch(ctx, tree, tripwire.WatchOptions{})
 	ts.Check(err)
 	ts.Check(ts.Exec(args[1], args[2:]...))
 	found, err := mark.Compare(ctx)

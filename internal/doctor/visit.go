@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // Examination is one run of all checkups. Whatever is broken becomes a finding and does not
@@ -114,7 +115,7 @@ func lockFiles(dir string, now time.Time) []Finding {
 	var found []Finding
 	for _, file := range files {
 		info, err := os.Lstat(file)
-		if err != nil || now.Sub(info.ModTime()) < lockAge || worktree.LeftByLanding(file) {
+		if err != nil || now.Sub(info.ModTime()) < lockAge || land.LeftByLanding(file) {
 			continue // of a landing: other checkups report it
 		}
 		busy := &worktree.BusyError{File: file, Age: now.Sub(info.ModTime())}

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/commit"
 )
 
 // fixture is a project in which tasks have landed, or have not.
@@ -60,7 +61,7 @@ func (f *fixture) task(id string, end event.Type) *worktree.Worktree {
 	w, err := worktree.Add(ctx, p.Repo, worktree.AddRequest{TaskID: id, Base: "main"})
 	f.must(err)
 	f.must(os.WriteFile(filepath.Join(w.Path, id), []byte(id), 0o600))
-	made, err := worktree.CommitWork(ctx, w, worktree.CommitRequest{Message: id, TargetTip: f.tip()})
+	made, err := commit.Create(ctx, w, commit.Request{Message: id, TargetTip: f.tip()})
 	f.must(err)
 	s, err := session.Create(p.Repo.Root, id, id, time.Now)
 	f.must(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // Stored is something that coven stored.
@@ -137,14 +137,14 @@ func ContentOf(ctx context.Context, p *project.Project, r Stored) (Content, erro
 		}
 		return c, err
 	}
-	changes, err := worktree.RescuedChanges(ctx, p.Repo, r.info)
+	changes, err := tripwire.RescuedChanges(ctx, p.Repo, r.info)
 	if err != nil {
 		return c, err
 	}
 	for _, change := range changes {
 		c.Changes = append(c.Changes, change.String())
 	}
-	patch, cut, err := worktree.RescuedPatch(ctx, p.Repo, r.info, maxPatch)
+	patch, cut, err := tripwire.RescuedPatch(ctx, p.Repo, r.info, maxPatch)
 	c.Patch, c.Cut = string(patch), cut
 	return c, err
 }
@@ -152,8 +152,8 @@ func ContentOf(ctx context.Context, p *project.Project, r Stored) (Content, erro
 // Restore undoes the changes of a rescue. It returns the rescue that undoes Restore; its Ref is
 // empty if everything was as before. If something has changed again since, nothing is restored.
 func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, err error) {
-	info, err := worktree.UndoChanges(ctx, p.Repo, r.info)
-	if refused := (*worktree.UnrestorableError)(nil); errors.As(err, &refused) {
+	info, err := tripwire.Undo(ctx, p.Repo, r.info)
+	if refused := (*tripwire.UnrestorableError)(nil); errors.As(err, &refused) {
 		err = exit.Personf("coven rescue show "+shellword.Word(r.Name), "%w", err)
 	}
 	return newStored(info), err

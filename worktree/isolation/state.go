@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
-	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // ReadState reads refs, configuration and hooks. Files that are as they were the last time are
 // not read again.
-func ReadState(ctx context.Context, r *repo.Repo, hooks []string) (tripwire.State, error) {
-	from := tripwire.Source{
+func ReadState(ctx context.Context, r *repo.Repo, hooks []string) (protected.State, error) {
+	from := protected.Source{
 		GitDir: r.GitDir, Root: r.Root, Hooks: hooks,
 		Skip: []string{filepath.Join(r.Root, repo.WorktreesDir), filepath.Join(r.GitDir, "coven")},
 	}
@@ -24,7 +24,7 @@ func ReadState(ctx context.Context, r *repo.Repo, hooks []string) (tripwire.Stat
 	r.Memo.Mu.Lock()
 	last := r.Memo.State
 	r.Memo.Mu.Unlock()
-	now, err := tripwire.Read(from, last)
+	now, err := protected.Read(from, last)
 	if err == nil {
 		r.Memo.Mu.Lock()
 		r.Memo.State = now

@@ -1,223 +1,364 @@
 package tripwire
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"bytes"
+	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/protected"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// The beginnings of Value.Text.
-const (
-	sumPrefix  = "sha256:"
-	linkPrefix = "link: "
-	oddPrefix  = "not a readable file: "
-)
+// WatchName is the name of the directory, below tasks, of the main checkout's private index.
+const WatchName = ".checkout"
 
-// Limits of what is read.
-const (
-	maxContent  = 1 << 20 // of a file, in bytes; of a larger one size and times are compared
-	maxIncludes = 50      // files that the configuration includes
-	maxDepth    = 4       // of directories below the directory of hooks
-	maxHooks    = 500     // files
-)
+// watchIndex is the name of the private index of a checkout.
+const watchIndex = "watch-index"
 
-// config reads the files that configure git.
-func (r *reader) config() {
-	for _, name := range []string{"config", "config.worktree", "objects/info/alternates", "objects/info/http-alternates"} {
-		r.file(Config, filepath.Join(r.GitDir, name))
-	}
-	entries, _ := os.ReadDir(filepath.Join(r.GitDir, "info")) // it need not exist
-	for _, entry := range entries {
-		if name := entry.Name(); name != "refs" && !strings.HasSuffix(name, ".lock") { // git gc writes refs
-			r.file(Config, filepath.Join(r.GitDir, "info", name))
-		}
-	}
-	for _, name := range []string{"config", "config.worktree"} {
-		r.includes(filepath.Join(r.GitDir, name))
-	}
-}
+// mainTree is the key of the main checkout's tree.
+const mainTree = ""
 
-// includes reads the files that a file of settings includes.
-func (r *reader) includes(path string) {
-	for _, included := range includesOf(r.state.Files[path].Content, path) {
-		if _, known := r.state.Files[included]; known || len(r.state.Files) > maxIncludes {
+// unwatched lists what is ignored in the main checkout in any case: its files change while
+// coven works, and an agent could change the ignore file that says so.
+const unwatched = "/.coven/worktrees/\n/.coven/run/\n/.coven/sessions/\n/.coven/secrets.yaml\n"
+
+func indexCopy(w *repo.Worktree) string { return w.StatePath("watched-index") }
+
+// takeFiles records the files of the main checkout, its index, and those of other tasks.
+func (m *Mark) takeFiles(ctx context.Context) error {
+	m.Trees = map[string]string{}
+	tree, err := checkoutTree(ctx, m.Worktree.Repo)
+	if err != nil {
+		return err
+	}
+	m.Trees[mainTree] = tree
+	if err := m.copyIndex(); err != nil {
+		return err
+	}
+	names, err := m.Worktree.Repo.TaskNames()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == m.Worktree.Name || slices.Contains(m.Active, name) {
 			continue
 		}
-		r.file(Config, included)
-		r.includes(included)
+		if tree, err := siblingTree(ctx, m.Worktree.Repo, name); err == nil { // otherwise it is not complete
+			m.Trees[name] = tree
+		}
 	}
+	return m.keepTrees(ctx)
 }
 
-// includesOf returns the paths that settings include. It understands what git writes; a path
-// in a form that it does not know is the business of that file's owner.
-func includesOf(settings []byte, path string) []string {
-	var found []string
-	inside := false
-	for line := range strings.Lines(string(settings)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			end := max(strings.LastIndexByte(line, ']'), 0)
-			section := strings.ToLower(line[1:max(end, 1)])
-			inside = section == "include" || strings.HasPrefix(section, "includeif ")
-			line = strings.TrimSpace(line[min(end+1, len(line)):])
+// keepTrees protects the trees from git gc.
+func (m *Mark) keepTrees(ctx context.Context) error {
+	var lines []string
+	for name, tree := range m.Trees {
+		lines = append(lines, "040000 tree "+tree+"\ttree-"+name)
+	}
+	out, err := m.Worktree.Repo.Git().Feed(ctx, git.Join(lines), "mktree", "-z")
+	if err != nil {
+		return err
+	}
+	return m.Worktree.Keep(ctx, repo.KeepWatched, strings.TrimSpace(string(out)))
+}
+
+// copyIndex copies the index of the main checkout.
+func (m *Mark) copyIndex() error {
+	if err := os.Remove(indexCopy(m.Worktree)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := file.CopyRegular(indexCopy(m.Worktree), filepath.Join(m.Worktree.Repo.RootGit().Dir, "index"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// mainWorktree returns the main checkout as a Worktree that is no task's, to stage its files.
+func mainWorktree(ctx context.Context, r *repo.Repo) *repo.Worktree {
+	w := r.Worktree(WatchName, repo.Record{})
+	w.Path, w.Name = r.Root, WatchName
+	if ref, err := r.HeadOf(ctx, r.RootGit().Dir); err == nil {
+		w.Branch = strings.TrimPrefix(ref, repo.HeadsPrefix)
+	}
+	return w
+}
+
+// checkoutTree stores the files of the main checkout and returns their raw tree.
+func checkoutTree(ctx context.Context, r *repo.Repo) (string, error) {
+	w := mainWorktree(ctx, r)
+	g, err := content.RawGit(w)
+	if err != nil {
+		return "", err
+	}
+	exclude := filepath.Join(g.Dir, "info", "exclude")
+	g.Dir = r.StatePath("raw-checkout")
+	if err := content.PrepareRaw(r, g.Dir); err != nil {
+		return "", err
+	}
+	usual, err := file.ReadIfExists(exclude)
+	if err == nil {
+		err = file.WriteIfChanged(filepath.Join(g.Dir, "info", "exclude"), strings.TrimSuffix(usual, "\n")+"\n"+unwatched)
+	}
+	if err != nil {
+		return "", err
+	}
+	return watchedTree(ctx, w, g)
+}
+
+// siblingTree stores the files of another task's worktree and returns their raw tree.
+func siblingTree(ctx context.Context, r *repo.Repo, name string) (string, error) {
+	rec, err := r.ReadRecord(name)
+	if err != nil {
+		return "", err
+	}
+	w := r.Worktree(rec.Task, rec)
+	if err := w.CheckExists(); err != nil || !rec.Ready {
+		return "", errors.Join(repo.ErrNoWorktree, err)
+	}
+	g, err := content.RawGit(w)
+	if err != nil {
+		return "", err
+	}
+	return watchedTree(ctx, w, g)
+}
+
+// watchedTree stages the files of a checkout in its private index. If git gc has removed objects
+// of that index, it begins with an empty one.
+func watchedTree(ctx context.Context, w *repo.Worktree, g git.Repo) (string, error) {
+	tree, err := watchedOnce(ctx, w, g)
+	if git.ExitCode(err) > 0 {
+		if removeErr := os.Remove(w.StatePath(watchIndex)); removeErr == nil {
+			return watchedOnce(ctx, w, g)
 		}
-		key, value, assigned := strings.Cut(line, "=")
-		if !inside || !assigned || !strings.EqualFold(strings.TrimSpace(key), "path") {
+	}
+	return tree, err
+}
+
+func watchedOnce(ctx context.Context, w *repo.Worktree, g git.Repo) (string, error) {
+	ix, err := content.Open(w, g, watchIndex)
+	if err != nil {
+		return "", err
+	}
+	defer ix.Drop()
+	tree, err := content.StageRaw(ctx, w, ix, nil)
+	if err != nil {
+		return "", err
+	}
+	return tree, ix.Keep()
+}
+
+// compareFiles adds the files that have changed. git reads files with the repository's filters,
+// so it does not run if the configuration of git has changed.
+func (m *Mark) compareFiles(ctx context.Context, found *Found, own *ownWork) error {
+	if slices.ContainsFunc(found.Changes, func(c Change) bool { return c.Kind == protected.Config }) {
+		found.NotFiles = "the configuration of git has changed"
+		return nil
+	}
+	tree, err := checkoutTree(ctx, m.Worktree.Repo)
+	if err != nil {
+		return err
+	}
+	changes, err := treeChanges(ctx, m.Worktree.Repo, m.Trees[mainTree], tree, protected.Checkout, "")
+	if err != nil {
+		return err
+	}
+	staged, err := m.indexChanges(ctx)
+	if err != nil {
+		return err
+	}
+	if err := own.refresh(); err != nil {
+		return err
+	}
+	all, err := own.notLanded(ctx, append(changes, staged...))
+	if err != nil {
+		return err
+	}
+	found.Changes = append(found.Changes, all...)
+	siblings, err := m.siblingsChanges(ctx, own)
+	if err != nil {
+		return err
+	}
+	found.Changes = append(found.Changes, siblings...)
+	protected.Sort(found.Changes)
+	return nil
+}
+
+// siblingsChanges compares the worktrees of the other tasks on which no coven has worked.
+func (m *Mark) siblingsChanges(ctx context.Context, own *ownWork) ([]Change, error) {
+	var all []Change
+	for name, before := range m.Trees {
+		if name == mainTree || own.runs(name) {
 			continue
 		}
-		if value = unquoted(value); value != "" {
-			found = append(found, absolute(value, filepath.Dir(path)))
-		}
-	}
-	return found
-}
-
-// unquoted returns a value without quotes, escapes and a comment.
-func unquoted(value string) string {
-	var out strings.Builder
-	quoted := false
-	text := strings.TrimSpace(value)
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\' && i+1 < len(text):
-			i++
-			out.WriteByte(text[i])
-		case c == '"':
-			quoted = !quoted
-		case (c == '#' || c == ';') && !quoted:
-			return strings.TrimSpace(out.String())
-		default:
-			out.WriteByte(c)
-		}
-	}
-	return strings.TrimSpace(out.String())
-}
-
-func absolute(path, dir string) string {
-	if rest, found := strings.CutPrefix(path, "~/"); found {
-		path = filepath.Join(os.Getenv("HOME"), rest)
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	return filepath.Clean(path)
-}
-
-// hooks reads the files of a directory of hooks. Samples do not run.
-func (r *reader) hooks(dir string, depth int) {
-	if depth >= maxDepth || r.skipped(dir) {
-		return
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.file(Hook, dir)
-		return
-	}
-	for _, entry := range entries {
-		path := filepath.Join(dir, entry.Name())
-		switch {
-		case entry.IsDir():
-			r.hooks(path, depth+1)
-		case !strings.HasSuffix(path, ".sample") && len(r.state.Files) < maxHooks:
-			r.file(Hook, path)
-		}
-	}
-}
-
-func (r *reader) skipped(path string) bool {
-	return slices.ContainsFunc(r.Skip, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
-}
-
-// file reads one file, if there is one.
-func (r *reader) file(kind Kind, path string) {
-	if _, known := r.state.Files[path]; known || r.skipped(path) {
-		return
-	}
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	f := File{Kind: kind}
-	f.In, f.Name = r.place(path)
-	if err != nil {
-		f.Value = Value{Text: oddPrefix + "unreadable"}
-		r.state.Files[path] = f
-		return
-	}
-	now := stampOf(info)
-	r.state.cache.files[path] = now
-	if last, known := r.last.cache.files[path]; known && now.is(last) && now.mode.IsRegular() {
-		f.Value = r.last.Files[path].Value
-	} else {
-		f.Value = valueOf(path, info, now)
-	}
-	r.state.Files[path] = f
-}
-
-// place returns a path as a Change shows it.
-func (r *reader) place(path string) (Place, string) {
-	if name, found := strings.CutPrefix(path, r.GitDir+"/"); found {
-		return InGitDir, name
-	}
-	if name, found := strings.CutPrefix(path, r.Root+"/"); found && r.Root != "" {
-		return InCheckout, name
-	}
-	return Elsewhere, path
-}
-
-// ValueOf returns the value of a Config or Hook file now.
-func ValueOf(path string) Value {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Value{}
-	}
-	if err != nil {
-		return Value{Text: oddPrefix + "unreadable"}
-	}
-	return valueOf(path, info, stampOf(info))
-}
-
-// valueOf returns the value of a file. A link to a file has the file's content, too, because
-// git follows it.
-func valueOf(path string, info fs.FileInfo, now stamp) Value {
-	v := Value{Mode: info.Mode().String()}
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, _ := os.Readlink(path) // an empty target is fine
-		v.Text = linkPrefix + target
-		if raw, err := regularfile.Read(path, maxContent); err == nil {
-			v.Text += " (" + sum(raw) + ")"
-		}
-		v.Content = []byte(target)
-	case !info.Mode().IsRegular():
-		v.Text = oddPrefix + info.Mode().Type().String()
-	default:
-		raw, err := read(path, maxContent)
-		if large := (*regularfile.SizeError)(nil); errors.As(err, &large) {
-			v.Text = fmt.Sprintf("%s%d bytes, written %d, changed %d, inode %d", oddPrefix, now.size, now.mtime, now.ctime, now.ino)
-			return v
-		}
+		changes, err := m.siblingChanges(ctx, name, before)
 		if err != nil {
-			v.Text = fmt.Sprintf("%sunreadable, changed %d", oddPrefix, now.ctime)
-			return v
+			return nil, err
 		}
-		v.Text, v.Content = sum(raw), raw
-		if raw == nil {
-			v.Content = []byte{}
-		}
+		all = append(all, changes...)
 	}
-	return v
+	if len(all) == 0 {
+		return nil, nil
+	}
+	if err := own.refresh(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(c Change) bool { return own.runs(c.Task) }), nil
 }
 
-func sum(content []byte) string {
-	digest := sha256.Sum256(content)
-	return sumPrefix + hex.EncodeToString(digest[:])
+// siblingChanges compares the worktree of another task. A worktree that is gone has lost all
+// of its files.
+func (m *Mark) siblingChanges(ctx context.Context, name, before string) ([]Change, error) {
+	tree, err := siblingTree(ctx, m.Worktree.Repo, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // coven removed the task
+	}
+	if errors.Is(err, repo.ErrNoWorktree) {
+		tree, err = emptyTree(ctx, m.Worktree.Repo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return treeChanges(ctx, m.Worktree.Repo, before, tree, protected.Sibling, name)
+}
+
+func emptyTree(ctx context.Context, r *repo.Repo) (string, error) {
+	return r.Git().Line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
+}
+
+// treeChanges compares two raw trees.
+func treeChanges(ctx context.Context, r *repo.Repo, before, after string, kind protected.Kind, task string) ([]Change, error) {
+	if before == after {
+		return nil, nil
+	}
+	changed, err := r.Git().Changes(ctx, before, after)
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	for _, c := range changed {
+		if content.IsReserved(c.Path) {
+			continue
+		}
+		changes = append(changes, Change{
+			Kind: kind, Name: c.Path, Task: task, Before: entryValue(c.OldMode, c.OldOid), After: entryValue(c.Mode, c.Oid),
+		})
+	}
+	return changes, nil
+}
+
+func entryValue(mode, oid string) protected.Value {
+	if strings.Trim(mode, "0") == "" {
+		return protected.Value{}
+	}
+	return protected.Value{Text: oid, Mode: mode}
+}
+
+// notLanded returns the changes of files and index entries that are not the work of landings.
+func (o *ownWork) notLanded(ctx context.Context, changes []Change) ([]Change, error) {
+	if len(changes) == 0 || len(o.landings()) == 0 {
+		return changes, nil
+	}
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, c.Name)
+	}
+	g := o.m.Worktree.Repo.Git()
+	landed, err := o.landedEntries(ctx, g, paths)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(changes, func(c Change) bool {
+		return slices.ContainsFunc(landed[c.Name], func(e git.Entry) bool { return isLanded(ctx, o.m.Worktree.Repo, c, e) })
+	}), nil
+}
+
+// isLanded reports whether the file, or the index entry, is what git makes of a landed entry.
+// Filters and line endings make the bytes of a file differ from the stored ones.
+func isLanded(ctx context.Context, r *repo.Repo, c Change, e git.Entry) bool {
+	switch {
+	case e.Mode != c.After.Mode:
+		return false
+	case e.Oid == c.After.Text:
+		return true
+	case c.Kind == protected.Index || e.Oid == "":
+		return false
+	}
+	g := r.RootGit()
+	g.Settings = append(g.Settings, r.Filters...)
+	content, err := g.Output(ctx, "cat-file", "--filters", "--path="+c.Name, e.Oid)
+	if err != nil {
+		return false
+	}
+	oid, err := g.Feed(ctx, content, "hash-object", "--no-filters", "--stdin")
+	return err == nil && strings.TrimSpace(string(oid)) == c.After.Text
+}
+
+// indexChanges compares the index of the main checkout with the copy.
+func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
+	path := filepath.Join(m.Worktree.Repo.RootGit().Dir, "index")
+	before, err := file.ReadIfExists(indexCopy(m.Worktree))
+	if err != nil {
+		return nil, err
+	}
+	now, err := file.ReadIfExists(path)
+	if err != nil || bytes.Equal([]byte(before), []byte(now)) {
+		return nil, err
+	}
+	old, err := stagedEntries(ctx, m.Worktree.Repo, indexCopy(m.Worktree))
+	if err != nil {
+		return nil, err
+	}
+	entries, err := stagedEntries(ctx, m.Worktree.Repo, path)
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	for name, v := range old {
+		if now := entries[name]; !now.Is(v) {
+			changes = append(changes, Change{Kind: protected.Index, Name: name, Before: v, After: now})
+		}
+	}
+	for name, v := range entries {
+		if !old[name].Exists() {
+			changes = append(changes, Change{Kind: protected.Index, Name: name, After: v})
+		}
+	}
+	return slices.DeleteFunc(changes, func(c Change) bool { return content.IsReserved(c.Name) }), nil
+}
+
+// stagedEntries reads an index. An entry in conflict has all of its stages in one value, which
+// cannot be restored.
+func stagedEntries(ctx context.Context, r *repo.Repo, path string) (map[string]protected.Value, error) {
+	g := r.RootGit()
+	g.Index = path
+	fields, err := g.Fields(ctx, "ls-files", "-z", "-s")
+	if err != nil {
+		return nil, err
+	}
+	entries := map[string]protected.Value{}
+	for _, field := range fields {
+		meta, name, _ := strings.Cut(field, "\t")
+		words := strings.Fields(meta)
+		if len(words) != 3 {
+			continue
+		}
+		v := entries[name]
+		if v.Exists() {
+			v.Text += " " + words[1]
+		} else {
+			v = protected.Value{Text: words[1], Mode: words[0]}
+		}
+		entries[name] = v
+	}
+	return entries, nil
 }

@@ -1,182 +1,273 @@
-// Package tripwire finds changes to the parts of a repository that no program of a task may
-// change: refs, configuration and hooks.
-//
-// Rules:
-//   - It only reads, and it runs no program. Whatever an agent puts in place of a file, such
-//     as a pipe, a link or a huge file, is described and not followed or waited for.
-//   - A file is read again unless its inode, size and times are the same. The kernel sets the
-//     change time, so a program without privileges cannot hide a change.
-//   - Severity is a pure function of a Change and of whether a fence held the programs.
+// Package tripwire notices what the programs of a task changed in the repository outside their worktree: refs,
+// configuration, hooks and the files of checkouts. It stores the changes, and undoes them.
 package tripwire
 
 import (
-	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/protected"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// A Kind is a kind of thing that is watched.
-type Kind string
+// A Change is a thing that no program of a task may change, and that has changed.
+type Change = protected.Change
 
-// The kinds.
+// A Severity says what a change means for the step during which it happened.
+type Severity = protected.Severity
+
+// The severities, weakest first; see package tripwire.
 const (
-	Ref      Kind = "ref"      // a branch, a tag, HEAD of the main checkout
-	Config   Kind = "config"   // a file that configures git in the repository
-	Hook     Kind = "hook"     // a file of the directory of hooks
-	Checkout Kind = "checkout" // a file of the main checkout
-	Index    Kind = "index"    // an entry of the main checkout's index
-	Sibling  Kind = "worktree" // a file of the worktree of another task
+	Noted = protected.Noted
+	Holds = protected.Holds
+	Stops = protected.Stops
 )
 
-// A Place is the directory to which the name of a Change is relative.
-type Place string
-
-// The places. A file anywhere else has an absolute name.
-const (
-	InGitDir   Place = "git"
-	InCheckout Place = "checkout"
-	Elsewhere  Place = ""
-)
-
-// A Value is the state of a thing. The zero Value means that it does not exist.
-type Value struct {
-	// Text identifies the state. Of a ref: an object id, or "ref: NAME" for a symbolic one.
-	// Of a file: "sha256:HEX" of its content, "link: TARGET", an object id (Checkout, Index,
-	// Sibling), or a description of what is there instead of a readable file.
-	Text string `json:"text,omitempty"`
-	// Mode is the mode of a file as git or ls shows it: 100755, -rwxr-xr-x.
-	Mode string `json:"mode,omitempty"`
-	// Content is the content of a file, unless it is too large or kept elsewhere.
-	Content []byte `json:"content,omitempty"`
+// WatchOptions describe the step that is about to run.
+type WatchOptions struct {
+	// Fenced means that the kernel keeps the programs of the step from writing anything of the
+	// repository but their worktree. Otherwise, files of the main checkout, its index and the
+	// worktrees of other tasks are compared, too.
+	Fenced bool
+	// Running returns the IDs of the tasks on which any coven works now. Their worktrees and
+	// branches change. nil: there are none.
+	Running func() []string
 }
 
-// Exists reports whether the thing exists.
-func (v Value) Exists() bool { return v.Text != "" }
+// A Found is what Compare found.
+type Found struct {
+	Changes  []Change  `json:"changes"`
+	Fenced   bool      `json:"fenced,omitempty"`
+	Since    time.Time `json:"since"`               // when the step started
+	Rescue   string    `json:"rescue,omitempty"`    // ref that has both states; empty: all changes are only noted
+	NotFiles string    `json:"not_files,omitempty"` // why files were not compared; empty: they were, or need not be
+	// Interrupted means that the coven of the step was killed. A person may have worked since
+	// then: nothing stops a step, and a person decides.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
 
-// Is reports whether two values are the same state.
-func (v Value) Is(other Value) bool { return v.Text == other.Text && v.Mode == other.Mode }
+// Severity returns the strongest severity of the changes, or "" if there are none.
+func (f Found) Severity() Severity { return f.capped(protected.Worst(f.Changes, f.Fenced)) }
 
-// Stored reports whether the value can be restored: it has its content, or needs none.
-func (v Value) Stored() bool {
-	if strings.HasPrefix(v.Text, sumPrefix) {
-		return v.Content != nil || v.Text == sum(nil)
+// Of returns the changes of one severity.
+func (f Found) Of(s Severity) []Change {
+	return slices.DeleteFunc(slices.Clone(f.Changes), func(c Change) bool { return f.capped(c.Severity(f.Fenced)) != s })
+}
+
+func (f Found) capped(s Severity) Severity {
+	if f.Interrupted && s == Stops {
+		return Holds
 	}
-	return !strings.HasPrefix(v.Text, oddPrefix)
+	return s
 }
 
-// A Change is a thing that has changed.
-type Change struct {
-	Kind   Kind   `json:"kind"`
-	Name   string `json:"name"`         // of a ref: refs/heads/main. Of a file: relative to In
-	In     Place  `json:"in,omitempty"` // of a Config or Hook
-	Task   string `json:"task,omitempty"`
-	Before Value  `json:"before,omitzero"`
-	After  Value  `json:"after,omitzero"`
-	// Forward means that a ref moved to a commit that contains the one before.
-	Forward bool `json:"forward,omitempty"`
+// A Mark is the state of the repository when a step started.
+type Mark struct {
+	Worktree *repo.Worktree
+	running  func() []string
+	mark
+	interrupted bool // see Found
 }
 
-// Reversed returns the change that undoes c.
-func (c Change) Reversed() Change {
-	c.Before, c.After, c.Forward = c.After, c.Before, false
-	return c
+// mark is watch.json, so that a coven that was killed during a step finds the changes later.
+// It is not written durably: after a power failure nothing is compared.
+type mark struct {
+	Since  time.Time         `json:"since"`
+	Fenced bool              `json:"fenced"`
+	Log    repo.LogPosition  `json:"log"`
+	Hooks  []string          `json:"hooks"` // directories
+	State  protected.State   `json:"state"`
+	Trees  map[string]string `json:"trees,omitempty"`  // raw tree of W by name of a task, of the main checkout as ""
+	Active []string          `json:"active,omitempty"` // names of tasks that were running
+	Found  *Found            `json:"found,omitempty"`  // and not reported yet
 }
 
-// String describes the change in a few words: "branch main was moved back".
-func (c Change) String() string { return c.thing() + " was " + c.verb() }
+func markPath(w *repo.Worktree) string { return w.StatePath("watch.json") }
 
-// thing names what has changed.
-func (c Change) thing() string {
-	switch c.Kind {
-	case Ref:
-		return refThing(c.Name)
-	case Config:
-		return "git configuration " + c.Name
-	case Hook:
-		return "hook " + c.Name
-	case Index:
-		return "index entry " + c.Name
-	case Sibling:
-		return "file " + c.Name + " of task " + c.Task
-	}
-	return "file " + c.Name
-}
+// Watched reports whether there is a mark: a program of the task runs, or coven was killed then.
+func Watched(w *repo.Worktree) bool { return file.Exists(markPath(w)) }
 
-func refThing(name string) string {
-	for _, kind := range []struct{ prefix, word string }{
-		{headsPrefix, "branch "}, {tagsPrefix, "tag "}, {"refs/remotes/", "remote-tracking branch "},
-	} {
-		if short, found := strings.CutPrefix(name, kind.prefix); found {
-			return kind.word + short
+// Watch records the state of what no program of the task may change. Call Compare after the
+// step, and Done when what it found is on record.
+//
+// If a coven was killed after Watch, and without a fence something has changed since then, or
+// Compare had found something, the mark is that of the earlier Watch and has only what was found:
+// record Unreported, call Done, and Watch again. With a fence, later changes are a person's.
+func Watch(ctx context.Context, w *repo.Worktree, o WatchOptions) (*Mark, error) {
+	m := &Mark{Worktree: w, running: o.Running}
+	w.Repo.Memo.Fresh.Delete(w.StatePath(content.CommitIndex))
+	if err := file.ReadJSON(markPath(w), &m.mark); err == nil { // otherwise there is none, or it is incomplete
+		if m.Found == nil && !m.Fenced {
+			m.interrupted = true
+			if _, err := m.Compare(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if m.Found != nil {
+			return m, nil
 		}
 	}
-	return name
+	m.interrupted = false
+	m.mark = mark{Since: time.Now().UTC(), Fenced: o.Fenced}
+	if err := m.take(ctx); err != nil {
+		return nil, fmt.Errorf("watch the repository of %s: %w", w.TaskID, err)
+	}
+	return m, nil
 }
 
-func (c Change) verb() string {
-	switch {
-	case !c.Before.Exists():
-		return "added"
-	case !c.After.Exists():
-		return "deleted"
-	case c.Kind != Ref:
-		return "changed"
-	case c.Name == head:
-		return fmt.Sprintf("changed from %s to %s", short(c.Before.Text), short(c.After.Text))
-	case isSymbolic(c.After) != isSymbolic(c.Before):
-		return fmt.Sprintf("changed from %s to %s", short(c.Before.Text), short(c.After.Text))
-	case c.Forward && !strings.HasPrefix(c.Name, tagsPrefix):
-		return "moved forward"
+// take reads the state and writes watch.json.
+func (m *Mark) take(ctx context.Context) error {
+	var err error
+	if m.Log, err = m.Worktree.Repo.LogBegin(); err != nil { // first: what happens from now on is in the log
+		return err
 	}
-	return fmt.Sprintf("moved from %s to %s", short(c.Before.Text), short(c.After.Text))
+	if m.Hooks, err = isolation.HookDirs(ctx, m.Worktree.Repo); err != nil {
+		return err
+	}
+	if m.State, err = isolation.ReadState(ctx, m.Worktree.Repo, m.Hooks); err != nil {
+		return err
+	}
+	if !m.Fenced {
+		m.Active = m.active()
+		if err := m.takeFiles(ctx); err != nil {
+			return err
+		}
+	}
+	return m.save()
 }
 
-// short shortens an object id, or the target of a symbolic ref.
-func short(text string) string {
-	if target, symbolic := strings.CutPrefix(text, symbolicPrefix); symbolic {
-		return strings.TrimPrefix(target, headsPrefix)
+// save replaces watch.json.
+func (m *Mark) save() error { return file.WriteJSONNoSync(markPath(m.Worktree), m.mark) }
+
+// Unreported returns what an earlier Compare found before its coven was killed.
+func (m *Mark) Unreported() (Found, bool) {
+	if m.Found == nil {
+		return Found{}, false
 	}
-	if odd, found := strings.CutPrefix(text, oddPrefix); found {
-		return odd
-	}
-	return fmt.Sprintf("%.10s", text)
+	return *m.Found, true
 }
 
-func isSymbolic(v Value) bool { return strings.HasPrefix(v.Text, symbolicPrefix) }
+// Done forgets the mark. Until then, Watch and Compare repeat what was found.
+func (m *Mark) Done() error {
+	if err := os.Remove(markPath(m.Worktree)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("end the watch of %s: %w", m.Worktree.TaskID, err)
+	}
+	return nil
+}
 
-// Compare returns what differs between two states, ordered by kind and name.
-func Compare(before, after State) []Change {
-	var changes []Change
-	for name, old := range before.Refs {
-		if now := after.Refs[name]; now != old {
-			changes = append(changes, Change{Kind: Ref, Name: name, Before: Value{Text: old}, After: Value{Text: now}})
+// Compare returns what has changed since Watch and is not coven's own work. No program of the
+// task may run any more. If a change stops the step or holds the landing, both states of all
+// changes are stored first. The changed things stay as they are.
+//
+// git does not run unless something has changed, and never with configuration that has.
+func (m *Mark) Compare(ctx context.Context) (Found, error) {
+	if found, ok := m.Unreported(); ok {
+		return found, nil
+	}
+	found, err := m.compare(ctx)
+	if err != nil {
+		return Found{}, fmt.Errorf("compare the repository of %s: %w", m.Worktree.TaskID, err)
+	}
+	return found, nil
+}
+
+func (m *Mark) compare(ctx context.Context) (Found, error) {
+	found := Found{Fenced: m.Fenced, Since: m.Since, Interrupted: m.interrupted}
+	r := m.Worktree.Repo
+	until, err := r.LogEnd()
+	if err != nil {
+		return found, err
+	}
+	now, err := isolation.ReadState(ctx, r, m.Hooks)
+	if err != nil {
+		return found, err
+	}
+	own := &ownWork{m: m, until: until, head: strings.TrimPrefix(now.Refs["HEAD"], "ref: ")}
+	if err := own.refresh(); err != nil {
+		return found, err
+	}
+	found.Changes = own.without(ctx, m.withUndone(protected.Compare(m.State, now), now, own.log))
+	if !m.Fenced {
+		if err := m.compareFiles(ctx, &found, own); err != nil {
+			if found.Severity() != Stops && !m.interrupted || ctx.Err() != nil {
+				return found, err
+			}
+			found.NotFiles = err.Error() // git may not work any more
 		}
 	}
-	for name, now := range after.Refs {
-		if before.Refs[name] == "" {
-			changes = append(changes, Change{Kind: Ref, Name: name, After: Value{Text: now}})
+	if len(found.Changes) == 0 {
+		return found, nil
+	}
+	if err := forward(ctx, r, found.Changes); err != nil {
+		return found, err
+	}
+	if worst := found.Severity(); worst == Stops || worst == Holds {
+		if found.Rescue, err = storeChangesOf(ctx, m.Worktree, found.Changes, noteOf(found)); err != nil {
+			return found, err
 		}
 	}
-	for path, old := range before.Files {
-		if now := after.Files[path]; !now.Is(old.Value) {
-			changes = append(changes, Change{Kind: old.Kind, Name: old.Name, In: old.In, Before: old.Value, After: now.Value})
+	failpoint.Point("watch.stored")
+	m.Found = &found
+	return found, m.save()
+}
+
+// withUndone adds the refs that are as they were before, although coven moved them meanwhile:
+// somebody undid a landing.
+func (m *Mark) withUndone(changes []Change, now protected.State, log repo.RefLog) []Change {
+	for name := range log {
+		last, moved := log.Last(name)
+		is := now.Refs[name]
+		if !moved || is != m.State.Refs[name] || log.Explains(name, is, is) {
+			continue
 		}
+		changes = append(changes, Change{
+			Kind: protected.Ref, Name: name, Before: protected.Value{Text: last}, After: protected.Value{Text: is},
+		})
 	}
-	for path, now := range after.Files {
-		if !before.Files[path].Exists() {
-			changes = append(changes, Change{Kind: now.Kind, Name: now.Name, In: now.In, After: now.Value})
-		}
-	}
-	Sort(changes)
 	return changes
 }
 
-// Sort orders changes by kind, with hooks and configuration first, and name.
-func Sort(changes []Change) {
-	order := []Kind{Hook, Config, Ref, Checkout, Index, Sibling}
-	slices.SortFunc(changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)),
-			cmp.Compare(a.Task, b.Task), cmp.Compare(a.Name, b.Name))
-	})
+// forward fills Change.Forward in.
+func forward(ctx context.Context, r *repo.Repo, changes []Change) error {
+	var g git.Repo
+	for i, c := range changes {
+		if c.Kind != protected.Ref || !repo.OidRE.MatchString(c.Before.Text) || !repo.OidRE.MatchString(c.After.Text) {
+			continue
+		}
+		if g.Dir == "" {
+			var err error
+			if g, err = r.PlainGit(); err != nil {
+				return err
+			}
+		}
+		forward, err := g.IsAncestor(ctx, c.Before.Text, c.After.Text)
+		changes[i].Forward = err == nil && forward // an object may be missing
+	}
+	return nil
+}
+
+// noteOf returns the note of the rescue.
+func noteOf(f Found) string {
+	const most = 5
+	var what []string
+	for _, c := range f.Changes {
+		if f.capped(c.Severity(f.Fenced)) != Noted {
+			what = append(what, c.String())
+		}
+	}
+	if more := len(what) - most; more > 0 {
+		what = append(what[:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(what, "; ")
 }

@@ -11,12 +11,15 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/remote"
 )
 
 // Turn waits for the exclusive right to land on the target.
 func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
-	turn, err := worktree.LandingTurn(ctx, s.Repo, s.Target.Ref, landing+s.Task)
+	turn, err := land.TakeTurn(ctx, s.Repo, s.Target.Ref, landing+s.Task)
 	if err != nil {
 		return runner.Turn{}, err
 	}
@@ -38,13 +41,13 @@ func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	c, err := worktree.IntegrateConflicted(ctx, s.Worktree, target, s.Session.ID)
-	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
+	c, err := integrate.MergeConflicted(ctx, s.Worktree, target, s.Session.ID)
+	if dirty := (*integrate.DirtyError)(nil); errors.As(err, &dirty) {
 		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
-			c, err = worktree.IntegrateConflicted(ctx, s.Worktree, target, s.Session.ID)
+			c, err = integrate.MergeConflicted(ctx, s.Worktree, target, s.Session.ID)
 		}
 	}
-	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
+	if conflict := (*integrate.ConflictError)(nil); errors.As(err, &conflict) {
 		return "", nil, &runner.RefusedError{Reason: err.Error()}
 	}
 	if err != nil || len(c.Files) == 0 {
@@ -76,24 +79,24 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err := s.awaitUpstream(ctx, target); err != nil {
 		return event.Landing{}, err
 	}
-	c, err := worktree.Integrate(ctx, s.Worktree, target)
-	if dirty := (*worktree.DirtyError)(nil); errors.As(err, &dirty) {
+	c, err := integrate.Merge(ctx, s.Worktree, target)
+	if dirty := (*integrate.DirtyError)(nil); errors.As(err, &dirty) {
 		// A person has changed the worktree. The change lands too, so it is checked and
 		// reviewed like the rest.
 		if _, err = s.Commit(ctx, manualChanges, ""); err == nil {
-			c, err = worktree.Integrate(ctx, s.Worktree, target)
+			c, err = integrate.Merge(ctx, s.Worktree, target)
 		}
 	}
 	if refused := refusal(err); refused != nil {
 		return event.Landing{}, refused
 	}
-	if conflict := (*worktree.ConflictError)(nil); errors.As(err, &conflict) {
+	if conflict := (*integrate.ConflictError)(nil); errors.As(err, &conflict) {
 		return event.Landing{}, &runner.ConflictError{Target: target.Branch, Files: conflict.Files, Dir: s.shortPath()}
 	}
 	if err != nil {
 		return event.Landing{}, err
 	}
-	patch, err := worktree.PatchID(ctx, s.Worktree, c)
+	patch, err := land.PatchID(ctx, s.Worktree, c)
 	if err != nil {
 		return event.Landing{}, err
 	}
@@ -124,11 +127,11 @@ func (s *Workspace) Stack(ctx context.Context, below event.Landing) (event.Landi
 	if err := s.awaitUpstream(ctx, target); err != nil {
 		return event.Landing{}, err
 	}
-	c, err := worktree.Stack(ctx, s.Worktree, worktree.Landing{Target: target, Old: below.Old, New: below.New, Tree: below.Tree})
+	c, err := land.Stack(ctx, s.Worktree, integrate.Landing{Target: target, Old: below.Old, New: below.New, Tree: below.Tree})
 	if err != nil {
 		return event.Landing{}, err
 	}
-	patch, err := worktree.StackPatchID(ctx, s.Worktree, c)
+	patch, err := land.StackPatchID(ctx, s.Worktree, c)
 	if err != nil {
 		return event.Landing{}, err
 	}
@@ -137,7 +140,7 @@ func (s *Workspace) Stack(ctx context.Context, below event.Landing) (event.Landi
 
 // Land moves the target to the last of the changes.
 func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.Landing, error) {
-	var parts []worktree.Part
+	var parts []land.Part
 	for _, c := range changes {
 		of, ok := c.Of.(*Workspace)
 		if !ok {
@@ -150,9 +153,9 @@ func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.
 		defer of.mu.Unlock()
 		parts = append(parts, of.part(c))
 	}
-	landed, err := worktree.LandStack(ctx, parts...)
+	landed, err := land.LandStack(ctx, parts...)
 	switch wait := waitFor(err); {
-	case errors.Is(err, worktree.ErrTargetMoved):
+	case errors.Is(err, land.ErrTargetMoved):
 		return nil, runner.ErrMoved
 	case wait != nil:
 		return nil, wait
@@ -171,14 +174,14 @@ func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.
 }
 
 // part returns the part of a task in a landing.
-func (s *Workspace) part(c runner.Change) worktree.Part {
+func (s *Workspace) part(c runner.Change) land.Part {
 	l := c.Candidate
-	return worktree.Part{Worktree: s.Worktree, Request: worktree.LandRequest{
-		Landing:  worktree.Landing{Target: s.Target, Old: l.Old, Tip: l.Tip, Tree: l.Tree},
-		Strategy: worktree.Strategy(l.Strategy), ClaimOid: s.held.Oid,
+	return land.Part{Worktree: s.Worktree, Request: land.Request{
+		Landing:  integrate.Landing{Target: s.Target, Old: l.Old, Tip: l.Tip, Tree: l.Tree},
+		Strategy: land.Strategy(l.Strategy), ClaimOid: s.held.Oid,
 		Hooks:   s.hook,
 		Message: strings.TrimSpace(c.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
-		Journal: intentFunc(func(i worktree.Landing) error {
+		Journal: intentFunc(func(i integrate.Landing) error {
 			l.New, l.Head = i.New, i.Head
 			return c.Intent(l)
 		}),
@@ -187,8 +190,8 @@ func (s *Workspace) part(c runner.Change) worktree.Part {
 
 // refusal returns why a change cannot land as it is; nil for other errors.
 func refusal(err error) error {
-	hook, unsigned := (*worktree.HookError)(nil), (*worktree.SignError)(nil)
-	dangling, unrelated := (*worktree.GitlinkError)(nil), (*worktree.UnrelatedError)(nil)
+	hook, unsigned := (*commit.HookError)(nil), (*land.SignError)(nil)
+	dangling, unrelated := (*integrate.GitlinkError)(nil), (*integrate.UnrelatedError)(nil)
 	switch {
 	case errors.As(err, &hook):
 		return &runner.RefusedError{Reason: hook.Error(), Output: hook.Output}
@@ -198,7 +201,7 @@ func refusal(err error) error {
 		return &runner.RefusedError{Reason: dangling.Error()}
 	case errors.As(err, &unrelated):
 		return &runner.RefusedError{Reason: unrelated.Error(), Next: "reject --reason 'the target was replaced'"}
-	case errors.Is(err, worktree.ErrCannotRebase):
+	case errors.Is(err, land.ErrCannotRebase):
 		return &runner.RefusedError{Reason: err.Error()}
 	}
 	return nil
@@ -206,10 +209,10 @@ func refusal(err error) error {
 
 // presentable refuses to land commits whose messages contain a secret.
 func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
-	if worktree.Strategy(c.Strategy) != worktree.Merge {
+	if land.Strategy(c.Strategy) != land.Merge {
 		return nil // coven writes the messages
 	}
-	telling, err := worktree.Unredacted(ctx, s.Worktree, c.Old)
+	telling, err := commit.Unredacted(ctx, s.Worktree, c.Old)
 	if err != nil || len(telling) == 0 {
 		return err
 	}
@@ -218,7 +221,7 @@ func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
 
 // Recover finishes or undoes an interrupted landing.
 func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) {
-	landed, err := worktree.RecoverLanding(ctx, s.Repo, worktree.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree, Head: l.Head})
+	landed, err := land.RecoverLanding(ctx, s.Repo, integrate.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree, Head: l.Head})
 	if wait := waitFor(err); wait != nil {
 		return false, wait
 	}
@@ -228,7 +231,7 @@ func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) 
 // waitFor returns the wait of a landing that a person's checkout or another git process
 // prevents; nil for other errors.
 func waitFor(err error) *runner.Wait {
-	checkout, busy := (*worktree.CheckoutError)(nil), (*worktree.BusyError)(nil)
+	checkout, busy := (*land.CheckoutError)(nil), (*worktree.BusyError)(nil)
 	switch {
 	case errors.As(err, &checkout):
 		return &runner.Wait{Reason: event.WaitCheckout, Detail: checkout.Error(), Next: "resume"}
@@ -238,7 +241,7 @@ func waitFor(err error) *runner.Wait {
 	return nil
 }
 
-type intentFunc func(worktree.Landing) error
+type intentFunc func(integrate.Landing) error
 
 // Intent implements the journal that a landing writes to.
-func (f intentFunc) Intent(i worktree.Landing) error { return f(i) }
+func (f intentFunc) Intent(i integrate.Landing) error { return f(i) }

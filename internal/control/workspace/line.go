@@ -7,13 +7,14 @@ import (
 
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // landing begins what the line of a target calls the landing of a task.
 const landing = "land "
 
 // taskOf returns the task of a holder in the line of a target.
-func taskOf(h worktree.Holder) string { return strings.TrimPrefix(h.What, landing) }
+func taskOf(h land.Holder) string { return strings.TrimPrefix(h.What, landing) }
 
 // TurnOf returns what a running session waits for before it lands; nil: it does not wait. It
 // is what processes hold now, not what the session recorded. Only a session in a merge step can wait.
@@ -22,7 +23,7 @@ func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
 	if v.Status != session.Running || last < 0 || v.Steps[last].Kind != "merge" || v.Steps[last].Status != session.Running {
 		return nil
 	}
-	line, err := worktree.LandingLine(r, v.Info.Target)
+	line, err := land.ReadLine(r, v.Info.Target)
 	if err != nil {
 		return nil // the position is only informative
 	}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // Watch starts to watch what no program of the task may change.
 func (s *Workspace) Watch(ctx context.Context) (err error) {
-	s.mark, err = worktree.Watch(ctx, s.Worktree, worktree.WatchOptions{Fenced: s.Sandbox.Fences(), Running: s.othersRunning})
+	s.mark, err = tripwire.Watch(ctx, s.Worktree, tripwire.WatchOptions{Fenced: s.Sandbox.Fences(), Running: s.othersRunning})
 	return err
 }
 
@@ -29,7 +29,7 @@ func (s *Workspace) Watched() error { return s.mark.Done() }
 
 // report records what has changed since a coven was killed while it watched.
 func (s *Workspace) report(ctx context.Context) error {
-	if !worktree.Watched(s.Worktree) {
+	if !tripwire.Watched(s.Worktree) {
 		return nil
 	}
 	if err := s.Watch(ctx); err != nil {
@@ -56,14 +56,14 @@ func (s *Workspace) othersRunning() []string {
 }
 
 // RepositoryChange returns the data of the event about what a Mark found; nil: nothing.
-func RepositoryChange(found worktree.Found) *event.RepositoryChange {
+func RepositoryChange(found tripwire.Found) *event.RepositoryChange {
 	if len(found.Changes) == 0 {
 		return nil
 	}
 	data := &event.RepositoryChange{
 		Severity: string(found.Severity()), Fenced: found.Fenced, Since: found.Since, Rescue: found.Rescue, NotFiles: found.NotFiles,
 	}
-	for _, severity := range []worktree.Severity{worktree.Stops, worktree.Holds, worktree.Noted} {
+	for _, severity := range []tripwire.Severity{tripwire.Stops, tripwire.Holds, tripwire.Noted} {
 		for _, c := range found.Of(severity) {
 			data.Changes = append(data.Changes, event.Changed{
 				Kind: string(c.Kind), Name: c.Name, Task: c.Task, Severity: string(severity), Text: c.String(),

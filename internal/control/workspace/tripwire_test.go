@@ -11,22 +11,22 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // The event lists the most severe changes first, at most event.MaxChanged, and its summary names
 // only those.
 func TestRepositoryChange(t *testing.T) {
-	if data := RepositoryChange(worktree.Found{}); data != nil {
+	if data := RepositoryChange(tripwire.Found{}); data != nil {
 		t.Fatalf("got %+v for nothing", data)
 	}
 	since := time.Unix(1, 0)
-	found := worktree.Found{Since: since, Rescue: "refs/coven/rescue/T/1", NotFiles: "git broke"}
+	found := tripwire.Found{Since: since, Rescue: "refs/coven/rescue/T/1", NotFiles: "git broke"}
 	for range event.MaxChanged {
-		found.Changes = append(found.Changes, worktree.Change{Kind: "checkout", Name: "a.go"})
+		found.Changes = append(found.Changes, tripwire.Change{Kind: "checkout", Name: "a.go"})
 	}
 	for _, name := range []string{"hooks/a", "hooks/b", "hooks/c", "hooks/d"} {
-		found.Changes = append(found.Changes, worktree.Change{Kind: "hook", Name: name})
+		found.Changes = append(found.Changes, tripwire.Change{Kind: "hook", Name: name})
 	}
 	for i := range found.Changes {
 		found.Changes[i].After.Text = "x"
@@ -61,7 +61,7 @@ func TestCompare(t *testing.T) {
 	if err != nil || change == nil || change.Severity != event.SeverityStops || change.Changes[0].Name != "config.worktree" {
 		t.Errorf("%+v, %v", change, err)
 	}
-	if err := s.Watched(); err != nil || worktree.Watched(s.Worktree) {
+	if err := s.Watched(); err != nil || tripwire.Watched(s.Worktree) {
 		t.Errorf("the watch goes on: %v", err)
 	}
 }
@@ -99,13 +99,13 @@ func TestReport(t *testing.T) {
 		t.Fatalf("in a new worktree: %+v", got)
 	}
 	watch() // and it is killed
-	if got := recorded(); got != nil || worktree.Watched(s.Worktree) {
+	if got := recorded(); got != nil || tripwire.Watched(s.Worktree) {
 		t.Errorf("nothing has changed: %+v", got)
 	}
 	watch()
 	plant(t, s)
 	for range 2 {
-		if got := recorded(); len(got) != 1 || got[0].Severity != event.SeverityHolds || got[0].Changes[0].Name != "config.worktree" || worktree.Watched(s.Worktree) {
+		if got := recorded(); len(got) != 1 || got[0].Severity != event.SeverityHolds || got[0].Changes[0].Name != "config.worktree" || tripwire.Watched(s.Worktree) {
 			t.Errorf("got %+v", got)
 		}
 	}

@@ -22,9 +22,12 @@ import (
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // Workspace is the worktree of one session's task. It implements the workspace, tripwire,
@@ -50,7 +53,7 @@ type Workspace struct {
 
 	Worktree *worktree.Worktree
 
-	mark *worktree.Mark // of the last Watch
+	mark *tripwire.Mark // of the last Watch
 
 	mu   sync.Mutex // landing and renewing the claim exclude each other
 	held claim.Held
@@ -222,10 +225,10 @@ func (s *Workspace) Restore(ctx context.Context, commit string) error {
 
 // Commit commits all uncommitted changes on the task branch.
 func (s *Workspace) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
-	done, err := worktree.CommitWork(ctx, s.Worktree, worktree.CommitRequest{
+	done, err := commit.Create(ctx, s.Worktree, commit.Request{
 		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.Base), Hooks: s.hook,
 	})
-	suspect, hook, unresolved := (*worktree.SuspectError)(nil), (*worktree.HookError)(nil), (*worktree.UnresolvedError)(nil)
+	suspect, hook, unresolved := (*commit.SuspectError)(nil), (*commit.HookError)(nil), (*integrate.UnresolvedError)(nil)
 	switch {
 	case errors.As(err, &unresolved):
 		return runner.Commit{}, &runner.RefusedError{Reason: unresolved.Error()}
@@ -248,7 +251,7 @@ const hookTime = 5 * time.Minute
 
 // hook runs a commit hook of the repository, contained like an agent. A hook without #! is for
 // sh, as in git.
-func (s *Workspace) hook(ctx context.Context, h worktree.Hook) ([]byte, error) {
+func (s *Workspace) hook(ctx context.Context, h commit.Hook) ([]byte, error) {
 	spec := process.Spec{
 		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime, Env: h.Env, Input: h.Input,
 	}

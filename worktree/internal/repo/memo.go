@@ -3,7 +3,7 @@ package repo
 import (
 	"sync"
 
-	"github.com/coven-run/coven/worktree/tripwire"
+	"github.com/coven-run/coven/worktree/internal/protected"
 )
 
 // memo caches the directories of hooks for a configuration of the repository, the last state of its refs,
@@ -12,7 +12,7 @@ type memo struct {
 	Mu      sync.Mutex
 	Config  string
 	Dirs    []string
-	State   tripwire.State
+	State   protected.State
 	Trees   sync.Map // of keptTree, by the path of a kept index
 	Tickets sync.Map // of chan struct{}, by the path of a ticket of this process: closed when it is dropped
 

@@ -1,0 +1,191 @@
+// Package commit commits the content of a worktree with the repository's hooks, and refuses files that look like
+// secrets or mistakes.
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
+)
+
+// A Request describes a commit of W's content.
+type Request struct {
+	Message   string     // subject, and a body after an empty line
+	Trailers  []string   // "Coven-Task: x"
+	TargetTip string     // the target's commit, which determines reserved paths
+	Hooks     HookRunner // nil: the repository's commit hooks are not run
+	Allow     []string   // paths approved by the user: never suspect
+	// Merge is the target's commit that is merged in W (Conflicted.TargetTip); it becomes
+	// the second parent. A commit is then created even if it changes nothing, unless the
+	// branch already contains Merge.
+	Merge string
+}
+
+// A Commit is the result of CommitWork.
+type Commit struct {
+	Oid, Tree string
+	Files     []string // changed files
+	Empty     bool     // there was nothing to commit: Oid is the unchanged tip
+}
+
+// Create commits everything in W that is not ignored to the task's branch, on top of
+// commits of the agent, and makes `git status` in W clean.
+//
+// Hooks run in git's order: pre-commit (after which W is read again),
+// prepare-commit-msg, commit-msg, post-commit. The error is a *HookError if a hook
+// fails; a *SuspectError for files that should not be in a repository, even if the
+// agent committed them; and, after IntegrateConflicted or with Merge, an
+// *UnresolvedError if conflicts remain. None of them changes the branch.
+func Create(ctx context.Context, w *repo.Worktree, req Request) (Commit, error) {
+	if strings.TrimSpace(req.Message) == "" {
+		return Commit{}, errors.New("commit: empty message")
+	}
+	l, err := w.Lock(ctx, "commit")
+	if err != nil {
+		return Commit{}, err
+	}
+	defer l.Release()
+	if err := integrate.Settle(ctx, w, l); err != nil {
+		return Commit{}, err
+	}
+	if req.TargetTip == "" {
+		req.TargetTip = req.Merge
+	}
+	c, err := beginCommit(ctx, w, req, l)
+	if err != nil {
+		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, err)
+	}
+	defer c.ix.Drop()
+	done, err := c.run(ctx)
+	if err != nil {
+		return Commit{}, fmt.Errorf("commit %s: %w", w.TaskID, w.OrMissing(err))
+	}
+	return done, nil
+}
+
+// A committing is a commit in progress.
+type committing struct {
+	w   *repo.Worktree
+	req Request
+	ix  *content.Index
+	tip git.Commit
+	// merge is the second parent, empty: there is none.
+	merge string
+}
+
+func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Lock) (*committing, error) {
+	oid, err := w.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tip, err := w.Repo.Git().Commit(ctx, oid)
+	if err != nil {
+		return nil, err
+	}
+	c := &committing{w: w, req: req, tip: tip}
+	if req.Merge != "" {
+		if c.merge, err = secondParent(ctx, w, oid, req.Merge); err != nil {
+			return nil, err
+		}
+	}
+	g := w.Git()
+	g.Hold = l.File()
+	c.ix, err = content.Open(w, g, content.CommitIndex)
+	return c, err
+}
+
+// secondParent returns the commit to merge, or "" if the branch already contains it.
+func secondParent(ctx context.Context, w *repo.Worktree, tip, merge string) (string, error) {
+	commit, err := w.Repo.Git().Commit(ctx, merge)
+	if err != nil {
+		return "", err
+	}
+	if merged, err := w.Repo.Git().IsAncestor(ctx, commit.Oid, tip); err != nil || merged {
+		return "", err
+	}
+	return commit.Oid, nil
+}
+
+func (c *committing) run(ctx context.Context) (Commit, error) {
+	tree, err := c.stage(ctx)
+	if err != nil {
+		return Commit{}, err
+	}
+	hooks, err := Hooks(ctx, c.w, c.req.Hooks, c.ix)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer hooks.Drop()
+	if tree != c.tip.Tree && hooks.Has(PreCommit) {
+		if err := hooks.Run(ctx, PreCommit); err != nil {
+			return Commit{}, err
+		}
+		if tree, err = c.stage(ctx); err != nil {
+			return Commit{}, err
+		}
+	}
+	if err := c.inspect(ctx, tree); err != nil {
+		return Commit{}, err
+	}
+	if err := integrate.Unresolved(ctx, c.w, tree, c.tip.Oid, c.merge); err != nil {
+		return Commit{}, err
+	}
+	failpoint.Point("commit.staged")
+	if tree == c.tip.Tree && c.merge == "" {
+		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.Publish()
+	}
+	message, err := hooks.Message(ctx, WithTrailers(c.req.Message, c.req.Trailers),
+		MessageHook{PrepareMsg, []string{"message"}}, MessageHook{Name: CommitMsg})
+	if err != nil {
+		return Commit{}, err
+	}
+	done, err := c.record(ctx, tree, message)
+	if err != nil {
+		return Commit{}, err
+	}
+	hooks.after(ctx)
+	if err := errors.Join(c.ix.Publish(), integrate.Resolved(c.w), submodule.SetLeft(c.w, nil)); err != nil {
+		return done, err
+	}
+	failpoint.Point("commit.published")
+	return done, nil
+}
+
+func (c *committing) stage(ctx context.Context) (string, error) {
+	return c.ix.StageFor(ctx, c.tip.Oid, c.req.TargetTip)
+}
+
+// record creates the commit and moves the branch.
+func (c *committing) record(ctx context.Context, tree, message string) (Commit, error) {
+	changes, err := c.ix.Git.Changes(ctx, c.tip.Tree, tree)
+	if err != nil {
+		return Commit{}, err
+	}
+	done := Commit{Tree: tree}
+	for _, change := range changes {
+		done.Files = append(done.Files, change.Path)
+	}
+	parents := []string{c.tip.Oid}
+	if c.merge != "" {
+		parents = append(parents, c.merge)
+	}
+	if done.Oid, err = c.w.Repo.MakeCommit(ctx, tree, message, nil, parents...); err != nil {
+		return Commit{}, err
+	}
+	failpoint.Point("commit.made")
+	edit := git.Move(repo.HeadsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
+	if err := c.w.Repo.Transact(ctx, c.ix.Git, "coven: commit", edit); err != nil {
+		return Commit{}, err
+	}
+	failpoint.Point("commit.moved")
+	return done, nil
+}

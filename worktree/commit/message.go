@@ -1,0 +1,72 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// WithTrailers appends trailers to a message, to its last paragraph if that already
+// consists of trailers. Existing trailers are not repeated.
+func WithTrailers(message string, trailers []string) string {
+	message = strings.TrimRight(message, "\n ")
+	paragraphs := strings.Split(message, "\n\n")
+	last := strings.Split(paragraphs[len(paragraphs)-1], "\n")
+	inBlock := len(paragraphs) > 1 && allTrailers(last)
+	var missing []string
+	for _, trailer := range trailers {
+		trailer = strings.Join(strings.Fields(trailer), " ") // one line
+		if !inBlock || !slices.Contains(last, trailer) {
+			missing = append(missing, trailer)
+		}
+	}
+	if len(missing) == 0 {
+		return message + "\n"
+	}
+	separator := "\n\n"
+	if inBlock {
+		separator = "\n"
+	}
+	return message + separator + strings.Join(missing, "\n") + "\n"
+}
+
+func allTrailers(lines []string) bool {
+	for _, line := range lines {
+		key, _, found := strings.Cut(line, ": ")
+		if !found || key == "" || strings.ContainsAny(key, " \t") {
+			return false
+		}
+	}
+	return true
+}
+
+// Unredacted returns the commits of the task's branch above a commit whose messages
+// contain text that Redact would remove. coven did not create these commits.
+func Unredacted(ctx context.Context, w *repo.Worktree, above string) ([]string, error) {
+	if w.Repo.Redact == nil {
+		return nil, nil
+	}
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := w.Repo.Git()
+	out, err := g.Output(ctx, "rev-list", "--reverse", tip, "^"+above)
+	if err != nil {
+		return nil, fmt.Errorf("list the commits of %s: %w", w.TaskID, err)
+	}
+	commits, err := g.Commits(ctx, strings.Fields(string(out))...)
+	if err != nil {
+		return nil, fmt.Errorf("read the commits of %s: %w", w.TaskID, err)
+	}
+	var found []string
+	for _, c := range commits {
+		if w.Repo.Redact(c.Message) != c.Message {
+			found = append(found, c.Oid)
+		}
+	}
+	return found, nil
+}

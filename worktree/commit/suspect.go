@@ -1,0 +1,192 @@
+package commit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// maxFile is the size in bytes above which a file is suspect.
+const maxFile = 10 << 20
+
+// A Suspect is a file that should not be committed without approval by the user.
+type Suspect struct {
+	Path   string
+	Reason string
+}
+
+// A SuspectError lists files that look like secrets or are very large.
+type SuspectError struct{ Files []Suspect }
+
+func (e *SuspectError) Error() string {
+	var lines []string
+	for _, f := range e.Files {
+		lines = append(lines, fmt.Sprintf("%q: %s", f.Path, f.Reason))
+	}
+	return "files that do not belong in a commit: " + strings.Join(lines, "; ")
+}
+
+// inspect checks everything that the branch adds to the target: the tree to be
+// committed and each commit of the agent.
+func (c *committing) inspect(ctx context.Context, tree string) error {
+	suspects, err := suspects(ctx, c.w, c.req.TargetTip, c.tip.Oid, c.merge, tree)
+	if err != nil {
+		return fmt.Errorf("look for secrets: %w", err)
+	}
+	suspects = slices.DeleteFunc(suspects, func(s Suspect) bool {
+		return slices.Contains(c.req.Allow, s.Path)
+	})
+	if len(suspects) > 0 {
+		return &SuspectError{Files: suspects}
+	}
+	return nil
+}
+
+// suspects compares with the merge base or with the merged commit, because changes of
+// the target are not the task's.
+func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree string) ([]Suspect, error) {
+	g := w.Repo.Git()
+	fork, err := merge, error(nil)
+	if merge == "" {
+		fork, err = g.MergeBase(ctx, target, tip)
+	}
+	if err != nil {
+		return nil, err
+	}
+	changes, err := g.Changes(ctx, fork, tree)
+	if err != nil {
+		return nil, err
+	}
+	if landed, err := g.IsAncestor(ctx, tip, target); err != nil || landed {
+		found, findErr := findSuspects(ctx, g, changes) // the branch has no commits of its own
+		return found, errors.Join(err, findErr)
+	}
+	commits, err := g.Output(ctx, "rev-list", tip, "^"+target)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.Feed(ctx, commits, "diff-tree", "--stdin", "--no-commit-id", "-r", "-z", "--raw",
+		"--no-renames", "--no-abbrev", "-c", "--root")
+	if err != nil {
+		return nil, err
+	}
+	committed, err := git.ParseRaw(out)
+	if err != nil {
+		return nil, err
+	}
+	return findSuspects(ctx, g, append(changes, committed...))
+}
+
+// findSuspects returns the suspects among changed files, sorted by path.
+func findSuspects(ctx context.Context, g git.Repo, changes []git.Change) ([]Suspect, error) {
+	reasons := map[string]string{}
+	paths := map[string][]string{} // by oid
+	for _, change := range changes {
+		if change.Status == 'D' || change.Mode == git.ModeSubmodule || content.IsReserved(change.Path) {
+			continue
+		}
+		if reason := suspectName(change.Path); reason != "" {
+			reasons[change.Path] = reason
+		}
+		paths[change.Oid] = append(paths[change.Oid], change.Path)
+	}
+	err := eachReason(ctx, g, paths, func(oid, reason string) {
+		for _, p := range paths[oid] {
+			reasons[p] = reason
+		}
+	})
+	var found []Suspect
+	for p, reason := range reasons {
+		found = append(found, Suspect{Path: p, Reason: reason})
+	}
+	slices.SortFunc(found, func(a, b Suspect) int { return strings.Compare(a.Path, b.Path) })
+	return found, err
+}
+
+// eachReason calls report for the blobs whose content is suspect.
+func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, report func(oid, reason string)) error {
+	var oids, small []string
+	for oid := range blobs {
+		oids = append(oids, oid)
+	}
+	sizes, err := g.Sizes(ctx, oids)
+	if err != nil {
+		return err
+	}
+	for oid, size := range sizes {
+		if size > maxFile {
+			report(oid, fmt.Sprintf("%d MB, more than %d MB", size>>20, maxFile>>20))
+		} else {
+			small = append(small, oid)
+		}
+	}
+	kinds := tokens()
+	return g.Objects(ctx, small, func(o git.Object, body io.Reader) error {
+		content, err := io.ReadAll(body)
+		if reason := suspectContent(kinds, content); reason != "" {
+			report(o.Oid, reason)
+		}
+		return err
+	})
+}
+
+// suspectName checks the name of a file.
+func suspectName(p string) string {
+	name := strings.ToLower(path.Base(p))
+	switch name {
+	case ".env":
+		return "an environment file"
+	case ".env.example", ".env.sample", ".env.template", ".env.dist":
+		return ""
+	case "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", ".pgpass", ".git-credentials":
+		return "a credentials file"
+	}
+	if strings.HasPrefix(name, ".env.") {
+		return "an environment file"
+	}
+	switch path.Ext(name) {
+	case ".p12", ".pfx", ".jks", ".keystore":
+		return "a private key store"
+	}
+	return ""
+}
+
+// A token is a kind of secret; each secret of the kind contains hint.
+type token struct {
+	hint, reason string
+	pattern      *regexp.Regexp
+}
+
+func tokens() []token {
+	return []token{
+		{"PRIVATE KEY", "a private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`)},
+		{"AKIA", "an AWS access key", regexp.MustCompile(`\bAKIA[0-9A-Z]{16}\b`)},
+		{"gh", "a GitHub token", regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22,})`)},
+		{"sk-ant-", "an Anthropic key", regexp.MustCompile(`\bsk-ant-[A-Za-z0-9_-]{20,}`)},
+	}
+}
+
+// suspectContent checks the content of a file.
+func suspectContent(kinds []token, content []byte) string {
+	for _, t := range kinds {
+		if !bytes.Contains(content, []byte(t.hint)) {
+			continue
+		}
+		for _, match := range t.pattern.FindAll(content, -1) {
+			if !bytes.HasSuffix(match, []byte("EXAMPLE")) { // as in AWS's own documentation
+				return t.reason
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+package integrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/rescue"
+)
+
+// A Move is a change of the branch together with W, recorded before it starts.
+type Move struct {
+	Old string `json:"old"` // the branch's tip before
+	New string `json:"new"` // and after
+}
+
+// MovePath returns the file that names the move of W that is under way.
+func MovePath(w *repo.Worktree) string { return w.StatePath("integrate.json") }
+
+// advance moves W, whose content is the staged tree, and then the branch. In the
+// reverse order, the agent would seem to have reverted the target's changes.
+func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, staged string) error {
+	ctx = context.WithoutCancel(ctx) // a started move is finished now, or by settle later
+	if err := w.Keep(ctx, repo.KeepMove, m.New); err != nil {
+		return err
+	}
+	failpoint.Point("integrate.kept")
+	if err := file.WriteJSON(MovePath(w), m); err != nil {
+		return err
+	}
+	failpoint.Point("integrate.journal")
+	if err := carry(ctx, w, ix, staged, m.New, content.ShowNone); err != nil {
+		return err
+	}
+	if w.Cone == nil {
+		tree, err := w.Repo.Git().Tree(ctx, m.New)
+		if err != nil {
+			return err
+		}
+		ix.SetEqual(tree)
+	}
+	failpoint.Point("integrate.worktree")
+	edit := git.Move(repo.HeadsPrefix+w.Branch, m.New, m.Old)
+	if err := w.Repo.Transact(ctx, ix.Git, "coven: integrate", edit); err != nil {
+		return err
+	}
+	failpoint.Point("integrate.ref")
+	if err := ix.Publish(); err != nil {
+		return err
+	}
+	return os.Remove(MovePath(w))
+}
+
+// onlyMoved checks that each file of W has its old or its new content.
+func onlyMoved(ctx context.Context, w *repo.Worktree, m Move, staged string) error {
+	changed, err := w.Repo.Git().Changes(ctx, m.Old, staged)
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	missing, err := w.Repo.Git().Changes(ctx, staged, m.New)
+	if err != nil {
+		return err
+	}
+	open := map[string]bool{}
+	for _, change := range missing {
+		open[change.Path] = true
+	}
+	dirty := &DirtyError{TaskID: w.TaskID}
+	for _, change := range changed {
+		if open[change.Path] && !content.IsReserved(change.Path) {
+			dirty.Files = append(dirty.Files, change.Path)
+		}
+	}
+	if len(dirty.Files) > 0 {
+		return dirty
+	}
+	return nil
+}
+
+// carry moves the files of W from the staged tree to the tree of a commit. Modified
+// reserved files do not change; ignored files in the way are rescued; submodules stay
+// where they are.
+func carry(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string, show content.Show) error {
+	goal, err := sparing(ctx, w, ix, staged, to)
+	if err != nil {
+		return err
+	}
+	blocked, err := content.Blocking(ctx, ix, staged, goal)
+	if err != nil {
+		return err
+	}
+	if len(blocked) > 0 {
+		if _, err := rescue.StoreFiles(ctx, w, "overwritten by the target's changes", blocked); err != nil {
+			return err
+		}
+	}
+	if err := ix.SwitchTo(ctx, staged, goal, show); err != nil {
+		return err
+	}
+	if err := submodule.LeaveLinks(ctx, w, staged, goal); err != nil {
+		return err
+	}
+	if w.Cone != nil {
+		return ix.ResetReserved(ctx, to)
+	}
+	present, err := w.Repo.Git().Entries(ctx, goal, content.Reserved()...)
+	if err != nil {
+		return err
+	}
+	_, err = ix.ReplaceReserved(ctx, present, to)
+	return err
+}
+
+// sparing returns the tree to which W moves: that of a commit, but with the reserved
+// paths of the staged tree if W has changed some of them.
+func sparing(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string) (string, error) {
+	l, err := ix.List(ctx, content.WithoutIgnored)
+	if err != nil {
+		return "", err
+	}
+	changed := append(l.Stale, l.Untracked...)
+	if slices.ContainsFunc(changed, content.IsReserved) {
+		return content.WithReserved(ctx, w.Repo, to, staged)
+	}
+	return to, nil
+}
+
+// Settle finishes a killed integration. If W was changed meanwhile, it discards the
+// record: the changes in W are then part of the task's work, and the next integration
+// does the rest.
+func Settle(ctx context.Context, w *repo.Worktree, l *lock.Lock) error {
+	var m Move
+	err := file.ReadJSON(MovePath(w), &m)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = finishMove(ctx, w, m, l)
+	}
+	if err != nil {
+		return fmt.Errorf("finish the landing of %s: %w", w.TaskID, err)
+	}
+	return nil
+}
+
+func finishMove(ctx context.Context, w *repo.Worktree, m Move, l *lock.Lock) error {
+	tip, err := w.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	ix, staged, err := content.StageOn(ctx, w, tip, l)
+	if err != nil {
+		return err
+	}
+	defer ix.Drop()
+	kept, err := w.Repo.HasCommit(ctx, m.New)
+	if err != nil {
+		return err
+	}
+	if tip == m.Old && !kept { // its ref was deleted, and git gc removed the commit: integrate again
+		return os.Remove(MovePath(w))
+	}
+	if tip != m.Old {
+		if err := ix.Publish(); err != nil {
+			return err
+		}
+		return os.Remove(MovePath(w))
+	}
+	err = onlyMoved(ctx, w, m, staged)
+	if _, dirty := errors.AsType[*DirtyError](err); dirty {
+		return os.Remove(MovePath(w))
+	}
+	if err != nil {
+		return err
+	}
+	return advance(ctx, w, m, ix, staged)
+}

@@ -1,0 +1,201 @@
+// Package integrate merges the target into a worktree, so that what is checked there is what lands, and moves the
+// worktree to the result. Conflicts can stay in the files, for an agent that resolves them.
+package integrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// A Landing is a change that lands on its target. It is created by Integrate: checks
+// run on Tree, and exactly Tree lands. Land sets New and records the landing in the
+// Journal before anything moves. RecoverLanding needs only Task, Target.Ref, Old, New,
+// Tree and Head.
+type Landing struct {
+	Task   string
+	Target repo.Target
+	Old    string // the target's tip before; Tip contains it
+	Tip    string // of the task's branch
+	New    string // the target's tip after; empty: not landed yet
+	Tree   string // of Tip and of New
+	From   string // of the branch before Old was merged into it; set by Integrate and Stack only
+	Head   string // where the target moves if other changes land above New with it; else empty
+	Below  string // the commit that it is stacked on; set by Stack only
+}
+
+// head returns the target's tip after the landing.
+func (l Landing) head() string { return cmp.Or(l.Head, l.New) }
+
+// Moved returns the move of the target and its checkouts, of which l may be a part.
+func (l Landing) Moved() Landing {
+	l.New = l.head()
+	return l
+}
+
+// Already reports whether the target already had the tree, so that nothing moved.
+func (l Landing) Already() bool { return l.New == l.Old }
+
+// A ConflictError names the files that the branch and its target changed
+// differently.
+type ConflictError struct {
+	Target string
+	Files  []string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
+}
+
+// An UnrelatedError means that the target and the task's branch no longer have a common
+// commit because the target's history was replaced.
+type UnrelatedError struct{ Branch, Target string }
+
+func (e *UnrelatedError) Error() string {
+	return fmt.Sprintf("%s and %s have no common commit: the history of %s was replaced after the task started", e.Branch, e.Target, e.Target)
+}
+
+// A DirtyError means that W contains uncommitted work.
+type DirtyError struct {
+	TaskID string
+	Files  []string
+}
+
+func (e *DirtyError) Error() string {
+	return fmt.Sprintf("worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
+}
+
+// Merge merges the target's current tip into the task's branch and into W. If the
+// merge does not change the branch's tree, no commit is created. On a *ConflictError
+// nothing has changed. W must be committed (*DirtyError), have a common commit with
+// the target (*UnrelatedError), and refer only to submodule commits that exist
+// elsewhere (*GitlinkError).
+func Merge(ctx context.Context, w *repo.Worktree, target repo.Target) (Landing, error) {
+	l, err := w.Lock(ctx, "integrate")
+	if err != nil {
+		return Landing{}, err
+	}
+	defer l.Release()
+	failpoint.Point("integrate.locked")
+	if err := Settle(ctx, w, l); err != nil {
+		return Landing{}, err
+	}
+	candidate, err := integrate(ctx, w, target, l)
+	if err != nil {
+		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, w.OrMissing(err))
+	}
+	if err := gitlinksExist(ctx, w, candidate); err != nil {
+		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
+	}
+	failpoint.Point("integrate.return")
+	return candidate, Resolved(w)
+}
+
+func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *lock.Lock) (Landing, error) {
+	theirs, err := w.Repo.Git().Ref(ctx, target.Ref)
+	if err != nil {
+		return Landing{}, err
+	}
+	tip, ix, err := CheckClean(ctx, w, l)
+	if err != nil {
+		return Landing{}, err
+	}
+	defer ix.Drop()
+	target.Tip = theirs
+	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree, From: tip.Tree}
+	if err := related(ctx, w, tip.Oid, target); err != nil {
+		return candidate, err
+	}
+	merged, err := MergeCommits(ctx, w.Repo, tip.Oid, theirs)
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
+		conflict.Target = target.Branch
+	}
+	if err != nil || merged == tip.Tree {
+		return candidate, err
+	}
+	failpoint.Point("integrate.merged")
+	message := fmt.Sprintf("Merge branch '%s' into %s\n", target.Branch, w.Branch)
+	commit, err := w.Repo.MakeCommit(ctx, merged, message, nil, tip.Oid, theirs)
+	if err != nil {
+		return candidate, err
+	}
+	failpoint.Point("integrate.commit")
+	candidate.Tip, candidate.Tree = commit, merged
+	return candidate, advance(ctx, w, Move{Old: tip.Oid, New: commit}, ix, tip.Tree)
+}
+
+// related checks that a merge with the target has a base.
+func related(ctx context.Context, w *repo.Worktree, tip string, target repo.Target) error {
+	_, err := w.Repo.Git().MergeBase(ctx, tip, target.Tip)
+	if errors.Is(err, git.ErrNoMergeBase) {
+		return &UnrelatedError{Branch: w.Branch, Target: target.Branch}
+	}
+	return err
+}
+
+// CheckClean returns the branch's tip and an index of W, which must agree.
+func CheckClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit, *content.Index, error) {
+	oid, err := w.Tip(ctx)
+	if err != nil {
+		return git.Commit{}, nil, err
+	}
+	tip, err := w.Repo.Git().Commit(ctx, oid)
+	if err != nil {
+		return tip, nil, err
+	}
+	ix, staged, err := content.StageOn(ctx, w, oid, l)
+	if err != nil || staged == tip.Tree {
+		return tip, ix, err
+	}
+	ix.Drop()
+	changes, err := w.Repo.Git().Changes(ctx, tip.Tree, staged)
+	dirty := &DirtyError{TaskID: w.TaskID}
+	for _, change := range changes {
+		dirty.Files = append(dirty.Files, change.Path)
+	}
+	return tip, nil, errors.Join(err, dirty)
+}
+
+// MergeCommits merges two commits and returns the tree. The reserved paths are taken from
+// theirs beforehand, so that they cannot conflict.
+func MergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
+	tree, err := content.WithReserved(ctx, r, ours, theirs)
+	if err != nil {
+		return "", err
+	}
+	if contained, err := r.Git().IsAncestor(ctx, theirs, ours); err != nil || contained {
+		return tree, err
+	}
+	prepared, err := r.MakeCommit(ctx, tree, "coven: merge side\n", nil, ours)
+	if err != nil {
+		return "", err
+	}
+	merged, err := MergeTree(ctx, r, prepared, theirs)
+	if err != nil {
+		return "", err
+	}
+	return content.WithReserved(ctx, r, merged, theirs)
+}
+
+// MergeTree merges two commits with the help of their merge base.
+func MergeTree(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
+	fields, err := r.Git().Fields(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+	if git.ExitCode(err) == 1 && len(fields) > 0 {
+		return "", &ConflictError{Files: fields[1:]}
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(fields) == 0 {
+		return "", errors.New("git merge-tree printed no tree")
+	}
+	return fields[0], nil
+}

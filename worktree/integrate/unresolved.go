@@ -1,0 +1,145 @@
+package integrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// An UnresolvedError lists files with unresolved conflicts: files that still contain
+// conflict markers, and files that IntegrateConflicted put beside another one
+// (Conflicted.Beside) and that still exist. Conflicts that leave no trace, such as a
+// deletion or a rename on both sides, count as resolved.
+type UnresolvedError struct{ Files []string }
+
+func (e *UnresolvedError) Error() string {
+	return "unresolved conflicts in " + strings.Join(e.Files, ", ")
+}
+
+// Unresolved checks a tree before it is committed. merge is the merged commit, or "".
+func Unresolved(ctx context.Context, w *repo.Worktree, tree, tip, merge string) error {
+	c, err := inConflict(ctx, w, tip, merge)
+	if err != nil || len(c.Files) == 0 {
+		return err
+	}
+	entries, err := content.EntriesByPath(ctx, w, tree)
+	if err != nil {
+		return err
+	}
+	var open []string
+	for name := range c.Beside {
+		if _, there := entries[name]; there {
+			open = append(open, name)
+		}
+	}
+	for _, p := range c.Files {
+		e, there := entries[p]
+		if !there || !strings.HasPrefix(e.Mode, "100") || slices.Contains(open, p) {
+			continue
+		}
+		marked, err := marked(ctx, w, e, c)
+		if err != nil {
+			return err
+		}
+		if marked {
+			open = append(open, p)
+		}
+	}
+	if len(open) > 0 {
+		slices.Sort(open)
+		return &UnresolvedError{Files: open}
+	}
+	return nil
+}
+
+// inConflict returns the conflict as recorded by IntegrateConflicted or, for another
+// merge, as found by git.
+func inConflict(ctx context.Context, w *repo.Worktree, tip, merge string) (Conflicted, error) {
+	var c Conflicted
+	err := file.ReadJSON(ConflictedPath(w), &c)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("read the conflicts: %w", err)
+	}
+	if merge == "" || err == nil && c.TargetTip == merge {
+		return c, nil
+	}
+	_, err = MergeCommits(ctx, w.Repo, tip, merge)
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
+		return Conflicted{Files: conflict.Files, BranchTip: tip, TargetTip: merge}, nil
+	}
+	return Conflicted{}, err
+}
+
+// marked reports whether a file has conflict markers. A version of one side that was
+// taken unchanged is not examined.
+func marked(ctx context.Context, w *repo.Worktree, e git.Entry, c Conflicted) (bool, error) {
+	found, err := fileHasMarkers(ctx, w, e.Oid)
+	if err != nil || !found {
+		return false, err
+	}
+	for _, tip := range []string{c.BranchTip, c.TargetTip} {
+		before, err := w.Repo.Git().Entries(ctx, tip, e.Path)
+		if err != nil {
+			return false, err
+		}
+		if len(before) != 1 || before[0].Path != e.Path || !strings.HasPrefix(before[0].Mode, "100") {
+			continue
+		}
+		if before[0].Oid == e.Oid {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func fileHasMarkers(ctx context.Context, w *repo.Worktree, oid string) (bool, error) {
+	found := false
+	err := w.Repo.Git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
+		content, err := io.ReadAll(body)
+		found = HasMarkers(content)
+		return err
+	})
+	return found, err
+}
+
+// HasMarkers reports whether content has the markers of a complete conflict, in order.
+func HasMarkers(content []byte) bool {
+	want := 0
+	for line := range bytes.Lines(content) {
+		if want == 0 && isMarker(line, '<', true) || want == 1 && isMarker(line, '=', false) {
+			want++
+		}
+		if want == 2 && isMarker(line, '>', true) {
+			return true
+		}
+	}
+	return false
+}
+
+// isMarker reports whether a line consists of seven or more equal signs (see
+// gitattributes, conflict-marker-size), followed by a space and a label if labelled is
+// set.
+func isMarker(line []byte, sign byte, labelled bool) bool {
+	rest := bytes.TrimLeft(line, string(sign))
+	return len(line)-len(rest) >= 7 && (!labelled || bytes.HasPrefix(rest, []byte(" ")))
+}
+
+// Resolved removes the record of the conflict.
+func Resolved(w *repo.Worktree) error {
+	err := os.Remove(ConflictedPath(w))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package protected
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/regularfile"
+)
+
+// Limits for reading, in bytes.
+const (
+	maxPacked = 256 << 20
+	maxRef    = 4 << 10
+)
+
+var oid = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// packTries limits how often the refs are read because git packed them meanwhile.
+const packTries = 10
+
+// refs reads packed and loose refs. A loose ref overrides a packed one. git packs refs in the
+// order packed-refs, loose file: if packed-refs changed meanwhile, all are read again.
+func (r *reader) refs() {
+	for range packTries {
+		r.packed()
+		r.state.Refs = make(map[string]string, len(r.state.cache.packed)+len(r.last.cache.loose))
+		for name, to := range r.state.cache.packed {
+			r.state.Refs[name] = to
+		}
+		r.loose(head)
+		r.below("refs")
+		if r.packedStamp() == r.state.cache.packedStamp {
+			return
+		}
+	}
+}
+
+// packedStamp returns the stamp of packed-refs, zero if there is none.
+func (r *reader) packedStamp() stamp {
+	info, err := os.Lstat(filepath.Join(r.GitDir, "packed-refs"))
+	if err != nil {
+		return stamp{}
+	}
+	s := stampOf(info)
+	s.fresh = false
+	return s
+}
+
+// packed reads packed-refs, unless it is the file that the earlier state has.
+func (r *reader) packed() {
+	path := filepath.Join(r.GitDir, "packed-refs")
+	now := r.packedStamp()
+	last := r.last.cache
+	r.state.cache.packedStamp, r.state.cache.packed = now, map[string]string{}
+	if now == (stamp{}) {
+		return
+	}
+	if last.packed != nil && now == last.packedStamp && !last.packedFresh {
+		r.state.cache.packed = last.packed
+		return
+	}
+	r.state.cache.packedFresh = isFresh(now)
+	raw, err := read(path, maxPacked)
+	if err != nil { // its refs count as deleted
+		r.state.Files[path] = File{Kind: Config, Name: "packed-refs", In: InGitDir, Value: Value{Text: oddPrefix + "unreadable"}}
+		return
+	}
+	text := string(raw)
+	r.state.cache.packed = make(map[string]string, strings.Count(text, "\n"))
+	for line := range strings.Lines(text) {
+		if to, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found && isOid(to) {
+			r.state.cache.packed[name] = to
+		}
+	}
+}
+
+// isOid is oid.MatchString, and faster.
+func isOid(text string) bool {
+	if len(text) != 40 && len(text) != 64 {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// below reads the loose refs of a directory, whose path is relative to the git directory.
+func (r *reader) below(dir string) {
+	entries, err := os.ReadDir(filepath.Join(r.GitDir, dir))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return // git may have removed an empty one
+	}
+	if err != nil {
+		r.state.Refs[dir] = oddPrefix + "unreadable directory"
+		return
+	}
+	for _, entry := range entries {
+		name := dir + "/" + entry.Name()
+		switch {
+		case entry.IsDir():
+			r.below(name)
+		case !strings.HasSuffix(name, ".lock"): // git is writing it
+			r.loose(name)
+		}
+	}
+}
+
+// loose reads one ref.
+func (r *reader) loose(name string) {
+	path := filepath.Join(r.GitDir, name)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return // it was packed or removed just now
+	}
+	now := stampOf(info)
+	r.state.cache.loose[name] = now
+	if last, known := r.last.cache.loose[name]; known && now.is(last) {
+		r.state.Refs[name] = r.last.Refs[name]
+		return
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, _ := os.Readlink(path) // an empty target is fine
+		r.state.Refs[name] = linkPrefix + target
+	case !info.Mode().IsRegular():
+		r.state.Refs[name] = oddPrefix + info.Mode().Type().String()
+	default:
+		raw, err := read(path, maxRef)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		r.state.Refs[name] = refValue(raw, err)
+	}
+}
+
+// refValue returns the value of a loose ref.
+func refValue(raw []byte, err error) string {
+	text := strings.TrimSpace(string(raw))
+	target, symbolic := strings.CutPrefix(text, "ref:")
+	switch {
+	case err != nil:
+		return oddPrefix + "unreadable"
+	case symbolic:
+		return symbolicPrefix + strings.TrimSpace(target)
+	case oid.MatchString(text):
+		return text
+	}
+	return fmt.Sprintf("%sbroken %.60q", oddPrefix, text)
+}
+
+// read reads a regular file of at most limit bytes. It does not follow links.
+func read(path string, limit int64) ([]byte, error) {
+	file, err := regularfile.Open(path, syscall.O_NOFOLLOW)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	if info, err := file.Stat(); err != nil || info.Size() > limit {
+		return nil, errors.Join(err, &regularfile.SizeError{Max: limit})
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(raw)) > limit {
+		err = &regularfile.SizeError{Max: limit}
+	}
+	return raw, err
+}

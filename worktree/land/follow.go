@@ -1,0 +1,258 @@
+package land
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/coven-run/coven/worktree/checkout"
+	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+)
+
+// A CheckoutError describes why a user's checkout of the target cannot follow a
+// landing. The checkout is unchanged.
+type CheckoutError = checkout.Error
+
+// ErrDiskFull means that a file system has no space for the operation.
+var ErrDiskFull = checkout.ErrFull
+
+// LeftByLanding reports whether a git lock file belongs to a landing of coven that is
+// running or was killed.
+func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
+
+// fullDisk adds to an error that the disk is full, if it is.
+func fullDisk(r *repo.Repo, err error) error {
+	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, claim.ErrClaimLost, ErrCannotRebase, repo.ErrNoWorktree} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	if _, refused := errors.AsType[*CheckoutError](err); refused || err == nil {
+		return err
+	}
+	return checkout.Explain(err, r.Root, r.GitDir)
+}
+
+// Mover returns the checkout for package checkout, which moves its index and files.
+func (c Checkout) Mover() *checkout.Checkout {
+	return &checkout.Checkout{
+		Git: c.Git, Ref: c.Ref, Task: c.Task, State: c.Repo.StatePath("moves", c.Key()),
+		Await: c.awaitIndex, Rescue: c.rescue, Settings: c.Repo.FiltersFor(c.Path),
+	}
+}
+
+// Key identifies the checkout by its git directory.
+func (c Checkout) Key() string {
+	sum := sha256.Sum256([]byte(c.Git.Dir))
+	return hex.EncodeToString(sum[:8])
+}
+
+// LockName returns the name of the lock of this checkout.
+func (c Checkout) LockName() string { return "checkout-" + c.Key() }
+
+// hold prevents other coven processes from moving the checkout.
+func (c *Checkout) hold(ctx context.Context) error {
+	l, err := c.Repo.Lock(ctx, c.LockName(), "move "+c.Path)
+	c.held = l
+	return err
+}
+
+// Release gives up the lock of a checkout that Follow has moved.
+func (c *Checkout) Release() {
+	if c.held != nil {
+		c.held.Release()
+		c.held = nil
+	}
+}
+
+// Follow moves the checkout from one commit to another and keeps it locked until settle
+// or putBack. If follow fails, nothing has moved.
+func (c *Checkout) Follow(ctx context.Context, from, to string) error {
+	if err := c.hold(ctx); err != nil {
+		return err
+	}
+	err := c.finishLeft(ctx)
+	if err == nil {
+		err = c.ready(ctx)
+	}
+	if err == nil {
+		err = c.advance(ctx, from, to)
+	}
+	if err != nil {
+		c.Release()
+	}
+	return err
+}
+
+// advance is follow for the holder of the checkout.
+func (c *Checkout) advance(ctx context.Context, from, to string) (err error) {
+	if c.logMoved, err = c.LogMove(from, to); err != nil {
+		return err
+	}
+	if c.move, err = c.Mover().Advance(ctx, from, to); err == nil {
+		return nil
+	}
+	back, logErr := c.LogMove(to, from)
+	c.logMoved()
+	if logErr == nil {
+		back()
+	}
+	return errors.Join(err, logErr)
+}
+
+// LogMove logs, before the first file moves, that the checkout moves to another commit. moved
+// logs it after the last one.
+func (c *Checkout) LogMove(from, to string) (moved func(), err error) {
+	edit := git.Move(repo.MovedCheckout+c.Ref, to, from)
+	if err := c.Repo.LogRefs(edit); err != nil {
+		return nil, err
+	}
+	return func() { c.Repo.LogDone([]git.Edit{edit}) }, nil
+}
+
+// Settle finishes a move after the target has moved.
+func (c *Checkout) Settle(ctx context.Context) error {
+	defer c.Release()
+	defer c.logMoved()
+	return c.move.Settle(ctx)
+}
+
+// putBack undoes follow, unless a concurrent commit of the user contains the landing's
+// changes: then the checkout is already correct.
+func (c *Checkout) putBack(ctx context.Context, g git.Repo, intent integrate.Landing) error {
+	defer c.Release()
+	defer c.logMoved()
+	swallowed, err := swallows(ctx, g, intent)
+	if err != nil {
+		return err
+	}
+	if swallowed {
+		return c.move.Settle(ctx)
+	}
+	undone, err := c.LogMove(intent.New, intent.Old)
+	if err != nil {
+		return err
+	}
+	defer undone()
+	return c.move.Undo(ctx)
+}
+
+// ClearLeft finishes or undoes a move that a killed process left in the checkout.
+func (c *Checkout) ClearLeft(ctx context.Context) error {
+	if err := c.hold(ctx); err != nil {
+		return err
+	}
+	defer c.Release()
+	return c.finishLeft(ctx)
+}
+
+// finishLeft is clearLeft for the holder of the checkout. The move may belong to
+// another task and another branch.
+func (c *Checkout) finishLeft(ctx context.Context) error {
+	for {
+		m, left, err := c.Mover().Left()
+		if err != nil || left == nil {
+			return err
+		}
+		if err := c.finishMove(ctx, m, left); err != nil {
+			return fmt.Errorf("finish the killed landing in %s: %w", c.Path, err)
+		}
+	}
+}
+
+func (c *Checkout) finishMove(ctx context.Context, m *checkout.Move, left *checkout.Left) error {
+	intent := integrate.Landing{Task: left.Task, Target: repo.Target{Ref: left.Ref}, Old: left.From, New: left.To}
+	kept, err := keeps(ctx, c.Repo, intent)
+	if err != nil {
+		return err
+	}
+	from, to := left.From, left.To
+	if !kept {
+		from, to = to, from
+	}
+	finished, err := c.LogMove(from, to)
+	if err != nil {
+		return err
+	}
+	if kept {
+		err = m.Settle(ctx)
+	} else {
+		err = m.Undo(ctx)
+	}
+	finished()
+	return err
+}
+
+// keeps reports whether a moved checkout must not be moved back.
+func keeps(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, error) {
+	if there, err := r.Git().Has(ctx, intent.New, "commit"); err == nil && !there {
+		return false, nil // no branch has the commit
+	}
+	landed, err := reached(ctx, r, intent)
+	if errors.Is(err, git.ErrNoRef) {
+		return false, nil // the branch does not exist: nothing landed
+	}
+	if err != nil || landed {
+		return landed, err
+	}
+	return swallows(ctx, r.Git(), intent)
+}
+
+// swallows reports whether the target has moved to a commit that contains all changes
+// of the intent.
+func swallows(ctx context.Context, g git.Repo, intent integrate.Landing) (bool, error) {
+	tip, err := g.Ref(ctx, intent.Target.Ref)
+	if err != nil || tip == intent.Old {
+		return false, err
+	}
+	changes, err := g.Changes(ctx, intent.Old, intent.New)
+	if err != nil {
+		return false, err
+	}
+	differ, err := g.Changes(ctx, intent.New, tip)
+	if err != nil {
+		return false, err
+	}
+	open := map[string]bool{}
+	for _, change := range differ {
+		open[change.Path] = true
+	}
+	for _, change := range changes {
+		if open[change.Path] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// rescue stores files that a landing has displaced from the checkout and that have
+// neither the old nor the new content.
+func (c Checkout) rescue(ctx context.Context, files map[string]string) error {
+	task := c.Task
+	if task == "" {
+		task = "checkout"
+	}
+	w := c.Repo.Worktree(task, repo.Record{})
+	w.Path, w.Name = c.Path, content.ScratchName // not a task: no record is written
+	ix, err := content.Open(w, w.Git(), "none")
+	if err != nil {
+		return err
+	}
+	defer ix.Drop()
+	if err := rescue.TakeAs(ctx, ix, files); err != nil {
+		return err
+	}
+	tree, err := ix.WriteTree(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = rescue.StoreTree(ctx, w, "edited in "+c.Path+" while a landing changed it", tree)
+	return err
+}

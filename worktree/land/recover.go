@@ -1,0 +1,60 @@
+package land
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// RecoverLanding finishes or undoes a landing that was killed after its intent was
+// recorded. It reports whether the landing took place; if not, every checkout is
+// restored and the task can land again. It may be called repeatedly, also if nothing
+// is to be recovered.
+//
+// The killed coven's git may still be running. It holds the target's lock, so
+// this waits for it.
+func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing) (landed bool, err error) {
+	target := repo.Target{Branch: strings.TrimPrefix(intent.Target.Ref, repo.HeadsPrefix)}
+	l, err := r.Lock(ctx, repo.TargetLock(target), "recover the landing of "+intent.Task)
+	if err != nil {
+		return false, err
+	}
+	defer l.Release()
+	failpoint.Point("recover.locked")
+	landed, err = reached(ctx, r, intent)
+	if err != nil {
+		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
+	}
+	checkouts, err := CheckoutsOf(ctx, r, intent.Target.Ref, l.File())
+	if err != nil {
+		return landed, err
+	}
+	for _, c := range checkouts {
+		c.Task = intent.Task
+		// Checkouts move before the target, so if the target has moved, so have all its
+		// checkouts.
+		err = errors.Join(err, c.ClearLeft(ctx))
+		failpoint.Point("recover.checkout.each")
+	}
+	if err != nil {
+		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, fullDisk(r, err))
+	}
+	return landed, nil
+}
+
+// reached reports whether the target has the intent's commit.
+func reached(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, error) {
+	tip, err := r.Git().Ref(ctx, intent.Target.Ref)
+	if err != nil || tip == intent.New {
+		return err == nil, err
+	}
+	if kept, err := r.HasCommit(ctx, intent.New); err != nil || !kept {
+		return false, err // its ref was deleted, and git gc removed the commit
+	}
+	return r.Git().IsAncestor(ctx, intent.New, tip)
+}

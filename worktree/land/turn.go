@@ -1,0 +1,72 @@
+package land
+
+import (
+	"context"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// A Holder identifies the process that holds a lock.
+type Holder = lock.Holder
+
+// A Turn is the exclusive right to land on a target. Land does not rely on it: during a
+// turn no other coven moves the target, so that checks need not be repeated between
+// Integrate and Land.
+type Turn struct{ lock *lock.Lock }
+
+// TakeTurn waits for the turn to land on a target, first in, first out, also among
+// processes. what describes the operation to others who wait: "land T".
+func TakeTurn(ctx context.Context, r *repo.Repo, targetRef, what string) (*Turn, error) {
+	t, err := takeTicket(ctx, r, targetRef, what)
+	if err != nil {
+		return nil, err
+	}
+	defer t.drop()
+	if err := t.awaitFront(ctx); err != nil {
+		return nil, err
+	}
+	l, err := r.Lock(ctx, turnLock(targetRef), what)
+	if err != nil {
+		return nil, err
+	}
+	return &Turn{lock: l}, nil
+}
+
+// Doing tells others who wait what the operation does now: "runs its checks".
+func (t *Turn) Doing(what string) { t.lock.SetDoing(what) }
+
+// Release ends the turn.
+func (t *Turn) Release() { t.lock.Release() }
+
+// A Line is who has the turn to land on a target, and who waits for it.
+type Line struct {
+	Turn    lock.Holder   // zero: nobody has it, or the record of the holder is not readable
+	Waiting []lock.Holder // in the order of their turns
+}
+
+// ReadLine returns the line of a target. It is only what live processes hold: nothing that
+// a killed process left counts.
+func ReadLine(r *repo.Repo, targetRef string) (Line, error) {
+	turn, _ := r.Locks.Holder(turnLock(targetRef))
+	line := Line{Turn: turn}
+	numbers, err := tickets(r, targetRef)
+	if err != nil {
+		return line, err
+	}
+	for _, n := range numbers {
+		holder, held := lock.HolderOf(TicketFile(r, targetRef, n))
+		both := holder.PID == turn.PID && holder.What == turn.What // its turn has just come
+		if held && holder.PID > 0 && !both {
+			line.Waiting = append(line.Waiting, holder)
+		}
+	}
+	return line, nil
+}
+
+func turnLock(targetRef string) string { return "turn-" + targetName(targetRef) }
+
+func targetName(targetRef string) string {
+	return repo.SafeName(strings.TrimPrefix(targetRef, repo.HeadsPrefix))
+}

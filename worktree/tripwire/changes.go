@@ -1,0 +1,295 @@
+package tripwire
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/protected"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+)
+
+// The commit of changes has a tree with these files: manifest, with the changes; below
+// before and after, the files, and a list of refs named "refs"; below objects, the objects
+// that are neither commits nor blobs, such as tags, which a tree cannot have otherwise. Commits
+// to which refs pointed are its parents, so that git gc keeps them.
+const (
+	manifestFile = "changes.json"
+	beforeDir    = "before"
+	afterDir     = "after"
+	objectsDir   = "objects"
+	refsFile     = "refs"
+	maxParents   = 200 // of one commit; more are parents of its first parents
+)
+
+// manifest is changes.json.
+type manifest struct {
+	Changes []Change `json:"changes"`
+}
+
+// storeChangesOf stores both states of all changes and returns the ref.
+func storeChangesOf(ctx context.Context, w *repo.Worktree, changes []Change, note string) (string, error) {
+	info, err := storeChanges(ctx, w.Repo, w.TaskID, changes, note)
+	if err != nil {
+		return "", fmt.Errorf("store what changed: %w", err)
+	}
+	return info.Ref, nil
+}
+
+func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Change, note string) (rescue.Info, error) {
+	info := rescue.Info{Task: taskID, Note: note, Time: time.Now(), Changes: true}
+	g, err := r.PlainGit()
+	if err != nil {
+		return info, err
+	}
+	s := &storing{repo: r, git: g}
+	if err := s.add(ctx, changes); err != nil {
+		return info, err
+	}
+	tree, err := treeOf(ctx, r, g, s.entries)
+	if err != nil {
+		return info, err
+	}
+	if same, found := alreadyStored(ctx, g, taskID, tree); found {
+		return same, nil
+	}
+	info.Commit, err = s.commit(ctx, tree, rescue.ChangesSubject+taskID+"\n\n"+note)
+	if err != nil {
+		return info, err
+	}
+	return rescue.AddRef(ctx, r, g, taskID, info)
+}
+
+// alreadyStored finds the rescue that a coven stored before it was killed.
+func alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (rescue.Info, bool) {
+	all, err := rescue.ListIn(ctx, g, taskID)
+	if err != nil || len(all) == 0 {
+		return rescue.Info{}, false
+	}
+	last := all[len(all)-1]
+	c, err := g.Commit(ctx, last.Commit)
+	return last, err == nil && last.Changes && c.Tree == tree
+}
+
+// storing collects the entries of a tree.
+type storing struct {
+	repo    *repo.Repo
+	git     git.Repo
+	entries []git.Entry
+	parents []string
+}
+
+func (s *storing) add(ctx context.Context, changes []Change) error {
+	if err := s.refs(ctx, changes); err != nil {
+		return err
+	}
+	var stored []Change
+	for _, c := range changes {
+		if c.Kind != protected.Ref {
+			for dir, v := range map[string]*protected.Value{beforeDir: &c.Before, afterDir: &c.After} {
+				if err := s.file(ctx, c, dir, v); err != nil {
+					return err
+				}
+			}
+		}
+		stored = append(stored, c)
+	}
+	raw, err := json.MarshalIndent(manifest{Changes: stored}, "", " ")
+	if err != nil {
+		return err
+	}
+	return s.blob(ctx, manifestFile, raw)
+}
+
+// file adds one state of a file, and removes its content from the manifest.
+func (s *storing) file(ctx context.Context, c Change, dir string, v *protected.Value) error {
+	content := v.Content
+	v.Content = nil
+	switch {
+	case !v.Exists():
+		return nil
+	case c.Kind == protected.Checkout, c.Kind == protected.Sibling, c.Kind == protected.Index:
+		oid, _, _ := strings.Cut(v.Text, " ")
+		s.entries = append(s.entries, git.Entry{Mode: v.Mode, Oid: oid, Path: storedPath(c, dir)})
+		return nil
+	case content == nil && strings.HasPrefix(v.Text, "sha256:"):
+		content = []byte{}
+	case content == nil:
+		return nil
+	}
+	return s.blob(ctx, storedPath(c, dir), content)
+}
+
+// storedPath returns where the tree has a file: before/git/hooks/pre-commit.
+func storedPath(c Change, dir string) string {
+	place := string(c.In)
+	switch {
+	case c.Kind == protected.Sibling:
+		place = "worktrees/" + c.Task
+	case c.Kind != protected.Config && c.Kind != protected.Hook:
+		place = string(c.Kind)
+	case place == "":
+		place = "elsewhere"
+	}
+	var safe []string // a tree cannot have these names
+	for part := range strings.SplitSeq(strings.Trim(c.Name, "/"), "/") {
+		switch strings.ToLower(part) {
+		case "", ".", "..", ".git", "git~1":
+			part = "dot-" + strings.ReplaceAll(part, ".", "")
+		}
+		safe = append(safe, part)
+	}
+	return dir + "/" + place + "/" + strings.Join(safe, "/")
+}
+
+func (s *storing) blob(ctx context.Context, path string, content []byte) error {
+	oid, err := s.git.Blob(ctx, content)
+	s.entries = append(s.entries, git.Entry{Mode: "100644", Oid: oid, Path: path})
+	return err
+}
+
+// refs adds the lists of refs, and the objects that refs no longer reach.
+func (s *storing) refs(ctx context.Context, changes []Change) error {
+	var before, after strings.Builder
+	var oids []string
+	for _, c := range changes {
+		if c.Kind != protected.Ref {
+			continue
+		}
+		for list, v := range map[*strings.Builder]protected.Value{&before: c.Before, &after: c.After} {
+			if v.Exists() {
+				fmt.Fprintf(list, "%s %s\n", v.Text, c.Name)
+			}
+			if repo.OidRE.MatchString(v.Text) {
+				oids = append(oids, v.Text)
+			}
+		}
+	}
+	for dir, list := range map[string]*strings.Builder{beforeDir: &before, afterDir: &after} {
+		if list.Len() > 0 {
+			if err := s.blob(ctx, dir+"/"+refsFile, []byte(list.String())); err != nil {
+				return err
+			}
+		}
+	}
+	slices.Sort(oids)
+	return s.objects(ctx, slices.Compact(oids))
+}
+
+// objects keeps objects: commits as parents, others in the tree. What does not exist is left
+// out.
+func (s *storing) objects(ctx context.Context, oids []string) error {
+	if len(oids) == 0 {
+		return nil
+	}
+	out, err := s.git.Feed(ctx, []byte(strings.Join(oids, "\n")+"\n"), "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(out)) {
+		oid, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch kind {
+		case "commit":
+			s.parents = append(s.parents, oid)
+		case "blob":
+			s.entries = append(s.entries, git.Entry{Mode: "100644", Oid: oid, Path: objectsDir + "/" + oid})
+		case "tag", "tree":
+			raw, err := s.git.Output(ctx, "cat-file", kind, oid)
+			if err != nil {
+				return err
+			}
+			if err := s.blob(ctx, objectsDir+"/"+oid+"."+kind, raw); err != nil {
+				return err
+			}
+			if to, err := s.git.Line(ctx, "rev-parse", "--verify", "--quiet", oid+"^{commit}"); err == nil {
+				s.parents = append(s.parents, to)
+			}
+		}
+	}
+	return nil
+}
+
+// commit creates the commit. It has coven's name: the configuration may be an agent's.
+func (s *storing) commit(ctx context.Context, tree, message string) (string, error) {
+	g := s.git
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		g.Env = append(g.Env, "GIT_"+who+"_NAME="+repo.FallbackName, "GIT_"+who+"_EMAIL="+repo.FallbackEmail)
+	}
+	if s.repo.Redact != nil {
+		message = s.repo.Redact(message)
+	}
+	commit := func(text string, parents []string) (string, error) {
+		return g.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: repo.CleanMessage(text), Parents: parents})
+	}
+	slices.Sort(s.parents)
+	parents := slices.Compact(s.parents)
+	for len(parents) > maxParents {
+		var above []string
+		for chunk := range slices.Chunk(parents, maxParents) {
+			oid, err := commit("commits of refs", chunk)
+			if err != nil {
+				return "", err
+			}
+			above = append(above, oid)
+		}
+		parents = above
+	}
+	return commit(message, parents)
+}
+
+// treeOf stores entries as a tree.
+func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) (string, error) {
+	scratch := &repo.Worktree{Repo: r, Name: content.ScratchName}
+	ix, err := content.Open(scratch, g, "none")
+	if err != nil {
+		return "", err
+	}
+	defer ix.Drop()
+	if err := content.Put(ctx, r, ix.Git, entries); err != nil {
+		return "", err
+	}
+	return ix.WriteTree(ctx)
+}
+
+// RescuedChanges returns the changes that a rescue has, with the contents of files.
+func RescuedChanges(ctx context.Context, r *repo.Repo, info rescue.Info) ([]Change, error) {
+	g, err := r.PlainGit()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := g.File(ctx, info.Commit, manifestFile)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", info.Ref, err)
+	}
+	var m manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("read %s: %w", info.Ref, err)
+	}
+	for i := range m.Changes {
+		for dir, v := range map[string]*protected.Value{beforeDir: &m.Changes[i].Before, afterDir: &m.Changes[i].After} {
+			if err := readStored(ctx, g, info, m.Changes[i], dir, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return m.Changes, nil
+}
+
+// readStored reads the content of one state of a file of configuration, or of a hook.
+func readStored(ctx context.Context, g git.Repo, info rescue.Info, c Change, dir string, v *protected.Value) error {
+	if !v.Exists() || c.Kind != protected.Config && c.Kind != protected.Hook {
+		return nil
+	}
+	content, err := g.File(ctx, info.Commit, storedPath(c, dir))
+	if git.ExitCode(err) > 0 {
+		return nil // it was not readable, or too large
+	}
+	v.Content = content
+	return err
+}
