@@ -14,6 +14,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
+	"github.com/coven-run/coven/worktree/pool"
+	"github.com/coven-run/coven/worktree/supply"
 )
 
 // An AddRequest describes a new worktree.
@@ -73,7 +75,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 		return nil, err
 	}
 	failpoint.Point("add.registered")
-	settings, err := poolSettingsOf(ctx, w)
+	settings, err := pool.SettingsOf(ctx, w)
 	if err == nil {
 		err = sparse.WriteCone(ctx, w)
 	}
@@ -84,7 +86,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 		return nil, fmt.Errorf("check out %s: %w", w.Path, err)
 	}
 	failpoint.Point("add.filled")
-	if err := supply(ctx, w, start.Oid); err != nil {
+	if err := supply.Into(ctx, w, start.Oid); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
 	if req.SavedFirst {
@@ -99,49 +101,49 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 
 // beginAdd creates the branch, the directory and the git directory. The directory has files of the
 // pool if there were some.
-func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.Worktree, from parked, err error) {
+func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.Worktree, from pool.Entry, err error) {
 	if err := repo.EnsureCovenDir(r.Root); err != nil {
-		return nil, parked{}, err
+		return nil, pool.Entry{}, err
 	}
 	l, err := r.Lock(ctx, repo.WorktreesLock, "add "+taskID)
 	if err != nil {
-		return nil, parked{}, err
+		return nil, pool.Entry{}, err
 	}
 	defer l.Release()
 	if err := clearUnready(ctx, r, taskID); err != nil {
-		return nil, parked{}, err
+		return nil, pool.Entry{}, err
 	}
 	if err := leftover(ctx, r, taskID, start); err != nil {
-		return nil, parked{}, err
+		return nil, pool.Entry{}, err
 	}
 	rec := repo.Record{Task: taskID, Base: start}
 	if rec.Sparse, err = sparse.NewCone(ctx, r); err != nil {
-		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+		return nil, pool.Entry{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
 	w = r.Worktree(taskID, rec)
 	if err := r.WriteRecord(w.Name, rec); err != nil {
-		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+		return nil, pool.Entry{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
 	failpoint.Point("add.recorded")
-	from = takeFromPool(ctx, w, start)
+	from = pool.Take(ctx, w, start)
 	err = register(ctx, r, registration{w: w, start: start, admin: func(admin string) error {
 		rec.Admin = admin
 		return r.WriteRecord(w.Name, rec)
 	}})
 	if err != nil {
-		return nil, parked{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+		return nil, pool.Entry{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
 	return r.Worktree(taskID, rec), from, nil
 }
 
 // fill checks out the files and writes a matching index for W's git. from is the entry of the
 // pool that W's files were; zero: there are no files.
-func fill(ctx context.Context, w *repo.Worktree, from parked, start string) error {
+func fill(ctx context.Context, w *repo.Worktree, from pool.Entry, start string) error {
 	if from.ID != "" {
-		if err := fillBy(ctx, w, start, func(ix *content.Index) error { return reuse(ctx, w, ix, from, start) }); err == nil || ctx.Err() != nil {
+		if err := fillBy(ctx, w, start, func(ix *content.Index) error { return pool.Reuse(ctx, w, ix, from, start) }); err == nil || ctx.Err() != nil {
 			return err
 		}
-		if err := empty(w); err != nil {
+		if err := pool.DiscardFiles(w); err != nil {
 			return err
 		}
 		failpoint.Point("add.emptied")

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
@@ -114,11 +115,11 @@ func keepDirectory(ctx context.Context, w *repo.Worktree) error {
 
 // trashNow renames a directory and deletes it.
 func trashNow(r *repo.Repo, w *repo.Worktree) error {
-	if err := trash(r, w.Path, w.Name); err != nil {
+	if err := pool.Trash(r, w.Path, w.Name); err != nil {
 		return err
 	}
 	failpoint.Point("clear.trashed")
-	return emptyTrash(r)
+	return pool.EmptyTrash(r)
 }
 
 // forgetUnexamined removes the record and the ref of a directory of unexaminedDir.

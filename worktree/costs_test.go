@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -168,7 +169,7 @@ func passWorktree(b testing.TB, r *repo.Repo, round int, found costs) {
 	gitIn(b, r.Root, "merge", "-q", "--ff-only", landedTip(b, w))
 	tip := landedTip(b, w)
 	took = timeOf(func() { value[string](b)(Remove(b.Context(), w, RemoveRequest{Landed: tip})) })
-	Settle(r)
+	pool.Settle(r)
 	found.note("release", took, timeOf(func() { readRef(b, r) }))
 }
 

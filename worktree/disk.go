@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/pool"
 )
 
 // RefDisk is what refs of one kind take: how many there are, and the size of the objects that no
@@ -60,8 +61,8 @@ func Disk(r *repo.Repo, info Info) []string {
 
 // PoolDisk returns the entries of the pool: files of landed worktrees, and ignored ones.
 func PoolDisk(r *repo.Repo) (paths []string) {
-	for _, name := range poolDirs(r) {
-		paths = append(paths, poolPath(r, name))
+	for _, name := range pool.Dirs(r) {
+		paths = append(paths, pool.Path(r, name))
 	}
 	return paths
 }
@@ -76,7 +77,7 @@ func OtherDisk(r *repo.Repo) ([]string, error) {
 	var paths []string
 	for _, entry := range entries {
 		switch name := entry.Name(); {
-		case strings.HasPrefix(name, ".") && name != poolDir:
+		case strings.HasPrefix(name, ".") && name != pool.DirName:
 			paths = append(paths, filepath.Join(dir, name))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -54,12 +55,12 @@ func traceGit(t *testing.T) gitTrace {
 // after, because the git that makes transactions reports at its end.
 func (g gitTrace) of(t *testing.T, r *repo.Repo, do func()) []gitRun {
 	t.Helper()
-	Settle(r)
+	pool.Settle(r)
 	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
 		must(t, os.Remove(file))
 	}
 	do()
-	Settle(r)
+	pool.Settle(r)
 	var runs []gitRun
 	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
 		var run gitRun

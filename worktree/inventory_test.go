@@ -15,6 +15,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -196,7 +197,7 @@ func (c *doomedCase) mustHave(before *inventory, when string) {
 	}()
 	now := c.takeInventory()
 	stores := []map[string]item{now.files}
-	for _, dir := range value[[]string](c.t)(filepath.Glob(poolPath(c.repo, "*"))) { // where coven du shows them
+	for _, dir := range value[[]string](c.t)(filepath.Glob(pool.Path(c.repo, "*"))) { // where coven du shows them
 		there := &inventory{files: map[string]item{}}
 		there.walk(c.t, dir, "")
 		stores = append(stores, there.files)

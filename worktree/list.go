@@ -81,30 +81,3 @@ func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
 	}
 	return refs, nil
 }
-
-// Uncommitted lists the changed and untracked paths in Checkout, which a task's
-// worktree will not have. Directories end in a slash. .beads and .coven are omitted.
-func Uncommitted(ctx context.Context, r *repo.Repo) ([]string, error) {
-	g := r.Git()
-	g.Dir, g.WorkTree = r.CheckoutGitDir, r.Checkout
-	fields, err := g.Fields(ctx, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
-	if err != nil {
-		return nil, fmt.Errorf("list uncommitted files: %w", err)
-	}
-	var paths []string
-	for _, field := range fields {
-		if len(field) < 4 {
-			return nil, fmt.Errorf("list uncommitted files: git printed %q", field)
-		}
-		if !isCovens(field[3:]) {
-			paths = append(paths, field[3:])
-		}
-	}
-	return paths, nil
-}
-
-// isCovens reports whether a path of a checkout belongs to coven or to the tracker.
-func isCovens(name string) bool {
-	top, _, _ := strings.Cut(name, "/")
-	return top == ".beads" || top == ".coven"
-}

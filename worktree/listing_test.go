@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/files"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -16,7 +17,7 @@ func TestListing(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	w := add(t, r, "T-1")
-	files := func(l Listing, err error) string {
+	listed := func(l files.Listing, err error) string {
 		t.Helper()
 		must(t, err)
 		if slices.Contains(l.Files, "nested/x") || !slices.Contains(l.Ignored, ".coven") {
@@ -30,9 +31,9 @@ func TestListing(t *testing.T) {
 		}
 		return strings.Join(l.Files, " ")
 	}
-	before := files(ListCheckout(ctx, r))
+	before := listed(files.ListCheckout(ctx, r))
 	equal(t, "tracked", before, strings.Join(strings.Fields(gitIn(t, r.Root, "ls-files")), " "))
-	equal(t, "in the worktree", files(ListFiles(ctx, w)), before)
+	equal(t, "in the worktree", listed(files.List(ctx, w)), before)
 	for _, top := range []string{r.Root, w.Path} {
 		write(t, filepath.Join(top, "zzz.txt"), "new\n")
 		write(t, filepath.Join(top, "x.log"), "ignored\n")
@@ -42,8 +43,8 @@ func TestListing(t *testing.T) {
 		gitIn(t, top, "init", "--quiet", "nested")
 		write(t, filepath.Join(top, "nested", "x"), "x\n")
 	}
-	for _, listing := range []Listing{value[Listing](t)(ListCheckout(ctx, r)), value[Listing](t)(ListFiles(ctx, w))} {
-		got := files(listing, nil)
+	for _, listing := range []files.Listing{value[files.Listing](t)(files.ListCheckout(ctx, r)), value[files.Listing](t)(files.List(ctx, w))} {
+		got := listed(listing, nil)
 		if !strings.HasSuffix(got, " zzz.txt") || strings.Contains(got, "x.log") || strings.Contains(got, "build") || strings.Contains(got, "agents") {
 			t.Errorf("the files are %s", got)
 		}
@@ -54,6 +55,6 @@ func TestListing(t *testing.T) {
 		}
 	}
 	must(t, os.RemoveAll(w.Path))
-	_, err := ListFiles(ctx, w)
+	_, err := files.List(ctx, w)
 	wantIs(t, err, repo.ErrNoWorktree)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -205,7 +206,7 @@ func destructions() []destruction {
 				return err
 			}
 			r.Pool = repo.Pool{Bytes: 1 << 30}
-			defer Settle(r)
+			defer pool.Settle(r)
 			return remove(RemoveRequest{Landed: string(tip)})(ctx, r)
 		}},
 		{name: "remove a deleted worktree", prepare: deleteFiles, run: remove(RemoveRequest{})},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -35,7 +36,7 @@ func landAndLeave(t testing.TB, r *repo.Repo, w *repo.Worktree) {
 // leave removes a W that has landed, and returns the ref of what is stored.
 func leave(t testing.TB, r *repo.Repo, w *repo.Worktree) string {
 	t.Helper()
-	defer Settle(r)
+	defer pool.Settle(r)
 	return value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 }
 
@@ -87,11 +88,11 @@ func TestPool(t *testing.T) {
 	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
 	equal(t, "the ignored file", gitIn(t, r.Root, "show", ref+":x.log"), "ignored")
-	Settle(r)
+	pool.Settle(r)
 	equal(t, "W", exists(w.Path), false)
 	equal(t, "registrations", len(value[[]string](t)(r.Admins())), 0)
-	equal(t, "parked", len(pool(r)), 1)
-	if pool(r)[0].Bytes == 0 {
+	equal(t, "parked", len(pool.List(r)), 1)
+	if pool.List(r)[0].Bytes == 0 {
 		t.Error("the size is not measured")
 	}
 	write(t, filepath.Join(r.Root, "file0.txt"), "changed meanwhile")
@@ -104,7 +105,7 @@ func TestPool(t *testing.T) {
 	equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)
 	equal(t, "the same file", inodeAt(t, filepath.Join(w.Path, "file1.txt")), inode)
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	equal(t, "parked", len(pool(r)), 0)
+	equal(t, "parked", len(pool.List(r)), 0)
 	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 	s := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 	equal(t, "snapshot", s.Tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
@@ -151,34 +152,34 @@ func TestPoolIsAsNew(t *testing.T) {
 	}
 	afterwards := []func(t *testing.T, r *repo.Repo){
 		func(t *testing.T, r *repo.Repo) { // behind coven's back
-			for _, p := range pool(r) {
-				write(t, poolPath(r, p.ID, "file1.txt"), "changed later")
+			for _, p := range pool.List(r) {
+				write(t, pool.Path(r, p.ID, "file1.txt"), "changed later")
 			}
 		},
 		func(t *testing.T, r *repo.Repo) {
-			for _, p := range pool(r) {
-				write(t, poolPath(r, p.ID, "added"), "later")
+			for _, p := range pool.List(r) {
+				write(t, pool.Path(r, p.ID, "added"), "later")
 			}
 		},
 		func(t *testing.T, r *repo.Repo) {
-			for _, p := range pool(r) {
-				must(t, os.WriteFile(poolRecord(r, p.ID, ".index"), []byte("DIRC damaged"), 0o644))
+			for _, p := range pool.List(r) {
+				must(t, os.WriteFile(pool.RecordPath(r, p.ID, ".index"), []byte("DIRC damaged"), 0o644))
 			}
 		},
 		func(t *testing.T, r *repo.Repo) {
-			for _, p := range pool(r) {
-				must(t, os.Truncate(poolRecord(r, p.ID, ".json"), 3))
+			for _, p := range pool.List(r) {
+				must(t, os.Truncate(pool.RecordPath(r, p.ID, ".json"), 3))
 			}
 		},
 		func(t *testing.T, r *repo.Repo) {
-			for _, p := range pool(r) {
-				must(t, os.Remove(poolRecord(r, p.ID, ".json")))
-				must(t, syscall.Mkfifo(poolRecord(r, p.ID, ".json"), 0o600))
+			for _, p := range pool.List(r) {
+				must(t, os.Remove(pool.RecordPath(r, p.ID, ".json")))
+				must(t, syscall.Mkfifo(pool.RecordPath(r, p.ID, ".json"), 0o600))
 			}
 		},
 		func(t *testing.T, r *repo.Repo) { // files without a record, a record without files
-			for _, p := range pool(r) {
-				must(t, os.Rename(poolPath(r, p.ID), poolPath(r, "other")))
+			for _, p := range pool.List(r) {
+				must(t, os.Rename(pool.Path(r, p.ID), pool.Path(r, "other")))
 			}
 		},
 		func(t *testing.T, r *repo.Repo) {
@@ -205,7 +206,7 @@ func TestPoolIsAsNew(t *testing.T) {
 		tip := value[string](t)(w.Tip(t.Context()))
 		gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
 		value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
-		Settle(r)
+		pool.Settle(r)
 		afterwards[int(seed)%len(afterwards)](t, r)
 		want := fresh(t, r)
 		w = add(t, r, "T")
@@ -213,7 +214,7 @@ func TestPoolIsAsNew(t *testing.T) {
 			t.Errorf("seed %d: got\n%s\nwant\n%s", seed, got, want)
 		}
 		equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
-		must(t, Tidy(t.Context(), r))
+		must(t, pool.Tidy(t.Context(), r))
 		noLocks(t, r.GitDir)
 	}
 }
@@ -255,30 +256,30 @@ func TestPoolPutsAside(t *testing.T) {
 		write(t, filepath.Join(w.Path, "work"+task), "w")
 		landAndLeave(t, r, w)
 	}
-	aside := value[[]string](t)(filepath.Glob(poolPath(r, "*.ignored/build/out")))
+	aside := value[[]string](t)(filepath.Glob(pool.Path(r, "*.ignored/build/out")))
 	equal(t, "put aside", len(aside), 2)
 	equal(t, "content", read(t, aside[0]) == large+"A" && read(t, aside[1]) == large+"B", true)
 	r.Pool.Bytes = 15 << 20
-	must(t, Tidy(t.Context(), r))
-	aside = value[[]string](t)(filepath.Glob(poolPath(r, "*.ignored/build/out")))
+	must(t, pool.Tidy(t.Context(), r))
+	aside = value[[]string](t)(filepath.Glob(pool.Path(r, "*.ignored/build/out")))
 	equal(t, "put aside", len(aside), 1)
 	equal(t, "the newer one", strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(aside[0]))), "B-"), true)
 	w := add(t, r, "C")
 	equal(t, "taken", exists(filepath.Join(w.Path, "build")), false)
 	r.Pool.Bytes = 0
-	must(t, Tidy(t.Context(), r))
-	equal(t, "left", len(poolDirs(r))+len(pool(r)), 0)
+	must(t, pool.Tidy(t.Context(), r))
+	equal(t, "left", len(pool.Dirs(r))+len(pool.List(r)), 0)
 }
 
 // A pool of links and files, and one that is off, change nothing but speed.
 func TestPoolInTheWay(t *testing.T) {
 	oneAtATime(t)
 	for name, plant := range map[string]func(r *repo.Repo, elsewhere string){
-		"a link":      func(r *repo.Repo, elsewhere string) { must(t, os.Symlink(elsewhere, poolPath(r))) },
-		"a file":      func(r *repo.Repo, _ string) { write(t, poolPath(r), "f") },
+		"a link":      func(r *repo.Repo, elsewhere string) { must(t, os.Symlink(elsewhere, pool.Path(r))) },
+		"a file":      func(r *repo.Repo, _ string) { write(t, pool.Path(r), "f") },
 		"no pool":     func(r *repo.Repo, _ string) { r.Pool.Bytes = 0 },
 		"read-only":   func(r *repo.Repo, _ string) { write(t, r.StatePath("pool"), "a file") },
-		"many in one": func(r *repo.Repo, _ string) { must(t, os.MkdirAll(poolPath(r, "a", "b"), 0o755)) },
+		"many in one": func(r *repo.Repo, _ string) { must(t, os.MkdirAll(pool.Path(r, "a", "b"), 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, elsewhere := pooled(t), t.TempDir()
@@ -291,7 +292,7 @@ func TestPoolInTheWay(t *testing.T) {
 				equal(t, "W", exists(w.Path), false)
 			}
 			equal(t, "elsewhere", len(value[[]os.DirEntry](t)(os.ReadDir(elsewhere))), 0)
-			_ = Tidy(t.Context(), r)
+			_ = pool.Tidy(t.Context(), r)
 			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 0)
 		})
 	}
@@ -316,10 +317,10 @@ func poolTwice(ctx context.Context, r *repo.Repo, changed bool) error {
 	if _, err := Remove(ctx, w, RemoveRequest{Landed: tip}); err != nil {
 		return err
 	}
-	Settle(r)
-	for _, p := range pool(r) {
+	pool.Settle(r)
+	for _, p := range pool.List(r) {
 		if changed {
-			err = os.Chmod(poolPath(r, p.ID, "file1.txt"), 0o600)
+			err = os.Chmod(pool.Path(r, p.ID, "file1.txt"), 0o600)
 		}
 	}
 	if err == nil {
@@ -348,7 +349,7 @@ func TestPoolSurvivesKill(t *testing.T) {
 				w := add(t, r, task)
 				equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 				equal(t, "ignored files", exists(filepath.Join(w.Path, "build")), false)
-				must(t, Tidy(t.Context(), r))
+				must(t, pool.Tidy(t.Context(), r))
 			}
 			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 2)
 			large := 0
@@ -381,7 +382,7 @@ func TestPoolChangedMeanwhile(t *testing.T) {
 			w := add(t, r, "T")
 			write(t, filepath.Join(w.Path, "work"), "w")
 			landAndLeave(t, r, w)
-			change(t, poolPath(r, pool(r)[0].ID))
+			change(t, pool.Path(r, pool.List(r)[0].ID))
 			want := fresh(t, r)
 			w = add(t, r, "T")
 			equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)

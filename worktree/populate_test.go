@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
+	"github.com/coven-run/coven/worktree/supply"
 )
 
 // populated is a superproject whose worktrees get the files of submodules, and the task T. The
@@ -160,7 +161,7 @@ func TestPopulateWithout(t *testing.T) {
 	r.Submodules = true
 	bump(t, r, upstream)
 	w := add(t, r, "T")
-	done := value[Included](t)(IncludedFiles(w))
+	done := value[supply.Included](t)(supply.IncludedFiles(w))
 	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "submodule lib stays empty: the main checkout does not have its commit") {
 		t.Fatal(done.Warnings)
 	}

@@ -8,22 +8,23 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/supply"
 )
 
 // A worktree has one port as long as it exists, also if something listens on it. Worktrees that
 // exist at the same time have different ones, and a port that is in use is not chosen.
 func TestPort(t *testing.T) {
 	r := sample(t)
-	used := listenOn(t, preferredPort((&repo.Worktree{Repo: r, Name: "T0"})))
+	used := listenOn(t, supply.PreferredPort((&repo.Worktree{Repo: r, Name: "T0"})))
 	ports, all := map[int]string{}, sync.Mutex{}
 	var done sync.WaitGroup
 	for i := range 8 {
 		w := add(t, r, fmt.Sprintf("T%d", i))
 		done.Go(func() {
-			port, err := Port(t.Context(), w)
+			port, err := supply.Port(t.Context(), w)
 			all.Lock()
 			defer all.Unlock()
-			if err != nil || ports[port] != "" || port == used || port < firstPort || port >= firstPort+portCount {
+			if err != nil || ports[port] != "" || port == used || port < supply.FirstPort || port >= supply.FirstPort+supply.PortCount {
 				t.Errorf("%s has port %d as %q, %v", w.TaskID, port, ports[port], err)
 			}
 			ports[port] = w.TaskID
@@ -36,13 +37,13 @@ func TestPort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Port(t.Context(), w); err != nil || again != port {
+		if again, err := supply.Port(t.Context(), w); err != nil || again != port {
 			t.Errorf("%s had port %d, now %d, %v", id, port, again, err)
 		}
 		if _, err := Remove(t.Context(), w, RemoveRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		if left := portOf(r, w.Name); left != 0 {
+		if left := supply.PortOf(r, w.Name); left != 0 {
 			t.Errorf("%s is gone and has port %d", id, left)
 		}
 	}
@@ -52,10 +53,10 @@ func TestPort(t *testing.T) {
 func TestPortOfAnother(t *testing.T) {
 	r := sample(t)
 	a, b := add(t, r, "A"), add(t, r, "B")
-	if err := file.WriteJSONNoSync(a.StatePath("port.json"), taskPort{preferredPort(b)}); err != nil {
+	if err := file.WriteJSONNoSync(a.StatePath("port.json"), supply.TaskPort{Port: supply.PreferredPort(b)}); err != nil {
 		t.Fatal(err)
 	}
-	if port, err := Port(t.Context(), b); err != nil || port == preferredPort(b) {
+	if port, err := supply.Port(t.Context(), b); err != nil || port == supply.PreferredPort(b) {
 		t.Errorf("both have port %d, %v", port, err)
 	}
 }

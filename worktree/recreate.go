@@ -16,8 +16,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
+	"github.com/coven-run/coven/worktree/supply"
 )
 
 // Recreate restores a deleted W on its branch with exactly the content of the session's
@@ -131,7 +133,7 @@ func (re *recreation) run(ctx context.Context) error {
 		return err
 	}
 	failpoint.Point("recreate.filled")
-	if err := supply(ctx, re.w, re.start); err != nil {
+	if err := supply.Into(ctx, re.w, re.start); err != nil {
 		return err
 	}
 	re.rec.Ready, re.rec.Again = true, false
@@ -209,7 +211,7 @@ func (re *recreation) discard(ctx context.Context) error {
 			break
 		}
 	}
-	return trash(w.Repo, w.Path, w.Name)
+	return pool.Trash(w.Repo, w.Path, w.Name)
 }
 
 // unlink removes the registrations of a W that does not exist, and rescues content
@@ -282,7 +284,7 @@ func (re *recreation) fill(ctx context.Context) error {
 		}
 	}
 	if re.from.N == 0 {
-		return fill(ctx, w, parked{}, re.start)
+		return fill(ctx, w, pool.Entry{}, re.start)
 	}
 	g, err := content.RawGit(w)
 	if err != nil {

@@ -2,13 +2,10 @@ package worktree
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
@@ -16,10 +13,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/supply"
 )
-
-const trashPrefix = ".trash-" // never the beginning of a SafeName
 
 // A RemoveRequest describes how to remove a worktree.
 type RemoveRequest struct {
@@ -68,10 +65,10 @@ func Remove(ctx context.Context, w *repo.Worktree, req RemoveRequest) (rescueRef
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	if m.parks {
-		tidyLater(w.Repo)
+		pool.TidyLater(w.Repo)
 		return rescueRef, nil
 	}
-	if err := emptyTrash(w.Repo); err != nil {
+	if err := pool.EmptyTrash(w.Repo); err != nil {
 		return rescueRef, fmt.Errorf("remove %s: %w", w.TaskID, err)
 	}
 	return rescueRef, nil
@@ -212,7 +209,7 @@ func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p rescue.Poli
 	if err != nil || differ {
 		return true, err
 	}
-	edited, err := submodulesEdited(ctx, w, tree, raw)
+	edited, err := supply.SubmodulesEdited(ctx, w, tree, raw)
 	if err != nil || edited {
 		return true, err
 	}
@@ -236,7 +233,7 @@ func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
 	if err := modules.AddModules(m.w, filepath.Join(m.w.Admin, submodule.ModulesDir), ""); err != nil || len(modules.Renamed) > 0 {
 		return false, err
 	}
-	edited, err := submodulesEdited(ctx, m.w, m.tree, raw)
+	edited, err := supply.SubmodulesEdited(ctx, m.w, m.tree, raw)
 	if err != nil || edited {
 		return false, err
 	}
@@ -262,7 +259,7 @@ func (m *removal) unregister(ctx context.Context) error {
 
 // forget requires the locks of the task and of the worktrees.
 func forget(ctx context.Context, w *repo.Worktree, tip string) error {
-	if err := trash(w.Repo, w.Path, w.Name); err != nil {
+	if err := pool.Trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
 	}
 	failpoint.Point("remove.trashed")
@@ -318,34 +315,4 @@ func adminOf(r *repo.Repo, path string) string {
 		}
 	}
 	return ""
-}
-
-// trash renames a directory, because deleting it can take long.
-func trash(r *repo.Repo, path, name string) error {
-	if !file.Exists(path) {
-		return nil
-	}
-	if err := file.CheckNotMounted(path); err != nil {
-		return err
-	}
-	return os.Rename(path, trashName(r, name))
-}
-
-func trashName(r *repo.Repo, name string) string {
-	return filepath.Join(r.Root, repo.WorktreesDir, trashPrefix+name+"-"+rand.Text())
-}
-
-// emptyTrash deletes trashed directories, including those of other processes.
-func emptyTrash(r *repo.Repo) error {
-	dir := filepath.Join(r.Root, repo.WorktreesDir)
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), trashPrefix) {
-			err = errors.Join(err, file.RemoveAll(filepath.Join(dir, entry.Name())))
-		}
-	}
-	return err
 }

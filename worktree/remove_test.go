@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -120,7 +121,7 @@ func TestRemoveUnreadable(t *testing.T) {
 	_, err := Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)})
 	wantIs(t, err, syscall.ENAMETOOLONG)
 	equal(t, "stays", exists(w.Path), true)
-	equal(t, "parked", len(pool(r)), 0)
+	equal(t, "parked", len(pool.List(r)), 0)
 }
 
 // A directory in the place of the link to W's git directory is stored like other git directories.

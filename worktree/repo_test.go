@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/files"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
@@ -186,7 +187,7 @@ func TestUncommitted(t *testing.T) {
 	write(t, filepath.Join(r.Root, "x.log"), "ignored")
 	write(t, filepath.Join(r.Root, ".beads", "more"), "tracker")
 	write(t, filepath.Join(r.Root, ".coven", "config.yaml"), "ours")
-	got := value[[]string](t)(Uncommitted(t.Context(), r))
+	got := value[[]string](t)(files.Uncommitted(t.Context(), r))
 	if want := []string{"file0.txt", "new\n.txt"}; !slices.Equal(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}

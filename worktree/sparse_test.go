@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
+	"github.com/coven-run/coven/worktree/supply"
 )
 
 // wide is a repository with files in the directories in, out and in/deep, out/deep, and beside them.
@@ -540,7 +541,7 @@ func TestSparseSubmodule(t *testing.T) {
 	gitIn(t, r.Root, "commit", "-qm", "another")
 	r.Submodules, r.Sparse = true, repo.Sparse{Dirs: []string{"in", "lib"}}
 	w := add(t, r, "T")
-	equal(t, "warnings", len(value[Included](t)(IncludedFiles(w)).Warnings), 0)
+	equal(t, "warnings", len(value[supply.Included](t)(supply.IncludedFiles(w)).Warnings), 0)
 	equal(t, "files", names(t, w), "in/a lib/.git lib/lib.c lib/other.c")
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))

@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
@@ -173,9 +174,9 @@ func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, erro
 	for _, entry := range entries {
 		name, path := entry.Name(), filepath.Join(top, entry.Name())
 		switch {
-		case strings.HasPrefix(name, trashPrefix):
+		case strings.HasPrefix(name, pool.TrashPrefix):
 			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "remains of a removed worktree: " + path})
-		case name == poolDir, name == unexaminedDir: // Tidy, and below
+		case name == pool.DirName, name == unexaminedDir: // Tidy, and below
 		case entry.IsDir() && !known[path] && !s.recorded(name):
 			found = append(found, Stale{
 				Kind: StaleDirectory, Task: s.task(name), Path: path,

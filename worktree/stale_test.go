@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
@@ -75,7 +76,7 @@ func TestStaleKinds(t *testing.T) {
 			return dir
 		}, ""},
 		StaleTrash: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
-			dir := filepath.Join(r.Root, repo.WorktreesDir, trashPrefix+"T-1")
+			dir := filepath.Join(r.Root, repo.WorktreesDir, pool.TrashPrefix+"T-1")
 			write(t, filepath.Join(dir, "a"), "a")
 			return dir
 		}, ""},

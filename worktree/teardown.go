@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/snapshot"
@@ -69,7 +70,7 @@ func (t *Teardown) End(ctx context.Context) (changed []string, rescue string, er
 	if err != nil {
 		return nil, rescue, err
 	}
-	if changed, err = Changed(ctx, w.Repo, t.state.Snapshot, after.Commit); err != nil {
+	if changed, err = diff.Paths(ctx, w.Repo, t.state.Snapshot, after.Commit); err != nil {
 		return nil, rescue, err
 	}
 	if len(changed) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/files"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -88,7 +89,7 @@ func TestBoobyTraps(t *testing.T) {
 			check("Land", err)
 			_, err = List(ctx, r)
 			check("Worktrees", err)
-			_, err = Uncommitted(ctx, r)
+			_, err = files.Uncommitted(ctx, r)
 			check("Uncommitted", err)
 			_, err = rescue.Take(ctx, w, "note", false)
 			check("Rescue", err)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/files"
 )
 
 // Uncommitted has what git status prints of a checkout, whatever is done to it.
@@ -16,11 +18,11 @@ func TestUncommittedIsExact(t *testing.T) {
 		t.Helper()
 		var paths []string
 		for line := range strings.Lines(gitIn(t, r.Root, "status", "--porcelain", "--no-renames") + "\n") {
-			if name := strings.TrimSuffix(line[min(3, len(line)):], "\n"); name != "" && !isCovens(name) {
+			if name := strings.TrimSuffix(line[min(3, len(line)):], "\n"); name != "" && !files.IsCovens(name) {
 				paths = append(paths, name)
 			}
 		}
-		got := value[[]string](t)(Uncommitted(t.Context(), r))
+		got := value[[]string](t)(files.Uncommitted(t.Context(), r))
 		slices.Sort(got)
 		slices.Sort(paths)
 		equal(t, state, strings.Join(got, " "), strings.Join(paths, " "))

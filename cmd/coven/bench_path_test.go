@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/pool"
 )
 
 // What stands between a person and the agent, and between the agent and the landed change, in a
@@ -214,7 +215,7 @@ func (r *pathRepo) recycle(b testing.TB) time.Duration {
 	must(b, err)
 	_, err = worktree.Remove(b.Context(), w, worktree.RemoveRequest{Landed: tip})
 	must(b, err)
-	worktree.Settle(repo)
+	pool.Settle(repo)
 	return took
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/files"
 )
 
 // TargetBranch returns the branch that tasks land on: onto, or the branch that is checked
@@ -25,7 +25,7 @@ func (c *Controller) Brief(ctx context.Context, branch string) (briefing func() 
 	}
 	looked := make(chan look, 1)
 	go func() {
-		uncommitted, err := worktree.Uncommitted(ctx, c.Project.Repo)
+		uncommitted, err := files.Uncommitted(ctx, c.Project.Repo)
 		looked <- look{uncommitted, err}
 	}()
 	return func() ([]string, error) {

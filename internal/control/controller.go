@@ -35,6 +35,7 @@ import (
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/pool"
 )
 
 // ErrInterrupted is the cause of a context that a person canceled.
@@ -79,7 +80,7 @@ type Notice struct {
 // Settle waits until the landed worktrees are examined, and the Observer knows what is left of them.
 func (c *Controller) Settle() {
 	if c.Project.Repo != nil {
-		worktree.Settle(c.Project.Repo)
+		pool.Settle(c.Project.Repo)
 	}
 }
 

@@ -8,16 +8,17 @@ import (
 	"github.com/coven-run/coven/internal/embedding"
 	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/files"
 )
 
 // Search returns an index of the checkout that the user is in.
 func (p *Project) Search() *search.Index {
-	return p.index(p.Repo.Checkout, func(ctx context.Context) (worktree.Listing, error) { return worktree.ListCheckout(ctx, p.Repo) })
+	return p.index(p.Repo.Checkout, func(ctx context.Context) (files.Listing, error) { return files.ListCheckout(ctx, p.Repo) })
 }
 
 // SearchIn returns an index of a task's worktree.
 func (p *Project) SearchIn(w *worktree.Worktree) *search.Index {
-	return p.index(w.Path, func(ctx context.Context) (worktree.Listing, error) { return worktree.ListFiles(ctx, w) })
+	return p.index(w.Path, func(ctx context.Context) (files.Listing, error) { return files.List(ctx, w) })
 }
 
 // SearchSessions returns an index of the records of sessions.
@@ -28,7 +29,7 @@ func (p *Project) SearchSessions() *search.Index {
 	})
 }
 
-func (p *Project) index(root string, listing func(context.Context) (worktree.Listing, error)) *search.Index {
+func (p *Project) index(root string, listing func(context.Context) (files.Listing, error)) *search.Index {
 	return search.New(search.Options{Root: root, Cache: p.Env.CacheDir(), Now: p.Env.Now, Similarities: p.similarities(), List: func(ctx context.Context) (search.Listing, error) {
 		l, err := listing(ctx)
 		return search.Listing(l), err

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -46,7 +47,7 @@ func Of(ctx context.Context, p *project.Project, name string) ([]State, error) {
 		if i == 0 {
 			continue
 		}
-		if all[i].Changed, err = worktree.Changed(ctx, p.Repo, saved[i-1].Tree, s.Tree); err != nil {
+		if all[i].Changed, err = diff.Paths(ctx, p.Repo, saved[i-1].Tree, s.Tree); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +114,7 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 		}
 		if n == 0 {
 			which = "with other files"
-			if n, err = worktree.LastDiffering(ctx, repo, v.ID, now); err != nil {
+			if n, err = snapshot.LastDiffering(ctx, repo, v.ID, now); err != nil {
 				return Reverted{}, err
 			}
 		}
@@ -134,14 +135,14 @@ func revert(ctx context.Context, in *project.Project, v session.View, n int, pat
 	}
 	done := Reverted{Task: v.Task, To: newState(to), Undo: newState(undo)}
 	if undo.Only != nil {
-		done.Changed, err = worktree.Differing(ctx, repo, undo, to)
+		done.Changed, err = snapshot.Differing(ctx, repo, undo, to)
 		return done, err
 	}
 	after, err := snapshot.Take(ctx, tree, v.ID, fmt.Sprintf("after coven revert to %d", to.N))
 	if err != nil {
 		return done, err
 	}
-	done.Changed, err = worktree.Changed(ctx, repo, undo.Tree, after.Tree)
+	done.Changed, err = diff.Paths(ctx, repo, undo.Tree, after.Tree)
 	return done, err
 }
 

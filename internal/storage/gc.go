@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
+	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -51,7 +52,7 @@ func Collect(ctx context.Context, p *project.Project, dryRun bool) (Collection, 
 	if err != nil || dryRun {
 		return c, err
 	}
-	_ = worktree.Tidy(ctx, p.Repo) // coven doctor says what stays
+	_ = pool.Tidy(ctx, p.Repo) // coven doctor says what stays
 	return c, nil
 }
 

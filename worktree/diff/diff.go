@@ -202,3 +202,16 @@ func infoOf(c git.Commit) CommitInfo {
 	subject, _, _ := strings.Cut(c.Message, "\n")
 	return CommitInfo{Oid: c.Oid, Tree: c.Tree, Subject: subject, Parents: c.Parents}
 }
+
+// Paths names the paths that differ between two commits or trees.
+func Paths(ctx context.Context, r *repo.Repo, from, to string) ([]string, error) {
+	changes, err := r.Git().Changes(ctx, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("compare %.10s with %.10s: %w", from, to, err)
+	}
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		paths[i] = c.Path
+	}
+	return paths, nil
+}

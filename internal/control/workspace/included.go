@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/supply"
 )
 
 // maxEnvFile bounds a file in which credentials are looked for, in bytes.
@@ -13,7 +13,7 @@ const maxEnvFile = 1 << 20
 // included hides the credentials in the files that the worktree got from the main checkout, and
 // warns once of those that it did not get.
 func (s *Workspace) included() error {
-	done, err := worktree.IncludedFiles(s.Worktree)
+	done, err := supply.IncludedFiles(s.Worktree)
 	if err != nil {
 		return err
 	}
@@ -30,5 +30,5 @@ func (s *Workspace) included() error {
 	for _, text := range done.Warnings {
 		s.warn(text)
 	}
-	return worktree.Announced(s.Worktree, done)
+	return supply.Announced(s.Worktree, done)
 }

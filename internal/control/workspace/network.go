@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/egress"
-	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/supply"
 )
 
 // Network is what the programs of a repository's tasks may reach. Several workspaces share it.
@@ -45,7 +45,7 @@ func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := worktree.Port(ctx, s.Worktree)
+	port, err := supply.Port(ctx, s.Worktree)
 	if err != nil {
 		return nil, err
 	}

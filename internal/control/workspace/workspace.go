@@ -23,6 +23,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -214,7 +215,7 @@ func (s *Workspace) SnapshotIfChanged(ctx context.Context, note string) (taken e
 
 // Changed returns the files that differ between two snapshots.
 func (s *Workspace) Changed(ctx context.Context, from, to string) ([]string, error) {
-	return worktree.Changed(ctx, s.Repo, from, to)
+	return diff.Paths(ctx, s.Repo, from, to)
 }
 
 // Restore restores the worktree from a snapshot.

@@ -1,9 +1,17 @@
-package worktree
+// Package pool has the files of landed worktrees: the next worktree starts from them, so that git
+// writes only the files that differ. They are no worktrees of git meanwhile. On disk:
+// .coven/worktrees/.pool/ID, the files of a W; coven/pool/ID.json, ID.index and
+// ID.snapshot-index in the git directory, its record and coven's indexes of it; and
+// .coven/worktrees/.pool/ID.ignored, ignored files that were too large to store.
+//
+// Parking and taking only rename directories. What a task left besides tracked files is moved away when the
+// files are taken, and git then compares every file: files that are in doubt are thrown away. The
+// lock of the worktrees protects the pool.
+package pool
 
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,25 +33,17 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// The pool has the files of landed worktrees: the next worktree starts from them, so that git
-// writes only the files that differ. They are no worktrees of git meanwhile. On disk:
-// .coven/worktrees/.pool/ID, the files of a W; coven/pool/ID.json, ID.index and
-// ID.snapshot-index in the git directory, its record and coven's indexes of it; and
-// .coven/worktrees/.pool/ID.ignored, ignored files that were too large to store.
-//
-// Parking and taking only rename directories. What a task left besides tracked files is moved away when the
-// files are taken, and git then compares every file: files that are in doubt are thrown away. The
-// lock of the worktrees protects the pool.
+// DirName is the name of the pool in .coven/worktrees.
+const DirName = ".pool"
 
 const (
-	poolDir     = ".pool"
 	asideSuffix = ".ignored"
 	// maxParked limits the pool to what can be taken soon.
 	maxParked = 16
 )
 
-// parked is the record of an entry of the pool.
-type parked struct {
+// An Entry is the record of an entry of the pool.
+type Entry struct {
 	ID       string    `json:"-"`
 	Task     string    `json:"task"`
 	Tree     string    `json:"tree"`     // what the index has
@@ -57,105 +57,72 @@ type parked struct {
 	Aside bool `json:"aside,omitempty"`
 }
 
-func poolPath(r *repo.Repo, elem ...string) string {
-	return filepath.Join(append([]string{r.Root, repo.WorktreesDir, poolDir}, elem...)...)
+// Path returns a path in the pool.
+func Path(r *repo.Repo, elem ...string) string {
+	return filepath.Join(append([]string{r.Root, repo.WorktreesDir, DirName}, elem...)...)
 }
 
-func poolRecord(r *repo.Repo, id, suffix string) string { return r.StatePath("pool", id+suffix) }
+// RecordPath returns a file of an entry's record: suffix is .json, or the name of an index after a dot.
+func RecordPath(r *repo.Repo, id, suffix string) string { return r.StatePath("pool", id+suffix) }
 
-// park moves W into the pool, with the indexes that describe it. The caller has the lock of the
-// worktrees.
-func (m *removal) park(ctx context.Context) error {
-	w, r := m.w, m.w.Repo
-	p := parked{ID: w.Name + "-" + rand.Text()[:8], Task: w.TaskID, Tree: m.tree, Settings: m.rec.Settings, Parked: time.Now().UTC(), Aside: m.aside}
-	if converts, err := content.MayConvert(ctx, r, m.tree); err != nil || converts {
-		changes, changesErr := r.Git().Changes(ctx, m.rec.Base, m.tree)
-		if err := errors.Join(err, changesErr); err != nil {
-			return err
-		}
-		for _, change := range changes {
-			if change.Status != 'D' && !w.Cone.Skips(change.Path) {
-				p.Rewrite = append(p.Rewrite, change.Path)
-			}
-		}
-	}
-	if err := os.Mkdir(poolPath(r), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err := file.CheckDirectory(poolPath(r)); err != nil {
-		return err
-	}
-	if err := file.WriteJSON(poolRecord(r, p.ID, ".json"), p); err != nil {
-		return err
-	}
-	failpoint.Point("park.recorded")
-	for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
-		if err := os.Rename(w.StatePath(name), poolRecord(r, p.ID, "."+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	failpoint.Point("park.indexes")
-	return os.Rename(w.Path, poolPath(r, p.ID))
-}
-
-// pool lists the entries, the newest first.
-func pool(r *repo.Repo) []parked {
+// List lists the entries, the newest first.
+func List(r *repo.Repo) []Entry {
 	entries, _ := os.ReadDir(r.StatePath("pool")) // without the directory, it is empty
-	var all []parked
+	var all []Entry
 	for _, entry := range entries {
 		id, isRecord := strings.CutSuffix(entry.Name(), ".json")
 		if !isRecord {
 			continue
 		}
-		raw, err := file.Read(poolRecord(r, id, ".json"), repo.MaxGitFile)
-		p := parked{ID: id}
+		raw, err := file.Read(RecordPath(r, id, ".json"), repo.MaxGitFile)
+		p := Entry{ID: id}
 		if err != nil || json.Unmarshal(raw, &p) != nil {
-			p = parked{ID: id, Aside: true} // nobody takes it, nothing of it is deleted as known
+			p = Entry{ID: id, Aside: true} // nobody takes it, nothing of it is deleted as known
 		}
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b parked) int { return cmp.Or(b.Parked.Compare(a.Parked), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Or(b.Parked.Compare(a.Parked), strings.Compare(a.ID, b.ID)) })
 	return all
 }
 
-// takeFromPool moves files of the pool to W, which does not exist, and returns their entry; the zero value:
+// Take moves files of the pool to W, which does not exist, and returns their entry; the zero value:
 // there are none. The caller has the lock of the worktrees and a record that W is not
 // ready.
-func takeFromPool(ctx context.Context, w *repo.Worktree, start string) (from parked) {
+func Take(ctx context.Context, w *repo.Worktree, start string) (from Entry) {
 	r := w.Repo
-	settings, err := poolSettingsOf(ctx, w)
+	settings, err := SettingsOf(ctx, w)
 	if err != nil || r.Pool.Bytes == 0 || !r.Git().ReadInProcess() { // git worktree add wants no W
-		return parked{}
+		return Entry{}
 	}
-	for _, p := range pool(r) {
+	for _, p := range List(r) {
 		if p.Aside || p.Settings != settings || !sameAttributes(ctx, r, p.Tree, start) {
 			continue
 		}
-		if info, err := os.Lstat(poolPath(r, p.ID)); err != nil || !info.IsDir() {
+		if info, err := os.Lstat(Path(r, p.ID)); err != nil || !info.IsDir() {
 			continue
 		}
 		for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
-			if err := os.Rename(poolRecord(r, p.ID, "."+name), w.StatePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return parked{}
+			if err := os.Rename(RecordPath(r, p.ID, "."+name), w.StatePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return Entry{}
 			}
 		}
 		failpoint.Point("take.indexes")
-		if os.Rename(poolPath(r, p.ID), w.Path) != nil {
-			return parked{}
+		if os.Rename(Path(r, p.ID), w.Path) != nil {
+			return Entry{}
 		}
 		failpoint.Point("take.moved")
-		_ = os.Remove(poolRecord(r, p.ID, ".json")) // a record without files is removed later
+		_ = os.Remove(RecordPath(r, p.ID, ".json")) // a record without files is removed later
 		if file.RemoveAll(filepath.Join(w.Path, ".git")) != nil {
-			_ = trash(r, w.Path, w.Name)
-			return parked{}
+			_ = Trash(r, w.Path, w.Name)
+			return Entry{}
 		}
 		return p
 	}
-	return parked{}
+	return Entry{}
 }
 
-// tidyLater tidies while the next task goes on.
-func tidyLater(r *repo.Repo) {
+// TidyLater tidies while the next task goes on.
+func TidyLater(r *repo.Repo) {
 	r.Memo.Tidying.Go(func() {
 		r.Memo.Tidy.Lock() // one at a time
 		defer r.Memo.Tidy.Unlock()
@@ -178,15 +145,15 @@ func sameAttributes(ctx context.Context, r *repo.Repo, one, two string) bool {
 	return err == nil && !slices.ContainsFunc(changes, func(c git.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
-// poolSettingsOf returns a hash of everything else that determines which files W has, and their bytes and
+// SettingsOf returns a hash of everything else that determines which files W has, and their bytes and
 // modes.
-func poolSettingsOf(ctx context.Context, w *repo.Worktree) (string, error) {
-	settings, err := hashPoolSettings(ctx, w.Repo)
+func SettingsOf(ctx context.Context, w *repo.Worktree) (string, error) {
+	settings, err := hashSettings(ctx, w.Repo)
 	return settings + w.Cone.Key(), err
 }
 
-// hashPoolSettings returns a hash of the settings that determine the bytes and modes of all files.
-func hashPoolSettings(ctx context.Context, r *repo.Repo) (string, error) {
+// hashSettings returns a hash of the settings that determine the bytes and modes of all files.
+func hashSettings(ctx context.Context, r *repo.Repo) (string, error) {
 	settings, err := r.Git().Configured(ctx, `^(core|filter|lfs)\.`, false)
 	if err != nil {
 		return "", err
@@ -200,17 +167,19 @@ func hashPoolSettings(ctx context.Context, r *repo.Repo) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
+// Reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
 // must be emptied.
-func reuse(ctx context.Context, w *repo.Worktree, ix *content.Index, from parked, start string) error {
-	differs := make(chan error, 1) // from that tree: each takes a look at every file
-	go func() { differs <- ix.Git.Run(ctx, "diff-index", "--quiet", from.Tree, "--") }()
+func Reuse(ctx context.Context, w *repo.Worktree, ix *content.Index, from Entry, start string) error {
+	differs := make(chan error, 1) // from that tree; both look at every file, and submodules are emptied meanwhile
+	go func() {
+		differs <- ix.Git.Run(ctx, "diff-index", "--quiet", "--ignore-submodules=all", from.Tree, "--")
+	}()
 	files, err := tidied(ctx, w, from.Tree, w.Path, nil)
 	if err := errors.Join(err, <-differs); err != nil {
 		return err
 	}
 	if files.moved > 0 {
-		defer tidyLater(w.Repo)
+		defer TidyLater(w.Repo)
 	}
 	if w.Cone != nil {
 		if _, visible, err := ix.Outside(ctx); err != nil || len(visible) > 0 {
@@ -250,13 +219,13 @@ func rewrite(ctx context.Context, w *repo.Worktree, ix *content.Index, paths []s
 	return err
 }
 
-// empty removes all files of W, whatever they are.
-func empty(w *repo.Worktree) error {
+// DiscardFiles removes all files of W, whatever they are.
+func DiscardFiles(w *repo.Worktree) error {
 	link, err := file.Read(filepath.Join(w.Path, ".git"), repo.MaxGitFile)
 	if err != nil {
 		return err
 	}
-	if err := trash(w.Repo, w.Path, w.Name); err != nil {
+	if err := Trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
 	}
 	for _, name := range []string{content.CommitIndex, content.SnapshotIndex} {
@@ -273,18 +242,18 @@ func empty(w *repo.Worktree) error {
 // Tidy deletes what removals have moved away and makes the pool as small as it has to be: it
 // removes the entries that are parked for longest, with ignored files that were put aside.
 func Tidy(ctx context.Context, r *repo.Repo) error {
-	if !file.Exists(poolPath(r)) && !file.Exists(r.StatePath("pool")) {
-		return emptyTrash(r)
+	if !file.Exists(Path(r)) && !file.Exists(r.StatePath("pool")) {
+		return EmptyTrash(r)
 	}
 	bytes := map[string]int64{} // measured without the lock: it takes long
-	for _, p := range pool(r) {
+	for _, p := range List(r) {
 		if bytes[p.ID] = p.Bytes; p.Bytes == 0 {
-			bytes[p.ID] = usage(ctx, poolPath(r, p.ID), poolPath(r, p.ID+asideSuffix))
+			bytes[p.ID] = usage(ctx, Path(r, p.ID), Path(r, p.ID+asideSuffix))
 		}
 	}
-	for _, name := range poolDirs(r) {
+	for _, name := range Dirs(r) {
 		if id, aside := strings.CutSuffix(name, asideSuffix); aside && bytes[id] == 0 {
-			bytes[id] = usage(ctx, poolPath(r, name)) // its files were taken
+			bytes[id] = usage(ctx, Path(r, name)) // its files were taken
 		}
 	}
 	l, err := r.Lock(ctx, repo.WorktreesLock, "tidy the pool")
@@ -293,21 +262,21 @@ func Tidy(ctx context.Context, r *repo.Repo) error {
 	}
 	err = limitPool(ctx, r, bytes)
 	l.Release()
-	return errors.Join(err, emptyTrash(r))
+	return errors.Join(err, EmptyTrash(r))
 }
 
 // limitPool removes entries, of which the sizes are known, and what is left of others.
 func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error {
 	var failed error
 	left, known := r.Pool.Bytes, map[string]bool{}
-	for n, p := range pool(r) {
+	for n, p := range List(r) {
 		known[p.ID] = true
 		left -= bytes[p.ID]
 		if left < 0 || n >= maxParked {
-			failed = errors.Join(failed, unpark(r, p.ID), trash(r, poolPath(r, p.ID+asideSuffix), p.ID))
+			failed = errors.Join(failed, unpark(r, p.ID), Trash(r, Path(r, p.ID+asideSuffix), p.ID))
 			continue
 		}
-		if !file.Exists(poolPath(r, p.ID)) {
+		if !file.Exists(Path(r, p.ID)) {
 			failed = errors.Join(failed, unpark(r, p.ID)) // a coven was killed while it took the files
 			continue
 		}
@@ -316,22 +285,23 @@ func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error 
 			continue
 		}
 		p.Bytes, p.Aside = bytes[p.ID], p.Aside && !apart
-		failed = errors.Join(failed, file.WriteJSON(poolRecord(r, p.ID, ".json"), p))
+		failed = errors.Join(failed, file.WriteJSON(RecordPath(r, p.ID, ".json"), p))
 	}
-	for _, name := range poolDirs(r) {
+	for _, name := range Dirs(r) {
 		id, aside := strings.CutSuffix(name, asideSuffix)
 		if known[id] {
 			continue
 		}
 		if left -= bytes[id]; left < 0 || !aside { // without a record, a coven was killed while it removed them
-			failed = errors.Join(failed, trash(r, poolPath(r, name), id))
+			failed = errors.Join(failed, Trash(r, Path(r, name), id))
 		}
 	}
 	return failed
 }
 
-func poolDirs(r *repo.Repo) (names []string) {
-	for _, dir := range file.Directories(poolPath(r)) {
+// Dirs lists the directories in the pool: files of entries, and ignored files that were put aside.
+func Dirs(r *repo.Repo) (names []string) {
+	for _, dir := range file.Directories(Path(r)) {
 		names = append(names, dir.Name())
 	}
 	return names
@@ -339,9 +309,9 @@ func poolDirs(r *repo.Repo) (names []string) {
 
 // unpark moves the files of an entry to the trash and removes its records.
 func unpark(r *repo.Repo, id string) error {
-	err := trash(r, poolPath(r, id), id)
+	err := Trash(r, Path(r, id), id)
 	for _, suffix := range []string{"." + content.CommitIndex, "." + content.SnapshotIndex, ".json"} {
-		if removeErr := os.Remove(poolRecord(r, id, suffix)); !errors.Is(removeErr, fs.ErrNotExist) {
+		if removeErr := os.Remove(RecordPath(r, id, suffix)); !errors.Is(removeErr, fs.ErrNotExist) {
 			err = errors.Join(err, removeErr)
 		}
 	}
@@ -350,9 +320,9 @@ func unpark(r *repo.Repo, id string) error {
 
 // putAside separates an entry's ignored files from the tracked ones, which can be taken then. It
 // reports whether it did: otherwise the entry stays whole until the space is needed.
-func putAside(ctx context.Context, r *repo.Repo, p parked) bool {
-	aside := func(name string) string { return poolPath(r, p.ID+asideSuffix, name) }
-	_, err := tidied(ctx, r.Worktree(p.Task, repo.Record{}), p.Tree, poolPath(r, p.ID), aside)
+func putAside(ctx context.Context, r *repo.Repo, p Entry) bool {
+	aside := func(name string) string { return Path(r, p.ID+asideSuffix, name) }
+	_, err := tidied(ctx, r.Worktree(p.Task, repo.Record{}), p.Tree, Path(r, p.ID), aside)
 	failpoint.Point("pool.aside")
 	return err == nil
 }

@@ -1,4 +1,4 @@
-package worktree
+package supply
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 // The ports that tasks get are below those that systems give to outgoing connections, and above
 // most that servers have by default.
 const (
-	firstPort = 20000
-	portCount = 10000
+	FirstPort = 20000
+	PortCount = 10000
 )
 
 const portsLock = "ports"
 
-// taskPort is port.json: the port that belongs to a worktree as long as it exists.
-type taskPort struct {
+// TaskPort is port.json: the port that belongs to a worktree as long as it exists.
+type TaskPort struct {
 	Port int `json:"port"`
 }
 
@@ -32,7 +32,7 @@ type taskPort struct {
 // the repository has, and that nothing listened on then. It depends on the task, so that a task
 // mostly has the same one in its next worktree, too.
 func Port(ctx context.Context, w *repo.Worktree) (int, error) {
-	if port := portOf(w.Repo, w.Name); port != 0 {
+	if port := PortOf(w.Repo, w.Name); port != 0 {
 		return port, nil
 	}
 	l, err := w.Repo.Lock(ctx, portsLock, "choose a port for "+w.TaskID)
@@ -42,7 +42,7 @@ func Port(ctx context.Context, w *repo.Worktree) (int, error) {
 	defer l.Release()
 	port, err := choosePort(ctx, w)
 	if err == nil {
-		err = file.WriteJSONNoSync(w.StatePath("port.json"), taskPort{port})
+		err = file.WriteJSONNoSync(w.StatePath("port.json"), TaskPort{port})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("choose a port for %s: %w", w.TaskID, err)
@@ -50,9 +50,9 @@ func Port(ctx context.Context, w *repo.Worktree) (int, error) {
 	return port, nil
 }
 
-// portOf returns the port of a task; 0: it has none.
-func portOf(r *repo.Repo, name string) int {
-	var chosen taskPort
+// PortOf returns the port of a task; 0: it has none.
+func PortOf(r *repo.Repo, name string) int {
+	var chosen TaskPort
 	if file.ReadJSON(r.StatePath("tasks", name, "port.json"), &chosen) != nil {
 		return 0 // it has none, or after a power failure not any more
 	}
@@ -66,22 +66,22 @@ func choosePort(ctx context.Context, w *repo.Worktree) (int, error) {
 	}
 	taken := map[int]bool{}
 	for _, name := range names {
-		taken[portOf(w.Repo, name)] = true
+		taken[PortOf(w.Repo, name)] = true
 	}
-	first := preferredPort(w)
-	for i := range portCount {
-		port := firstPort + (first-firstPort+i)%portCount
+	first := PreferredPort(w)
+	for i := range PortCount {
+		port := FirstPort + (first-FirstPort+i)%PortCount
 		if !taken[port] && isFree(ctx, port) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("none of the ports %d to %d is free", firstPort, firstPort+portCount-1)
+	return 0, fmt.Errorf("none of the ports %d to %d is free", FirstPort, FirstPort+PortCount-1)
 }
 
-// preferredPort returns the port at which the search begins.
-func preferredPort(w *repo.Worktree) int {
+// PreferredPort returns the port at which the search begins.
+func PreferredPort(w *repo.Worktree) int {
 	sum := sha256.Sum256([]byte(w.Repo.GitDir + "\x00" + w.Name))
-	return firstPort + int(binary.BigEndian.Uint32(sum[:])%portCount)
+	return FirstPort + int(binary.BigEndian.Uint32(sum[:])%PortCount)
 }
 
 // isFree reports whether nothing listens on a port. A system may permit a server on all addresses

@@ -1,4 +1,6 @@
-package worktree
+// Package supply gives a new worktree what git does not check out: the files that the configuration includes, the
+// submodules, and a port of its own.
+package supply
 
 import (
 	"cmp"
@@ -50,10 +52,10 @@ func Announced(w *repo.Worktree, done Included) error {
 	return file.WriteJSON(includedPath(w), done)
 }
 
-// supply gives a W that is not ready yet what it needs besides the files of a commit: submodules
+// Into gives a W that is not ready yet what it needs besides the files of a commit: submodules
 // and copies of ignored files. What cannot be had is named in a warning: that is no reason not to
 // start the task.
-func supply(ctx context.Context, w *repo.Worktree, start string) error {
+func Into(ctx context.Context, w *repo.Worktree, start string) error {
 	done := Included{Files: []string{}}
 	var err error
 	if done.Warnings, err = populateSubmodules(ctx, w, start); err != nil {

@@ -1,4 +1,4 @@
-package worktree
+package pool
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 // errOdd means that a parked file differs from what git writes in a way that git does not check.
 var errOdd = errors.New("a file has hard links or permissions that git does not create")
 
-// tidiedFiles moves everything away that is not a file of a tree.
-type tidiedFiles struct {
+// tidying moves everything away that is not a file of a tree.
+type tidying struct {
 	top     string
 	keep    []string
 	tracked map[string]bool // files, and the directories above them
@@ -33,12 +33,12 @@ type tidiedFiles struct {
 
 // tidied makes a directory have only the files of a tree, and those that the pool keeps. The
 // others are moved to where aside says, or to the trash.
-func tidied(ctx context.Context, w *repo.Worktree, tree, dir string, aside func(string) string) (*tidiedFiles, error) {
+func tidied(ctx context.Context, w *repo.Worktree, tree, dir string, aside func(string) string) (*tidying, error) {
 	entries, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
-	files := &tidiedFiles{top: dir, keep: w.Repo.Pool.Keep, tracked: map[string]bool{".": true, ".git": aside == nil}}
+	files := &tidying{top: dir, keep: w.Repo.Pool.Keep, tracked: map[string]bool{".": true, ".git": aside == nil}}
 	for _, e := range entries {
 		for name := e.Path; !files.tracked[name]; name = path.Dir(name) {
 			files.tracked[name] = true
@@ -66,7 +66,7 @@ func trashed(r *repo.Repo, name string) func(string) (string, error) {
 }
 
 // dir tidies a directory with tracked files.
-func (f *tidiedFiles) dir(name string) error {
+func (f *tidying) dir(name string) error {
 	dir, err := os.Open(filepath.Join(f.top, name))
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (f *tidiedFiles) dir(name string) error {
 }
 
 // plain reports the properties of a tracked path, in an open directory, that git does not compare.
-func (f *tidiedFiles) plain(dir *os.File, name string) error {
+func (f *tidying) plain(dir *os.File, name string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), path.Base(name), &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (f *tidiedFiles) plain(dir *os.File, name string) error {
 
 // stray moves an untracked path away, except for what is kept below it. It reports whether
 // something is kept.
-func (f *tidiedFiles) stray(name string, entry fs.DirEntry) (kept bool, err error) {
+func (f *tidying) stray(name string, entry fs.DirEntry) (kept bool, err error) {
 	if slices.ContainsFunc(f.keep, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
 		f.kept++
 		return true, nil

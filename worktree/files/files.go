@@ -1,4 +1,5 @@
-package worktree
+// Package files lists the files of checkouts and worktrees that git does not ignore.
+package files
 
 import (
 	"context"
@@ -26,8 +27,8 @@ func ListCheckout(ctx context.Context, r *repo.Repo) (Listing, error) {
 	return listIn(ctx, r, git.Repo{Dir: r.CheckoutGitDir, WorkTree: r.Checkout, Store: r.Store}, filepath.Join(r.CheckoutGitDir, "index"))
 }
 
-// ListFiles lists the files of W, without those that belong to coven.
-func ListFiles(ctx context.Context, w *repo.Worktree) (Listing, error) {
+// List lists the files of W, without those that belong to coven.
+func List(ctx context.Context, w *repo.Worktree) (Listing, error) {
 	ix, err := content.Open(w, w.Git(), content.CommitIndex)
 	if err != nil {
 		return Listing{}, err
@@ -97,4 +98,31 @@ func deciding(ctx context.Context, r *repo.Repo, g git.Repo, index string) ([]st
 		}
 	}
 	return slices.DeleteFunc(files, func(name string) bool { return !filepath.IsAbs(name) }), nil
+}
+
+// Uncommitted lists the changed and untracked paths in Checkout, which a task's
+// worktree will not have. Directories end in a slash. .beads and .coven are omitted.
+func Uncommitted(ctx context.Context, r *repo.Repo) ([]string, error) {
+	g := r.Git()
+	g.Dir, g.WorkTree = r.CheckoutGitDir, r.Checkout
+	fields, err := g.Fields(ctx, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
+	if err != nil {
+		return nil, fmt.Errorf("list uncommitted files: %w", err)
+	}
+	var paths []string
+	for _, field := range fields {
+		if len(field) < 4 {
+			return nil, fmt.Errorf("list uncommitted files: git printed %q", field)
+		}
+		if !IsCovens(field[3:]) {
+			paths = append(paths, field[3:])
+		}
+	}
+	return paths, nil
+}
+
+// IsCovens reports whether a path of a checkout belongs to coven or to the tracker.
+func IsCovens(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return top == ".beads" || top == ".coven"
 }

@@ -1,4 +1,4 @@
-package worktree
+package supply
 
 import (
 	"context"
@@ -16,10 +16,6 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
-
-// The submodules of W have git directories of their own, in W's git directory, where git looks for
-// them. Those that populate makes have no objects: they borrow those of the main checkout's
-// submodules, to which nothing of the task is written.
 
 // populateSubmodules fills the directories of W's submodules with the commits that a commit of W names, as far as the
 // main checkout has them: nothing is fetched. It returns warnings about the others, which stay empty.
@@ -175,9 +171,9 @@ func quoted(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
 }
 
-// submodulesEdited reports whether W's submodules have files that their commits do not have. raw
+// SubmodulesEdited reports whether W's submodules have files that their commits do not have. raw
 // is the tree of a snapshot of W.
-func submodulesEdited(ctx context.Context, w *repo.Worktree, tree, raw string) (bool, error) {
+func SubmodulesEdited(ctx context.Context, w *repo.Worktree, tree, raw string) (bool, error) {
 	links, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil {
 		return false, err
