@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -58,7 +59,7 @@ func kindOf(ref string) string {
 		kind, _, _ := strings.Cut(rest, "/")
 		return kind
 	}
-	if strings.HasPrefix(ref, repo.HeadsPrefix+repo.BranchPrefix) {
+	if strings.HasPrefix(ref, names.HeadsPrefix+names.BranchPrefix) {
 		return branchesKind
 	}
 	return ""

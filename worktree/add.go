@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 	"github.com/coven-run/coven/worktree/pool"
@@ -65,7 +66,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	if err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
-	l, err := r.Lock(ctx, repo.TaskLock(repo.SafeName(req.TaskID)), "add "+req.TaskID)
+	l, err := r.Lock(ctx, repo.TaskLock(names.SafeName(req.TaskID)), "add "+req.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -168,14 +169,14 @@ func fillBy(ctx context.Context, w *repo.Worktree, start string, write func(*con
 
 // leftover returns a *LeftoverError if a worktree or branch of the task exists.
 func leftover(ctx context.Context, r *repo.Repo, taskID, start string) error {
-	name := repo.SafeName(taskID)
+	name := names.SafeName(taskID)
 	found := &LeftoverError{TaskID: taskID}
 	if _, err := os.Lstat(r.WorktreePath(name)); err == nil {
 		found.Path = r.WorktreePath(name)
 	}
-	tip, err := r.Git().Ref(ctx, repo.HeadsPrefix+repo.BranchPrefix+name)
+	tip, err := r.Git().Ref(ctx, names.HeadsPrefix+names.BranchPrefix+name)
 	if err == nil {
-		found.Branch = repo.BranchPrefix + name
+		found.Branch = names.BranchPrefix + name
 	} else if !errors.Is(err, git.ErrNoRef) {
 		return fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/pool"
@@ -47,7 +48,7 @@ func Clear(ctx context.Context, r *repo.Repo, s Stale) (rescueRef string, err er
 }
 
 // name returns the name of the task.
-func (s Stale) name() string { return repo.SafeName(s.Task) }
+func (s Stale) name() string { return names.SafeName(s.Task) }
 
 func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (string, error) {
 	now, err := stale(ctx, r) // again: the caller has the task's lock now
@@ -180,8 +181,8 @@ func clearLanding(ctx context.Context, r *repo.Repo, w *repo.Worktree, path stri
 		if err != nil || left == nil || m.State+".json" != path {
 			continue
 		}
-		c.Ref = cmp.Or(left.Ref, repo.HeadsPrefix+"HEAD")
-		l, err := r.Lock(ctx, repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(c.Ref, repo.HeadsPrefix)}), "clear a landing of "+w.TaskID)
+		c.Ref = cmp.Or(left.Ref, names.HeadsPrefix+"HEAD")
+		l, err := r.Lock(ctx, repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(c.Ref, names.HeadsPrefix)}), "clear a landing of "+w.TaskID)
 		if err != nil {
 			return "", err
 		}

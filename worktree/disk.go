@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/pool"
 )
@@ -24,13 +25,13 @@ type RefDisk struct {
 
 // SnapshotDisk returns what the snapshots of all sessions take.
 func SnapshotDisk(ctx context.Context, r *repo.Repo) (RefDisk, error) {
-	return refDisk(ctx, r, repo.SnapshotsPrefix)
+	return refDisk(ctx, r, names.SnapshotsPrefix)
 }
 
 // RescueDisk returns what the rescues of all tasks take, except for objects that snapshots have,
 // too.
 func RescueDisk(ctx context.Context, r *repo.Repo) (RefDisk, error) {
-	return refDisk(ctx, r, repo.RescuesPrefix, repo.SnapshotsPrefix)
+	return refDisk(ctx, r, names.RescuesPrefix, names.SnapshotsPrefix)
 }
 
 func refDisk(ctx context.Context, r *repo.Repo, prefix string, except ...string) (RefDisk, error) {
@@ -69,7 +70,7 @@ func PoolDisk(r *repo.Repo) (paths []string) {
 
 // OtherDisk returns what is next to the worktrees: remains of removed ones.
 func OtherDisk(r *repo.Repo) ([]string, error) {
-	dir := filepath.Join(r.Root, repo.WorktreesDir)
+	dir := filepath.Join(r.Root, names.WorktreesDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list worktrees: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -40,10 +41,10 @@ var (
 func Open(ctx context.Context, dir string) (*Repo, error) { return repo.Open(ctx, dir) }
 
 // SafeName makes the ID of a task or session safe in paths and refs: see repo.SafeName.
-func SafeName(id string) string { return repo.SafeName(id) }
+func SafeName(id string) string { return names.SafeName(id) }
 
 // Branch returns the branch of a task, without refs/heads/.
-func Branch(taskID string) string { return repo.Branch(taskID) }
+func Branch(taskID string) string { return names.Branch(taskID) }
 
 // EnsureCovenDir creates the directory of coven in a checkout: see repo.EnsureCovenDir.
 func EnsureCovenDir(root string) error { return repo.EnsureCovenDir(root) }

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
@@ -238,5 +239,5 @@ func TestLandBesidePackRefs(t *testing.T) {
 
 // landingLock is who lands on a target now.
 func landingLock(r *repo.Repo, targetRef string) (lock.Holder, bool) {
-	return r.Locks.Holder(repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(targetRef, repo.HeadsPrefix)}))
+	return r.Locks.Holder(repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(targetRef, names.HeadsPrefix)}))
 }

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -60,7 +60,7 @@ func (c *doomedCase) takeInventory() *inventory {
 	if link, isLink := in.files[".git"]; isLink && strings.HasPrefix(link.content, "gitdir: ") {
 		delete(in.files, ".git")
 	}
-	in.branch(c, c.repo.GitDir, repo.HeadsPrefix+c.w.Branch)
+	in.branch(c, c.repo.GitDir, names.HeadsPrefix+c.w.Branch)
 	in.stash(c, c.repo.GitDir)
 	if !exists(c.w.Admin) {
 		return in

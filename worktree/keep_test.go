@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 )
@@ -71,7 +72,7 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 			merge := gitIn(t, r.Root, "commit-tree", "-p", "coven/T", "-p", "main", "-m", "m",
 				gitIn(t, r.Root, "merge-tree", "--write-tree", "coven/T", "main"))
 			if kept {
-				must(t, w.Keep(t.Context(), repo.KeepMove, merge))
+				must(t, w.Keep(t.Context(), names.KeepMove, merge))
 			}
 			must(t, file.WriteJSON(integrate.MovePath(w), integrate.Move{Old: gitIn(t, r.Root, "rev-parse", "coven/T"), New: merge}))
 			pruned(t, r)
@@ -90,7 +91,7 @@ func TestIntegrationIsKept(t *testing.T) {
 	commitAll(t, w, "a")
 	onMain(t, r, "b.txt", "b\n")
 	c := value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
-	equal(t, "kept", gitIn(t, r.Root, "rev-parse", repo.KeepRef("T", repo.KeepMove)), c.Tip)
+	equal(t, "kept", gitIn(t, r.Root, "rev-parse", names.KeepRef("T", names.KeepMove)), c.Tip)
 }
 
 // The target's commit of a merge in conflict is there when a resolver ends it,
@@ -112,7 +113,7 @@ func TestConflictSurvivesGC(t *testing.T) {
 func TestRemoveDropsKept(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
-	for _, purpose := range []string{repo.KeepLanding, repo.KeepMove, repo.KeepTarget} {
+	for _, purpose := range []string{names.KeepLanding, names.KeepMove, names.KeepTarget} {
 		must(t, w.Keep(t.Context(), purpose, c.Old))
 	}
 	value[string](t)(Remove(t.Context(), w, RemoveRequest{}))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -26,38 +27,38 @@ type Info struct {
 
 // List lists the tasks' worktrees and remains of worktrees, by name.
 func List(ctx context.Context, r *repo.Repo) ([]Info, error) {
-	names, err := r.TaskNames()
+	found, err := r.TaskNames()
 	if err != nil {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
-	refs, err := r.Git().Refs(ctx, repo.HeadsPrefix+repo.BranchPrefix)
+	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+names.BranchPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
 	tips := map[string]string{}
 	for _, ref := range refs {
-		name := strings.TrimPrefix(ref.Name, repo.HeadsPrefix+repo.BranchPrefix)
-		tips[name], names = ref.Oid, append(names, name)
+		name := strings.TrimPrefix(ref.Name, names.HeadsPrefix+names.BranchPrefix)
+		tips[name], found = ref.Oid, append(found, name)
 	}
-	dirs, err := os.ReadDir(filepath.Join(r.Root, repo.WorktreesDir))
+	dirs, err := os.ReadDir(filepath.Join(r.Root, names.WorktreesDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
 	for _, dir := range dirs {
 		if !strings.HasPrefix(dir.Name(), ".") {
-			names = append(names, dir.Name())
+			found = append(found, dir.Name())
 		}
 	}
-	slices.Sort(names)
+	slices.Sort(found)
 	var all []Info
-	for _, name := range slices.Compact(names) {
+	for _, name := range slices.Compact(found) {
 		all = append(all, info(r, name, tips[name]))
 	}
 	return all, nil
 }
 
 func info(r *repo.Repo, name, tip string) Info {
-	info := Info{Name: name, Path: r.WorktreePath(name), Branch: repo.BranchPrefix + name, Tip: tip}
+	info := Info{Name: name, Path: r.WorktreePath(name), Branch: names.BranchPrefix + name, Tip: tip}
 	if rec, err := r.ReadRecord(name); err == nil {
 		info.TaskID, info.Ready = rec.Task, rec.Ready
 	}
@@ -71,7 +72,7 @@ type Ref struct{ Name, Oid string }
 
 // Refs lists all of coven's refs: refs/coven/ and refs/heads/coven/.
 func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
-	found, err := r.Git().Refs(ctx, "refs/coven/", repo.HeadsPrefix+repo.BranchPrefix)
+	found, err := r.Git().Refs(ctx, "refs/coven/", names.HeadsPrefix+names.BranchPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list coven's refs: %w", err)
 	}

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
 
 func TestSafeName(t *testing.T) {
 	for _, id := range []string{"bd-1", "T-1", "p-fix_it", "a.b", "A", "0", strings.Repeat("x", 80)} {
-		equal(t, "safe id", repo.SafeName(id), id)
+		equal(t, "safe id", names.SafeName(id), id)
 	}
 	cleaned := map[string]string{
 		"a b/../c": "a-b-.-c-", "-x": "x-", "x.lock": "x.lock-", "": "task-", ".": "task-", "..": "task-",
@@ -19,17 +19,17 @@ func TestSafeName(t *testing.T) {
 		"a\nb": "a-b-", "--upload-pack=x": "upload-pack-x-", "X.LOCK": "X.LOCK-",
 	}
 	for id, prefix := range cleaned {
-		name := repo.SafeName(id)
-		if !strings.HasPrefix(name, prefix) || len(name) != len(prefix)+repo.HashDigits {
-			t.Errorf("SafeName(%q) = %q, want %s and %d digits", id, name, prefix, repo.HashDigits)
+		name := names.SafeName(id)
+		if !strings.HasPrefix(name, prefix) || len(name) != len(prefix)+names.HashDigits {
+			t.Errorf("SafeName(%q) = %q, want %s and %d digits", id, name, prefix, names.HashDigits)
 		}
 		checkName(t, id)
 	}
 	checkName(t, strings.Repeat("é ", 5000))
-	if repo.SafeName("a b") == repo.SafeName("a-b") || repo.SafeName("a b") == repo.SafeName("a\tb") {
+	if names.SafeName("a b") == names.SafeName("a-b") || names.SafeName("a b") == names.SafeName("a\tb") {
 		t.Error("two ids have one name")
 	}
-	equal(t, "branch", repo.Branch("T-1"), "coven/T-1")
+	equal(t, "branch", names.Branch("T-1"), "coven/T-1")
 }
 
 func FuzzSafeName(f *testing.F) {
@@ -42,16 +42,16 @@ func FuzzSafeName(f *testing.F) {
 // checkName checks a name by git's own rule for refs and by ours.
 func checkName(t *testing.T, id string) {
 	t.Helper()
-	name := repo.SafeName(id)
-	if name == "" || len(name) > repo.MaxName || strings.HasPrefix(name, "-") || strings.HasPrefix(name, ".") ||
+	name := names.SafeName(id)
+	if name == "" || len(name) > names.MaxName || strings.HasPrefix(name, "-") || strings.HasPrefix(name, ".") ||
 		strings.ContainsFunc(name, func(c rune) bool { return c > unicode.MaxASCII || unicode.IsControl(c) }) ||
 		strings.ContainsAny(name, "/\\ ~^:?*[{@") {
 		t.Errorf("SafeName(%q) = %q is not safe", id, name)
 	}
-	if repo.SafeName(name) != name {
+	if names.SafeName(name) != name {
 		t.Errorf("SafeName(%q) = %q is not a safe id itself", id, name)
 	}
-	if err := exec.Command("git", "check-ref-format", "--branch", repo.BranchPrefix+name).Run(); err != nil {
+	if err := exec.Command("git", "check-ref-format", "--branch", names.BranchPrefix+name).Run(); err != nil {
 		t.Errorf("git does not take the branch of %q: %s", id, name)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/pool"
@@ -282,7 +283,7 @@ func deleteFiles(c *doomedCase) {
 // forgetWorktree leaves a directory that neither coven nor git knows.
 func forgetWorktree(c *doomedCase) {
 	must(c.t, errors.Join(os.RemoveAll(c.w.StatePath()), os.RemoveAll(c.w.Admin), os.Remove(filepath.Join(c.w.Path, ".git"))))
-	gitIn(c.t, c.repo.Root, "update-ref", "-d", repo.HeadsPrefix+c.w.Branch)
+	gitIn(c.t, c.repo.Root, "update-ref", "-d", names.HeadsPrefix+c.w.Branch)
 	c.log("record, registration and branch are deleted")
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -283,7 +284,7 @@ func TestPoolInTheWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, elsewhere := pooled(t), t.TempDir()
-			must(t, os.MkdirAll(filepath.Join(r.Root, repo.WorktreesDir), 0o755))
+			must(t, os.MkdirAll(filepath.Join(r.Root, names.WorktreesDir), 0o755))
 			plant(r, elsewhere)
 			for range 2 {
 				w := add(t, r, "T")
@@ -353,7 +354,7 @@ func TestPoolSurvivesKill(t *testing.T) {
 			}
 			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 2)
 			large := 0
-			must(t, filepath.WalkDir(filepath.Join(r.Root, repo.WorktreesDir), func(name string, _ os.DirEntry, err error) error {
+			must(t, filepath.WalkDir(filepath.Join(r.Root, names.WorktreesDir), func(name string, _ os.DirEntry, err error) error {
 				if strings.HasSuffix(name, "build/out") {
 					large++
 				}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/rescue"
 )
@@ -19,7 +20,7 @@ func PutTip(ctx context.Context, w *repo.Worktree, tip, note string) (ref string
 	if ref, err = rescue.Take(ctx, w, note, true); err != nil {
 		return "", err
 	}
-	if err := w.Repo.Transact(ctx, w.Repo.Git(), note, git.Move(repo.HeadsPrefix+w.Branch, tip, now)); err != nil {
+	if err := w.Repo.Transact(ctx, w.Repo.Git(), note, git.Move(names.HeadsPrefix+w.Branch, tip, now)); err != nil {
 		return "", fmt.Errorf("restore the branch of %s: %w", w.TaskID, err)
 	}
 	return ref, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 	"github.com/coven-run/coven/worktree/internal/submodule"
@@ -33,7 +34,7 @@ import (
 // nor snapshot, and with a *LeftoverError if W exists. It can be repeated after a kill;
 // until it has succeeded, Find does not find W.
 func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.Worktree, snapshot.Snapshot, error) {
-	l, err := r.Lock(ctx, repo.TaskLock(repo.SafeName(taskID)), "recreate "+taskID)
+	l, err := r.Lock(ctx, repo.TaskLock(names.SafeName(taskID)), "recreate "+taskID)
 	if err != nil {
 		return nil, snapshot.Snapshot{}, err
 	}
@@ -60,7 +61,7 @@ type recreation struct {
 
 // lost finds the remains of a deleted worktree.
 func lost(ctx context.Context, r *repo.Repo, taskID, session string) (*recreation, error) {
-	rec, err := r.ReadRecord(repo.SafeName(taskID))
+	rec, err := r.ReadRecord(names.SafeName(taskID))
 	known := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
@@ -34,7 +35,7 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 		return registerByGit(ctx, r, reg)
 	}
 	if reg.start != "" {
-		branch := git.Create(repo.HeadsPrefix+reg.w.Branch, reg.start)
+		branch := git.Create(names.HeadsPrefix+reg.w.Branch, reg.start)
 		if err := r.Transact(ctx, r.Git(), "branch: created by coven", branch); err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 		{"locked", "coven is adding this worktree\n"},
 		{"gitdir", filepath.Join(reg.w.Path, ".git") + "\n"},
 		{"commondir", "../..\n"},
-		{"HEAD", "ref: " + repo.HeadsPrefix + reg.w.Branch + "\n"},
+		{"HEAD", "ref: " + names.HeadsPrefix + reg.w.Branch + "\n"},
 	} {
 		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // a git that runs beside reads all or nothing
 			return err
@@ -103,13 +104,13 @@ func registerByGit(ctx context.Context, r *repo.Repo, reg registration) error {
 		args = append(args, "--force", reg.w.Path, reg.w.Branch)
 	} else {
 		args = append(args, "--no-track", "-b", reg.w.Branch, reg.w.Path, reg.start)
-		edits = append(edits, git.Set(repo.HeadsPrefix+reg.w.Branch, reg.start))
+		edits = append(edits, git.Set(names.HeadsPrefix+reg.w.Branch, reg.start))
 	}
 	if err := r.LogRefs(edits...); err != nil {
 		return err
 	}
 	if err := r.Git().Run(ctx, args...); err != nil {
-		return r.Explain(ctx, err, repo.HeadsPrefix+reg.w.Branch)
+		return r.Explain(ctx, err, names.HeadsPrefix+reg.w.Branch)
 	}
 	r.LogDone(edits)
 	after, err := r.Admins()

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 	"github.com/coven-run/coven/worktree/pool"
@@ -89,7 +90,7 @@ type removal struct {
 // Leftover returns a handle on the possibly incomplete remains of a task's worktree,
 // for Rescue and Remove only. The error is ErrNoWorktree if nothing is left.
 func Leftover(ctx context.Context, r *repo.Repo, taskID string) (*repo.Worktree, error) {
-	name := repo.SafeName(taskID)
+	name := names.SafeName(taskID)
 	rec, err := r.ReadRecord(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("find the worktree of %s: %w", taskID, err)
@@ -271,7 +272,7 @@ func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 	failpoint.Point("remove.unregistered")
 	edits := w.Unkeep()
 	if tip != "" {
-		edits = append(edits, git.Delete(repo.HeadsPrefix+w.Branch, tip))
+		edits = append(edits, git.Delete(names.HeadsPrefix+w.Branch, tip))
 	}
 	if err := w.Repo.Transact(ctx, w.Repo.Git(), "coven: remove", edits...); err != nil {
 		return err
@@ -283,7 +284,7 @@ func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 // clearUnready removes the leftovers of a killed Add or Remove. The caller holds the
 // task's lock, so neither is running.
 func clearUnready(ctx context.Context, r *repo.Repo, taskID string) error {
-	rec, err := r.ReadRecord(repo.SafeName(taskID))
+	rec, err := r.ReadRecord(names.SafeName(taskID))
 	if err != nil || rec.Task != taskID {
 		return nil //nolint:nilerr // leftover reports anything else
 	}

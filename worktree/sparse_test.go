@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/internal/cone"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -42,7 +43,7 @@ func sparseRepo(t testing.TB) (*repo.Repo, *repo.Worktree) {
 }
 
 // names lists the files of W.
-func names(t testing.TB, w *repo.Worktree) string {
+func fileNames(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
 	files := value[[]string](t)(content.FilesBelow(w.Path, "."))
 	files = slices.DeleteFunc(files, func(name string) bool {
@@ -60,7 +61,7 @@ func clean(t testing.TB, w *repo.Worktree) {
 // are still in the landed tree.
 func TestSparse(t *testing.T) {
 	r, w := sparseRepo(t)
-	equal(t, "files", names(t, w), "in/a in/b in/deep/c")
+	equal(t, "files", fileNames(t, w), "in/a in/b in/deep/c")
 	equal(t, "tracker", exists(filepath.Join(w.Path, ".beads", "issues.jsonl")), true)
 	clean(t, w)
 	equal(t, "tree", value[string](t)(content.Tree(t.Context(), w)), gitIn(t, r.Root, "rev-parse", "main^{tree}"))
@@ -85,7 +86,7 @@ func TestSparseOutside(t *testing.T) {
 	onMain(t, r, "out/deep/c", "theirs\n")
 	onMain(t, r, "out/a2", "theirs\n")
 	value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t)))
-	equal(t, "files", names(t, w), "else/new in/a in/b in/deep/c out/a out/new")
+	equal(t, "files", fileNames(t, w), "else/new in/a in/b in/deep/c out/a out/new")
 	clean(t, w)
 	must(t, os.Remove(filepath.Join(w.Path, "out/a")))
 	equal(t, "committed", strings.Join(commitAll(t, w, "two").Files, " "), "out/a")
@@ -109,7 +110,7 @@ func TestSparseAgentsGit(t *testing.T) {
 			clean(t, w)
 			gitIn(t, w.Path, "reset", "-q", "--hard")
 			must(t, isolation.TakeCommits(t.Context(), w))
-			equal(t, "files", names(t, w), "in/a in/b in/deep/c")
+			equal(t, "files", fileNames(t, w), "in/a in/b in/deep/c")
 			equal(t, "landed", landAll(t, w), "in/a")
 			equal(t, "all files", strings.Count(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", "main", "in", "out"), "\n"), 7)
 		})
@@ -128,7 +129,7 @@ func TestSparseConflict(t *testing.T) {
 	equal(t, "conflict", strings.Join(wantError[*integrate.ConflictError](t, err).Files, " "), "out/a")
 	before := value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
-	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
+	equal(t, "files", fileNames(t, w), "in/a in/b in/deep/c out/a")
 	equal(t, "marked", strings.Contains(read(t, filepath.Join(w.Path, "out/a")), "<<<<<<<"), true)
 	equal(t, "status", gitIn(t, w.Path, "diff", "--name-only", "--diff-filter=U"), "out/a")
 	gitIn(t, r.Root, "gc", "-q", "--prune=now")
@@ -153,7 +154,7 @@ func TestSparseConflictWithoutAFile(t *testing.T) {
 	onMain(t, r, "out/a", "theirs\n")
 	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
 	equal(t, "in conflict", strings.Join(c.Files, " "), "out/a")
-	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a")
+	equal(t, "files", fileNames(t, w), "in/a in/b in/deep/c out/a")
 }
 
 // A worktree that was deleted gets the files that its snapshot had.
@@ -167,11 +168,11 @@ func TestSparseRecreate(t *testing.T) {
 			write(t, filepath.Join(w.Path, "out/b"), "changed\n")
 			value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 		}
-		files, tree := names(t, w), value[string](t)(content.Tree(t.Context(), w))
+		files, tree := fileNames(t, w), value[string](t)(content.Tree(t.Context(), w))
 		must(t, file.RemoveAll(w.Path))
 		again, _, err := Recreate(t.Context(), r, "T", "s")
 		must(t, err)
-		equal(t, "files", names(t, again), files)
+		equal(t, "files", fileNames(t, again), files)
 		equal(t, "tree", value[string](t)(content.Tree(t.Context(), again)), tree)
 		if !taken {
 			clean(t, again)
@@ -210,11 +211,11 @@ func TestSparsePool(t *testing.T) {
 			if exists(filepath.Join(next.Path, "in/a")) {
 				equal(t, "used again", inodeAt(t, filepath.Join(next.Path, "in/a")) == inode, c.again)
 			}
-			pooled, tree := names(t, next), value[string](t)(content.Tree(t.Context(), next))
+			pooled, tree := fileNames(t, next), value[string](t)(content.Tree(t.Context(), next))
 			clean(t, next)
 			r.Pool = repo.Pool{}
 			plain := add(t, r, "plain")
-			equal(t, "files", pooled, names(t, plain))
+			equal(t, "files", pooled, fileNames(t, plain))
 			equal(t, "tree", tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 		})
 	}
@@ -237,16 +238,16 @@ func TestSparseAsMain(t *testing.T) {
 	r := wide(t)
 	r.Sparse = repo.Sparse{Main: true}
 	w := add(t, r, "full")
-	equal(t, "all", names(t, w), "dir/deep/x.txt in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d out/only/e")
+	equal(t, "all", fileNames(t, w), "dir/deep/x.txt in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d out/only/e")
 	gitIn(t, r.Root, "sparse-checkout", "set", "--cone", "in", "out/deep")
 	r = value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
 	r.Sparse = repo.Sparse{Main: true}
 	w = add(t, r, "T")
-	equal(t, "files", names(t, w), "in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d")
+	equal(t, "files", fileNames(t, w), "in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d")
 	clean(t, w)
 	equal(t, "git's own list", gitIn(t, w.Path, "sparse-checkout", "list"), ".beads\n.coven\nin\nout/deep")
 	gitIn(t, w.Path, "sparse-checkout", "reapply")
-	equal(t, "files again", names(t, w), "in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d")
+	equal(t, "files again", fileNames(t, w), "in/a in/b in/deep/c out/a out/b out/deep/c out/deep/d")
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 	equal(t, "landed", landAll(t, w), "in/a")
 	equal(t, "main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
@@ -260,8 +261,8 @@ func TestSparseAsMain(t *testing.T) {
 
 // The patterns mean to git what they mean to coven.
 func TestConePatterns(t *testing.T) {
-	c := &repo.Cone{Dirs: []string{"a/b", "a/c/d", "odd*[x]\\", "q?"}}
-	back := value[*repo.Cone](t)(repo.ParseCone(c.Patterns()))
+	c := &cone.Cone{Dirs: []string{"a/b", "a/c/d", "odd*[x]\\", "q?"}}
+	back := value[*cone.Cone](t)(cone.Parse(c.Patterns()))
 	slices.Sort(back.Dirs)
 	equal(t, "dirs", fmt.Sprint(back.Dirs), fmt.Sprint([]string{".beads", ".coven", "a/b", "a/c/d", "odd*[x]\\", "q?"}))
 	files := []string{"f", "a/f", "a/b/f", "a/b/x/f", "a/c/f", "a/c/d/f", "a/x/f", "ab/f", "odd*[x]\\/f", "oddy/f", "q?/f", "qq/f", ".beads/f"}
@@ -526,7 +527,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 			if strings.HasPrefix(point, "recreate.") {
 				want = "in/a in/b in/deep/c" // it was committed
 			}
-			equal(t, "files", names(t, w), want)
+			equal(t, "files", fileNames(t, w), want)
 			clean(t, w)
 		})
 	}
@@ -542,7 +543,7 @@ func TestSparseSubmodule(t *testing.T) {
 	r.Submodules, r.Sparse = true, repo.Sparse{Dirs: []string{"in", "lib"}}
 	w := add(t, r, "T")
 	equal(t, "warnings", len(value[supply.Included](t)(supply.IncludedFiles(w)).Warnings), 0)
-	equal(t, "files", names(t, w), "in/a lib/.git lib/lib.c lib/other.c")
+	equal(t, "files", fileNames(t, w), "in/a lib/.git lib/lib.c lib/other.c")
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
 	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
 	equal(t, "landed", landAll(t, w), "in/a")

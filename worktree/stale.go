@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/pool"
@@ -108,7 +109,7 @@ func lookForStale(ctx context.Context, r *repo.Repo) (*survey, error) {
 		return nil, err
 	}
 	for _, claim := range claims {
-		s.tasks[repo.SafeName(claim.Task)] = claim.Task
+		s.tasks[names.SafeName(claim.Task)] = claim.Task
 	}
 	if s.records, err = r.TaskNames(); err != nil {
 		return nil, err
@@ -118,12 +119,12 @@ func lookForStale(ctx context.Context, r *repo.Repo) (*survey, error) {
 			s.tasks[name] = rec.Task
 		}
 	}
-	refs, err := r.Git().Refs(ctx, repo.HeadsPrefix+repo.BranchPrefix)
+	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+names.BranchPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, ref := range refs {
-		s.tips[strings.TrimPrefix(ref.Name, repo.HeadsPrefix+repo.BranchPrefix)] = ref.Oid
+		s.tips[strings.TrimPrefix(ref.Name, names.HeadsPrefix+names.BranchPrefix)] = ref.Oid
 	}
 	admins, err := r.Admins()
 	for _, admin := range admins {
@@ -148,7 +149,7 @@ func staleRegistrations(_ context.Context, r *repo.Repo, s *survey) ([]Stale, er
 	var found []Stale
 	for admin, path := range s.admins {
 		dir := filepath.Join(r.GitDir, "worktrees", admin)
-		below := filepath.Dir(path) == filepath.Join(r.Root, repo.WorktreesDir)
+		below := filepath.Dir(path) == filepath.Join(r.Root, names.WorktreesDir)
 		if !below || file.Exists(path) || file.Exists(filepath.Join(dir, "locked")) {
 			continue
 		}
@@ -161,7 +162,7 @@ func staleRegistrations(_ context.Context, r *repo.Repo, s *survey) ([]Stale, er
 }
 
 func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
-	top := filepath.Join(r.Root, repo.WorktreesDir)
+	top := filepath.Join(r.Root, names.WorktreesDir)
 	entries, err := os.ReadDir(top)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -211,8 +212,8 @@ func staleRecords(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
 	for name := range s.tips {
-		ref := repo.HeadsPrefix + repo.BranchPrefix + name
-		if s.recorded(name) || file.Exists(r.WorktreePath(name)) || name != repo.SafeName(name) {
+		ref := names.HeadsPrefix + names.BranchPrefix + name
+		if s.recorded(name) || file.Exists(r.WorktreePath(name)) || name != names.SafeName(name) {
 			continue
 		}
 		if used, err := land.CheckoutsOf(ctx, r, ref, nil); err != nil {
@@ -222,7 +223,7 @@ func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error
 		}
 		found = append(found, Stale{
 			Kind: StaleBranch, Task: s.task(name), Ref: ref,
-			Text: "branch " + repo.BranchPrefix + name + " has neither worktree nor record",
+			Text: "branch " + names.BranchPrefix + name + " has neither worktree nor record",
 		})
 	}
 	return found, nil
@@ -297,7 +298,7 @@ func isUnfinished(entry fs.DirEntry) bool {
 
 // working reports whether an operation has the lock of a task.
 func working(r *repo.Repo, taskID string) bool {
-	_, held := r.Locks.Holder(repo.TaskLock(repo.SafeName(taskID)))
+	_, held := r.Locks.Holder(repo.TaskLock(names.SafeName(taskID)))
 	return held
 }
 

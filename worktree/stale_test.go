@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/pool"
@@ -52,7 +53,7 @@ func TestStaleKinds(t *testing.T) {
 			return w.Admin
 		}, "staged:only staged"},
 		StaleDirectory: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
-			stray := filepath.Join(r.Root, repo.WorktreesDir, "stray one")
+			stray := filepath.Join(r.Root, names.WorktreesDir, "stray one")
 			write(t, filepath.Join(stray, "sub/only-here"), "x")
 			write(t, filepath.Join(stray, "y.log"), "ignored")
 			return stray
@@ -67,7 +68,7 @@ func TestStaleKinds(t *testing.T) {
 			commitAll(t, w, "work")
 			gitIn(t, r.Root, "worktree", "remove", "--force", w.Path)
 			must(t, os.RemoveAll(w.StatePath()))
-			return repo.HeadsPrefix + w.Branch
+			return names.HeadsPrefix + w.Branch
 		}, "work:w"},
 		StaleTemporary: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
 			dir := w.StatePath("op-123")
@@ -76,7 +77,7 @@ func TestStaleKinds(t *testing.T) {
 			return dir
 		}, ""},
 		StaleTrash: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
-			dir := filepath.Join(r.Root, repo.WorktreesDir, pool.TrashPrefix+"T-1")
+			dir := filepath.Join(r.Root, names.WorktreesDir, pool.TrashPrefix+"T-1")
 			write(t, filepath.Join(dir, "a"), "a")
 			return dir
 		}, ""},
@@ -135,7 +136,7 @@ func TestStaleKinds(t *testing.T) {
 func TestStaleOfUnexaminedWorktrees(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
-	dir := filepath.Join(r.Root, repo.WorktreesDir, unexaminedDir, "T-JD4NX6QA")
+	dir := filepath.Join(r.Root, names.WorktreesDir, unexaminedDir, "T-JD4NX6QA")
 	write(t, filepath.Join(dir, "only-here"), "x")
 	must(t, os.Symlink(t.TempDir(), filepath.Join(filepath.Dir(dir), "link")))
 	write(t, r.StatePath("unexamined", "T-JD4NX6QA", "record.json"), `{"task":"T"}`)
@@ -166,7 +167,7 @@ func TestStaleSpares(t *testing.T) {
 	elsewhere := filepath.Join(value[string](t)(filepath.EvalSymlinks(t.TempDir())), "gone")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "person", elsewhere)
 	must(t, os.RemoveAll(elsewhere)) // on a disk that is not there
-	inside := filepath.Join(r.Root, repo.WorktreesDir, "mine")
+	inside := filepath.Join(r.Root, names.WorktreesDir, "mine")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "inside", inside)
 	gitIn(t, r.Root, "branch", "coven/looked-at")
 	look := filepath.Join(t.TempDir(), "look")
@@ -201,7 +202,7 @@ func TestStaleSpares(t *testing.T) {
 func TestStaleKnowsClaims(t *testing.T) {
 	r := sample(t)
 	claimFor(t, r, "a / b")
-	gitIn(t, r.Root, "branch", repo.Branch("a / b"))
+	gitIn(t, r.Root, "branch", names.Branch("a / b"))
 	asked := ""
 	all := value[[]Stale](t)(FindStale(t.Context(), r, func(task string) bool { asked = task; return true }))
 	equal(t, "stale", len(all), 0)
@@ -245,7 +246,7 @@ func TestClearSurvivesKill(t *testing.T) {
 			t.Parallel()
 			r := sample(t)
 			ctx := t.Context()
-			stray := filepath.Join(r.Root, repo.WorktreesDir, "stray")
+			stray := filepath.Join(r.Root, names.WorktreesDir, "stray")
 			write(t, filepath.Join(stray, "only-here"), "x")
 			killAt(t, actorCommand(r.Root, "", point, ""), point)
 			rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "stray"))

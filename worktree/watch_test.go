@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
@@ -101,7 +102,7 @@ func attacks() []struct {
 		{"HEAD switched", func(t *testing.T, e watched) { e.plumbing(t, "symbolic-ref", "HEAD", "refs/heads/person") }, "HEAD was changed from main to person", tripwire.Stops},
 		{"HEAD deleted", func(t *testing.T, e watched) { must(t, os.Remove(filepath.Join(e.r.GitDir, "HEAD"))) }, "HEAD was deleted", tripwire.Stops},
 		{"claim of the task", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", claim.Ref("T")) }, "refs/coven/claims/T was deleted", tripwire.Stops},
-		{"snapshots deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", repo.SnapshotRef("s-other")) }, "refs/coven/snapshots/s-other was deleted", tripwire.Stops},
+		{"snapshots deleted", func(t *testing.T, e watched) { e.plumbing(t, "update-ref", "-d", names.SnapshotRef("s-other")) }, "refs/coven/snapshots/s-other was deleted", tripwire.Stops},
 		{"branch of another task", func(t *testing.T, e watched) {
 			e.plumbing(t, "update-ref", "refs/heads/coven/other", e.first)
 		}, "branch coven/other was moved from MAIN to FIRST", tripwire.Stops},
@@ -193,7 +194,7 @@ func everything(t testing.TB, e watched) string {
 	state := value[protected.State](t)(isolation.ReadState(t.Context(), e.r, []string{filepath.Join(e.r.GitDir, "hooks")}))
 	var out []string
 	for name, oid := range state.Refs {
-		if !strings.HasPrefix(name, "refs/coven/rescue/") && !strings.HasPrefix(name, repo.KeepPrefix) {
+		if !strings.HasPrefix(name, "refs/coven/rescue/") && !strings.HasPrefix(name, names.KeepPrefix) {
 			out = append(out, name+" "+oid)
 		}
 	}

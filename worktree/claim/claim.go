@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -124,7 +125,7 @@ func Of(ctx context.Context, r *repo.Repo, taskID string) (Held, error) {
 
 // List lists all current claims, by task.
 func List(ctx context.Context, r *repo.Repo) ([]Held, error) {
-	refs, err := r.Git().Refs(ctx, repo.ClaimsPrefix)
+	refs, err := r.Git().Refs(ctx, names.ClaimsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims: %w", err)
 	}
@@ -192,7 +193,7 @@ func claimRefused(ctx context.Context, r *repo.Repo, taskID, expected string, er
 }
 
 // Ref returns the ref of the claim of a task.
-func Ref(taskID string) string { return repo.ClaimsPrefix + repo.SafeName(taskID) }
+func Ref(taskID string) string { return names.ClaimsPrefix + names.SafeName(taskID) }
 
 // CommandExit returns exit.Person.
 func (e *ClaimedError) CommandExit() int { return exit.Person }

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -182,7 +183,7 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 		return Commit{}, err
 	}
 	failpoint.Point("commit.made")
-	edit := git.Move(repo.HeadsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
+	edit := git.Move(names.HeadsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
 	if err := c.w.Repo.Transact(ctx, c.ix.Git, "coven: commit", edit); err != nil {
 		return Commit{}, err
 	}

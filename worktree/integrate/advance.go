@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -31,7 +32,7 @@ func MovePath(w *repo.Worktree) string { return w.StatePath("integrate.json") }
 // reverse order, the agent would seem to have reverted the target's changes.
 func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, staged string) error {
 	ctx = context.WithoutCancel(ctx) // a started move is finished now, or by settle later
-	if err := w.Keep(ctx, repo.KeepMove, m.New); err != nil {
+	if err := w.Keep(ctx, names.KeepMove, m.New); err != nil {
 		return err
 	}
 	failpoint.Point("integrate.kept")
@@ -50,7 +51,7 @@ func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, s
 		ix.SetEqual(tree)
 	}
 	failpoint.Point("integrate.worktree")
-	edit := git.Move(repo.HeadsPrefix+w.Branch, m.New, m.Old)
+	edit := git.Move(names.HeadsPrefix+w.Branch, m.New, m.Old)
 	if err := w.Repo.Transact(ctx, ix.Git, "coven: integrate", edit); err != nil {
 		return err
 	}

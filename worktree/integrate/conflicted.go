@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
@@ -102,7 +103,7 @@ func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session
 
 // putConflicted records the conflicts, then moves W.
 func putConflicted(ctx context.Context, w *repo.Worktree, ix *content.Index, c Conflicted, m labelledMerge, from, tree string) error {
-	if err := w.Keep(ctx, repo.KeepTarget, c.TargetTip); err != nil {
+	if err := w.Keep(ctx, names.KeepTarget, c.TargetTip); err != nil {
 		return err
 	}
 	if err := file.WriteJSON(ConflictedPath(w), c); err != nil {
@@ -211,7 +212,7 @@ func keepOutside(ctx context.Context, w *repo.Worktree, c Conflicted, tree strin
 	if err != nil {
 		return err
 	}
-	if err := w.Keep(ctx, repo.KeepMerged, commit); err != nil {
+	if err := w.Keep(ctx, names.KeepMerged, commit); err != nil {
 		return err
 	}
 	return sparse.WriteOutside(w, sparse.Outside{Tip: c.BranchTip, Tree: commit})

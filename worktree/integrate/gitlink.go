@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -81,7 +82,7 @@ func keepGitlink(ctx context.Context, w *repo.Worktree, c Landing, change git.Ch
 }
 
 func submoduleHas(ctx context.Context, w *repo.Worktree, change git.Change) (bool, error) {
-	if change.Path == repo.WorktreesDir || strings.HasPrefix(change.Path, repo.WorktreesDir+"/") {
+	if change.Path == names.WorktreesDir || strings.HasPrefix(change.Path, names.WorktreesDir+"/") {
 		return false, nil // agents create repositories there
 	}
 	if dir, ok := ownSubmodule(w.Repo, change.Path); ok {
@@ -118,7 +119,7 @@ func ownSubmodule(r *repo.Repo, path string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	agents := []string{filepath.Join(root, repo.WorktreesDir), filepath.Join(r.GitDir, "worktrees")}
+	agents := []string{filepath.Join(root, names.WorktreesDir), filepath.Join(r.GitDir, "worktrees")}
 	if own := r.RootGit().Dir; r.Bare && strings.HasPrefix(real, own+"/") {
 		agents = agents[:1] // Root's registration contains its own submodules
 	}

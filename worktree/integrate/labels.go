@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -125,7 +126,7 @@ func named(ctx context.Context, w *repo.Worktree, dir string, branches map[strin
 	g := git.Repo{Dir: dir, WorkTree: r.Root, ObjectDir: filepath.Join(r.GitDir, "objects")}
 	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": content.RawConfig(r)}
 	for branch, oid := range branches {
-		files[repo.HeadsPrefix+branch] = oid + "\n"
+		files[names.HeadsPrefix+branch] = oid + "\n"
 	}
 	for _, name := range []string{"info/attributes", "shallow"} {
 		content, err := file.ReadIfExists(filepath.Join(r.GitDir, name))

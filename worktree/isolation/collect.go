@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -75,11 +76,11 @@ func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) erro
 func Mend(w *repo.Worktree) error {
 	head := filepath.Join(w.Admin, "HEAD")
 	if _, err := file.Read(head, repo.MaxGitFile); err != nil {
-		if err := putFile(w, head, "ref: "+repo.HeadsPrefix+w.Branch+"\n"); err != nil {
+		if err := putFile(w, head, "ref: "+names.HeadsPrefix+w.Branch+"\n"); err != nil {
 			return err
 		}
 	}
-	return putLinks(w, repo.PrivateDir)
+	return putLinks(w, names.PrivateDir)
 }
 
 // Rejoin makes W an ordinary linked worktree again.
@@ -113,8 +114,8 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 		return err
 	}
 	edits := []git.Edit{git.Drop(IncomingRef(w))}
-	if refs[repo.HeadsPrefix+w.Branch] != made { // otherwise it was killed after the branch had moved
-		edits = append(edits, git.Move(repo.HeadsPrefix+w.Branch, made, tip))
+	if refs[names.HeadsPrefix+w.Branch] != made { // otherwise it was killed after the branch had moved
+		edits = append(edits, git.Move(names.HeadsPrefix+w.Branch, made, tip))
 	}
 	err = w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", edits...)
 	failpoint.Point("collect.moved")
@@ -129,7 +130,7 @@ const MaxHeadLog = 16 << 20
 // own branch stayed in the private common directory, and entries of the log whose commits did are
 // removed.
 func settleHead(ctx context.Context, w *repo.Worktree, since Record) error {
-	branch := "ref: " + repo.HeadsPrefix + w.Branch + "\n"
+	branch := "ref: " + names.HeadsPrefix + w.Branch + "\n"
 	head := filepath.Join(w.Admin, "HEAD")
 	raw, err := file.Read(head, repo.MaxGitFile)
 	if text := string(raw); err != nil || text != branch && !resolves(ctx, w.Repo, text) && !takeHead(ctx, w, text) {
@@ -223,7 +224,7 @@ func IncomingRef(w *repo.Worktree) string { return "refs/coven/in/" + w.Name }
 // privateTip returns the commit of the task's branch in the private common directory, or
 // git.ErrNoRef. It only reads files.
 func privateTip(w *repo.Worktree) (string, error) {
-	name := repo.HeadsPrefix + w.Branch
+	name := names.HeadsPrefix + w.Branch
 	raw, err := file.Read(PrivatePath(w, name), repo.MaxGitFile)
 	switch {
 	case err == nil:
@@ -293,7 +294,7 @@ func fetchPrivate(ctx context.Context, w *repo.Worktree, oid string, l *lock.Loc
 	if err := w.Repo.LogRefs(git.Set(IncomingRef(w), oid)); err != nil {
 		return err
 	}
-	ref := repo.HeadsPrefix + w.Branch
+	ref := names.HeadsPrefix + w.Branch
 	err = g.Run(ctx, "fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules",
 		from, "+"+ref+":"+IncomingRef(w))
 	if err != nil && ctx.Err() == nil {
@@ -318,7 +319,7 @@ func exportIndex(w *repo.Worktree, oid string) (string, error) {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
 	}
 	for name, text := range map[string]string{
-		"HEAD": "ref: " + repo.HeadsPrefix + w.Branch + "\n", "config": config, "packed-refs": oid + " " + repo.HeadsPrefix + w.Branch + "\n",
+		"HEAD": "ref: " + names.HeadsPrefix + w.Branch + "\n", "config": config, "packed-refs": oid + " " + names.HeadsPrefix + w.Branch + "\n",
 		"objects/info/alternates": PrivatePath(w, "objects") + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {

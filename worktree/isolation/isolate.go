@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -27,7 +28,7 @@ func Writable(w *repo.Worktree) []string { return []string{w.Path, w.Admin} }
 
 // PrivatePath returns a path in the private common directory of W.
 func PrivatePath(w *repo.Worktree, elem ...string) string {
-	return filepath.Join(append([]string{w.Admin, repo.PrivateDir}, elem...)...)
+	return filepath.Join(append([]string{w.Admin, names.PrivateDir}, elem...)...)
 }
 
 // Begin gives W a private common directory, so that git works in W although it may write
@@ -78,7 +79,7 @@ func Separate(ctx context.Context, w *repo.Worktree) error {
 		return err
 	}
 	failpoint.Point("isolate.recorded")
-	return putLinks(w, repo.PrivateDir)
+	return putLinks(w, names.PrivateDir)
 }
 
 // Record is isolated.json: coven's record, where the agent cannot write, that W is isolated.
@@ -128,7 +129,7 @@ func putPrivateTip(w *repo.Worktree, tip string) error {
 	if now, err := privateTip(w); err == nil && now == tip {
 		return nil
 	}
-	at := repo.HeadsPrefix + w.Branch
+	at := names.HeadsPrefix + w.Branch
 	if err := clearWay(w, PrivatePath(w, at)); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -28,7 +29,7 @@ func refs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
 
 // tipNow is Tip, and cheaper.
 func tipNow(ctx context.Context, w *repo.Worktree, refs map[string]string) (string, error) {
-	if tip := refs[repo.HeadsPrefix+w.Branch]; repo.OidRE.MatchString(tip) {
+	if tip := refs[names.HeadsPrefix+w.Branch]; repo.OidRE.MatchString(tip) {
 		return tip, nil
 	}
 	return w.Tip(ctx)
@@ -42,7 +43,7 @@ const symbolic = "ref: "
 func Shared(w *repo.Worktree, refs map[string]string) map[string]string {
 	shared := make(map[string]string, len(refs))
 	for name, to := range refs {
-		if !strings.HasPrefix(name, "refs/") || name == repo.HeadsPrefix+w.Branch || name == "refs/stash" || !isPlainName(name) {
+		if !strings.HasPrefix(name, "refs/") || name == names.HeadsPrefix+w.Branch || name == "refs/stash" || !isPlainName(name) {
 			continue
 		}
 		if slices.ContainsFunc([]string{"refs/coven/", "refs/bisect/", "refs/worktree/", "refs/rewritten/"}, func(dir string) bool { return strings.HasPrefix(name, dir) }) {

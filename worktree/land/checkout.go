@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -70,7 +71,7 @@ func Checkouts(r *repo.Repo) ([]Checkout, error) {
 	}
 	for _, admin := range admins {
 		path := r.AdminPath(admin)
-		if mine[admin] || strings.HasPrefix(path, filepath.Join(r.Root, repo.WorktreesDir)+"/") {
+		if mine[admin] || strings.HasPrefix(path, filepath.Join(r.Root, names.WorktreesDir)+"/") {
 			continue
 		}
 		if _, err := os.Stat(path); path == "" || err != nil {
@@ -95,7 +96,7 @@ func (c Checkout) borrows(ref string) bool {
 			continue
 		}
 		branch := strings.TrimSpace(string(raw))
-		if branch == ref || repo.HeadsPrefix+branch == ref {
+		if branch == ref || names.HeadsPrefix+branch == ref {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -181,7 +182,7 @@ func (s landings) commit(ctx context.Context) error {
 		if l.done.Head = ""; l.done.New != onto {
 			l.done.Head = onto
 		}
-		if err := l.w.Keep(ctx, repo.KeepLanding, l.done.New); err != nil {
+		if err := l.w.Keep(ctx, names.KeepLanding, l.done.New); err != nil {
 			return err
 		}
 	}

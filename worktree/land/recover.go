@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -19,7 +20,7 @@ import (
 // The killed coven's git may still be running. It holds the target's lock, so
 // this waits for it.
 func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing) (landed bool, err error) {
-	target := repo.Target{Branch: strings.TrimPrefix(intent.Target.Ref, repo.HeadsPrefix)}
+	target := repo.Target{Branch: strings.TrimPrefix(intent.Target.Ref, names.HeadsPrefix)}
 	l, err := r.Lock(ctx, repo.TargetLock(target), "recover the landing of "+intent.Task)
 	if err != nil {
 		return false, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -68,5 +69,5 @@ func ReadLine(r *repo.Repo, targetRef string) (Line, error) {
 func turnLock(targetRef string) string { return "turn-" + targetName(targetRef) }
 
 func targetName(targetRef string) string {
-	return repo.SafeName(strings.TrimPrefix(targetRef, repo.HeadsPrefix))
+	return names.SafeName(strings.TrimPrefix(targetRef, names.HeadsPrefix))
 }

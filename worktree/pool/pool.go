@@ -30,6 +30,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -59,7 +60,7 @@ type Entry struct {
 
 // Path returns a path in the pool.
 func Path(r *repo.Repo, elem ...string) string {
-	return filepath.Join(append([]string{r.Root, repo.WorktreesDir, DirName}, elem...)...)
+	return filepath.Join(append([]string{r.Root, names.WorktreesDir, DirName}, elem...)...)
 }
 
 // RecordPath returns a file of an entry's record: suffix is .json, or the name of an index after a dot.

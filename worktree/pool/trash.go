@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -27,12 +28,12 @@ func Trash(r *repo.Repo, path, name string) error {
 }
 
 func trashName(r *repo.Repo, name string) string {
-	return filepath.Join(r.Root, repo.WorktreesDir, TrashPrefix+name+"-"+rand.Text())
+	return filepath.Join(r.Root, names.WorktreesDir, TrashPrefix+name+"-"+rand.Text())
 }
 
 // EmptyTrash deletes trashed directories, including those of other processes.
 func EmptyTrash(r *repo.Repo) error {
-	dir := filepath.Join(r.Root, repo.WorktreesDir)
+	dir := filepath.Join(r.Root, names.WorktreesDir)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -63,7 +64,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 		return Upstream{}, err
 	}
 	up := Upstream{Name: strings.TrimPrefix(source.tracking, "refs/remotes/")}
-	l, err := r.Lock(ctx, "fetch-"+repo.SafeName(source.remote), "fetch "+up.Name)
+	l, err := r.Lock(ctx, "fetch-"+names.SafeName(source.remote), "fetch "+up.Name)
 	if err != nil {
 		return up, err
 	}
@@ -74,7 +75,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 		return up, err
 	}
 	if up.Tip, _, _ = strings.Cut(listed, "\t"); !repo.OidRE.MatchString(up.Tip) {
-		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, repo.HeadsPrefix))
+		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, names.HeadsPrefix))
 	}
 	before, err := r.Git().Ref(ctx, source.tracking)
 	if err != nil && !errors.Is(err, git.ErrNoRef) {
@@ -113,7 +114,7 @@ type source struct {
 
 // sourceOf finds the upstream of a branch in the settings of remotes and branches.
 func sourceOf(settings []git.Setting, branch string) (source, error) {
-	s := source{remote: remoteOf(settings, branch), ref: repo.HeadsPrefix + branch}
+	s := source{remote: remoteOf(settings, branch), ref: names.HeadsPrefix + branch}
 	if s.remote == "" {
 		return s, errNoUpstream
 	}
@@ -135,7 +136,7 @@ func sourceOf(settings []git.Setting, branch string) (source, error) {
 		s.tracking = mapped(setting.Value, s.ref)
 	}
 	if s.tracking == "" {
-		return s, fmt.Errorf("remote.%s.fetch gives %s of %s no remote-tracking branch", s.remote, strings.TrimPrefix(s.ref, repo.HeadsPrefix), s.remote)
+		return s, fmt.Errorf("remote.%s.fetch gives %s of %s no remote-tracking branch", s.remote, strings.TrimPrefix(s.ref, names.HeadsPrefix), s.remote)
 	}
 	return s, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 	"github.com/coven-run/coven/worktree/isolation"
@@ -188,7 +189,7 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 
 // goesWith reports whether a ref does not outlast the worktree.
 func goesWith(w *repo.Worktree, ref string) bool {
-	return ref == repo.HeadsPrefix+w.Branch || ref == isolation.IncomingRef(w) || strings.HasPrefix(ref, repo.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, repo.SnapshotRef(""))
+	return ref == names.HeadsPrefix+w.Branch || ref == isolation.IncomingRef(w) || strings.HasPrefix(ref, names.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, names.SnapshotRef(""))
 }
 
 // takeObjects takes objects that only the private common directory has into the repository, and
@@ -209,7 +210,7 @@ func takeObjects(ctx context.Context, w *repo.Worktree, oids []string, files map
 			return nil, err
 		}
 		files[GitDirName+"/index"] = filepath.Join(w.Admin, "index")
-		return kinds, (&HiddenFiles{Renamed: files}).addBelow(isolation.PrivatePath(w), GitDirName+"/"+repo.PrivateDir)
+		return kinds, (&HiddenFiles{Renamed: files}).addBelow(isolation.PrivatePath(w), GitDirName+"/"+names.PrivateDir)
 	}
 	for oid, kind := range taken {
 		kinds[oid] = kind

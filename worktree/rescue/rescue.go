@@ -14,6 +14,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -169,7 +170,7 @@ func AddRef(ctx context.Context, r *repo.Repo, g git.Repo, taskID string, info I
 		if len(all) > 0 {
 			info.N = all[len(all)-1].N + 1
 		}
-		info.Ref = repo.RescuePrefix(taskID) + strconv.Itoa(info.N)
+		info.Ref = names.RescuePrefix(taskID) + strconv.Itoa(info.N)
 		refused = r.Transact(ctx, g, "coven: rescue", git.Create(info.Ref, info.Commit))
 		if _, busy := errors.AsType[*repo.BusyError](refused); refused == nil || busy {
 			return info, refused
@@ -185,13 +186,13 @@ func List(ctx context.Context, r *repo.Repo, taskID string) ([]Info, error) {
 
 // ListIn is List for a repository that another git.Repo reads.
 func ListIn(ctx context.Context, g git.Repo, taskID string) ([]Info, error) {
-	refs, err := g.Refs(ctx, repo.RescuePrefix(taskID))
+	refs, err := g.Refs(ctx, names.RescuePrefix(taskID))
 	if err != nil {
 		return nil, fmt.Errorf("list rescues of %s: %w", taskID, err)
 	}
 	var all []Info
 	for _, ref := range refs {
-		n, err := strconv.Atoi(strings.TrimPrefix(ref.Name, repo.RescuePrefix(taskID)))
+		n, err := strconv.Atoi(strings.TrimPrefix(ref.Name, names.RescuePrefix(taskID)))
 		if err != nil {
 			continue // not one of ours
 		}
@@ -221,7 +222,7 @@ func infoOf(ref string, c git.Commit) Info {
 
 // All lists the rescues of all tasks, oldest first.
 func All(ctx context.Context, r *repo.Repo) ([]Info, error) {
-	refs, err := r.Git().Refs(ctx, repo.RescuesPrefix)
+	refs, err := r.Git().Refs(ctx, names.RescuesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the rescues: %w", err)
 	}
@@ -249,7 +250,7 @@ var ErrNone = errors.New("no such rescue")
 
 // Find returns the rescue with this full ref, or ErrNoRescue.
 func Find(ctx context.Context, r *repo.Repo, ref string) (Info, error) {
-	if !strings.HasPrefix(ref, repo.RescuesPrefix) {
+	if !strings.HasPrefix(ref, names.RescuesPrefix) {
 		return Info{}, fmt.Errorf("%s: %w", ref, ErrNone)
 	}
 	g, err := r.PlainGit()

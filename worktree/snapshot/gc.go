@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -27,7 +28,7 @@ type Ref struct {
 
 // Refs lists the refs that have snapshots, by name.
 func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
-	refs, err := r.Git().Refs(ctx, repo.SnapshotsPrefix)
+	refs, err := r.Git().Refs(ctx, names.SnapshotsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
@@ -41,7 +42,7 @@ func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
 	}
 	var all []Ref
 	for i, ref := range refs {
-		all = append(all, Ref{Name: strings.TrimPrefix(ref.Name, repo.SnapshotsPrefix), Ref: ref.Name, Oid: ref.Oid, Time: commits[i].Time})
+		all = append(all, Ref{Name: strings.TrimPrefix(ref.Name, names.SnapshotsPrefix), Ref: ref.Name, Oid: ref.Oid, Time: commits[i].Time})
 	}
 	return all, nil
 }
@@ -133,7 +134,7 @@ func LooseObjects(r *repo.Repo) int {
 
 // Drop deletes the snapshots of a session that nobody needs any more.
 func Drop(ctx context.Context, r *repo.Repo, session string) error {
-	ref := repo.SnapshotRef(session)
+	ref := names.SnapshotRef(session)
 	oid, err := r.Git().Ref(ctx, ref)
 	if errors.Is(err, git.ErrNoRef) {
 		return nil

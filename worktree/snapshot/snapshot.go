@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -120,9 +121,9 @@ func Append(ctx context.Context, r *repo.Repo, session string, next, last Snapsh
 	if next.Commit, err = r.MakeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
 		return next, err
 	}
-	edit := git.Create(repo.SnapshotRef(session), next.Commit)
+	edit := git.Create(names.SnapshotRef(session), next.Commit)
 	if last.N > 0 {
-		edit = git.Move(repo.SnapshotRef(session), next.Commit, last.Commit)
+		edit = git.Move(names.SnapshotRef(session), next.Commit, last.Commit)
 	}
 	failpoint.Point("snapshot.made")
 	if err := r.Transact(ctx, r.Git(), "coven: snapshot", edit); err != nil {
@@ -134,7 +135,7 @@ func Append(ctx context.Context, r *repo.Repo, session string, next, last Snapsh
 
 // Last returns the newest snapshot of a session. N is 0 if there is none.
 func Last(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
-	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
+	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return Snapshot{}, nil
 	}
@@ -150,7 +151,7 @@ func Last(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
 
 // List lists a session's snapshots, oldest first. They last longer than the worktree.
 func List(ctx context.Context, r *repo.Repo, session string) ([]Snapshot, error) {
-	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
+	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return nil, nil
 	}
@@ -183,7 +184,7 @@ const maxSteps = 500
 // is none.
 func Find(ctx context.Context, r *repo.Repo, session string, n int) (Snapshot, error) {
 	none := fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNone)
-	oid, err := r.Git().Ref(ctx, repo.SnapshotRef(session))
+	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
 		return Snapshot{}, none
 	}

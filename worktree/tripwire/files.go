@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -68,7 +69,7 @@ func (m *Mark) keepTrees(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.Worktree.Keep(ctx, repo.KeepWatched, strings.TrimSpace(string(out)))
+	return m.Worktree.Keep(ctx, names.KeepWatched, strings.TrimSpace(string(out)))
 }
 
 // copyIndex copies the index of the main checkout.
@@ -88,7 +89,7 @@ func mainWorktree(ctx context.Context, r *repo.Repo) *repo.Worktree {
 	w := r.Worktree(WatchName, repo.Record{})
 	w.Path, w.Name = r.Root, WatchName
 	if ref, err := r.HeadOf(ctx, r.RootGit().Dir); err == nil {
-		w.Branch = strings.TrimPrefix(ref, repo.HeadsPrefix)
+		w.Branch = strings.TrimPrefix(ref, names.HeadsPrefix)
 	}
 	return w
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
@@ -47,7 +48,7 @@ func (o *ownWork) explains(ctx context.Context, c Change) bool {
 	case c.Kind != protected.Ref:
 		return c.In == protected.InCheckout && o.landed(ctx, c)
 	}
-	task, isBranch := strings.CutPrefix(c.Name, repo.HeadsPrefix+repo.BranchPrefix)
+	task, isBranch := strings.CutPrefix(c.Name, names.HeadsPrefix+names.BranchPrefix)
 	switch {
 	case !isBranch:
 		return false
@@ -75,14 +76,14 @@ func (o *ownWork) runs(name string) bool {
 
 // active returns the names of the tasks on which a coven works now.
 func (m *Mark) active() []string {
-	names := []string{}
+	known := []string{}
 	if m.running == nil {
-		return names
+		return known
 	}
 	for _, task := range m.running() {
-		names = append(names, repo.SafeName(task))
+		known = append(known, names.SafeName(task))
 	}
-	return names
+	return known
 }
 
 // landings returns the commits to which coven moved the main checkout or its branch.

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
 
 // A BareError means that the directory is a bare repository, not one of its checkouts.
@@ -34,7 +35,7 @@ func (e *BareError) Is(target error) bool { return target == ErrBare }
 func bareError(at git.Location) error {
 	r := &Repo{GitDir: at.Shared, Bare: true}
 	tops, err := r.Checkouts()
-	tops = slices.DeleteFunc(tops, func(top string) bool { return strings.Contains(top, "/"+WorktreesDir+"/") })
+	tops = slices.DeleteFunc(tops, func(top string) bool { return strings.Contains(top, "/"+names.WorktreesDir+"/") })
 	return errors.Join(&BareError{Dir: at.Shared, Checkouts: tops}, err)
 }
 

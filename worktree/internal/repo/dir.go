@@ -11,10 +11,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
-
-// WorktreesDir is the directory of worktrees in the main checkout.
-const WorktreesDir = ".coven/worktrees"
 
 // CovenIgnore is the content of .coven/.gitignore.
 const CovenIgnore = `worktrees/
@@ -57,7 +55,7 @@ func SessionsIgnored(root string) (bool, error) {
 // worktrees, locks and logs out of the repository.
 func EnsureCovenDir(root string) error {
 	dir := filepath.Join(root, ".coven")
-	if err := regularfile.Directory(root, WorktreesDir); err != nil {
+	if err := regularfile.Directory(root, names.WorktreesDir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

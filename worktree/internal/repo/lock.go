@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
 
 // Lock waits for the named lock until ctx is done. Others who wait see operation, such as "land T".
@@ -24,4 +25,4 @@ func TaskLock(name string) string {
 const WorktreesLock = "worktrees"
 
 // TargetLock returns the name of the lock on a target.
-func TargetLock(target Target) string { return "land-" + SafeName(target.Branch) }
+func TargetLock(target Target) string { return "land-" + names.SafeName(target.Branch) }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
 
 // The log of coven's own changes is GitDir/coven/refs.log: a line "OLD NEW NAME" for each
@@ -262,5 +263,5 @@ func (l RefLog) Last(name string) (value string, ok bool) {
 
 // Mentions reports whether coven changed a ref of a task: it worked on the task.
 func (l RefLog) Mentions(name string) bool {
-	return l[ClaimsPrefix+name] != nil || l[HeadsPrefix+BranchPrefix+name] != nil
+	return l[names.ClaimsPrefix+name] != nil || l[names.HeadsPrefix+names.BranchPrefix+name] != nil
 }

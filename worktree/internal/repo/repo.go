@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
 
 // Errors of Open.
@@ -148,7 +149,7 @@ func personsDir(dir string) (string, error) {
 	if abs, err = filepath.EvalSymlinks(abs); err != nil {
 		return "", err
 	}
-	marker := string(filepath.Separator) + WorktreesDir + string(filepath.Separator)
+	marker := string(filepath.Separator) + names.WorktreesDir + string(filepath.Separator)
 	if outside, _, found := strings.Cut(abs+string(filepath.Separator), marker); found && insideAny(outside) {
 		return outside, nil
 	}

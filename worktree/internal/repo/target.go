@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
 
 // Errors of Target.
@@ -27,21 +28,18 @@ type Target struct {
 	Tip    string `json:"tip"`    // oid of its commit
 }
 
-// HeadsPrefix begins the refs of branches.
-const HeadsPrefix = "refs/heads/"
-
 // Target reads the branch onto; empty means the branch that is checked out in
 // Checkout.
 func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
-	ref := HeadsPrefix + strings.TrimPrefix(onto, HeadsPrefix)
+	ref := names.HeadsPrefix + strings.TrimPrefix(onto, names.HeadsPrefix)
 	if onto == "" {
 		var err error
 		if ref, err = r.HeadOf(ctx, r.CheckoutGitDir); err != nil {
 			return Target{}, err
 		}
 	}
-	target := Target{Branch: strings.TrimPrefix(ref, HeadsPrefix), Ref: ref}
-	if strings.HasPrefix(target.Branch, BranchPrefix) {
+	target := Target{Branch: strings.TrimPrefix(ref, names.HeadsPrefix), Ref: ref}
+	if strings.HasPrefix(target.Branch, names.BranchPrefix) {
 		return target, fmt.Errorf("target %s: %w", target.Branch, ErrTaskBranch)
 	}
 	tip, err := r.Git().Ref(ctx, ref)
@@ -70,15 +68,15 @@ func (r *Repo) HeadOf(ctx context.Context, gitDir string) (string, error) {
 
 // Branches lists the local branches except those of tasks, by name.
 func (r *Repo) Branches(ctx context.Context) ([]string, error) {
-	refs, err := r.Git().Refs(ctx, HeadsPrefix)
+	refs, err := r.Git().Refs(ctx, names.HeadsPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list the branches: %w", err)
 	}
-	var names []string
+	var branches []string
 	for _, ref := range refs {
-		if name := strings.TrimPrefix(ref.Name, HeadsPrefix); !strings.HasPrefix(name, BranchPrefix) {
-			names = append(names, name)
+		if name := strings.TrimPrefix(ref.Name, names.HeadsPrefix); !strings.HasPrefix(name, names.BranchPrefix) {
+			branches = append(branches, name)
 		}
 	}
-	return names, nil
+	return branches, nil
 }

@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/cone"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/names"
 )
 
 // ErrNoWorktree means that the task has no worktree.
@@ -31,7 +33,7 @@ type Worktree struct {
 	Admin string // the worktree's own git directory, which the agent can write
 	// partial permits access to the remains of a killed Recreate.
 	Partial bool
-	Cone    *Cone // nil: W has all files of its branch
+	Cone    *cone.Cone // nil: W has all files of its branch
 	// Of a W that has landed and was renamed: its branch is gone. See worktreeOf.
 	LandedState string // its directory of coven's; empty: that of the task
 	LandedTip   string // of the branch
@@ -45,8 +47,8 @@ type Record struct {
 	Admin string `json:"admin"` // name in GitDir/worktrees
 	Ready bool   `json:"ready"` // the checkout is complete
 	// Settings of git when the files were written: see poolSettingsOf. They are empty if the worktree is not for the pool.
-	Settings string `json:"settings,omitempty"`
-	Sparse   *Cone  `json:"sparse,omitempty"` // the files that W has; nil: all
+	Settings string     `json:"settings,omitempty"`
+	Sparse   *cone.Cone `json:"sparse,omitempty"` // the files that W has; nil: all
 	// Again means that the checkout was complete before Recreate started.
 	Again bool `json:"again,omitempty"`
 	Made  int  `json:"made,omitempty"` // how often Recreate made it again
@@ -54,7 +56,7 @@ type Record struct {
 
 // Find returns the worktree of a task, or ErrNoWorktree.
 func (r *Repo) Find(_ context.Context, taskID string) (*Worktree, error) {
-	rec, err := r.ReadRecord(SafeName(taskID))
+	rec, err := r.ReadRecord(names.SafeName(taskID))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (!rec.Ready || rec.Task != taskID) {
 		return nil, fmt.Errorf("task %s: %w", taskID, ErrNoWorktree)
 	}
@@ -75,7 +77,7 @@ func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the worktree: %w", err)
 	}
-	inside, err := filepath.Rel(filepath.Join(r.Root, WorktreesDir), resolved)
+	inside, err := filepath.Rel(filepath.Join(r.Root, names.WorktreesDir), resolved)
 	if err != nil || inside == "." || !filepath.IsLocal(inside) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorktree)
 	}
@@ -89,9 +91,9 @@ func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 
 // Worktree returns the handle of a task's worktree, which need not exist.
 func (r *Repo) Worktree(taskID string, rec Record) *Worktree {
-	name := SafeName(taskID)
+	name := names.SafeName(taskID)
 	w := &Worktree{
-		TaskID: taskID, Branch: BranchPrefix + name, Path: r.WorktreePath(name),
+		TaskID: taskID, Branch: names.BranchPrefix + name, Path: r.WorktreePath(name),
 		Number: rec.Made + 1, Repo: r, Name: name, Cone: rec.Sparse,
 	}
 	if rec.Admin != "" {
@@ -102,7 +104,7 @@ func (r *Repo) Worktree(taskID string, rec Record) *Worktree {
 
 // WorktreePath returns the directory of the worktree with a name.
 func (r *Repo) WorktreePath(name string) string {
-	return filepath.Join(r.Root, WorktreesDir, name)
+	return filepath.Join(r.Root, names.WorktreesDir, name)
 }
 
 // ReadRecord returns the record of the worktree with a name.
@@ -127,7 +129,7 @@ func (w *Worktree) Tip(ctx context.Context) (string, error) {
 	if w.LandedTip != "" {
 		return w.LandedTip, nil
 	}
-	tip, err := w.Repo.Git().Ref(ctx, HeadsPrefix+w.Branch)
+	tip, err := w.Repo.Git().Ref(ctx, names.HeadsPrefix+w.Branch)
 	if err != nil {
 		return "", fmt.Errorf("read branch %s: %w", w.Branch, err)
 	}

@@ -11,15 +11,16 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/cone"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // NewCone returns the cone of a new worktree; nil: it has all files.
-func NewCone(ctx context.Context, r *repo.Repo) (*repo.Cone, error) {
+func NewCone(ctx context.Context, r *repo.Repo) (*cone.Cone, error) {
 	if r.Sparse.Dirs != nil {
-		return &repo.Cone{Dirs: r.Sparse.Dirs}, nil
+		return &cone.Cone{Dirs: r.Sparse.Dirs}, nil
 	}
 	if !r.Sparse.Main {
 		return nil, nil
@@ -43,7 +44,7 @@ func NewCone(ctx context.Context, r *repo.Repo) (*repo.Cone, error) {
 	if err != nil {
 		return nil, err
 	}
-	return repo.ParseCone(text)
+	return cone.Parse(text)
 }
 
 // WriteCone lets W's own git know the cone, if the configuration of the repository allows worktrees

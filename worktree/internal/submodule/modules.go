@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -85,7 +86,7 @@ func Dir(path string) (string, bool) {
 func IsOrdinary(name string) bool {
 	switch name {
 	case "HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE", "index", "gitdir", "commondir", "locked", "config.worktree",
-		"logs", "refs", "info", "hooks", "modules", "description", repo.PrivateDir, repo.PrivateDir + ".new":
+		"logs", "refs", "info", "hooks", "modules", "description", names.PrivateDir, names.PrivateDir + ".new":
 		return true
 	}
 	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see file.WriteNoSync

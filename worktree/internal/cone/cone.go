@@ -1,4 +1,5 @@
-package repo
+// Package cone selects files as a sparse checkout in git's cone mode does.
+package cone
 
 import (
 	"fmt"
@@ -60,8 +61,8 @@ func (c *Cone) Patterns() string {
 
 var coneEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// ParseCone reads git's file of patterns.
-func ParseCone(text string) (*Cone, error) {
+// Parse reads git's file of patterns.
+func Parse(text string) (*Cone, error) {
 	c := &Cone{}
 	var above []string
 	for line := range strings.Lines(text) {
@@ -79,7 +80,7 @@ func ParseCone(text string) (*Cone, error) {
 			return nil, fmt.Errorf("%q is not a pattern of git's cone mode", line)
 		}
 	}
-	c.Dirs = Without(c.Dirs, above)
+	c.Dirs = slices.DeleteFunc(c.Dirs, func(dir string) bool { return slices.Contains(above, dir) })
 	return c, nil
 }
 

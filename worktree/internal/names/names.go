@@ -1,10 +1,30 @@
-package repo
+// Package names has the names that coven gives to branches, refs and directories, for tasks and sessions.
+package names
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
 )
+
+// WorktreesDir is the directory of worktrees in the main checkout.
+const WorktreesDir = ".coven/worktrees"
+
+// A record on disk can name a commit that no branch contains yet. Before the record is
+// written, a ref is created that protects the commit from git gc:
+// refs/coven/keep/<task>/<purpose>. The next record of its kind moves the ref, and it
+// is removed with the worktree.
+const (
+	KeepPrefix  = "refs/coven/keep/"
+	KeepLanding = "landing"    // the commit that a recorded intent is about to land
+	KeepMove    = "integrate"  // the merge that integrate.json moves W to
+	KeepTarget  = "conflicted" // the target's commit that conflicted.json names
+	KeepMerged  = "merged"     // what outside.json names
+	KeepWatched = "watched"    // a tree of the trees that watch.json names
+)
+
+// KeepRef returns the ref that protects a commit of a task for a purpose.
+func KeepRef(taskID, purpose string) string { return KeepPrefix + SafeName(taskID) + "/" + purpose }
 
 // Parts of names.
 const (
@@ -91,3 +111,6 @@ func SnapshotRef(session string) string { return SnapshotsPrefix + SafeName(sess
 
 // PrivateDir is the private common directory, in W's own git directory.
 const PrivateDir = "common"
+
+// HeadsPrefix begins the refs of branches.
+const HeadsPrefix = "refs/heads/"
