@@ -77,7 +77,7 @@ type Notice struct {
 	Next string // the command that helps; empty: none is needed
 }
 
-// Settle waits until the landed worktrees are examined, and the Observer knows what is left of them.
+// Settle waits until the pool of worktrees is tidied.
 func (c *Controller) Settle() {
 	if c.Project.Repo != nil {
 		pool.Settle(c.Project.Repo)
