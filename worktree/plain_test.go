@@ -118,7 +118,7 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 			equal(t, "hides after "+strings.Join(what, ", "), hides, false)
 		}
 	}
-	if seen < cases/5 || only < 1 || seen == cases || clean != seen {
+	if seen < cases/8 || only < 1 || seen == cases || clean != seen {
 		t.Errorf("%d of %d were seen in one listing, %d had nothing else, %d had nothing to commit", seen, cases, only, clean)
 	}
 }
