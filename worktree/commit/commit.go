@@ -31,7 +31,7 @@ type Request struct {
 	Merge string
 }
 
-// A Commit is the result of CommitWork.
+// A Commit is the result of Create.
 type Commit struct {
 	Oid, Tree string
 	Files     []string // changed files

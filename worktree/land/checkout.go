@@ -22,7 +22,7 @@ type Checkout struct {
 	Repo *repo.Repo
 	Path string
 	Git  git.Repo // with the checkout's own git directory and index
-	Ref  string   // the requested branch: see userCheckoutsOf
+	Ref  string   // the requested branch: see CheckoutsOf
 	Task string   // the task that lands, if known
 
 	held     *lock.Lock     // while it is moved

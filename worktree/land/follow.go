@@ -72,8 +72,8 @@ func (c *Checkout) Release() {
 	}
 }
 
-// Follow moves the checkout from one commit to another and keeps it locked until settle
-// or putBack. If follow fails, nothing has moved.
+// Follow moves the checkout from one commit to another and keeps it locked until Settle
+// or putBack. If Follow fails, nothing has moved.
 func (c *Checkout) Follow(ctx context.Context, from, to string) error {
 	if err := c.hold(ctx); err != nil {
 		return err

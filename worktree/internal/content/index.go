@@ -40,7 +40,7 @@ type Index struct {
 	Kept     string
 	held     *os.File // dir, locked
 
-	equals keptTree // see setEqual
+	equals keptTree // see SetEqual
 	fresh  string   // the tree that W has, if Add has just made it; empty: W must be compared
 }
 
