@@ -68,7 +68,7 @@ func median[T cmp.Ordered](values []T) T {
 
 // BenchmarkCosts measures, in repositories of several sizes: add, a worktree from the pool in which
 // 100 files differ, with its private common directory, beside git worktree add; release, what a
-// person waits for when a landed worktree goes to the pool, beside a git that reads one ref; snapshot, of a worktree in which coven does not know what has changed, beside git status with its
+// person waits for when a landed worktree goes to the pool, beside a git that reads one ref; snapshot, of a worktree in which any file may have changed, beside git status with its
 // cache of untracked files; and revert, of one file, beside a git that reads one ref.
 func BenchmarkCosts(b *testing.B) {
 	for _, files := range []int{200, 10_000, 80_000} {

@@ -1,4 +1,4 @@
-// Package integrate merges the target into a worktree, so that what is checked there is what lands, and moves the
+// Package integrate merges the target into a worktree, so that the checks see the tree that lands, and moves the
 // worktree to the result. Conflicts can stay in the files, for an agent that resolves them.
 package integrate
 

@@ -1,4 +1,4 @@
-// Package land puts what was checked onto the target branch, one landing at a time, and moves the checkouts of the
+// Package land puts a checked change onto the target branch, one landing at a time, and moves the checkouts of the
 // target along.
 package land
 

@@ -1,4 +1,4 @@
-// Package rescue stores whatever exists only in a worktree, before the worktree is removed, under refs/coven/rescue,
+// Package rescue stores content that exists only in a worktree, before the worktree is removed, under refs/coven/rescue,
 // and shows it: files, staged content, commits, and the git directories of repositories inside the worktree.
 package rescue
 

@@ -1,5 +1,5 @@
-// Package snapshot saves the content of a worktree in refs/coven/snapshots, lists what is saved, goes back to it, and
-// removes what is old.
+// Package snapshot saves the content of a worktree in refs/coven/snapshots, lists the snapshots, goes back to one, and
+// removes old snapshots.
 package snapshot
 
 import (
@@ -53,7 +53,7 @@ func (s Snapshot) same(next Snapshot) bool {
 
 // Take saves W: tracked files and untracked ones that are not ignored, also those
 // of repositories inside W. HEAD, branch, W's index and the stash stay as they are. If
-// neither W nor its branch changed since the last snapshot of the session, Snapshot
+// neither W nor its branch changed since the last snapshot of the session, Take
 // returns that one. It fails with ErrNoWorktree if W does not exist.
 func Take(ctx context.Context, w *repo.Worktree, session, note string) (Snapshot, error) {
 	s, err := snapshot(ctx, w, session, note, nil)

@@ -1,5 +1,5 @@
-// Package supply gives a new worktree what git does not check out: the files that the configuration includes, the
-// submodules, and a port of its own.
+// Package supply adds to a new worktree the files that git does not check out, which are those that the
+// configuration includes and those of submodules, and gives it a port of its own.
 package supply
 
 import (

@@ -1,5 +1,5 @@
-// Package tripwire notices what the programs of a task changed in the repository outside their worktree: refs,
-// configuration, hooks and the files of checkouts. It stores the changes, and undoes them.
+// Package tripwire finds changes that the programs of a task made outside their worktree: to refs, configuration,
+// hooks and the files of checkouts. It stores the changes, and undoes them.
 package tripwire
 
 import (

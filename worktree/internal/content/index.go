@@ -1,7 +1,7 @@
-// Package content reads and changes the files of a worktree through git's index: it lists what differs, stages
+// Package content reads and changes the files of a worktree through git's index: it lists differences, stages
 // files for commits and snapshots, stores trees, and moves the files from one tree to another.
 //
-// Two kinds of trees are not the same. A commit has the files as git converts them, without what is ignored, and
+// Commits and snapshots have different trees. A commit has the files as git converts them, without ignored ones, and
 // with the reserved paths (.beads, .coven/sessions) of the target. A snapshot has the bytes of the files. Each has
 // a kept index of its own, of which an operation changes a copy.
 package content

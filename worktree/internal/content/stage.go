@@ -41,8 +41,8 @@ type Listing struct {
 	skippedButPresent []string    // those that are there now; they are stale, too
 }
 
-// Clean reports whether W has what the index has, as far as the listing shows it: links would need
-// a closer look.
+// Clean reports whether the listing shows no difference between W and the index, and no links, which would need a
+// closer look.
 func (l *Listing) Clean() bool {
 	return len(l.Stale)+len(l.Untracked)+len(l.Nested)+len(l.links) == 0
 }
@@ -213,7 +213,7 @@ func IgnoredBy(ctx context.Context, g git.Repo, paths []string) ([]string, error
 }
 
 // StageOn opens the index for commits, stages W on top of a commit, and returns the tree, which has the
-// reserved paths of that commit. l is a lock that git processes keep; nil: none.
+// reserved paths of that commit. git processes keep the lock l, unless it is nil.
 func StageOn(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) (*Index, string, error) {
 	g := w.Git()
 	if l != nil {

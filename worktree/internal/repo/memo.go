@@ -20,6 +20,6 @@ type memo struct {
 	// operation opens that index, or something may run there.
 	Fresh sync.Map
 
-	Tidying sync.WaitGroup // see tidyLater
+	Tidying sync.WaitGroup // see pool.TidyLater
 	Tidy    sync.Mutex
 }
