@@ -48,23 +48,16 @@ type asker interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// Asks makes the gate ask a person about calls for which a rule says so.
-func (g *Gate) Asks(a asker) { g.asker = a }
-
-// Checks sets the func that returns why a call that a person modified does not fit its tool. Without it,
-// the names and types of its arguments must stay.
-func (g *Gate) Checks(check func(Call) error) { g.check = check }
-
 // ask asks a person about a call until the answer is one that the gate can accept. It returns the
 // call as it may run.
 func (g *Gate) ask(ctx context.Context, call Call, s subject, place string, d permission.Decision) (Call, subject, string, permission.Decision) {
-	if g.asker == nil {
+	if g.options.Asker == nil {
 		d.Reason += ": a person would have to approve it"
 		return call, s, place, d
 	}
 	why := d.Reason
 	for {
-		a, err := g.asker.Ask(ctx, Question{
+		a, err := g.options.Asker.Ask(ctx, Question{
 			Call: call, Permission: s.permission, Subject: s.text(), Path: place, Reason: why, Reversible: s.permission == permission.FileWrite || s.permission == permission.AgentSpawn,
 		})
 		switch {
@@ -88,7 +81,7 @@ func (g *Gate) ask(ctx context.Context, call Call, s subject, place string, d pe
 // modified returns what a call is about whose input a person modified, or why it may not run: what is
 // refused without a question stays refused.
 func (g *Gate) modified(before, after Call) (s subject, place string, err error) {
-	check := g.check
+	check := g.options.Check
 	if check == nil {
 		check = func(c Call) error { return sameTypes(before.Input, c.Input) }
 	}

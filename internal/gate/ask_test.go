@@ -69,9 +69,10 @@ func TestModified(t *testing.T) {
 	} {
 		_, policy := careful(t)
 		f := &fake{}
-		g := gate.New(policy, f, f.emit)
 		someone := &person{answers: []gate.Answer{{Allow: true, Input: json.RawMessage(c.answer)}, {Reason: "User denied approval"}}}
-		g.Asks(someone)
+		o := f.options(policy)
+		o.Asker = someone
+		g := gate.New(o)
 		v := g.Decide(t.Context(), gate.Call{ID: "1", Tool: c.tool, Input: json.RawMessage(c.input)})
 		if c.again == "" {
 			if !v.Allow || string(v.Input) != c.answer || len(someone.asked) != 1 || f.snapshots != 1 || g.Refused("1") {
@@ -90,9 +91,10 @@ func TestModified(t *testing.T) {
 func TestAsk(t *testing.T) {
 	_, policy := careful(t)
 	f := &fake{}
-	g := gate.New(policy, f, f.emit)
 	someone := &person{answers: []gate.Answer{{Allow: true, Reason: "approved by ann"}, {Reason: "User denied approval: no"}}}
-	g.Asks(someone)
+	o := f.options(policy)
+	o.Asker = someone
+	g := gate.New(o)
 	decide := func(id, tool, input string) gate.Verdict {
 		return g.Decide(t.Context(), gate.Call{ID: id, Tool: tool, Input: json.RawMessage(input)})
 	}
@@ -112,7 +114,7 @@ func TestAsk(t *testing.T) {
 	if v := decide("5", "Bash", `{"command":"rm a"}`); v.Allow || !strings.Contains(v.Message, "nobody could be asked: nobody is there") {
 		t.Errorf("%+v", v)
 	}
-	g = gate.New(policy, f, f.emit)
+	g = gate.New(f.options(policy))
 	if v := decide("6", "Bash", `{"command":"rm a"}`); v.Allow || !strings.Contains(v.Message, "a person would have to approve it") {
 		t.Errorf("%+v", v)
 	}
@@ -122,11 +124,13 @@ func TestAsk(t *testing.T) {
 func TestAskHoldsUpNothing(t *testing.T) {
 	_, policy := careful(t)
 	f := &fake{}
-	g := gate.New(policy, f, f.emit)
-	g.Asks(asks(func() gate.Answer {
+	o := f.options(policy)
+	var g *gate.Gate
+	o.Asker = asks(func() gate.Answer {
 		g.Ended("0")
 		return gate.Answer{Allow: !g.Decided("0") && !g.Refused("0")}
-	}))
+	})
+	g = gate.New(o)
 	if v := g.Decide(t.Context(), gate.Call{ID: "1", Tool: "Bash", Input: json.RawMessage(`{"command":"rm a"}`)}); !v.Allow {
 		t.Errorf("%+v", v)
 	}

@@ -48,17 +48,31 @@ type workspace interface {
 	AfterCall(id string)
 }
 
+// Options say by what a gate decides. Only the first three are required.
+type Options struct {
+	Policy    *permission.Policy
+	Workspace workspace
+	// Emit makes an event durable.
+	Emit func(t event.Type, data any) error
+
+	// Asker asks a person about calls for which a rule requires it. Without one, these calls are denied.
+	Asker asker
+	// Lacks returns an error if the agent does not have the tool of a call.
+	Lacks func(Call) error
+	// Descend returns an error if the agent is too deep to start another.
+	Descend func() error
+	// Command returns the shell command that a call of a command tool runs, or "" for a call of another tool.
+	Command func(Call) (string, error)
+	// Server returns SERVER/TOOL for the name of a tool of an MCP server, or "" for another tool.
+	Server func(name string) string
+	// Check returns an error if a call that a person modified does not fit its tool. Without it, the
+	// arguments must keep their names and types.
+	Check func(Call) error
+}
+
 // Gate decides about the calls of one agent in one worktree.
 type Gate struct {
-	policy    *permission.Policy
-	workspace workspace
-	emit      func(t event.Type, data any) error
-	descend   func() error // why the agent may start no other; nil: it may, if it is permitted
-	asker     asker        // nil: what needs a person's answer is denied
-	check     func(Call) error
-	lacks     func(Call) error  // why the agent has no such tool; nil: it has those that it calls
-	servers   map[string]string // server/tool, by the name of a tool of an MCP server
-	commands  func(Call) (string, error)
+	options Options
 
 	deciding sync.Mutex // held while a call is decided
 
@@ -68,41 +82,17 @@ type Gate struct {
 	granted map[string]int  // calls of command tools and MCP servers that were allowed and have not begun
 }
 
-// New returns the gate of an agent. emit makes an event durable.
-func New(policy *permission.Policy, w workspace, emit func(event.Type, any) error) *Gate {
-	return &Gate{policy: policy, workspace: w, emit: emit, decided: map[string]bool{}, running: map[string]bool{}, granted: map[string]int{}}
+// New returns the gate of an agent.
+func New(o Options) *Gate {
+	return &Gate{options: o, decided: map[string]bool{}, running: map[string]bool{}, granted: map[string]int{}}
 }
-
-// Descend sets the func that returns why the agent is too deep to start another, or nil.
-func (g *Gate) Descend(check func() error) { g.descend = check }
-
-// Serves names the tools of MCP servers that the agent has: server/tool, by the name with which it calls one.
-func (g *Gate) Serves(tools map[string]string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.servers = tools
-}
-
-// served returns server/tool of a tool of an MCP server; empty: it is none.
-func (g *Gate) served(name string) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.servers[name]
-}
-
-// Lacks sets the func that returns why the agent has no tool of the name that it calls, or nil.
-func (g *Gate) Lacks(why func(Call) error) { g.lacks = why }
-
-// Commands sets the func that returns the shell command that a call of a command tool is judged as;
-// empty: the call is of another tool.
-func (g *Gate) Commands(of func(Call) (string, error)) { g.commands = of }
 
 // Decide decides about a call. It denies the call if the gate itself fails.
 func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
 	now, about, d, record := g.judge(ctx, call)
-	if err := g.emit(event.GateDecided, record); err != nil {
+	if err := g.options.Emit(event.GateDecided, record); err != nil {
 		return Verdict{Message: "coven could not record the call, so it is refused: " + err.Error()}
 	}
 	g.mu.Lock()
@@ -124,8 +114,8 @@ func (g *Gate) grant(call Call, about subject) {
 		g.granted[key(call, about.other)]++
 		return
 	}
-	if g.commands != nil {
-		if command, err := g.commands(call); command != "" && err == nil {
+	if g.options.Command != nil {
+		if command, err := g.options.Command(call); command != "" && err == nil {
 			g.granted[key(call, "")]++
 		}
 	}
@@ -182,7 +172,7 @@ func (g *Gate) Ended(id string) {
 	defer g.mu.Unlock()
 	if outlasts, running := g.running[id]; running && !outlasts {
 		delete(g.running, id)
-		g.workspace.AfterCall(id)
+		g.options.Workspace.AfterCall(id)
 	}
 }
 
@@ -191,7 +181,7 @@ func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for id := range g.running {
-		g.workspace.AfterCall(id)
+		g.options.Workspace.AfterCall(id)
 	}
 	clear(g.running)
 }
@@ -200,8 +190,8 @@ func (g *Gate) Close() {
 // call as it may run, and what it is about.
 func (g *Gate) judge(ctx context.Context, call Call) (Call, subject, permission.Decision, event.Decision) {
 	s := g.describe(call)
-	if g.lacks != nil && s.err == nil {
-		s.err = g.lacks(call)
+	if g.options.Lacks != nil && s.err == nil {
+		s.err = g.options.Lacks(call)
 	}
 	place, d := g.permit(s)
 	if d.Action == permission.Ask {
@@ -209,7 +199,7 @@ func (g *Gate) judge(ctx context.Context, call Call) (Call, subject, permission.
 	}
 	record := event.Decision{ID: clip(call.ID, maxSubject), Tool: clip(call.Tool, maxSubject), Permission: string(s.permission), Subject: s.text()}
 	if d.Allowed() && s.changes() {
-		snapshot, err := g.workspace.BeforeCall(ctx, Change{Call: call.ID, Path: place, Note: "before " + Summary(call, g.policy.Root)})
+		snapshot, err := g.options.Workspace.BeforeCall(ctx, Change{Call: call.ID, Path: place, Note: "before " + Summary(call, g.options.Policy.Root)})
 		switch {
 		case err == nil:
 			g.begin(call.ID, s.lingers)
@@ -240,20 +230,20 @@ func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if why := free(s.permission); why != "" {
 		return "", permission.Decision{Action: permission.Allow, Reason: why}
 	}
-	if s.permission == permission.AgentSpawn && g.descend != nil {
-		if err := g.descend(); err != nil {
+	if s.permission == permission.AgentSpawn && g.options.Descend != nil {
+		if err := g.options.Descend(); err != nil {
 			return "", refused(err.Error())
 		}
 	}
 	req := permission.Request{Permission: s.permission, Command: s.command, Subject: s.other}
 	if s.path != "" {
-		place, err := permission.Resolve(g.policy.Root, s.path)
+		place, err := permission.Resolve(g.options.Policy.Root, s.path)
 		if err != nil {
 			return "", refused(err.Error())
 		}
 		req.Path = place
 	}
-	return req.Path, g.policy.Decide(req)
+	return req.Path, g.options.Policy.Decide(req)
 }
 
 func refused(why string) permission.Decision {

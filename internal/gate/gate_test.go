@@ -43,6 +43,11 @@ func (f *fake) emit(_ event.Type, data any) error {
 	return nil
 }
 
+// options returns the options of a gate whose workspace and record are f.
+func (f *fake) options(policy *permission.Policy) gate.Options {
+	return gate.Options{Policy: policy, Workspace: f, Emit: f.emit}
+}
+
 func TestDecide(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -76,7 +81,7 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := &fake{}
-		g := gate.New(permission.OfBuild(root), f, f.emit)
+		g := gate.New(f.options(permission.OfBuild(root)))
 		call := gate.Call{ID: "t1", Tool: tt.tool, Input: json.RawMessage(tt.input)}
 		v := g.Decide(t.Context(), call)
 		if v.Allow != tt.allow || f.snapshots != tt.snapshots || !strings.Contains(v.Message, tt.reason) {
@@ -98,11 +103,11 @@ func TestDecide(t *testing.T) {
 func TestFailsClosed(t *testing.T) {
 	write := gate.Call{ID: "t1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}
 	f := &fake{broken: errors.New("disk full")}
-	if v := gate.New(permission.OfBuild(t.TempDir()), f, f.emit).Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "disk full") {
+	if v := gate.New(f.options(permission.OfBuild(t.TempDir()))).Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "disk full") {
 		t.Errorf("without a snapshot: %+v", v)
 	}
 	f = &fake{full: errors.New("no space")}
-	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	g := gate.New(f.options(permission.OfBuild(t.TempDir())))
 	if v := g.Decide(t.Context(), write); v.Allow || !strings.Contains(v.Message, "no space") {
 		t.Errorf("without a record: %+v", v)
 	}
@@ -131,7 +136,7 @@ func TestChanges(t *testing.T) {
 		{"Bash", `{"command":"nohup make"}`, "", true},
 	} {
 		f := &fake{}
-		g := gate.New(permission.OfBuild(root), f, f.emit)
+		g := gate.New(f.options(permission.OfBuild(root)))
 		if v := g.Decide(t.Context(), gate.Call{ID: "t1", Tool: tt.tool, Input: json.RawMessage(tt.input)}); !v.Allow {
 			t.Fatalf("%s: %+v", tt.input, v)
 		}
@@ -174,12 +179,14 @@ func TestSummary(t *testing.T) {
 // C-31: an agent that is too deep is told so by the gate already, whatever its rules grant.
 func TestDecideDepth(t *testing.T) {
 	f := &fake{}
-	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	o := f.options(permission.OfBuild(t.TempDir()))
+	g := gate.New(o)
 	call := gate.Call{ID: "1", Tool: "mcp__coven__spawn_agent", Input: json.RawMessage(`{"agent":"helper","task":"x"}`)}
 	if v := g.Decide(t.Context(), call); !v.Allow {
 		t.Errorf("without a depth: %+v", v)
 	}
-	g.Descend(func() error { return errors.New("too deep") })
+	o.Descend = func() error { return errors.New("too deep") }
+	g = gate.New(o)
 	if v := g.Decide(t.Context(), call); v.Allow || !strings.HasSuffix(v.Message, "too deep") {
 		t.Errorf("too deep: %+v", v)
 	}
@@ -191,7 +198,7 @@ func TestDecideDepth(t *testing.T) {
 // A call that was refused because the agent is being stopped says so, not that a disk is broken.
 func TestDecideWhileStopping(t *testing.T) {
 	f := &fake{broken: context.Canceled}
-	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	g := gate.New(f.options(permission.OfBuild(t.TempDir())))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	v := g.Decide(ctx, gate.Call{ID: "1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)})
@@ -203,7 +210,7 @@ func TestDecideWhileStopping(t *testing.T) {
 // What an agent says about a call does not fill the record, however long it is.
 func TestRecordIsShort(t *testing.T) {
 	f := &fake{}
-	g := gate.New(permission.OfBuild(t.TempDir()), f, f.emit)
+	g := gate.New(f.options(permission.OfBuild(t.TempDir())))
 	long := strings.Repeat("x", 1<<20)
 	for _, call := range []gate.Call{
 		{ID: long, Tool: long, Input: json.RawMessage(`{}`)},

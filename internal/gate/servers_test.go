@@ -15,10 +15,12 @@ import (
 func TestServers(t *testing.T) {
 	root := t.TempDir()
 	f := &fake{}
-	g := gate.New(permission.OfPrimary(root, "a", []permission.Rule{
+	served := map[string]string{"search": "files/search", "delete": "files/delete", "web_search": "web/search"}
+	o := f.options(permission.OfPrimary(root, "a", []permission.Rule{
 		{Permission: permission.MCPCall, Pattern: "files/*", Action: permission.Allow}, {Permission: permission.MCPCall, Pattern: "files/delete", Action: permission.Deny},
-	}, nil, nil), f, f.emit)
-	g.Serves(map[string]string{"search": "files/search", "delete": "files/delete", "web_search": "web/search"})
+	}, nil, nil))
+	o.Server = func(name string) string { return served[name] }
+	g := gate.New(o)
 	for _, c := range []struct{ tool, want string }{
 		{"search", ""},
 		{"mcp__coven__search", ""},
@@ -43,7 +45,7 @@ func TestServers(t *testing.T) {
 	}
 	// A name that is given to the tool of another server while a call waits does not run that.
 	g.Decide(t.Context(), gate.Call{ID: "2", Tool: "search", Input: json.RawMessage(`{"a":3}`)})
-	g.Serves(map[string]string{"search": "web/search"})
+	served["search"] = "web/search"
 	if g.Redeem(gate.Call{Tool: "search", Input: json.RawMessage(`{"a":3}`)}, "web/search") {
 		t.Error("a call ran that the gate allowed for another server")
 	}
@@ -55,13 +57,14 @@ func TestServers(t *testing.T) {
 // A call of a tool that the agent lacks is refused, whatever its permissions are.
 func TestLacks(t *testing.T) {
 	f := &fake{}
-	g := gate.New(permission.OfPrimary(t.TempDir(), "a", nil, nil, nil), f, f.emit)
-	g.Lacks(func(c gate.Call) error {
+	o := f.options(permission.OfPrimary(t.TempDir(), "a", nil, nil, nil))
+	o.Lacks = func(c gate.Call) error {
 		if c.Tool == "bash" {
 			return errors.New("it has no bash")
 		}
 		return nil
-	})
+	}
+	g := gate.New(o)
 	for tool, want := range map[string]string{"bash": "coven refused bash: it has no bash", "ls": ""} {
 		if v := g.Decide(t.Context(), gate.Call{ID: tool, Tool: tool, Input: json.RawMessage(`{"command":"true"}`)}); v.Message != want {
 			t.Errorf("%s: %+v", tool, v)

@@ -112,11 +112,13 @@ func Permission(name string) (needed permission.Name, ok bool) {
 
 // describe returns what a call is about. A command tool runs a command.
 func (g *Gate) describe(call Call) subject {
-	if of := g.served(ToolName(call)); of != "" {
-		return subject{permission: permission.MCPCall, other: of}
+	if g.options.Server != nil {
+		if of := g.options.Server(ToolName(call)); of != "" {
+			return subject{permission: permission.MCPCall, other: of}
+		}
 	}
-	if g.commands != nil {
-		if command, err := g.commands(call); command != "" || err != nil {
+	if g.options.Command != nil {
+		if command, err := g.options.Command(call); command != "" || err != nil {
 			return subject{permission: permission.BashExecute, command: command, lingers: lingers(command), err: err}
 		}
 	}

@@ -17,10 +17,10 @@ func TestOwnTools(t *testing.T) {
 		return permission.Rule{Permission: name, Pattern: pattern, Action: action}
 	}
 	f := &fake{}
-	g := gate.New(permission.OfPrimary(root, "a", []permission.Rule{
+	g := gate.New(f.options(permission.OfPrimary(root, "a", []permission.Rule{
 		rule(permission.NetFetch, "*.example.com", permission.Allow), rule(permission.NetFetch, "bad.example.com", permission.Deny),
 		rule(permission.CodeSearch, "/secret/**", permission.Deny), rule(permission.AgentSpawn, "build", permission.Deny), rule(permission.AgentSpawn, "other", permission.Allow),
-	}, nil, nil), f, f.emit)
+	}, nil, nil)))
 	for _, c := range []struct{ tool, input, want, subject string }{
 		{"ls", `{}`, "", "."},
 		{"ls", `{"path":""}`, "", "."},
@@ -55,8 +55,8 @@ func TestOwnTools(t *testing.T) {
 // C-143: a command tool is judged as its command, and each allowed call runs once.
 func TestCommands(t *testing.T) {
 	f := &fake{}
-	g := gate.New(permission.OfPrimary(t.TempDir(), "a", nil, nil, []permission.Rule{{Permission: permission.BashExecute, Pattern: "lint secret", Action: permission.Deny}}), f, f.emit)
-	g.Commands(func(call gate.Call) (string, error) {
+	o := f.options(permission.OfPrimary(t.TempDir(), "a", nil, nil, []permission.Rule{{Permission: permission.BashExecute, Pattern: "lint secret", Action: permission.Deny}}))
+	o.Command = func(call gate.Call) (string, error) {
 		var in struct{ File string }
 		switch err := json.Unmarshal(call.Input, &in); {
 		case gate.ToolName(call) != "lint":
@@ -65,7 +65,8 @@ func TestCommands(t *testing.T) {
 			return "", errors.New("there is no file")
 		}
 		return "lint " + in.File, nil
-	})
+	}
+	g := gate.New(o)
 	call := func(name, input string) gate.Call {
 		return gate.Call{ID: "1", Tool: name, Input: json.RawMessage(input)}
 	}

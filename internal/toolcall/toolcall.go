@@ -167,17 +167,19 @@ func (p *call) prepare(ctx context.Context, t tool.Tool) error {
 
 // run runs the call if the gate allows it.
 func (p *call) run(ctx context.Context, t tool.Tool, arguments json.RawMessage, commands map[string]grimoires.CommandTool) (text string, err error) {
-	keeper := gate.New(p.policy, p, func(event.Type, any) error { return nil }) // there is no agent whose record it would be
-	defer keeper.Close()
-	keeper.Asks(p)
-	keeper.Commands(func(call gate.Call) (string, error) {
-		d, ok := commands[call.Tool]
-		if !ok {
-			return "", nil
-		}
-		return command.Text(d, call.Input)
+	g := gate.New(gate.Options{
+		Policy: p.policy, Workspace: p, Asker: p,
+		Emit: func(event.Type, any) error { return nil }, // no agent has a record of it
+		Command: func(call gate.Call) (string, error) {
+			d, ok := commands[call.Tool]
+			if !ok {
+				return "", nil
+			}
+			return command.Text(d, call.Input)
+		},
 	})
-	if verdict := keeper.Decide(ctx, gate.Call{ID: "call", Tool: t.Name, Input: arguments}); !verdict.Allow {
+	defer g.Close()
+	if verdict := g.Decide(ctx, gate.Call{ID: "call", Tool: t.Name, Input: arguments}); !verdict.Allow {
 		return "", exit.Failedf("coven permissions check --help", "%s", verdict.Message)
 	}
 	work := func() error {

@@ -23,7 +23,6 @@ import (
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/regularfile"
 	"github.com/coven-run/coven/internal/sandbox"
@@ -96,37 +95,42 @@ type Search struct {
 	Sessions func() *search.Index
 }
 
-// setting is where an agent of a provider runs.
-type setting struct {
+// place is where an agent runs.
+type place struct {
 	plugin  provider.Provider
-	loop    *chat.Loop // in which the agent runs; nil: its CLI
+	loop    *chat.Loop // coven's own loop, or nil if the agent runs in a CLI
 	traits  Traits
-	root    string // of the worktree, with links resolved
+	root    string // the worktree, with links resolved
+	dir     string // the agent's working directory
 	room    *sandbox.Room
 	network []string
 }
 
-func (c *Agents) setting(ctx context.Context, name, path string) (s setting, err error) {
-	if s.plugin, err = c.plugin(ctx, name); err != nil {
-		return s, err
+// place finds where an agent runs.
+func (c *Agents) place(ctx context.Context, who role) (p place, err error) {
+	if p.plugin, err = c.Providers.plugin(ctx, who.provider); err != nil {
+		return p, err
 	}
-	if s.loop, err = c.loop(ctx, name, path); err != nil {
-		return s, err
+	if p.loop, err = c.newLoop(ctx, who.provider, who.Path); err != nil {
+		return p, err
 	}
-	if s.traits, err = c.Providers.Traits(ctx, cmp.Or(name, c.Plan.Provider)); err != nil {
-		return s, err
+	if p.traits, err = c.Providers.Traits(ctx, who.provider); err != nil {
+		return p, err
 	}
-	if s.root, err = c.root(); err != nil {
-		return s, err
+	if p.root, err = c.worktreeRoot(); err != nil {
+		return p, err
 	}
-	if s.room, err = c.Workspace.Room(); err != nil {
-		return s, err
+	if p.dir, err = c.Workspace.Dir(who.dir); err != nil {
+		return p, err
 	}
-	s.network, err = c.Workspace.NetworkEnv(ctx)
-	return s, err
+	if p.room, err = c.Workspace.Room(); err != nil {
+		return p, err
+	}
+	p.network, err = c.Workspace.NetworkEnv(ctx)
+	return p, err
 }
 
-func (c *Agents) root() (string, error) {
+func (c *Agents) worktreeRoot() (string, error) {
 	root, err := filepath.EvalSymlinks(c.Workspace.Worktree.Path)
 	if err != nil {
 		return "", fmt.Errorf("find the worktree: %w", err)
@@ -135,97 +139,83 @@ func (c *Agents) root() (string, error) {
 }
 
 // Run implements the agents of package runner.
-func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (driver.Report, error) {
+func (c *Agents) Run(ctx context.Context, run runner.AgentRun) (report driver.Report, err error) {
 	if run.Agent == spawn.User {
 		return c.direct(ctx, run)
 	}
-	at, err := c.setting(ctx, run.Provider, run.Path)
+	who, err := c.roleOf(ctx, run)
 	if err != nil {
 		return driver.Report{}, err
 	}
-	if run.ReadOnly && !at.traits.Harmless {
-		return driver.Report{}, WritesWhenReviewing(cmp.Or(run.Provider, c.Plan.Provider))
+	work := assignment{
+		id: run.Conversation, resume: run.Resume, prompt: run.Prompt, maxTurns: who.definition.MaxTurns,
+		transcript: run.Transcript, spend: run.Spend, charge: run.Subagent,
 	}
-	name := cmp.Or(run.Agent, grimoires.DefaultAgent)
-	own, policy, system := c.roleOf(run, name, at.root)
-	var messages chan driver.Message // they are for the agent whose work is reviewed
-	if !run.ReadOnly {
-		messages = c.Inbox.messages
+	if !run.ReadOnly { // messages are for the agent whose work is reviewed
+		work.messages = c.Inbox.messages
 		c.Inbox.restart()
 	}
-	text, err := c.systemText(ctx, at.root, system)
+	a, err := c.launch(ctx, who, work)
 	if err != nil {
 		return driver.Report{}, err
 	}
-	dir, err := c.Workspace.Dir(run.Workdir)
+	if report, err = a.step(ctx, run); err == nil && report.Kind == driver.Login {
+		err = c.loginError(who.provider, report.Error)
+	}
+	return report, errors.Join(err, a.close())
+}
+
+// step runs the agent of a step. The repository takes what it commits, unless it may only read.
+func (a *agentRun) step(ctx context.Context, run runner.AgentRun) (report driver.Report, err error) {
+	if run.Chat && a.loop == nil { // the loop records the message itself
+		if err := a.Session.Say(session.Part{Path: run.Path, Type: "text", Role: event.RoleUser, Text: run.Prompt}); err != nil {
+			return driver.Report{}, err
+		}
+	}
+	if a.readOnly {
+		return a.run(ctx)
+	}
+	err = a.Workspace.Isolated(ctx, func() (err error) {
+		report, err = a.run(ctx)
+		return err
+	})
+	return report, err
+}
+
+// roleOf returns the role of an agent of a step, or of a reviewer.
+func (c *Agents) roleOf(ctx context.Context, run runner.AgentRun) (role, error) {
+	root, err := c.worktreeRoot()
 	if err != nil {
-		return driver.Report{}, err
+		return role{}, err
 	}
 	env, err := c.Workspace.Environment(run.Env, nil)
 	if err != nil {
-		return driver.Report{}, err
+		return role{}, err
 	}
-	emit := func(t event.Type, data any) error {
-		return c.Session.Append(event.Event{Type: t, Path: run.Path}, data)
+	name := cmp.Or(run.Agent, grimoires.DefaultAgent)
+	who := role{
+		Caller:   spawn.Caller{Agent: name, Chain: []string{spawn.User, name}, Path: run.Path, Model: run.Model, Trace: c.Session.TraceID()},
+		provider: cmp.Or(run.Provider, c.Plan.Provider), dir: run.Workdir, env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...),
+		readOnly: run.ReadOnly, tools: !run.ReadOnly,
 	}
-	tracker := &limitTracker{agents: c, account: at.traits.account}
-	spawns := &spawner{Agents: c, ctx: ctx, caller: c.asCaller(policy, run, name), charge: run.Subagent}
-	defer spawns.work.Wait() // they end with their caller
-	gatekeeper := gate.New(policy, recorded{c, run.Path}, emit)
-	defer gatekeeper.Close()
-	ask := c.asker(ctx, at.root, name, emit)
-	gatekeeper.Asks(ask)
-	launch := driver.Job{
-		Agent: name, Provider: at.plugin, Conversation: run.Conversation, Resume: run.Resume,
-		Prompt: run.Prompt, System: text, Model: run.Model, Tools: c.listed(name, own, policy), MaxTurns: own.MaxTurns, Excuse: c.excuse,
-		Room: at.room, Network: at.network, StateDir: c.stateDir(cmp.Or(run.Provider, c.Plan.Provider)), ReadOnly: run.ReadOnly,
-		Dir: dir, Pass: c.Workspace.Pass, Env: slices.Concat([]string{"COVEN_STEP_KEY=" + run.Key}, c.Workspace.TraceEnv(), env), Idle: c.Idle, Spend: run.Spend,
-		Gate: gatekeeper, Ungated: c.Ungated, Transcript: run.Transcript, Messages: messages, Emit: emit,
-		Say:     func(part provider.Event) error { tracker.observe(part); return c.say(at, run.Path, part) },
-		Forward: c.forwarder(emit), Limit: tracker.limited, SameCall: c.Limits.SameCall,
-	}
-	as := role{name: name, provider: cmp.Or(run.Provider, c.Plan.Provider), own: own, policy: policy}
-	if !run.ReadOnly {
-		as.spawns = spawns
-		if launch.Own, err = c.ownTools(spawns, ask); err != nil {
-			return driver.Report{}, err
-		}
-		launch.Own = c.ofTree(name, append(launch.Own, c.skillTools(own)...))
-		launch.Save = c.saver(at.traits, emit)
-		defer c.serves(ctx, as, gatekeeper, run.Path, &launch)()
-	}
-	if err := c.asks(at, run); err != nil {
-		return driver.Report{}, err
-	}
-	report, err := c.start(ctx, at, as, gatekeeper, launch)
-	report = c.hide(report)
-	if err == nil && report.Kind == driver.Login {
-		err = c.loginError(cmp.Or(run.Provider, c.Plan.Provider), report.Error)
-	}
-	return report, errors.Join(err, tracker.broken)
-}
-
-// asks records the message of a person to the agent of a chat. coven's own loop does that itself.
-func (c *Agents) asks(at setting, run runner.AgentRun) error {
-	if !run.Chat || at.loop != nil {
-		return nil
-	}
-	return c.Session.Say(session.Part{Path: run.Path, Type: "text", Role: event.RoleUser, Text: run.Prompt})
-}
-
-// roleOf returns the definition of the agent of a run, what it may do, and what coven tells it.
-func (c *Agents) roleOf(run runner.AgentRun, name, root string) (grimoires.AgentDefinition, *permission.Policy, systemOf) {
+	who.stateDir = filepath.Join(c.Workspace.Worktree.StateDir(), who.provider)
 	if run.ReadOnly {
 		own := c.Plan.Agents[run.Agent]
-		policy := permission.OfReader(root, cmp.Or(run.Agent, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules)
-		return own, policy, systemOf{own: own.Prompt, readOnly: true, reviews: true}
+		traits, err := c.Providers.Traits(ctx, who.provider)
+		if err == nil && !traits.Harmless {
+			err = WritesWhenReviewing(who.provider)
+		}
+		who.definition, who.system = own, systemOf{own: own.Prompt, readOnly: true, reviews: true}
+		who.Policy = permission.OfReader(root, cmp.Or(run.Agent, "reviewer"), own.Permissions, own.Asks, c.Plan.Rules)
+		return who, err
 	}
 	own := c.Plan.Agents[name]
-	system := systemOf{own: own.Prompt, skills: c.skillText(own), contract: "# How your work is taken\n\n" + runner.AgentResultContract}
+	who.definition, who.Policy = own, permission.OfPrimary(root, name, own.Permissions, own.Asks, c.Plan.Rules)
+	who.system = systemOf{own: own.Prompt, skills: c.skillText(own), contract: "# How your work is taken\n\n" + runner.AgentResultContract}
 	if run.Chat {
-		system.contract = chatContract
+		who.system.contract = chatContract
 	}
-	return own, permission.OfPrimary(root, name, own.Permissions, own.Asks, c.Plan.Rules), system
+	return who, nil
 }
 
 // chatContract tells an agent how a chat works. It is part of the system prompt.
@@ -252,30 +242,6 @@ func (c *Agents) forwarder(emit func(event.Type, any) error) func(context.Contex
 	return func(ctx context.Context, api string) (driver.Forwarder, error) {
 		return c.Logins.forward(ctx, api, func(err error) { _ = emit(event.Warning, event.Text{Text: err.Error()}) }) // a record that fails stops the agent elsewhere
 	}
-}
-
-// start runs an agent. What one that may change the worktree commits there is taken into the
-// repository.
-func (c *Agents) start(ctx context.Context, at setting, as role, keeper *gate.Gate, launch driver.Job) (report driver.Report, err error) {
-	if launch.ReadOnly {
-		return c.run(ctx, at, as, keeper, launch)
-	}
-	err = c.Workspace.Isolated(ctx, func() error {
-		report, err = c.run(ctx, at, as, keeper, launch)
-		return err
-	})
-	return report, err
-}
-
-// stateDir returns the directory where a provider's CLI keeps what it knows about the task.
-func (c *Agents) stateDir(provider string) string {
-	return filepath.Join(c.Workspace.Worktree.StateDir(), provider)
-}
-
-// subagentDir returns the directory where a provider's CLI keeps what it knows about a subagent:
-// not about the agent that started it.
-func (c *Agents) subagentDir(provider, id string) string {
-	return filepath.Join(c.Workspace.Worktree.StateDir(), "spawn", id, provider)
 }
 
 // cost returns what an agent used, in US dollars.
@@ -309,27 +275,6 @@ func (c *Agents) Recall(ctx context.Context, provider string, transcript io.Read
 
 func (c *Agents) plugin(ctx context.Context, name string) (provider.Provider, error) {
 	return c.Providers.plugin(ctx, cmp.Or(name, c.Plan.Provider))
-}
-
-// say adds a part to the session's conversation. The loop does that itself.
-func (c *Agents) say(at setting, path string, part provider.Event) error {
-	if at.loop != nil {
-		return nil
-	}
-	p := session.Part{Path: path}
-	switch e := part.(type) {
-	case provider.Text:
-		p.Type, p.Text = "text", e.Text
-	case provider.Reasoning:
-		p.Type, p.Text = "reasoning", e.Text
-	case provider.ToolCall:
-		p.Type, p.ID, p.Tool, p.Input = "tool_call", e.ID, e.Name, e.Input
-	case provider.ToolResult:
-		p.Type, p.ID, p.Text, p.Error = "tool_result", e.ID, e.Text, e.IsError
-	default:
-		return nil
-	}
-	return c.Session.Say(p)
 }
 
 // memoryFiles returns the repository's instruction files for agents. coven passes them

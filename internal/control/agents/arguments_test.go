@@ -33,8 +33,7 @@ func FuzzArguments(f *testing.F) {
 		f.Fatal(err)
 	}
 	emit := func(event.Type, any) error { return nil }
-	reader := gate.New(permission.OfReader(f.TempDir(), "reader", nil, nil, nil), saved{}, emit)
-	reader.Commands(commandText(lint))
+	reader := gate.New(gate.Options{Policy: permission.OfReader(f.TempDir(), "reader", nil, nil, nil), Workspace: saved{}, Emit: emit, Command: commandText(lint)})
 	f.Fuzz(func(t *testing.T, input []byte) {
 		for _, one := range all {
 			err := one.Check(input)

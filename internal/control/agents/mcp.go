@@ -27,65 +27,74 @@ import (
 	"github.com/coven-run/coven/plugins/builtin"
 )
 
-// serves connects an agent to its MCP servers and gives it their tools; end ends them. The servers are programs of
-// the task: they are held to what its steps are held to, and each has a directory of its own for what it keeps.
-func (c *Agents) serves(ctx context.Context, as role, keeper *gate.Gate, path string, launch *driver.Job) (end func()) {
-	own, policy := as.own, as.policy
+// connectServers connects the agent to its MCP servers and gives it their tools. The servers are programs of the task:
+// they are restricted as its steps are, and each has a directory for its state.
+func (a *agentRun) connectServers(ctx context.Context) {
+	own := a.definition
 	warn := func(format string, args ...any) {
-		_ = launch.Emit(event.Warning, event.Text{Text: oneline.Of(c.Workspace.Secrets.Text(fmt.Sprintf(format, args...)))}) // a journal that fails stops the agent elsewhere
+		_ = a.emit(event.Warning, event.Text{Text: oneline.Of(a.Workspace.Secrets.Text(fmt.Sprintf(format, args...)))}) // a journal that fails stops the agent elsewhere
 	}
-	use := c.serversOf(own, c.Plan.MCP)
+	use := a.serversOf(own, a.Plan.MCP)
 	for _, name := range own.MCP {
 		if !slices.ContainsFunc(use, func(s servers.Server) bool { return s.Name == name }) {
 			warn("the agent works without the MCP server %s: there is none in mcp.json (coven mcp list)", name)
 		}
 	}
-	if len(use) == 0 || !mayCall(policy) || c.isRoot(as.name) {
-		return func() {}
+	if len(use) == 0 || !mayCall(a.Policy) || a.isRoot(a.Agent) {
+		return
 	}
-	if builtin.Toolless(as.provider) {
-		warn("the agent works without MCP servers: its CLI, %s, takes none from coven (claude, acp and coven's own loop do)", as.provider)
-		return func() {}
+	if builtin.Toolless(a.provider) {
+		warn("the agent works without MCP servers: its CLI, %s, takes none from coven (claude, acp and coven's own loop do)", a.provider)
+		return
 	}
 	ids, _ := agent.ToolIDs([]string{"*"}) // a model may call a tool by its ID
-	taken := slices.AppendSeq(append(agent.ToolNames(), ids...), maps.Keys(c.Plan.Tools))
-	for _, t := range launch.Own {
+	taken := slices.AppendSeq(append(agent.ToolNames(), ids...), maps.Keys(a.Plan.Tools))
+	for _, t := range a.job.Own {
 		taken = append(taken, t.Name)
 	}
 	set := client.Connect(ctx, use, client.Options{
-		Version: c.Version, Getenv: c.Getenv, Taken: taken,
+		Version: a.Version, Getenv: a.Getenv, Taken: taken,
 		Start: func(ctx context.Context, s servers.Server) (*exec.Cmd, func(), error) {
-			return c.startServer(ctx, s, *launch)
+			return a.startServer(ctx, s, a.job)
 		},
-		Log: func(server string) io.Writer { return c.serverLog(path, server) },
+		Log: func(server string) io.Writer { return a.serverLog(a.Path, server) },
 		Stale: func(f client.Failure) {
 			warn("the agent keeps the tools that the MCP server %s had before: %v", f.Server, f.Err)
 		},
 	})
+	a.closeServers = set.Close
 	for _, f := range set.Failures() {
 		warn("the agent works without the MCP server %s: %v", f.Server, f.Err)
 	}
-	launch.More = func() []tool.Tool { return c.served(as, set, keeper) }
-	return set.Close
+	a.job.More = func() []tool.Tool { return a.toolsOfServers(set) }
 }
 
-// served returns the tools that an agent has of its servers now, and tells the gate of them. One with a name like
-// those of coven's own MCP server is left out: it would be judged as another.
-func (c *Agents) served(as role, set *client.Set, keeper *gate.Gate) (all []tool.Tool) {
+// toolsOfServers returns the tools that the agent has of its servers now, and notes them for the gate. A tool with a
+// name like those of coven's own MCP server is left out: the gate would judge it as another.
+func (a *agentRun) toolsOfServers(set *client.Set) (all []tool.Tool) {
 	subjects := map[string]string{}
 	for _, t := range set.Tools() {
 		subject := t.Server + "/" + t.Original
 		if gate.ToolName(gate.Call{Tool: t.Name}) != t.Name {
 			continue
 		}
-		if !c.hasOfServer(as.name, as.own, t) || as.policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
+		if !a.hasOfServer(a.Agent, a.definition, t) || a.Policy.Decide(permission.Request{Permission: permission.MCPCall, Subject: subject}).Action == permission.Deny {
 			continue
 		}
 		subjects[t.Name] = subject
-		all = append(all, c.guarded(t, keeper, subject))
+		all = append(all, a.guarded(t, a.gate, subject))
 	}
-	keeper.Serves(subjects)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.serverTools = subjects
 	return all
+}
+
+// serverTool returns SERVER/TOOL for the name of a tool of an MCP server, or "".
+func (a *agentRun) serverTool(name string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.serverTools[name]
 }
 
 // serversOf returns the servers that an agent uses.

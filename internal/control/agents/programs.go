@@ -64,10 +64,10 @@ func redeemed(t tool.Tool, keeper *gate.Gate, of string) tool.Tool {
 }
 
 // commandsOf returns the command tools that an agent has.
-func (c *Agents) commandsOf(as role) map[string]grimoires.CommandTool {
+func (c *Agents) commandsOf(who role) map[string]grimoires.CommandTool {
 	has := map[string]grimoires.CommandTool{}
 	for name, d := range c.Plan.Tools {
-		if c.has(as, command.Tool(name, d, nil)) {
+		if c.has(who, command.Tool(name, d, nil)) {
 			has[name] = d
 		}
 	}

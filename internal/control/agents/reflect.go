@@ -120,15 +120,16 @@ func (r *subagent) best(ctx context.Context, all []attempt, scores []float64, la
 	return nil
 }
 
-// evaluator returns the part of the subagent that judges a report: it may read what the subagent may read,
-// and has a conversation of its own.
-func (r *subagent) evaluator() part {
-	return part{
-		path: r.path() + "/evaluator", readOnly: true,
-		policy:   permission.OfSubagent(r.child.Policy, r.child.Agent, nil, nil, nil, []permission.Name{}),
-		system:   systemOf{contract: reflection.Contract, readOnly: true, reviews: true},
-		stateDir: filepath.Join(r.Workspace.Worktree.StateDir(), "evaluator", r.id, r.provider),
-	}
+// evaluator returns the role that judges a report: it may read what the subagent may read, and has a conversation
+// of its own.
+func (r *subagent) evaluator() role {
+	who := r.worker()
+	who.Path += "/evaluator"
+	who.Policy = permission.OfSubagent(r.child.Policy, r.child.Agent, nil, nil, nil, []permission.Name{})
+	who.system = systemOf{contract: reflection.Contract, readOnly: true, reviews: true}
+	who.stateDir = filepath.Join(r.Workspace.Worktree.StateDir(), "evaluator", r.id, r.provider)
+	who.readOnly, who.tools = true, false
+	return who
 }
 
 // writes notes that a subagent works until leave is called, and whether it may change the worktree. alone

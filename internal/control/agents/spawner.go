@@ -254,14 +254,9 @@ func words(names []permission.Name) []string {
 	return all
 }
 
-// asCaller returns coven's record of an agent of a step.
-func (c *Agents) asCaller(policy *permission.Policy, run runner.AgentRun, name string) spawn.Caller {
-	return spawn.Caller{Agent: name, Chain: []string{spawn.User, name}, Policy: policy, Path: run.Path, Model: run.Model, Trace: c.Session.TraceID()}
-}
-
 // direct runs the subagent that a person asked for, as the agent of a step.
 func (c *Agents) direct(ctx context.Context, run runner.AgentRun) (driver.Report, error) {
-	root, err := c.root()
+	root, err := c.worktreeRoot()
 	if err != nil {
 		return driver.Report{}, err
 	}

@@ -5,24 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/spawn"
-	"github.com/coven-run/coven/internal/tool"
-	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
 )
 
@@ -40,7 +36,6 @@ type subagent struct {
 	report   driver.Report
 	used     spent
 	abort    context.CancelCauseFunc
-	inner    *spawner    // starts its own subagents
 	alone    func() bool // no other subagent has changed the worktree since it started
 
 	attempt int    // that report is of; 0: its work is not evaluated
@@ -55,27 +50,22 @@ type spent struct {
 	turns         int
 }
 
-// part is one of the parts that the model plays for a subagent, each in conversations of its own: it does
-// the work, or evaluates it.
-type part struct {
-	path     string
-	policy   *permission.Policy
-	system   systemOf
-	readOnly bool // it cannot change the worktree
-	works    bool // it has the tools of coven, and a person is asked for it
-	stateDir string
-}
-
 // readOnly reports whether the subagent cannot change the worktree.
 func (r *subagent) readOnly() bool {
 	return !slices.Contains(r.child.Permissions, permission.FileWrite)
 }
 
-// worker returns the part that does the work.
-func (r *subagent) worker() part {
-	return part{
-		path: r.path(), policy: r.child.Policy, readOnly: r.readOnly(), works: true, stateDir: r.subagentDir(r.provider, r.id),
-		system: systemOf{own: r.Plan.Agents[r.child.Agent].Prompt, skills: r.skillText(r.Plan.Agents[r.child.Agent]), readOnly: r.readOnly(), contract: spawn.Contract},
+// worker returns the role that does the work.
+func (r *subagent) worker() role {
+	own := r.Plan.Agents[r.child.Agent]
+	return role{
+		Caller: spawn.Caller{
+			Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: r.child.Policy, Path: r.path(), Model: r.child.Model, Trace: r.trace,
+		},
+		definition: own, provider: r.provider, readOnly: r.readOnly(), tools: true, subagent: true,
+		system:   systemOf{own: own.Prompt, skills: r.skillText(own), readOnly: r.readOnly(), contract: spawn.Contract},
+		stateDir: filepath.Join(r.Workspace.Worktree.StateDir(), "spawn", r.id, r.provider), // it learns nothing of its caller's conversation
+		expired:  r.abort,                                                                   // its caller continues
 	}
 }
 
@@ -165,14 +155,14 @@ func (r *subagent) work(outer context.Context) error {
 }
 
 // converse has a conversation. After a rate limit it continues.
-func (r *subagent) converse(ctx context.Context, as part, prompt string) (report driver.Report, err error) {
+func (r *subagent) converse(ctx context.Context, who role, prompt string) (report driver.Report, err error) {
 	start := event.AgentStart{Agent: r.child.Agent, Conversation: uuid.NewString(), Prompt: prompt}
 	turns := 0
 	for {
-		if err := r.Await(ctx, as.path, r.provider); err != nil {
+		if err := r.Await(ctx, who.Path, r.provider); err != nil {
 			return driver.Report{}, err
 		}
-		if report, err = r.run(ctx, as, start, turns); err != nil || report.Kind != driver.Limit || !report.Started {
+		if report, err = r.run(ctx, who, start, turns); err != nil || report.Kind != driver.Limit || !report.Started {
 			return report, err
 		}
 		turns += report.Used.Turns
@@ -186,42 +176,31 @@ type timeoutError struct{ limit time.Duration }
 func (e *timeoutError) Error() string { return fmt.Sprintf("it worked for more than %s", e.limit) }
 
 // run runs the agent once, in a conversation that had turns before.
-func (r *subagent) run(ctx context.Context, as part, start event.AgentStart, turns int) (report driver.Report, err error) {
-	transcript, at, err := r.Session.OpenLog(as.path)
+func (r *subagent) run(ctx context.Context, who role, start event.AgentStart, turns int) (driver.Report, error) {
+	transcript, at, err := r.Session.OpenLog(who.Path)
 	if err != nil {
 		return driver.Report{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	start.Log = at
-	if err := r.emit(event.AgentStarted, as.path, start); err != nil {
-		return driver.Report{}, err
-	}
-	where, err := r.setting(ctx, r.provider, as.path)
-	if err != nil {
+	if err := r.emit(event.AgentStarted, who.Path, start); err != nil {
 		return driver.Report{}, err
 	}
 	charge := r.charge()
-	keeper, launch, done, err := r.launch(ctx, where, as, start, transcript)
+	work := assignment{
+		id: start.Conversation, resume: start.Resumed, prompt: start.Prompt, transcript: transcript, spend: charge.Spend, charge: r.charge,
+	}
+	if most := who.definition.MaxTurns; most > 0 {
+		work.maxTurns = max(most-turns, 1)
+	}
+	a, err := r.launch(ctx, who, work)
 	if err != nil {
 		return driver.Report{}, err
 	}
-	launch.Spend = charge.Spend
-	if most := r.Plan.Agents[r.child.Agent].MaxTurns; most > 0 {
-		launch.MaxTurns = max(most-turns, 1)
-	}
-	report, err = r.Agents.run(ctx, where, r.role(as), keeper, launch)
+	report, err := a.run(ctx)
 	charge.Ended(report)
 	r.spend(report.Used)
-	return r.hide(report), errors.Join(err, done())
-}
-
-// role returns who the subagent is in one of its parts.
-func (r *subagent) role(as part) role {
-	who := role{name: r.child.Agent, provider: r.provider, own: r.Plan.Agents[r.child.Agent], policy: as.policy, subagent: r.path()}
-	if as.works {
-		who.spawns = r.inner
-	}
-	return who
+	return report, errors.Join(err, a.close())
 }
 
 // spend adds what a run used.
@@ -230,52 +209,6 @@ func (r *subagent) spend(used event.Usage) {
 	r.used.output += used.Output
 	r.used.usd += r.cost(used)
 	r.used.turns += used.Turns
-}
-
-// launch returns the run of the agent. done ends what belongs to it.
-func (r *subagent) launch(ctx context.Context, s setting, as part, start event.AgentStart, transcript io.Writer) (keeper *gate.Gate, launch driver.Job, done func() error, err error) {
-	system, err := r.systemText(ctx, s.root, as.system)
-	if err != nil {
-		return nil, driver.Job{}, nil, err
-	}
-	emit := func(t event.Type, data any) error { return r.emit(t, as.path, data) }
-	inner := &spawner{Agents: r.Agents, ctx: ctx, charge: r.charge, caller: spawn.Caller{
-		Agent: r.child.Agent, Depth: r.child.Depth, Chain: r.child.Chain, Policy: as.policy, Path: r.path(), Model: r.child.Model, Trace: r.trace,
-	}}
-	r.inner = inner
-	keeper = gate.New(as.policy, recorded{r.Agents, as.path}, emit)
-	var own []tool.Tool
-	if as.works {
-		ask := r.asker(ctx, s.root, r.child.Agent, emit)
-		if own, err = r.ownTools(inner, ask); err != nil {
-			return nil, driver.Job{}, nil, err
-		}
-		own = append(own, r.skillTools(r.Plan.Agents[r.child.Agent])...)
-		ask.expired = r.abort // its caller goes on
-		keeper.Asks(ask)
-	}
-	keeper.Descend(func() error { return r.admission().Descend(r.child.Depth) })
-	tracker := &limitTracker{agents: r.Agents, account: r.account}
-	launch = driver.Job{
-		Agent: r.child.Agent, Provider: s.plugin, Conversation: start.Conversation, Resume: start.Resumed, Prompt: start.Prompt, System: system, Model: r.child.Model,
-		Tools: r.listed(r.child.Agent, r.Plan.Agents[r.child.Agent], as.policy), Own: own, Depth: r.child.Depth, Excuse: r.excuse,
-		Room: s.room, Network: s.network, StateDir: as.stateDir, ReadOnly: as.readOnly,
-		Dir: s.root, Pass: r.Workspace.Pass, Env: []string{workspace.TraceVariable + "=" + r.trace}, Idle: r.Idle,
-		Gate: keeper, Transcript: transcript, Emit: emit,
-		Say: func(part provider.Event) error {
-			tracker.observe(part)
-			if call, ok := part.(provider.ToolCall); ok {
-				tool.Progress(ctx, r.child.Agent+": "+gate.Summary(gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}, s.root))
-			}
-			return r.say(s, as.path, part)
-		},
-		Forward: r.forwarder(emit), Limit: tracker.limited, SameCall: r.Limits.SameCall,
-	}
-	end := func() {}
-	if as.works {
-		end = r.serves(ctx, r.role(as), keeper, as.path, &launch)
-	}
-	return keeper, launch, func() error { end(); keeper.Close(); inner.work.Wait(); return tracker.broken }, nil
 }
 
 // end records how the subagent ended. err is why it could not run, or was stopped.

@@ -4,9 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/chat"
-	"github.com/coven-run/coven/internal/control/conversation"
-	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -23,12 +20,12 @@ func TestTodos(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Agents{Session: s}
-	list := func(path string, as role, readOnly bool) todos {
-		at := setting{loop: &chat.Loop{Store: conversation.Store{Session: s, Path: path}}}
-		return c.listOf(at, as, driver.Job{ReadOnly: readOnly, Emit: func(t event.Type, data any) error { return s.Append(event.Event{Type: t, Path: path}, data) }})
+	list := func(path string, who role) todos {
+		who.Path = path
+		return (&agentRun{Agents: c, role: who}).todos()
 	}
-	implement, fix := list("implement#1", role{}, false), list("fix#1", role{}, false)
-	helper, reviewer := list("implement#1/spawn/x", role{subagent: "implement#1/spawn/x"}, false), list("review#1/agent", role{}, true)
+	implement, fix := list("implement#1", role{}), list("fix#1", role{})
+	helper, reviewer := list("implement#1/spawn/x", role{subagent: true}), list("review#1/agent", role{readOnly: true})
 	first := func(of todos) string {
 		if all := of.Todos(); len(all) > 0 {
 			return all[0].Text

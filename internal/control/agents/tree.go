@@ -68,11 +68,11 @@ func (c *Agents) isRoot(name string) bool { return c.Plan.Tree != nil && c.Plan.
 func (c *Agents) inTree(name string) bool { return c.isRoot(name) || c.Plan.Tree.Has(name) }
 
 // has reports whether an agent has a tool.
-func (c *Agents) has(as role, t tool.Tool) bool {
-	if !c.inTree(as.name) {
-		return Has(as.own, as.policy, t)
+func (c *Agents) has(who role, t tool.Tool) bool {
+	if !c.inTree(who.Agent) {
+		return Has(who.definition, who.Policy, t)
 	}
-	return HasInTree(c.Plan.Tree.Branches, as.name, as.policy, t)
+	return HasInTree(c.Plan.Tree.Branches, who.Agent, who.Policy, t)
 }
 
 // HasInTree reports whether an agent of a tree has a tool that the tree divides.
@@ -90,12 +90,12 @@ func (c *Agents) hasOfServer(name string, own grimoires.AgentDefinition, t clien
 }
 
 // listed returns the tools of a CLI that an agent has. A CLI must know of at least one, whatever the gate will say.
-func (c *Agents) listed(name string, own grimoires.AgentDefinition, policy *permission.Policy) []string {
-	if !c.inTree(name) {
-		return listed(own, policy)
+func (c *Agents) listed(who role) []string {
+	if !c.inTree(who.Agent) {
+		return listed(who.definition, who.Policy)
 	}
-	return slices.DeleteFunc(toolsOf(policy), func(id string) bool {
-		return id != provider.ToolRead && agenttree.Owner(c.Plan.Tree.Branches, "", id) != name
+	return slices.DeleteFunc(toolsOf(who.Policy), func(id string) bool {
+		return id != provider.ToolRead && agenttree.Owner(c.Plan.Tree.Branches, "", id) != who.Agent
 	})
 }
 
@@ -107,23 +107,20 @@ func (c *Agents) ofTree(name string, all []tool.Tool) []tool.Tool {
 	return slices.DeleteFunc(all, func(t tool.Tool) bool { return t.Name != spawnTool })
 }
 
-// lacks returns the func that says which tools an agent of a tree does not have; nil: its CLI has only those that it
-// may use. An agent CLI can try another.
-func (c *Agents) lacks(name string, own func() []tool.Tool) func(gate.Call) error {
-	if !c.inTree(name) {
+// lacks returns an error if an agent of a tree calls a tool that the tree does not give it, as an agent CLI can try.
+func (a *agentRun) lacks(call gate.Call) error {
+	if !a.inTree(a.Agent) {
 		return nil
 	}
-	return func(call gate.Call) error {
-		called := gate.ToolName(call)
-		if _, ok := tool.Find(own(), called); ok {
-			return nil
-		}
-		ids, _ := agent.ToolIDs([]string{called})
-		if slices.ContainsFunc(ids, func(id string) bool { return agenttree.Owner(c.Plan.Tree.Branches, "", id) == name }) {
-			return nil
-		}
-		return fmt.Errorf("agent '%s' has no tool '%s'", name, called)
+	called := gate.ToolName(call)
+	if _, ok := tool.Find(a.job.Offered(), called); ok {
+		return nil
 	}
+	ids, _ := agent.ToolIDs([]string{called})
+	if slices.ContainsFunc(ids, func(id string) bool { return agenttree.Owner(a.Plan.Tree.Branches, "", id) == a.Agent }) {
+		return nil
+	}
+	return fmt.Errorf("agent '%s' has no tool '%s'", a.Agent, called)
 }
 
 // delegates returns why the orchestrator of a tree may not start an agent; nil: it may.
