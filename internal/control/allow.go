@@ -32,11 +32,11 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 	return c.reviewable(ctx, plan)
 }
 
-// confines returns an error if a provider cannot hold an agent to its permissions.
+// confines returns an error if a provider cannot enforce the permissions of an agent.
 func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 	for _, step := range append(plan.Grimoire.AgentSteps(), &grimoires.Agent{}) {
 		name := cmp.Or(step.Agent, grimoires.DefaultAgent)
-		if name == spawn.User { // package agents judges the subagent
+		if name == spawn.User { // package agents checks the subagent
 			continue
 		}
 		if !agents.Confined(plan, name) {
@@ -54,7 +54,7 @@ func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 	return nil
 }
 
-// reviewable returns an error if agents that review could change files.
+// reviewable returns an error if reviewing agents could change files.
 func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error {
 	for step, providers := range agents.ReviewProviders(plan) {
 		for _, provider := range providers {
@@ -73,9 +73,9 @@ func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error
 	return nil
 }
 
-// AllowsProvider returns an error if a provider's agents may not run here. Without a sandbox,
-// agents whose tool calls do not pass the gate can do anything the user can, so only the user's
-// own settings allow them. Callers check this before they claim anything.
+// AllowsProvider returns an error if a provider's agents may not run here. Without a sandbox, agents whose
+// tool calls do not pass the gate can do anything the user can, so only the user's own settings allow them.
+// Callers check this before they claim a task.
 func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
 	if err := c.Project.CheckProvider(name); err != nil {
 		return err
@@ -89,13 +89,13 @@ func (c *Controller) AllowsProvider(ctx context.Context, name string) error {
 		"provider %s: coven cannot stop tool calls of its agents, and there is no sandbox here: they can do anything you can", name)
 }
 
-// allowsUngated reports whether agents may run whose tool calls do not pass the gate.
+// allowsUngated reports whether agents may run if their tool calls do not pass the gate.
 func (c *Controller) allowsUngated() bool {
 	return c.Project.Config.AllowUngated || c.Runtime.Sandbox.Level() != sandbox.None
 }
 
-// mayUse returns an error if a secret of a plan is missing, or if its variable or an MCP server is not
-// trusted.
+// mayUse returns an error if a secret of a plan is missing, or if a variable or an MCP server of the plan
+// is not trusted.
 func (c *Controller) mayUse(plan *grimoires.Plan) error {
 	if err := c.Runtime.has(plan.Grimoire.Secrets()); err != nil {
 		return err
@@ -103,8 +103,7 @@ func (c *Controller) mayUse(plan *grimoires.Plan) error {
 	return c.Project.CheckPlan(plan, c.Runtime.secrets)
 }
 
-// has returns an error if one of the secrets is missing. Records do not show them from
-// then on.
+// has returns an error if one of the secrets is missing. Records hide them from then on.
 func (r *Runtime) has(names []string) error {
 	for _, name := range names {
 		if _, err := r.secrets.Value(name); err != nil {

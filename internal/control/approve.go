@@ -11,12 +11,12 @@ import (
 // ApproveRequest is a person's approval of the change of a task.
 type ApproveRequest struct {
 	Task string
-	// Seen is the session as the person saw it: the request is refused if it has changed
-	// since. Zero: the newest session of the task, as it is.
+	// If Seen is set, the request is refused if the session has changed since. If it is zero, the request
+	// is about the newest session of the task.
 	Seen session.View
-	// Patch points to the ID of the patch that the person reviewed, which is empty for an
-	// empty change: the request is refused if the worktree has changed since. nil: the
-	// patch that the session asked about.
+	// Patch points to the ID of the patch that the person reviewed; an empty change has an empty ID. The
+	// request is refused if the worktree has changed since. If Patch is nil, the approval is for the patch
+	// that the session asked about.
 	Patch *string
 	// AcceptFindings accepts the open error findings of the change.
 	AcceptFindings bool
@@ -51,15 +51,15 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 	return c.answer(ctx, v, event.MergeDecision{Patch: patch, Approved: true, By: c.Project.Env.User(), Accepted: v.Open})
 }
 
-// Approvals is what coven approve does with several changes.
+// Approvals lists the changes that coven approve works on.
 type Approvals struct {
-	Requests []ApproveRequest // in the order in which they were given, or the oldest first
-	Skipped  []session.View   // have open error findings that nobody accepts
-	Damaged  []session.View   // cannot be read
+	Requests []ApproveRequest // in the order of the named tasks, or oldest first
+	Skipped  []session.View   // changes with open error findings that were not accepted
+	Damaged  []session.View   // unreadable sessions
 }
 
-// ToApprove returns the changes to approve: those of the tasks that a person names, or
-// without names all that wait for a review. accept accepts their open error findings.
+// ToApprove returns the changes to approve: those of the named tasks, or without names all that wait for a
+// review. If accept is set, their open error findings are accepted.
 func (c *Controller) ToApprove(ctx context.Context, names []string, accept bool) (Approvals, error) {
 	if len(names) == 0 {
 		return c.allToApprove(accept)
@@ -113,8 +113,8 @@ func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *stri
 	return err
 }
 
-// answer records a person's answer to the question that v asked, and resumes the session. Nobody else can
-// answer or take the session in between.
+// answer records a person's answer to the question of v, and resumes the session. The session stays locked
+// in between, so that no other process can answer or resume it.
 func (c *Controller) answer(ctx context.Context, v session.View, decision event.MergeDecision) (Outcome, error) {
 	defer c.park()()
 	s, err := c.take(v)

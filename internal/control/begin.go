@@ -56,8 +56,8 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	return c.work(ctx, s, item, plan, started)
 }
 
-// admit claims the task for the new session, removes what an earlier session left, and
-// records the start. The session exists from then on, with all that a fork gives it.
+// admit claims the task for the new session, removes the leftovers of an earlier session, and records the
+// start together with the messages of a fork. From then on the session exists.
 func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Session, prior session.View, plan *grimoires.Plan, started event.Session, fork *conversation.Fork) error {
 	frozen, err := plan.Marshal()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 		}
 		return errors.Join(err, s.Discard())
 	}
-	if item.Prompt != "" { // another coven may have claimed the ID, and be done with it
+	if item.Prompt != "" { // another coven may have claimed the ID and finished
 		if _, err := c.Project.Finder.OfTask(item.Task.ID); !errors.Is(err, session.ErrNone) {
 			return errors.Join(&takenError{fmt.Errorf("task %s has a session", item.Task.ID)}, ws.Release(ctx), s.Discard())
 		}
@@ -83,7 +83,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	if err != nil {
 		return errors.Join(err, ws.Release(ctx), s.Discard())
 	}
-	if err := errors.Join(fork.WriteMessages(s), s.Freeze(frozen)); err != nil { // such as for lack of space
+	if err := errors.Join(fork.WriteMessages(s), s.Freeze(frozen)); err != nil { // for example, the disk is full
 		return errors.Join(err, ws.Release(ctx), s.Discard())
 	}
 	if err := s.Append(event.Event{Type: event.SessionStarted}, started); err != nil {
@@ -102,13 +102,12 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	return nil
 }
 
-// clear removes the worktree that a failed session of the task left, after storing its
-// content.
+// clear stores the contents of a failed session's worktree and removes it.
 func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
 	tree, err := worktree.Leftover(ctx, c.Project.Repo, item.Task.ID)
 	switch {
 	case errors.Is(err, worktree.ErrNoWorktree):
-		ForgetCaches(c.Project, worktree.SafeName(item.Task.ID)) // a coven may have been killed before it did
+		ForgetCaches(c.Project, worktree.SafeName(item.Task.ID)) // coven may have been killed before it removed them
 		return nil
 	case err != nil:
 		return err

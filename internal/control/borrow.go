@@ -6,8 +6,8 @@ import (
 	"github.com/coven-run/coven/internal/control/workspace"
 )
 
-// Borrow returns the workspace of a task for a person, until giveUp is called. Nobody may work in its
-// worktree.
+// Borrow opens the workspace of a task for a person, until giveUp is called. It returns an error if a
+// session works in the worktree.
 func (c *Controller) Borrow(ctx context.Context, task string) (_ *workspace.Workspace, giveUp func(), err error) {
 	v, err := c.Project.SessionOf(ctx, task)
 	if err != nil {

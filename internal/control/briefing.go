@@ -9,15 +9,14 @@ import (
 	"github.com/coven-run/coven/worktree/files"
 )
 
-// TargetBranch returns the branch that tasks land on: onto, or the branch that is checked
-// out if onto is empty.
+// TargetBranch returns the branch that tasks land on: onto, or the current branch if onto is empty.
 func TargetBranch(ctx context.Context, p *project.Project, onto string) (string, error) {
 	target, err := p.Repo.Target(ctx, onto)
 	return target.Branch, unknownBranch(ctx, p, onto, err)
 }
 
-// Brief begins to look at the checkout, which takes a while in a large one. briefing returns what a person
-// should know before agents start: a line each.
+// Brief starts to scan the checkout for uncommitted files, which takes a while in a large one. briefing
+// waits for the scan, and returns the lines to show before agents start.
 func (c *Controller) Brief(ctx context.Context, branch string) (briefing func() ([]string, error)) {
 	type look struct {
 		uncommitted []string
@@ -58,7 +57,7 @@ func (c *Controller) briefing(uncommitted []string, branch string) []string {
 	return append(lines, "landing on "+branch)
 }
 
-// nameSome lists the first few names.
+// nameSome lists the first few names and counts the others.
 func nameSome(names []string) string {
 	const few = 5
 	if len(names) <= few {

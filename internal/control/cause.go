@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	maxCommand  = 80  // characters of a failed command that a reason shows
-	maxLastLine = 160 // and of the line that it printed
+	maxCommand  = 80  // characters of a failed command in a reason
+	maxLastLine = 160 // characters of its output line
 )
 
-// causeOf returns why a session is blocked or has failed, with what its step reported: the
-// command that failed and the telling line that it printed, or the first open finding. It is
-// DetailOf if no step is the cause.
+// causeOf returns why a session is blocked or has failed, including the report of its step: the failed
+// command and the most informative line of its output, or the first open finding. If no step is the cause,
+// it returns DetailOf(v).
 func causeOf(v session.View) string {
 	detail := DetailOf(v)
 	if v.Rejected {
@@ -41,7 +41,7 @@ func causeOf(v session.View) string {
 	return detail
 }
 
-// withCause adds to the reason of a session what its failing step reported.
+// withCause adds the report of the failing step to the reason of a session.
 func withCause(detail string, r event.Result, open []event.Finding) string {
 	switch r.ErrorType {
 	case event.ErrorProcessExit:
@@ -63,8 +63,8 @@ func withCause(detail string, r event.Result, open []event.Finding) string {
 // place matches a file with a line number, as compilers and tests print it.
 var place = lazyregexp.New(`(^|[\s("])[^\s:("]+\.\w+:\d+\b`)
 
-// tellingLine returns the last line of an output that names a place in a file, otherwise
-// the last one that is not blank, clipped. Many test runners end with "FAIL".
+// tellingLine returns the last line of an output that names a line of a file, or the last line if there is
+// none, clipped. Many test runners end with "FAIL".
 func tellingLine(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {

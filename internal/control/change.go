@@ -12,12 +12,12 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Diff is what the worktree of a task changes.
+// Diff is the change in the worktree of a task.
 type Diff struct {
 	From, To string // the trees or commits that were compared
 	Patch    string // as git diff prints it
 	Files    []FileChange
-	PatchID  string // identifies the change, whatever commits it is in; empty: nothing changed
+	PatchID  string // identifies the change regardless of its commits; empty if nothing changed
 }
 
 // FileChange is a file of a Diff.
@@ -30,7 +30,7 @@ type FileChange struct {
 	Binary  bool
 }
 
-// Diff returns what the worktree of a task changes: committed, uncommitted and untracked.
+// Diff returns the change in the worktree of a task: committed, uncommitted and untracked files.
 func (c *Controller) Diff(ctx context.Context, task string) (Diff, error) {
 	v, err := c.Project.Find(ctx, task)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Controller) Diff(ctx context.Context, task string) (Diff, error) {
 	return diff, err
 }
 
-// change returns the worktree of a session's task and what it changes.
+// change returns the worktree of a session's task and its change.
 func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Worktree, Diff, error) {
 	tree, err := c.Project.Repo.Find(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
@@ -67,7 +67,7 @@ func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Work
 	return tree, diff, nil
 }
 
-// NoDiff explains where the change of a task without a worktree is.
+// NoDiff returns an error that says where the change of a task without a worktree is.
 func NoDiff(v session.View) error {
 	switch {
 	case v.Commit != "":

@@ -23,11 +23,11 @@ import (
 // ChatCommand returns the command that continues a chat.
 func ChatCommand(id string) string { return "coven chat --session " + shellword.Word(id) }
 
-// NewChat prepares the Controller for chats, whose turns StopTurn stops.
+// NewChat prepares the Controller for chats, so that StopTurn can stop their turns.
 func (c *Controller) NewChat() { c.stopTurn = make(chan struct{}, 1) }
 
-// StopTurn stops the agent that works in the current turn of a chat. The chat goes on. It reports
-// false if the turn is being stopped already.
+// StopTurn stops the agent of the current turn of a chat. The chat goes on. It returns false if the turn is
+// already being stopped.
 func (c *Controller) StopTurn() bool {
 	select {
 	case c.stopTurn <- struct{}{}:
@@ -37,7 +37,7 @@ func (c *Controller) StopTurn() bool {
 	}
 }
 
-// forgetStop forgets a StopTurn that came after the turn.
+// forgetStop discards a StopTurn that came after the end of the turn.
 func (c *Controller) forgetStop() {
 	select {
 	case <-c.stopTurn:
@@ -45,18 +45,18 @@ func (c *Controller) forgetStop() {
 	}
 }
 
-// StartChat starts a chat with its first message, and returns when its turn is over.
+// StartChat starts a chat with its first message, and returns when the turn is over.
 func (c *Controller) StartChat(ctx context.Context, text string, o Options) (Outcome, error) {
 	return c.startChat(ctx, text, grimoires.Chat{Message: text}, o)
 }
 
-// CreateChat creates a chat whose first message is yet to come.
+// CreateChat creates a chat without a first message.
 func (c *Controller) CreateChat(ctx context.Context, title string, o Options) (Outcome, error) {
 	return c.startChat(ctx, title, grimoires.Chat{}, o)
 }
 
-// ForkChat creates a chat that begins with the messages of a session up to one, in a worktree with the
-// files of that moment. Its agent, provider and model are those of the session. See conversation.NewFork.
+// ForkChat creates a chat from the messages of a session up to the given one, in a worktree with the files
+// of that moment. It keeps the agent, provider and model of the session. See conversation.NewFork.
 func (c *Controller) ForkChat(ctx context.Context, name, message string, o Options) (Outcome, error) {
 	v, err := c.Project.SessionOf(ctx, name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Controller) startChat(ctx context.Context, title string, chat grimoires
 	return c.beginNew(ctx, item, target, o)
 }
 
-// Chat returns a session if it is a chat that can continue.
+// Chat returns a session if it is a chat that can continue, and an error otherwise.
 func (c *Controller) Chat(ctx context.Context, name string) (session.View, error) {
 	v, err := c.Project.SessionOf(ctx, name)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Controller) Chat(ctx context.Context, name string) (session.View, error
 	return v, Refusal(OpChat, v)
 }
 
-// CutOff returns the message of the turn of a chat that was interrupted; empty: none was.
+// CutOff returns the message whose turn was interrupted. It is empty if no turn was.
 func (c *Controller) CutOff(v session.View) (string, error) {
 	if v.Status != session.Interrupted || v.Said != "" {
 		return v.Said, nil
@@ -111,8 +111,8 @@ func (c *Controller) CutOff(v session.View) (string, error) {
 	return plan.Chat.Message, nil
 }
 
-// Say records the next message of a chat, and returns when its turn is over. No turn of the chat may
-// be cut off.
+// Say records the next message of a chat, and returns when its turn is over. The chat must not have an
+// interrupted turn.
 func (c *Controller) Say(ctx context.Context, v session.View, text string) (Outcome, error) {
 	err := Refusal(OpChat, v)
 	if err == nil && len(text) > task.MaxText {
@@ -139,7 +139,6 @@ func (c *Controller) Say(ctx context.Context, v session.View, text string) (Outc
 	return c.ContinueTurn(ctx, v)
 }
 
-// recordMessage records the next message of a chat.
 func (c *Controller) recordMessage(v session.View, text string) error {
 	s, err := c.take(v)
 	if err != nil {
@@ -152,7 +151,7 @@ func (c *Controller) recordMessage(v session.View, text string) error {
 	})
 }
 
-// ContinueTurn continues the turn of a chat that was cut off or has not begun, and returns when it is
+// ContinueTurn continues a turn of a chat that was interrupted or has not begun, and returns when it is
 // over.
 func (c *Controller) ContinueTurn(ctx context.Context, v session.View) (Outcome, error) {
 	v, err := session.Load(v.Dir)
@@ -166,7 +165,7 @@ func (c *Controller) ContinueTurn(ctx context.Context, v session.View) (Outcome,
 	return c.resume(ctx, v, budget.Amount{})
 }
 
-// chatRefusal returns why a session cannot continue as a chat.
+// chatRefusal returns the reason that a session cannot continue as a chat, or nil.
 func chatRefusal(refused *StateError, v session.View) error {
 	id := shellword.Word(v.Task)
 	switch shown := v.Shown(); {
@@ -186,7 +185,7 @@ func chatRefusal(refused *StateError, v session.View) error {
 	return refused
 }
 
-// TurnError is why the last turn of a chat has no answer; nil: it has one.
+// TurnError returns the error of the last turn of a chat, or nil if the turn has an answer.
 func TurnError(v session.View) error {
 	for i := len(v.Steps) - 1; i >= 0; i-- {
 		step := v.Steps[i]
@@ -200,7 +199,7 @@ func TurnError(v session.View) error {
 	return nil
 }
 
-// NotChatError refuses to chat in a session that is no chat.
+// NotChatError reports that a session is not a chat.
 type NotChatError struct {
 	Session string // its ID
 	Task    string

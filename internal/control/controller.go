@@ -1,15 +1,12 @@
-// Package control is the API that every face of coven calls: it runs tasks, resumes,
-// retries, approves, rejects and cancels their sessions, sends messages to their agents,
-// and explains the state of tasks. It prints nothing and asks nothing: a face observes
-// what happens and shows it.
+// Package control is the API that the user interfaces of coven call. It runs tasks, resumes, retries,
+// approves, rejects and cancels their sessions, sends messages to their agents, and explains the state of
+// tasks. It prints nothing and asks nothing: its callers observe events and show them.
 //
-// Each operation takes the ID of a task or a request, and has a file of its own. Refusal
-// decides which operations are possible in which state of a session. An operation that is
-// not possible does nothing and returns one of the error types of refusal.go, which have
-// an exit code and the next command.
+// Each operation takes the ID of a task or a request, and has its own file. Refusal decides which
+// operations are possible in which state of a session. An operation that is not possible does nothing and
+// returns one of the error types of refusal.go, which have an exit code and the next command.
 //
-// The adapters that the runner is given are packages of their own: workspace, agents,
-// commands and reviewers.
+// The adapters for the runner are in the packages workspace, agents, commands and reviewers.
 package control
 
 import (
@@ -46,45 +43,45 @@ type Controller struct {
 	Project  *project.Project
 	Runtime  *Runtime
 	Observer Observer
-	Parking  func() (done func()) // marks work that an interrupt parks, until done is called; may be nil
-	Approver string               // recorded as the person who approves each merge; empty: a person is asked
-	Budget   *budget.Budget       // of all tasks together; nil: unlimited
-	// Ask reports whether plugins may run before a session is resumed. It may ask a
-	// person to trust them. nil: plugins run if they are trusted.
+	Parking  func() (done func()) // optional; marks work that is saved after an interrupt, until done is called
+	Approver string               // recorded as the approver of each merge; empty to ask a person
+	Budget   *budget.Budget       // of all tasks together; nil means no limit
+	// Ask returns an error if plugins may not run before a session is resumed. It may ask the user to trust
+	// them. If it is nil, only trusted plugins run.
 	Ask func(context.Context, []plugins.Need) error
-	// Unsandboxed reports whether the user accepts for this repository that there is no
-	// sandbox. It may ask a person. nil: nobody is asked, and the answer is no.
+	// Unsandboxed reports whether the user accepts for this repository that there is no sandbox. It may ask
+	// the user. If it is nil, the answer is no.
 	Unsandboxed func(ctx context.Context, gap string) (bool, error)
 
 	worked   atomic.Bool   // a session has run
-	stopTurn chan struct{} // a value stops the turn of a chat; nil: this Controller runs no chat
+	stopTurn chan struct{} // a value stops the turn of a chat; nil if this Controller runs no chat
 	begun    sync.Map      // IDs of the ad-hoc tasks whose sessions this Controller began
 }
 
-// Observer is notifying what happens while sessions run, in the goroutine of the session. A
-// nil func is not called.
+// Observer receives the events of running sessions, in the goroutine of the session. Nil functions are not
+// called.
 type Observer struct {
 	Event  func(event.Event) // an event of a running session, beginning with those since its last start
-	Spawns []event.Observer  // are notifying about subagents, each in a goroutine of its own; their errors become notices
+	Spawns []event.Observer  // observers of subagents; each runs in its own goroutine, and its errors become notices
 	Ended  func(Outcome)     // a session has stopped running
-	Notice func(Notice)      // something a person should read
+	Notice func(Notice)      // a message to a person
 }
 
-// Notice is a message to a person that no journal has.
+// Notice is a message to a person that is not in a journal.
 type Notice struct {
-	Task string // empty: about no task
+	Task string // optional
 	Text string
-	Next string // the command that helps; empty: none is needed
+	Next string // the command that helps; optional
 }
 
-// Settle waits until the pool of worktrees is tidied.
+// Settle waits until the pool of worktrees has been tidied.
 func (c *Controller) Settle() {
 	if c.Project.Repo != nil {
 		pool.Settle(c.Project.Repo)
 	}
 }
 
-// Close stops the plugins and releases what running tasks needed.
+// Close stops the plugins and releases the resources of running tasks.
 func (c *Controller) Close() {
 	c.Settle()
 	if c.Runtime != nil {
@@ -93,7 +90,7 @@ func (c *Controller) Close() {
 	c.CollectLater()
 }
 
-// CollectLater lets another process collect the repository's garbage, if sessions have run.
+// CollectLater starts another process to collect the repository's garbage, if sessions have run.
 func (c *Controller) CollectLater() {
 	if c.worked.Load() {
 		c.Project.CollectLater()
@@ -106,7 +103,7 @@ func (c *Controller) notify(n Notice) {
 	}
 }
 
-// park marks work that an interrupt parks, until done is called.
+// park marks work that is saved after an interrupt, until done is called.
 func (c *Controller) park() (done func()) {
 	if c.Parking == nil {
 		return func() {}
@@ -114,8 +111,8 @@ func (c *Controller) park() (done func()) {
 	return c.Parking()
 }
 
-// take opens a session for writing. It returns a *ChangedError if the session is no longer
-// as v shows it, because the person decided about v.
+// take opens a session for writing. It returns a *ChangedError if the session is no longer in the state of
+// v, which the person decided about.
 func (c *Controller) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
@@ -197,7 +194,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	ws.Close()
 	drop()
 	outcome := outcomeOf(item.Task.ID, s.ID, ended)
-	// The session is closed before anyone is notifying: they may act on it at once.
+	// Close the session first: the observer may reopen it.
 	if err := errors.Join(err, s.Close()); err != nil {
 		if login := (*runner.LoginError)(nil); errors.As(err, &login) {
 			c.Runtime.logins.Refuse(login)
@@ -213,7 +210,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	return outcome, nil
 }
 
-// observe tells the observers about the subagents of a session, until stop is called.
+// observe notifies the observers of a session's subagents until stop is called.
 func (c *Controller) observe(s *session.Session, task string) (stop func()) {
 	var stops []func()
 	for _, o := range c.Observer.Spawns {
@@ -233,8 +230,8 @@ func (c *Controller) Models(ctx context.Context, plugin string) ([]model.Info, e
 	return c.Runtime.providers.List(ctx, plugin)
 }
 
-// warm starts a provider, and reads which hosts its agents may reach, while the worktree is created. Errors
-// are reported when an agent needs it.
+// warm starts a provider and reads the list of allowed hosts while the worktree is created. Errors are
+// reported when an agent needs them.
 func (c *Controller) warm(ctx context.Context, name string) {
 	go c.Runtime.network.Warm(ctx)
 	go func() { _ = c.Runtime.host.Warm(ctx, plugins.NeedOf(name)) }()

@@ -19,10 +19,10 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// IgnoredFiles says what becomes of ignored files in a worktree that are too large to be
-// stored before the worktree is removed. By default the worktree stays.
+// IgnoredFiles decides about ignored files that are too large to be stored before their worktree is
+// removed. By default the worktree stays.
 type IgnoredFiles struct {
-	Store bool // store them, whatever their size
+	Store bool // store them, regardless of their size
 	Drop  bool // delete them
 }
 
@@ -30,7 +30,7 @@ type IgnoredFiles struct {
 type RejectRequest struct {
 	Task    string
 	Seen    session.View // as in ApproveRequest
-	Reason  string       // is shown to the agent of the next attempt
+	Reason  string       // shown to the agent of the next attempt
 	Ignored IgnoredFiles
 }
 
@@ -81,11 +81,11 @@ func (c *Controller) dismissRefusal(ctx context.Context, op Operation, v session
 	return err
 }
 
-// Dismissal is what became of a session that was rejected or cancelled.
+// Dismissal is the result of rejecting or cancelling a session.
 type Dismissal struct {
 	Task   string
-	Rescue string // the ref that its work is stored as; empty: nothing had to be stored
-	Commit string // what had landed before; empty: nothing
+	Rescue string // ref of the stored work; empty if nothing had to be stored
+	Commit string // commit that had landed before; may be empty
 }
 
 // dismiss ends a session without landing its change: it stores the change and reopens the
@@ -141,8 +141,8 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	return Dismissal{Task: v.Task, Rescue: ended.Rescue, Commit: ended.Commit}, nil
 }
 
-// landing returns the landing of a session; zero: nothing has landed. An interrupted
-// landing is finished or undone first.
+// landing returns the landing of a session, or the zero Landing if nothing has landed. It finishes or
+// undoes an interrupted landing first.
 func (c *Controller) landing(ctx context.Context, s *session.Session, v session.View) (event.Landing, error) {
 	var landing event.Landing
 	last, ok := s.Journal.Last(event.LandIntended, event.LandDone)
@@ -167,7 +167,7 @@ func (c *Controller) landing(ctx context.Context, s *session.Session, v session.
 func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if err != nil {
-		return // another coven has it
+		return // another coven has opened it
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	item, err := c.ItemOf(v)
@@ -176,7 +176,7 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	}
 	if ref, err := c.free(ctx, s, item, v, IgnoredFiles{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
-		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // the work is stored, whether this is recorded or not
+		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // the work is stored even if this fails
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 )
 
-// A program needs no command line to run a task, approve its change and list sessions.
+// A program runs a task, approves its change and lists sessions without a command line.
 func Example() {
 	_, remove := scratch()
 	defer remove()
@@ -78,8 +78,8 @@ func poem(ctx context.Context) error {
 	return err
 }
 
-// A session is sent a message, interrupted, resumed and rejected; the next one is
-// cancelled. What is not possible is refused with the reason and the next command.
+// A session receives a message, is interrupted, resumed and rejected; the next one is cancelled. Impossible
+// operations are refused with the reason and the next command.
 func Example_session() {
 	api, remove := scratch()
 	defer remove()
@@ -129,7 +129,7 @@ func wall(ctx context.Context, api *fakeapi.Server) error {
 	}
 	fmt.Println("rejected, stored as", done.Rescue)
 
-	// The task is open again. The agent of the next session is told the reason.
+	// The task is open again. The agent of the next session gets the reason.
 	if outcome, err = c.Run(ctx, item, control.Options{Grimoire: "none"}); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func wall(ctx context.Context, api *fakeapi.Server) error {
 	return nil
 }
 
-// disturb runs a task, and sends its agent a message and then interrupts it.
+// disturb runs a task, sends a message to its agent and then interrupts it.
 func disturb(ctx context.Context, c *control.Controller, item project.Item, api *fakeapi.Server) error {
 	running, interrupt := context.WithCancelCause(ctx)
 	delivered := make(chan error)

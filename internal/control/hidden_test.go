@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// Trackers and notify commands are told no secrets.
+// Trackers and notify commands receive no secrets.
 func TestSecretsAreHidden(t *testing.T) {
 	const value = "s3cret-value"
 	hide := func(text string) string { return strings.ReplaceAll(text, value, "***") }

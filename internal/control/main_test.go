@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-// TestMain makes the test binary coven and the fake agent CLI, which control starts, and
-// gives all of them a home of their own.
+// TestMain makes the test binary act as coven and as the fake agent CLI, which control starts. All of them
+// get a temporary home.
 func TestMain(m *testing.M) {
 	testscript.Main(sealed{m}, map[string]func(){
 		"coven":  coven,
@@ -59,8 +59,7 @@ var source = func() string {
 	return dir
 }()
 
-// scenario is what the fake agents do: one writes a poem, the other paints and is held
-// before it is done.
+// scenario scripts the fake agents: one writes a poem, the other paints and is held before it finishes.
 const scenario = `
 conversations:
   - match: Write a poem
@@ -75,7 +74,7 @@ conversations:
       - text: I see that you want blue.
 `
 
-// scratch makes a git repository, moves there, and starts the fake model API.
+// scratch creates a git repository, makes it the current directory, and starts the fake model API.
 func scratch() (api *fakeapi.Server, remove func()) {
 	s, err := fakeapi.Parse([]byte(scenario))
 	must(err)

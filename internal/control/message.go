@@ -15,7 +15,7 @@ import (
 // Message is a message to the agent of a session that another coven runs.
 type Message struct {
 	Text string
-	file string // in the inbox until an agent has acknowledged the message
+	file string // in the inbox until an agent acknowledges the message
 }
 
 // Pending reports whether no agent has acknowledged the message yet.
@@ -24,7 +24,7 @@ func (m Message) Pending() bool { return session.Asked(m.file) }
 // Withdraw takes the message back. It returns false if an agent has acknowledged it.
 func (m Message) Withdraw() bool { return session.Withdraw(m.file) }
 
-// Attach returns the session of a task if an agent can be watched and sent messages.
+// Attach returns the session of a task, or an error unless it is running.
 func (c *Controller) Attach(ctx context.Context, task string) (session.View, error) {
 	v, err := c.Project.Find(ctx, task)
 	if err != nil {

@@ -27,8 +27,8 @@ func (c *Controller) notifyAsked(ctx context.Context, item project.Item, id stri
 	})
 }
 
-// runHooks runs the user's notify commands for a notification, and exports the trace of a session
-// that is over.
+// runHooks runs the user's notify commands for a notification, and exports the trace of the session if it
+// is over.
 func (c *Controller) runHooks(ctx context.Context, n notify.Notification) {
 	c.exportTrace(context.WithoutCancel(ctx), n)
 	n.Title, n.Detail, n.Next = c.Project.Hidden(n.Title), c.Project.Hidden(n.Detail), c.Project.Hidden(n.Next)

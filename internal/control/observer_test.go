@@ -35,8 +35,8 @@ func (h *spawnLog) OnComplete(_ event.Event, s event.SpawnEnd) error {
 
 func (h *spawnLog) OnError(_ event.Event, s event.SpawnEnd) error { return h.note("error " + s.Agent) }
 
-// C-119: several observers are told about the subagents of a session. The errors of one are logged
-// as warnings, and change nothing.
+// C-119: several observers receive the subagents of a session. The errors of one observer become warnings
+// and change nothing else.
 func TestSpawnObservers(t *testing.T) {
 	_, remove := scratch()
 	defer remove()

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/worktree/diff"
 )
 
-// CheckOptions returns an error if a new session could not begin with these options,
-// whatever its task is. A face calls it once, before it starts tasks.
+// CheckOptions returns an error if no session could begin with these options, regardless of its task.
+// Callers use it once before they start tasks.
 func CheckOptions(ctx context.Context, p *project.Project, o Options) error {
 	if err := p.CheckChoice(o.Grimoire); err != nil {
 		return err

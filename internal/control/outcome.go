@@ -7,17 +7,16 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Outcome is how a stretch of a session ended: what it did between its start or
-// resumption and its next end.
+// Outcome is the result of running a session, from its start or resumption until it stopped.
 type Outcome struct {
 	Task    string
 	Session string // its ID
 	Status  event.Status
-	Reason  event.WaitReason // of waiting
+	Reason  event.WaitReason // of Status waiting
 	Detail  string           // one line for a person
-	Next    string           // the command that continues; empty: there is none
+	Next    string           // the command that continues; optional
 	Summary string
-	Commit  string // what landed
+	Commit  string // the commit that landed
 }
 
 // outcomeOf returns the outcome of a session as the runner reports it.
@@ -32,7 +31,7 @@ func (o Outcome) WaitsForReview() bool {
 	return o.Status == session.Waiting && o.Reason == event.WaitReview
 }
 
-// WaitsInChat reports whether the turn of a chat is over: the user who wrote the message reads the
+// WaitsInChat reports whether the turn of a chat is over, so that the author of the message reads the
 // answer.
 func (o Outcome) WaitsInChat(info event.Session) bool {
 	return info.Chat && o.Status == session.Waiting && (o.Reason == event.WaitMessage || o.Reason == event.WaitReview)

@@ -17,8 +17,8 @@ type Overview struct {
 	Sessions []session.View    // as Sessions or CurrentSessions returns them
 	Ready    []task.Task       // could run now, in order
 	Waiting  []task.Waiting    // wait for other tasks
-	NoTasks  error             // why the tasks of the tracker are missing; nil: they are not
-	Short    map[string]string // of each task: a beginning of its ID that no other task has
+	NoTasks  error             // why the tracker's tasks are missing; nil if they are not
+	Short    map[string]string // a unique prefix of each task ID
 }
 
 // OverviewOf returns the state of a repository, with every session or only the current ones.
@@ -99,8 +99,8 @@ func StateSince(v session.View) time.Time {
 	return v.Updated
 }
 
-// Doing returns the step that a running session is at, and the last action of that step,
-// which may be empty. Other sessions do nothing.
+// Doing returns the present step of a running session and the last action of that step, which may be empty.
+// For other sessions both are empty.
 func Doing(v session.View) (step, action string) {
 	if v.Shown().Status != session.Running || len(v.Steps) == 0 {
 		return "", ""

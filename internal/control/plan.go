@@ -99,8 +99,8 @@ func (c *Controller) grimoire(item project.Item, o Options) (*grimoires.Grimoire
 	return g, err
 }
 
-// starts sets the agent that a grimoire of one agent alone starts: the subagent of a request, or the
-// configured default.
+// starts sets the agent that a grimoire of a single agent starts: the subagent of a request, the agent of
+// the options, or the configured default.
 func starts(g *grimoires.Grimoire, known *agent.Registry, name string, o Options) error {
 	switch {
 	case o.spawn != nil:
@@ -125,15 +125,15 @@ func starts(g *grimoires.Grimoire, known *agent.Registry, name string, o Options
 	return nil
 }
 
-// definitions returns the definitions of the agents of a new session, and the tree that the configuration arranges them
-// in; nil: each works alone, as it does if a person names one.
+// definitions returns the agent definitions of a new session, and the tree that arranges them if agents may
+// delegate. The tree is nil if each agent works alone, as always when a person names the agent.
 func (c *Controller) definitions(g *grimoires.Grimoire, known *agent.Registry, o Options) (map[string]grimoires.AgentDefinition, *grimoires.Tree, error) {
 	cfg := c.Project.Config
 	all, err := agents.Definitions(known, c.Project.Library, g, o.Model)
 	if err != nil || !cfg.Agent.MultiAgent || o.Agent != "" || o.spawn != nil {
 		return all, nil, err
 	}
-	commands, _ := c.Project.Tools() // what is wrong with one is an error of the agents that name it
+	commands, _ := c.Project.Tools() // errors are reported for the agents that name an invalid tool
 	tools, err := agents.Divisible(all, commands, cfg.Rules())
 	if err != nil {
 		return nil, nil, err
@@ -143,7 +143,7 @@ func (c *Controller) definitions(g *grimoires.Grimoire, known *agent.Registry, o
 	return all, tree, nil
 }
 
-// lifeOf returns the life cycle of a worktree for a plan, without time limits of nothing.
+// lifeOf returns the worktree settings for a plan, without time limits for empty lists of commands.
 func lifeOf(w config.Worktree) (life grimoires.Worktree) {
 	if len(w.Setup) > 0 {
 		life.Setup, life.SetupTimeout = w.Setup, w.SetupTimeout

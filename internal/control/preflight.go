@@ -35,7 +35,7 @@ func (e *CLIError) Error() string {
 	return fmt.Sprintf("the agent CLI %s cannot be started: %v", e.Program, e.Err)
 }
 
-// Unwrap returns the cause: toolversion.ErrMissing, or what the program said.
+// Unwrap returns the cause, such as toolversion.ErrMissing.
 func (e *CLIError) Unwrap() error { return e.Err }
 
 // CommandExit returns exit.Usage.
@@ -45,9 +45,9 @@ func (e *CLIError) CommandExit() int { return exit.Usage }
 func (e *CLIError) NextCommand() string { return e.Next }
 
 // Preflight returns a *CLIError if an agent CLI that the tasks need cannot be started, and an
-// *UnsandboxedError if there is no sandbox and the user has not accepted that. A
-// face calls it before it starts several tasks, to report the error once. Grimoires that
-// cannot be read are ignored: the error is reported when the task starts.
+// *UnsandboxedError if there is no sandbox and the user has not accepted this. Callers use it before they
+// start several tasks, to report the error once. It ignores grimoires that cannot be read: that error is
+// reported when the task starts.
 func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Options) error {
 	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Optio
 	return nil
 }
 
-// preflight returns a *CLIError if an agent CLI that a plan needs cannot be started, and an
-// *UnsandboxedError as checkSandbox does.
+// preflight returns a *CLIError if an agent CLI of a plan cannot be started, and an *UnsandboxedError as
+// checkSandbox does.
 func (c *Controller) preflight(ctx context.Context, plan *grimoires.Plan) error {
 	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
 		return err
@@ -92,8 +92,8 @@ func (c *Controller) preflightSession(ctx context.Context, v session.View) error
 	return c.preflight(ctx, plan)
 }
 
-// checkCLIs looks for the programs of built-in providers, and for the login of claude. A plugin checks its own program.
-// A version older than the tested one is reported once.
+// checkCLIs checks that the CLIs of built-in providers are installed, and that the user is logged in.
+// Plugins check their own programs. A CLI older than the tested version is reported once.
 func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
 	for _, name := range providers {
 		if !c.Project.IsBuiltin(plugins.NeedOf(name)) {
@@ -134,7 +134,7 @@ func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
 	return nil
 }
 
-// warnVersion tells the user about a CLI that is older than the tested version.
+// warnVersion warns the user of a CLI that is older than the tested version.
 func (c *Controller) warnVersion(cli builtin.AgentCLI, line string) {
 	switch older, known := toolversion.OlderThan(line, cli.Tested); {
 	case !known:

@@ -36,8 +36,8 @@ func face(t *testing.T, dir string) *control.Controller {
 	return c
 }
 
-// Faces that answer at once get one answer recorded: the change lands, or it is stored and
-// does not. Everyone else gets an error of refusal.go.
+// If several processes answer at once, one answer is recorded: the change lands, or it is stored and does
+// not land. The others get an error of refusal.go.
 func TestAnswersAtOnce(t *testing.T) {
 	_, remove := scratch()
 	defer remove()
@@ -52,7 +52,7 @@ func TestAnswersAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The fake agent writes the same poem each time: it is new if it is not there.
+		// The fake agent writes the same poem each time, so remove it first.
 		removePoem(t, dir)
 		out, err := first.Run(t.Context(), item, control.Options{Grimoire: "none"})
 		if err != nil || !out.WaitsForReview() {
@@ -83,7 +83,7 @@ func TestAnswersAtOnce(t *testing.T) {
 	t.Logf("%d of 4 changes landed", landed)
 }
 
-// answerAtOnce lets six faces answer, and returns the answers that were taken.
+// answerAtOnce lets six controllers answer at once, and returns the accepted answers.
 func answerAtOnce(t *testing.T, dir, id string, round int) []control.Operation {
 	t.Helper()
 	answers := []control.Operation{control.OpApprove, control.OpReject, control.OpCancel, control.OpApprove, control.OpReject, control.OpApprove}
@@ -148,8 +148,7 @@ func removePoem(t *testing.T, dir string) {
 	}
 }
 
-// waitingChange returns a controller of a new repository, and a task of it whose change
-// waits for a review.
+// waitingChange returns a controller of a new repository, and a task whose change waits for a review.
 func waitingChange(t *testing.T) (c *control.Controller, id string) {
 	t.Helper()
 	_, remove := scratch()
@@ -169,8 +168,8 @@ func waitingChange(t *testing.T) (c *control.Controller, id string) {
 	return c, item.Task.ID
 }
 
-// An approval of an empty change, seen while the worktree was reset, does not approve the
-// change that is there again.
+// An approval of an empty change, seen while the worktree was reset, does not approve the change that has
+// come back since.
 func TestApproveWhatWasSeen(t *testing.T) {
 	c, id := waitingChange(t)
 	for _, seen := range []string{"", "another"} {
@@ -188,8 +187,8 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	}
 }
 
-// A request for changes is recorded, the agent runs again, and the session asks again. One
-// about a change that is no longer as the person saw it records nothing.
+// A request for changes is recorded, the agent runs again, and the session asks again. A request about a
+// change that has been replaced since records nothing.
 func TestRevise(t *testing.T) {
 	c, id := waitingChange(t)
 	seen, err := c.Project.Find(t.Context(), id)

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// verbs are the operations of commands; nil: the command is possible in every state.
+// verbs maps commands to their operations; nil means that a command is possible in every state.
 func verbs() map[string]*control.Operation {
 	op := func(o control.Operation) *control.Operation { return &o }
 	return map[string]*control.Operation{
@@ -23,8 +23,8 @@ func verbs() map[string]*control.Operation {
 	}
 }
 
-// Whatever coven recommends in a state is possible in that state: the reason, the list of
-// sessions, and each refusal. TestRefusals fails for a state without a row.
+// Every command that coven recommends in a state is possible in that state, whether it comes from the
+// reason, the list of sessions or a refusal. TestRefusals fails for a state without a row.
 func TestRecommended(t *testing.T) {
 	c := repository(t)
 	works := func(where, next string, v session.View) {
@@ -73,14 +73,13 @@ func TestRecommended(t *testing.T) {
 	}
 }
 
-// opinions are those of one reviewer with one error.
+// opinions returns the opinion of one reviewer with one error.
 func opinions(file string, line int, message string) []event.Opinion {
 	found := reviewer.Finding{Severity: reviewer.Error, File: file, Line: line, Message: message}
 	return []event.Opinion{{Opinion: arbiter.Opinion{Reviewer: "r", Findings: []reviewer.Finding{found}}}}
 }
 
-// The reason of a blocked task names the command that failed and what it printed, or the
-// first open finding.
+// The reason of a blocked task names the failed command and its output, or the first open finding.
 func TestCause(t *testing.T) {
 	c := repository(t)
 	failed := func(command, output, text string) event.Result {
@@ -88,7 +87,7 @@ func TestCause(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		result event.Result
-		reason string // of the session; empty: that of the result
+		reason string // of the session; empty for that of the result
 		want   string
 	}{
 		"check": {failed("go test ./...", "ok a\nFAIL b\n\n", "check go test ./... ended with exit code 1"), "", "check go test ./... ended with exit code 1: FAIL b"},

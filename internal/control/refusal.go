@@ -11,8 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// Operation is something that a person can do to a session. Its text is the verb of a
-// refusal.
+// Operation is an action on a session. Its text is the verb of a refusal.
 type Operation string
 
 // The operations.
@@ -29,9 +28,8 @@ const (
 	OpChat    Operation = "chat in"   // continue the conversation
 )
 
-// Refusal returns why an operation is not possible in a session's present state: a
-// *StateError or a *BusyError. It returns nil if the operation is possible as far as the
-// record of the session shows.
+// Refusal returns why an operation is not possible in a session's present state: a *StateError, *BusyError
+// or *NotChatError. It returns nil if the operation is possible according to the record of the session.
 func Refusal(op Operation, v session.View) error {
 	task := shellword.Word(v.Task)
 	refused := &StateError{Operation: op, Task: v.Task, State: StateOf(v), Code: exit.Failed}
@@ -87,7 +85,7 @@ func continueRefusal(refused *StateError, v session.View) error {
 	return refused
 }
 
-// BusyNext returns the command that helps with a session that another coven runs.
+// BusyNext returns the command to suggest when another coven runs the session.
 func BusyNext(op Operation) string {
 	switch op {
 	case OpResume:
@@ -114,7 +112,7 @@ func dismissible(v session.View) bool {
 	case session.Waiting, session.Blocked, session.Interrupted:
 		return true
 	case session.Failed:
-		return v.Failing != "" // by its grimoire: its worktree is still there
+		return v.Failing != "" // failed by its grimoire, so its worktree still exists
 	}
 	return false
 }
@@ -123,7 +121,7 @@ func dismissible(v session.View) bool {
 type StateError struct {
 	Operation Operation
 	Task      string
-	State     string // as StateOf shows it
+	State     string // as returned by StateOf
 	Detail    string // why the session is in that state; may be empty
 	Code      int
 	Next      string
@@ -162,11 +160,11 @@ func (e *BusyError) CommandExit() int { return exit.Person }
 // NextCommand returns the command that shows or stops that run.
 func (e *BusyError) NextCommand() string { return e.Next }
 
-// ChangedError reports that a session or its change is no longer what the person saw
-// when deciding about it.
+// ChangedError reports that a session or its change is no longer in the state that the person decided
+// about.
 type ChangedError struct {
 	Task  string
-	State string // of the session now; empty: the worktree has changed
+	State string // present state of the session; empty if the worktree has changed
 }
 
 // Error implements error.
@@ -228,7 +226,7 @@ type StepError struct {
 	Task  string
 	State string   // of the session
 	Next  string   // the command that continues the session
-	Step  string   // that was named; empty: none was named, and none has failed
+	Step  string   // the named step; empty if none was named and none has failed
 	Known []string // the steps that have run
 }
 

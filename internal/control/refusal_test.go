@@ -26,7 +26,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// sessionState is a state of a session and what each operation says to it.
+// sessionState is a state of a session and the expected answer of each operation.
 type sessionState struct {
 	last   event.Type // the last event of the session
 	data   any
@@ -34,7 +34,7 @@ type sessionState struct {
 	want   map[control.Operation]string
 }
 
-// waitingState is the state of a session that waits for something that is no review.
+// waitingState is the state of a session that waits for something other than a review.
 func waitingState(reason event.WaitReason) sessionState {
 	return sessionState{last: event.SessionWaiting, data: event.Waiting{Reason: reason}, want: map[control.Operation]string{
 		control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpReject: "", control.OpCancel: "",
@@ -42,8 +42,8 @@ func waitingState(reason event.WaitReason) sessionState {
 	}}
 }
 
-// sessionStates are all states of sessions: the type of the refusal, the exit code and
-// the next command; empty where the operation is possible. The task is t.
+// sessionStates returns all states of sessions, with the type of the refusal, the exit code and the next
+// command, or "" where the operation is possible. The task is t.
 func sessionStates() map[string]sessionState {
 	const why, whyPerson = "StateError 1 coven why t", "StateError 3 coven why t"
 	return map[string]sessionState{
@@ -58,7 +58,7 @@ func sessionStates() map[string]sessionState {
 		"waiting (limit)":      waitingState(event.WaitLimit),
 		"waiting (budget)":     waitingState(event.WaitBudget),
 		"waiting (checkout)":   waitingState(event.WaitCheckout),
-		"waiting (approval)":   waitingState(event.WaitApproval), // shown only: the session is running
+		"waiting (approval)":   waitingState(event.WaitApproval), // only displayed: the session is running
 		"waiting (dependency)": waitingState(event.WaitDependency),
 		"waiting (message)": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitMessage, Next: "coven chat --session t"}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 3 coven chat --session t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
@@ -101,7 +101,7 @@ func sessionStates() map[string]sessionState {
 	}
 }
 
-// operations are all operations as a face calls them.
+// operations returns all operations as a user interface calls them.
 func operations() map[control.Operation]func(context.Context, *control.Controller, string) error {
 	return map[control.Operation]func(context.Context, *control.Controller, string) error{
 		control.OpRun: func(ctx context.Context, c *control.Controller, id string) error {
@@ -144,8 +144,8 @@ func operations() map[control.Operation]func(context.Context, *control.Controlle
 	}
 }
 
-// Each operation refuses each state in which it is not possible with a typed error, and
-// does nothing. A new state or a new operation fails here until the table has it.
+// Each operation refuses each state in which it is not possible with a typed error, and changes nothing.
+// This test fails for a new state or operation until the table contains it.
 func TestRefusals(t *testing.T) {
 	c := repository(t)
 	states, call := sessionStates(), operations()
@@ -194,7 +194,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A chat continues where a person is expected, or where a turn was cut off.
+// A chat continues where it waits for a person, or where a turn was interrupted.
 func TestChatRefusals(t *testing.T) {
 	c := repository(t)
 	for name, want := range map[string]string{
@@ -216,7 +216,7 @@ func TestChatRefusals(t *testing.T) {
 	}
 }
 
-// A task without a session refuses all operations but run.
+// A task without a session refuses all operations except run.
 func TestNoSession(t *testing.T) {
 	c := repository(t)
 	for op, call := range operations() {
@@ -305,8 +305,7 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// kindOf returns the type, the exit code and the next command of an error, with t for the
-// task.
+// kindOf returns the type, the exit code and the next command of an error, with t in place of the task.
 func kindOf(err error, id string) string {
 	if err == nil {
 		return ""
@@ -324,7 +323,7 @@ func kindOf(err error, id string) string {
 	return fmt.Sprintf("%s %d %s", kind.Name(), exit.Code(err), strings.Join(words, " "))
 }
 
-// repository opens a new repository. Nothing in it can run.
+// repository opens a new repository in which nothing can run.
 func repository(t *testing.T) *control.Controller {
 	t.Helper()
 	_, remove := scratch()
@@ -350,8 +349,8 @@ func begin(t *testing.T, c *control.Controller, id string) *session.Session {
 	return s
 }
 
-// record records a session that asked for a review of a change with these findings, and
-// then went to another state; without last it keeps running.
+// record records a session that asked for a review of a change with these findings and then went to another
+// state. Without last it keeps running.
 func record(t *testing.T, c *control.Controller, id string, last event.Type, data any, broken bool, found ...reviewer.Finding) {
 	t.Helper()
 	s := begin(t, c, id)
@@ -381,13 +380,12 @@ func record(t *testing.T, c *control.Controller, id string, last event.Type, dat
 	}
 }
 
-// declaredStates returns the states that packages event and session declare, as StateOf
-// shows them.
+// declaredStates returns the states that packages event and session declare, in the form of StateOf.
 func declaredStates(t *testing.T) []string {
 	t.Helper()
 	var states []string
 	for _, status := range append(constants(t, "../event/*.go", "Status"), constants(t, "../session/*.go", "Status")...) {
-		if s := event.Status(status); s != session.Waiting && s != event.StatusPartial { // that of a subagent only
+		if s := event.Status(status); s != session.Waiting && s != event.StatusPartial { // only of subagents
 			states = append(states, status)
 		}
 	}
@@ -400,7 +398,7 @@ func declaredStates(t *testing.T) []string {
 	return states
 }
 
-// constants returns the texts of the constants of a type.
+// constants returns the values of the constants of a type.
 func constants(t *testing.T, pattern, typeName string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(source, pattern))

@@ -17,12 +17,12 @@ import (
 type RemoveWorktreeRequest struct {
 	Task    string
 	Ignored IgnoredFiles
-	Warn    func(text string) // is told what a user should know; nothing of it stops the removal
+	Warn    func(text string) // receives warnings; they do not stop the removal
 }
 
-// RemoveWorktree stores the unlanded work of a worktree and removes it. It returns the ref
-// of what it stored; empty: all of it had landed. The worktree of a session that can
-// continue is not removed: the error is an *InUseError.
+// RemoveWorktree stores the unlanded work of a worktree and removes the worktree. It returns the ref of the
+// stored work, or "" if all of it had landed. If the session of the task can continue, it returns an
+// *InUseError instead.
 func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
 	r.Task, err = p.Resolve(ctx, r.Task, project.Treed)
 	if none := (*project.NoSessionError)(nil); errors.As(err, &none) {
@@ -58,8 +58,8 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 	return ref, project.AskAboutIgnored(err)
 }
 
-// ForgetCaches removes the caches of a task by its name in paths: its worktree is gone. What cannot be removed does
-// no harm.
+// ForgetCaches removes the caches of a task whose worktree is gone. name is the name of the task in paths.
+// Caches that cannot be removed do no harm.
 func ForgetCaches(p *project.Project, name string) {
 	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, name)
 }

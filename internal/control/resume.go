@@ -19,7 +19,7 @@ import (
 type ResumeRequest struct {
 	Task   string
 	Seen   session.View  // as in ApproveRequest
-	Budget budget.Amount // is added to the budgets in effect where the session waits
+	Budget budget.Amount // added to the budgets in effect where the session waits
 }
 
 // Resume continues the session of a task. A step that blocked it runs again.
@@ -37,15 +37,15 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	return c.resume(ctx, v, r.Budget)
 }
 
-// Backlog is what coven resume does.
+// Backlog lists the sessions that coven resume works on.
 type Backlog struct {
-	Requests   []ResumeRequest // of one session each
-	OverBudget []session.View  // have spent their own budget and need more of it
-	Damaged    []session.View  // cannot be read
+	Requests   []ResumeRequest // one for each session
+	OverBudget []session.View  // sessions that have spent their own budget
+	Damaged    []session.View  // unreadable sessions
 }
 
-// ToResume returns the sessions to resume: those of the tasks that a person names, or
-// without names those that can be resumed unattended. more is to be added to their budgets.
+// ToResume returns the sessions to resume: those of the named tasks, or without names those that can be
+// resumed unattended. more is added to their budgets.
 func (c *Controller) ToResume(ctx context.Context, names []string, more budget.Amount) (Backlog, error) {
 	if len(names) == 0 {
 		return c.backlog(more)
@@ -80,11 +80,10 @@ func (c *Controller) backlog(more budget.Amount) (Backlog, error) {
 	return b, err
 }
 
-// overBudget reports whether a session waits for its own budget, not for that of a
-// coven run.
+// overBudget reports whether a session waits because its own budget is spent, not that of a coven run.
 func overBudget(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
 
-// admitSession reports whether the plugins of a session may run. It may ask a person.
+// admitSession returns an error if the plugins of a session may not run. It may ask a person.
 func (c *Controller) admitSession(ctx context.Context, v session.View) error {
 	if c.Ask == nil {
 		return c.checkSession(v)
@@ -96,7 +95,7 @@ func (c *Controller) admitSession(ctx context.Context, v session.View) error {
 	return c.Ask(ctx, needs)
 }
 
-// checkSession reports whether the plugins of a session may run.
+// checkSession returns an error if the plugins of a session may not run.
 func (c *Controller) checkSession(v session.View) error {
 	needs, err := project.NeedsOfSession(v.Dir)
 	if err != nil {
@@ -117,7 +116,7 @@ func (c *Controller) resume(ctx context.Context, v session.View, more budget.Amo
 	return c.resumeAt(ctx, v, again)
 }
 
-// resumeAt continues a session. The recorded results that retry names are discarded.
+// resumeAt continues a session. It discards the recorded results that retry names.
 func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (Outcome, error) {
 	defer c.park()()
 	s, err := c.take(v)
@@ -156,7 +155,7 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		}
 	}
 	s.Hide(c.Runtime.secrets)
-	// A new claim stops others from taking over a claim that looks expired.
+	// A new claim prevents others from replacing one that looks expired.
 	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -172,8 +171,8 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	return c.work(ctx, s, item, plan, v.Info)
 }
 
-// atLanding reports whether a session has reached the step that lands its change: no agent has
-// to work on it unless the landing finds conflicts.
+// atLanding reports whether a session has reached the step that lands its change. Then it needs no agent,
+// unless the landing finds conflicts.
 func atLanding(v session.View) bool {
 	return len(v.Steps) > 0 && v.Steps[len(v.Steps)-1].Kind == "merge"
 }

@@ -16,11 +16,10 @@ import (
 // RetryRequest asks to run steps of a task's session again.
 type RetryRequest struct {
 	Task string
-	From string // the step to start from, by name or path; empty: only the step that failed
+	From string // step to start from, by name or path; empty for the failed step only
 }
 
-// Retry runs the step that failed again, or everything from a step on, and continues the
-// session.
+// Retry runs the failed step again, or all steps from a given one, and continues the session.
 func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error) {
 	v, err := c.Project.Find(ctx, r.Task)
 	if err == nil {
@@ -76,8 +75,8 @@ func (c *Controller) landedSince(ctx context.Context, v session.View) error {
 	return err
 }
 
-// stepAt returns the path of a step that a person names: by its name or its path. The name
-// of a loop means its first iteration.
+// stepAt returns the path of a step, given by its name or path, or "". The name of a loop means its first
+// iteration.
 func stepAt(v session.View, name string) string {
 	for _, s := range v.Steps {
 		last := s.Path[strings.LastIndexByte(s.Path, '/')+1:]

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Page shows everything a person needs to decide on a change.
+// Page contains everything a person needs to decide on a change.
 type Page struct {
 	View    session.View `json:"session"`
 	Request Request      `json:"request"`
@@ -20,11 +20,10 @@ type Page struct {
 	Diff    Diff         `json:"diff"`
 }
 
-// Request is what a session was asked to do: its task when the session started. The texts
-// are Markdown.
+// Request is the request of a session: its task when the session started. The texts are Markdown.
 type Request struct {
 	Title       string `json:"title"`
-	Description string `json:"description,omitempty"` // of a prompt of several lines: the whole prompt
+	Description string `json:"description,omitempty"` // the whole prompt if it has several lines
 	Acceptance  string `json:"acceptance_criteria,omitempty"`
 	Design      string `json:"design,omitempty"`
 	Notes       string `json:"notes,omitempty"`
@@ -50,13 +49,12 @@ func (p Page) Next() string {
 type Proof struct {
 	event.Receipt
 	Current bool `json:"current"` // it ran on exactly the tree that lands
-	Check   bool `json:"check"`   // it must pass on that tree before the landing; otherwise a step just ran it
+	Check   bool `json:"check"`   // it must pass on that tree before the landing; otherwise it is only the command of a step
 }
 
-// Reviews returns the sessions that wait for a review, the newest first, and those whose
-// record cannot be read.
+// Reviews returns the sessions that wait for a review, newest first, and the unreadable ones.
 func Reviews(p *project.Project) (waiting, damaged []session.View, err error) {
-	waiting = []session.View{} // in JSON a list, even if it is empty
+	waiting = []session.View{} // not nil, for JSON
 	views, err := CurrentSessions(p)
 	for _, v := range views {
 		switch {

@@ -17,14 +17,12 @@ import (
 type ReviseRequest struct {
 	Task string
 	Seen session.View // as in ApproveRequest
-	// Comments say what to change. A comment that begins with FILE:LINE: is about that
-	// line.
+	// Comments describe the changes. A comment that begins with FILE:LINE: is about that line.
 	Comments []string
 }
 
-// Revise records a person's comments as findings and resumes the session: the agent makes
-// the changes in its conversation, the steps after its work run again, and the session
-// asks for a review again.
+// Revise records a person's comments as findings and resumes the session: the agent makes the changes in
+// its conversation, the steps after its work run again, and the session asks for another review.
 func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, error) {
 	changes := changesOf(r.Comments)
 	if len(changes) == 0 {

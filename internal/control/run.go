@@ -14,23 +14,22 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// Options choose how a new session runs. A session that is resumed keeps its own.
+// Options configure a new session. A session that is resumed keeps its options.
 type Options struct {
-	Grimoire string // empty: chosen by label, matchers or configuration
-	Provider string // empty: as configured
-	Model    string // empty: as configured
-	Onto     string // branch to land on; empty: the one that is checked out
-	Base     string // commit to start from; empty: the tip of Onto
+	Grimoire string // empty to choose by label, matchers or configuration
+	Provider string // empty for the configured one
+	Model    string // empty for the configured one
+	Onto     string // branch to land on; empty for the current branch
+	Base     string // commit to start from; empty for the tip of Onto
 
-	Agent string // with which a chat is; empty: as configured
+	Agent string // agent of a chat; empty for the configured one
 
-	chat  *grimoires.Chat         // the session is a chat; nil: it is not
-	fork  *conversation.Fork      // what another session gives to it; nil: nothing
-	spawn *grimoires.SpawnRequest // the subagent that a person starts directly; nil: none
+	chat  *grimoires.Chat         // set if the session is a chat
+	fork  *conversation.Fork      // set if the session is forked from another
+	spawn *grimoires.SpawnRequest // set if a person starts a subagent directly
 }
 
-// Run runs a task: it resumes the task's session if that can continue, and starts a
-// new session otherwise.
+// Run runs a task. It resumes the task's session if that can continue, and starts a new one otherwise.
 func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Outcome, error) {
 	if _, own := c.begun.Load(item.Task.ID); item.Prompt != "" && !own {
 		target, err := c.Project.Repo.Target(ctx, o.Onto)
@@ -59,8 +58,8 @@ func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Out
 	return c.begin(ctx, item, prior, target, o)
 }
 
-// beginNew starts the session of a new ad-hoc task. If another coven that was given the same prompt
-// had the ID first, the task gets another one.
+// beginNew starts the session of a new ad-hoc task. If another coven with the same prompt has claimed the
+// ID, the task gets a new one.
 func (c *Controller) beginNew(ctx context.Context, item project.Item, target worktree.Target, o Options) (Outcome, error) {
 	for {
 		outcome, err := c.begin(ctx, item, session.View{}, target, o)
@@ -79,8 +78,8 @@ type takenError struct{ error }
 
 func (e *takenError) Unwrap() error { return e.error }
 
-// IsTaken reports whether a task did not run because another coven has it, or because it
-// is no longer ready.
+// IsTaken reports whether a task did not run because another coven has it, or because it is no longer
+// ready.
 func IsTaken(err error) bool {
 	return errors.Is(err, claim.ErrClaimed) || errors.Is(err, task.ErrClaimed) || errors.Is(err, task.ErrNotClaimable) ||
 		errors.Is(err, session.ErrBusy) || errors.As(err, new(*task.BlockedError))

@@ -23,7 +23,7 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Runtime holds what running tasks needs: the launcher and the plugins. Controller.Close
+// Runtime holds the resources for running tasks, such as the launcher and the plugins. Controller.Close
 // closes it.
 type Runtime struct {
 	Sandbox   *sandbox.Sandbox
@@ -34,18 +34,18 @@ type Runtime struct {
 	providers *agents.Providers
 	logins    *agents.Logins
 	secrets   *secret.Store
-	started   sync.Map // providers whose CLI was found: true by name
+	started   sync.Map // names of providers whose CLI was found
 	batches   runner.Batches
 	network   *workspace.Network
 	consent   consent
-	Warning   string // about secrets that cannot be hidden
-	// StartServer returns the command of an MCP server that a person looks at: it belongs to no task, and can
-	// change nothing but its own files.
+	Warning   string // lists secrets that cannot be hidden; may be empty
+	// StartServer returns the command of an MCP server that the user inspects. It belongs to no task, and
+	// can change only its own files.
 	StartServer func(context.Context, servers.Server) (*exec.Cmd, func(), error)
 }
 
-// providerVariables returns the variables that the built-in providers read: they choose the
-// server of an agent CLI, its number of retries and where its login is. None is a credential.
+// providerVariables returns the variables that the built-in providers read: they set the server of an agent
+// CLI, its number of retries and the location of its login. None is a credential.
 func providerVariables() []string {
 	return []string{"OPENAI_BASE_URL", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CONFIG_DIR", "CODEX_HOME", scripted.Variable}
 }
@@ -62,21 +62,21 @@ func New(p *project.Project) (*Controller, error) {
 	return &Controller{Project: p, Runtime: e}, nil
 }
 
-// AgentError means that an agent of this repository started a command that only a person may use.
+// AgentError reports that an agent of this repository started a command that only a person may use.
 type AgentError = agents.AgentError
 
 // ByPerson returns an *AgentError if a running agent of the repository started this process.
 func ByPerson(p *project.Project) error { return agents.ByPerson(p.Repo.Root) }
 
-// HideSecrets makes a project hide the values that it gives to processes; a Controller that New
-// returns does it already. It is for faces that only show a change.
+// HideSecrets makes a project hide its secrets and the values of the variables that it passes to processes.
+// New does so, too: HideSecrets is for callers that only show a change.
 func HideSecrets(p *project.Project) error {
 	_, _, err := hideSecrets(p)
 	return err
 }
 
-// hideSecrets is HideSecrets. It returns the secrets, and a warning about values that cannot
-// be hidden, or "".
+// hideSecrets implements HideSecrets. It returns the secrets, and a warning about values that cannot be
+// hidden, or "" if there are none.
 func hideSecrets(p *project.Project) (*secret.Store, string, error) {
 	secrets, err := p.Secrets()
 	if err != nil {
@@ -153,10 +153,10 @@ func (r *Runtime) close() {
 	r.scratch.close()
 }
 
-// scratch is the directories that last as long as the process.
+// scratch holds the directories that exist as long as the process.
 type scratch struct {
-	sockets *tempdir.Dir // of agents, with their files
-	plugins *tempdir.Dir // of plugins, which can write there
+	sockets *tempdir.Dir // sockets and files of agents
+	plugins *tempdir.Dir // writable by plugins
 	temp    *tempdir.Dir // for temporary files of tasks
 }
 
@@ -173,7 +173,7 @@ func newScratch(p *project.Project) (s scratch, err error) {
 	return s, nil
 }
 
-// close removes the directories; the next coven removes what stays.
+// close removes the directories. The next coven removes any that remain.
 func (s scratch) close() {
 	for _, dir := range []*tempdir.Dir{s.sockets, s.plugins, s.temp} {
 		if dir != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// Sessions lists the sessions of a repository, the newest first. Sessions whose record
-// cannot be read come last, with what is wrong and the command that helps.
+// Sessions lists the sessions of a repository, newest first. Unreadable sessions come last, with their
+// damage and the command that helps.
 func Sessions(p *project.Project) ([]session.View, error) {
 	all, err := p.Finder.Summaries()
 	return views(p, all, err)
 }
 
-// CurrentSessions lists, like Sessions, the open sessions and the newest of those that are
-// over. The others cost nothing.
+// CurrentSessions is like Sessions, but omits all except the newest of the sessions that are over. It does
+// not read the omitted ones.
 func CurrentSessions(p *project.Project) ([]session.View, error) {
 	all, err := p.Finder.Summaries()
 	return views(p, current(all), err)
 }
 
-// views returns the views of sessions, and those of the damaged sessions that err names.
+// views loads the views of sessions, and appends the damaged sessions that err names.
 func views(p *project.Project, all []session.Summary, err error) ([]session.View, error) {
 	views, unread := session.Views(all)
 	damaged, err := session.DamagedIn(errors.Join(err, unread))
@@ -38,11 +38,10 @@ func views(p *project.Project, all []session.Summary, err error) ([]session.View
 	return views, nil
 }
 
-// maxEnded is how many of the sessions that are over are current.
+// maxEnded is the number of sessions that are over and still count as current.
 const maxEnded = 10
 
-// current returns the open sessions and the newest of those that are over. The newest of all
-// come first.
+// current returns the open sessions and the newest of those that are over. all must be sorted newest first.
 func current(all []session.Summary) []session.Summary {
 	var kept []session.Summary
 	ended := 0
@@ -57,7 +56,7 @@ func current(all []session.Summary) []session.Summary {
 	return kept
 }
 
-// Shown returns a session as programs are shown it: a damaged session has the next command.
+// Shown returns a view for programs, in which a damaged session has the next command.
 func Shown(v session.View) session.View {
 	next := NextOf(v)
 	if v = v.Shown(); v.Status == session.Damaged {

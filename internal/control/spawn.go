@@ -8,11 +8,10 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// justAgent is the workflow of one agent alone.
+// justAgent is the grimoire of a single agent.
 const justAgent = "none"
 
-// Spawn runs a subagent that a person asks for, in a worktree of its own. Nothing starts if the
-// request is not valid.
+// Spawn runs a subagent for a person in a separate worktree. Nothing starts if the request is invalid.
 func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Options) (Outcome, error) {
 	item, err := c.Project.AdHoc(ctx, r.Task)
 	if err != nil {
@@ -29,7 +28,7 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	return c.beginNew(ctx, item, target, o)
 }
 
-// directly makes the step of a grimoire start the subagent of a request.
+// directly makes the agent steps of a grimoire run the requested subagent.
 func directly(g *grimoires.Grimoire) {
 	for _, step := range g.AgentSteps() {
 		step.Agent = spawn.User

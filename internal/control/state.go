@@ -19,7 +19,7 @@ func DamagedView(e *session.DamagedError) session.View {
 	return v
 }
 
-// maxOpenLines is how many open findings a message lists.
+// maxOpenLines is the number of open findings that a message lists.
 const maxOpenLines = 20
 
 // OpenLines lists open error findings, one per line, for a terminal.
@@ -34,7 +34,7 @@ func OpenLines(open []event.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// StateOf returns the state of a session as text: waiting (review).
+// StateOf returns the state of a session as text, such as "waiting (review)".
 func StateOf(v session.View) string {
 	v = v.Shown()
 	if v.Reason != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// stopTime bounds how long coven waits for another coven to stop a session.
+// stopTime limits how long coven waits for another coven to stop a session.
 const stopTime = time.Minute
 
 // stop asks the coven that runs a session to stop it and waits until it has stopped.

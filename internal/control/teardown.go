@@ -11,18 +11,18 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// teardownOf returns what a plan runs before a worktree is removed.
+// teardownOf returns the teardown of a plan.
 func teardownOf(life grimoires.Worktree) workspace.Teardown {
 	return workspace.Teardown{Commands: life.Teardown, Timeout: life.TeardownTimeout}
 }
 
-// tearDown runs what the plan of a session runs before its worktree is removed. Commands that fail
-// are only warned of: an error means that the worktree must not be removed. s is the session of v,
-// or nil if it is over and this coven has not opened it.
+// tearDown runs the teardown commands of a session's plan before its worktree is removed. Failing commands
+// cause only warnings: an error means that the worktree must not be removed. s is the session of v, or nil
+// if the session is over and this process has not opened it.
 func (c *Controller) tearDown(ctx context.Context, s *session.Session, v session.View) error {
 	plan, err := project.PlanOf(v.Dir)
 	if err != nil || len(plan.Worktree.Teardown) == 0 {
-		return nil // without a plan nobody knows what to run
+		return nil // the commands are unknown
 	}
 	warn := func(text string) { c.notify(Notice{Task: v.Task, Text: text}) }
 	if !c.acceptsSandbox() {
@@ -42,8 +42,8 @@ func (c *Controller) tearDown(ctx context.Context, s *session.Session, v session
 	return ws.TearDown(ctx, teardownOf(plan.Worktree))
 }
 
-// acceptsSandbox reports whether programs of a task may run here without asking: there is a
-// sandbox, or the user has accepted that there is none.
+// acceptsSandbox reports whether programs of a task may run here without asking: there is a sandbox, or the
+// user has accepted that there is none.
 func (c *Controller) acceptsSandbox() bool {
 	if c.Runtime.Sandbox.Level() != sandbox.None {
 		return true
@@ -52,8 +52,8 @@ func (c *Controller) acceptsSandbox() bool {
 	return err == nil
 }
 
-// TearDownOver is tearDown of a session that is over, without a Controller at hand. What keeps
-// the commands from running does not keep the worktree from being removed.
+// TearDownOver is tearDown for a session that is over and a caller without a Controller. If the commands
+// cannot run, the worktree can be removed nevertheless.
 func TearDownOver(ctx context.Context, p *project.Project, v session.View, warn func(string)) error {
 	plan, err := project.PlanOf(v.Dir)
 	if err != nil || len(plan.Worktree.Teardown) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// exportTrace sends the trace of a session that is over to where the user wants it. A failure is a
-// warning: the work is done.
+// exportTrace exports the trace of a session that is over to the receivers in the user's settings. A
+// failure is only a warning, because the work is done.
 func (c *Controller) exportTrace(ctx context.Context, n notify.Notification) {
 	to := c.Project.Config.Telemetry
 	over := []event.Status{session.Completed, session.Failed, session.Cancelled}
@@ -25,7 +25,7 @@ func (c *Controller) exportTrace(ctx context.Context, n notify.Notification) {
 	if err == nil {
 		return
 	}
-	for problem := range strings.Lines(err.Error()) { // of a file, of a receiver
+	for problem := range strings.Lines(err.Error()) { // of the file and of the endpoint
 		c.notify(Notice{Task: n.Task, Text: "warning: telemetry: " + c.Project.Hidden(oneline.Of(problem))})
 	}
 }

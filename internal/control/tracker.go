@@ -9,12 +9,12 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// taskTracker implements the tracker of package runner. It does not write to a
-// task that someone else has claimed in the meantime.
+// taskTracker implements the tracker of package runner. Except for Close, it does not change a task that
+// another actor has claimed since.
 type taskTracker struct {
 	item  project.Item
 	actor string
-	hide  func(string) string // removes secrets from what is written
+	hide  func(string) string // removes secrets from texts
 }
 
 // newTaskTracker returns the tracker of one task for a session that claims as actor.
@@ -22,12 +22,12 @@ func newTaskTracker(item project.Item, actor string, hide func(string) string) t
 	return taskTracker{item, actor, hide}
 }
 
-// Close closes the task with what was done and the commit that landed.
+// Close closes the task with a summary and the commit that landed.
 func (t taskTracker) Close(ctx context.Context, summary, commit string) error {
 	if t.item.Tracker == nil {
 		return nil
 	}
-	// A task that has landed is done, whoever has claimed it now.
+	// A task that has landed is done, even if another actor has claimed it since.
 	_, err := t.item.Tracker.Close(ctx, t.item.Task.ID, "", t.hide(strings.TrimSpace(summary+"\n\nLanded as "+commit+".")))
 	return err
 }
@@ -59,7 +59,7 @@ func (t taskTracker) Note(ctx context.Context, text string) error {
 	return IgnoreClaimed(err)
 }
 
-// IgnoreClaimed returns nil for the error that someone else has claimed the task.
+// IgnoreClaimed returns nil for the error that another actor has claimed the task.
 func IgnoreClaimed(err error) error {
 	if errors.As(err, new(*task.ClaimedError)) {
 		return nil

@@ -15,11 +15,11 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// UnsandboxedError reports that this machine has no sandbox, and that the user has not accepted
-// that for the repository. Nothing was claimed.
+// UnsandboxedError reports that this machine has no sandbox, and that the user has not accepted this for
+// the repository. Nothing was claimed.
 type UnsandboxedError struct {
 	Gap  string
-	Next string // the command that accepts it
+	Next string // the command that accepts running without a sandbox
 }
 
 // Error implements error.
@@ -28,27 +28,27 @@ func (e *UnsandboxedError) Error() string { return "there is no sandbox here: " 
 // CommandExit returns exit.Usage.
 func (e *UnsandboxedError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that accepts it.
+// NextCommand returns the command that accepts running without a sandbox.
 func (e *UnsandboxedError) NextCommand() string { return e.Next }
 
-// The commands that accept a machine without a sandbox.
+// The commands that accept running without a sandbox.
 const (
 	runUnsandboxed    = "coven run --unsandboxed"
 	resumeUnsandboxed = "coven resume --unsandboxed"
 )
 
 const (
-	// sandboxLevelFile holds the level that the user has read about.
+	// sandboxLevelFile holds the sandbox level that the user was last shown.
 	sandboxLevelFile = ".coven/run/sandbox-level"
-	// unsandboxedFile exists if the user has accepted that there is no sandbox.
+	// unsandboxedFile exists if the user has accepted running without a sandbox.
 	unsandboxedFile = ".coven/run/unsandboxed-accepted"
 )
 
 // consent serializes questions about a missing sandbox.
 type consent struct{ mu sync.Mutex }
 
-// checkSandbox returns an *UnsandboxedError if there is no sandbox and the user has not accepted
-// that for this repository. It may ask. next is the command that accepts it.
+// checkSandbox returns an *UnsandboxedError if there is no sandbox and the user has not accepted this for
+// the repository. It may ask the user. next is the command that accepts it.
 func (c *Controller) checkSandbox(ctx context.Context, next string) error {
 	s := c.Runtime.Sandbox
 	if s.Level() != sandbox.None {
@@ -78,8 +78,8 @@ func (c *Controller) checkSandbox(ctx context.Context, next string) error {
 	return writeRun(root, unsandboxedFile, "")
 }
 
-// AcceptUnsandboxed records that the user accepts for this repository that there is no sandbox,
-// if there is none.
+// AcceptUnsandboxed records that the user accepts running without a sandbox in this repository. It does
+// nothing if there is a sandbox.
 func (c *Controller) AcceptUnsandboxed() error {
 	if c.Runtime.Sandbox.Level() != sandbox.None {
 		return nil
@@ -87,8 +87,8 @@ func (c *Controller) AcceptUnsandboxed() error {
 	return writeRun(c.Project.Repo.Root, unsandboxedFile, "")
 }
 
-// sandboxLine returns what the user should know about the sandbox before agents start; empty:
-// the user has read it for this repository.
+// sandboxLine returns a line about the sandbox to show before agents start. It is empty if the user has
+// already seen it in this repository.
 func (c *Controller) sandboxLine() string {
 	s := c.Runtime.Sandbox
 	root, level := c.Project.Repo.Root, string(s.Level())
@@ -96,7 +96,7 @@ func (c *Controller) sandboxLine() string {
 	if err == nil && string(known) == level {
 		return ""
 	}
-	_ = writeRun(root, sandboxLevelFile, level) // the line appears again
+	_ = writeRun(root, sandboxLevelFile, level) // if this fails, the line is shown again
 	switch s.Level() {
 	case sandbox.Full:
 		return "sandbox: tasks can change only their own worktrees (coven help sandbox)"

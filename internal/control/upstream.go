@@ -8,11 +8,11 @@ import (
 	"github.com/coven-run/coven/worktree/remote"
 )
 
-// fetchTime bounds how long a task waits for a remote before it starts.
+// fetchTime limits how long a task waits for a remote before it starts.
 const fetchTime = time.Minute
 
-// upstream fetches the branch where a new session starts instead of its target, if the settings say
-// so. If that fails, problem says so, and the session starts from the target.
+// upstream fetches the remote branch that a new session starts from if worktree.base is "remote". If that
+// fails, it returns the problem, and the session starts from the local target.
 func (c *Controller) upstream(ctx context.Context, target worktree.Target, o Options) (up remote.Upstream, problem string) {
 	if c.Project.Config.Worktree.Base != "remote" || o.Base != "" {
 		return up, ""
@@ -22,7 +22,7 @@ func (c *Controller) upstream(ctx context.Context, target worktree.Target, o Opt
 		return remote.Upstream{}, "worktree.base: " + err.Error() + "; the task starts from the local " + target.Branch
 	}
 	if in, err := remote.Contains(ctx, c.Project.Repo, target.Tip, up.Tip); err == nil && in {
-		return remote.Upstream{}, "" // the target has it all, and maybe more
+		return remote.Upstream{}, "" // the target contains it
 	}
 	return up, ""
 }

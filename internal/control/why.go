@@ -26,11 +26,11 @@ type Reason struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	Next   string `json:"next,omitempty"`
-	// Turn is what a task waits for that is about to land, or nil.
+	// Turn is set while the task waits for its turn to land.
 	Turn *session.Turn `json:"turn,omitempty"`
 }
 
-// Why explains the state of the task that a person names.
+// Why explains the state of the task that name identifies.
 func Why(ctx context.Context, p *project.Project, name string) (Reason, error) {
 	r, err := whyExactly(ctx, p, name)
 	if !errors.Is(err, task.ErrNotFound) && (err == nil || p.NoTasks == nil) {
@@ -43,7 +43,7 @@ func Why(ctx context.Context, p *project.Project, name string) (Reason, error) {
 	return whyExactly(ctx, p, id)
 }
 
-// whyExactly explains the state of the task with an ID.
+// whyExactly explains the state of the task with the given ID.
 func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, error) {
 	v, err := p.Finder.OfTask(id)
 	damaged := (*session.DamagedError)(nil)
@@ -84,8 +84,8 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	return r, nil
 }
 
-// again names the command that runs a task again after its session has ended, or why that is
-// not possible now.
+// again adds the command that runs a task again after its session has ended, or the reason that it cannot
+// run now.
 func again(ctx context.Context, p *project.Project, v session.View, r Reason) (Reason, error) {
 	_, err := p.Repo.Find(ctx, v.Task)
 	switch {
@@ -110,7 +110,7 @@ func again(ctx context.Context, p *project.Project, v session.View, r Reason) (R
 	return r, nil
 }
 
-// atWork describes what a running session does, in which process and since when, or what it
+// atWork describes the present work of a running session with its process and duration, or the turn that it
 // waits for before it lands.
 func atWork(p *project.Project, v session.View) string {
 	now := p.Env.Now()
@@ -129,8 +129,7 @@ func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Rou
 // snapshot do not fit.
 const FullDisk = 1 << 20
 
-// interrupted returns why a session was interrupted. A full disk stops sessions without a
-// record of the reason.
+// interrupted returns why a session was interrupted. A full disk stops sessions without a recorded reason.
 func interrupted(p *project.Project, v session.View) string {
 	var disk syscall.Statfs_t
 	if syscall.Statfs(p.Repo.GitDir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < FullDisk {

@@ -21,7 +21,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// bench is a session with a clock of its own: a second passes between any two records.
+// bench is a session with a fake clock: a second passes between any two records.
 type bench struct {
 	*testing.T
 	*session.Session
@@ -64,7 +64,7 @@ func (b *bench) event(t event.Type, path string, data any) {
 	b.must(b.Append(event.Event{Type: t, Path: path}, data))
 }
 
-// message stores a message, whose ID is its text, or that of its call or result.
+// message stores a message with its text, or the ID of its call or result, as its ID.
 func (b *bench) message(of, path, id string, role model.Role, parts ...model.Part) {
 	b.Helper()
 	store := conversation.Store{Session: b.Session, Path: path}
@@ -100,7 +100,7 @@ func (b *bench) fork(at string) (*conversation.Fork, error) {
 	return conversation.NewFork(b.Context(), b.state, v, at)
 }
 
-// listed returns what a session has as messages, without what the test does not know.
+// listed returns the messages of a session as lines, without the values that differ between runs.
 func (b *bench) listed(dir string) (lines []string) {
 	b.Helper()
 	all, err := conversation.Messages(dir)
@@ -118,8 +118,8 @@ func (b *bench) listed(dir string) (lines []string) {
 	return lines
 }
 
-// T-17: a fork has the messages up to one, with IDs of their own and the summary where it was; the session that is
-// forked stays as it is.
+// T-17: a fork has the messages up to the given one, with new IDs and the summary at its place. The forked
+// session does not change.
 func TestFork(t *testing.T) {
 	b := newBench(t)
 	b.user("one")
@@ -182,7 +182,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// A message that was copied has its files in the session where it was written, as long as that is there.
+// A copied message has the files of the session where it was written, as long as that exists.
 func TestForkOfFork(t *testing.T) {
 	b := newBench(t)
 	b.user("one")
@@ -227,7 +227,8 @@ func (b *bench) files() (text string) {
 	return text
 }
 
-// What cannot be forked is refused, and files that are not on record any more are those of another moment.
+// Sessions that cannot be forked are refused. A fork whose files are no longer on record gets those of
+// another moment.
 func TestForkRefused(t *testing.T) {
 	b := newBench(t)
 	if _, err := b.fork(""); err == nil || !strings.Contains(err.Error(), "has no messages of coven's own loop") {
@@ -265,7 +266,7 @@ func TestForkRefused(t *testing.T) {
 	}
 }
 
-// T-35: parts of an agent CLI are messages, too, and their tokens are estimated.
+// T-35: parts reported by an agent CLI are messages, too, and their tokens are estimated.
 func TestMessagesOfCLI(t *testing.T) {
 	b := newBench(t)
 	for _, p := range []session.Part{

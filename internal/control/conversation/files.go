@@ -13,22 +13,22 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// record is what is on record of a session.
+// record is the recorded content of a session.
 type record struct {
 	view   session.View
 	parts  []session.Part
 	events []event.Event
 }
 
-// savedState is a state of the worktree that is on record.
+// savedState is a recorded state of the worktree.
 type savedState struct {
-	at       int // index of the part before which it was saved; -1: of no part
+	at       int // index of the part after the state, or -1 if there is none
 	time     time.Time
 	commit   string
-	snapshot bool // otherwise a commit of the branch
+	snapshot bool // whether it is a snapshot rather than a commit of the branch
 }
 
-// states returns the recorded states of a worktree in which no call was running, oldest first: those
+// states returns the recorded states of a worktree during which no call was running, oldest first: those
 // before calls, and at the start and the end of agents.
 func (r record) states() (all []savedState) {
 	for i, p := range r.parts {
@@ -55,7 +55,7 @@ func (r record) states() (all []savedState) {
 	return all
 }
 
-// todosAt returns what was to do at a time, for the agents of steps.
+// todosAt returns the to-do list at a time, for the agents of steps.
 func (r record) todosAt(at time.Time) (todos []event.Todo) {
 	if from := r.view.Info.Forked; from != nil {
 		todos = from.Todos
@@ -73,15 +73,15 @@ func (r record) todosAt(at time.Time) (todos []event.Todo) {
 	return todos
 }
 
-// What the files of a fork are if they are not those of the message.
+// Texts for a fork whose files are not those of the message.
 const (
 	gapBefore = "the files of that moment are not on record: the worktree has those of "
 	gapStart  = "the files of that moment are not on record any more: the worktree is as the session began"
 	gapOrigin = "the session from which that message was copied is gone: the worktree is as its fork began"
 )
 
-// saved sets what was saved at a message: what was to do, and the files of the worktree. A message that
-// was copied from a third session has it there.
+// saved sets the to-do list and the files of a fork as they were at a message. For a message that was
+// copied from a third session, it reads the records of that session.
 func (f *Fork) saved(ctx context.Context, stateAt StateAt, of record, at int) error {
 	for of.parts[at].ForkedFrom != "" {
 		origin, there, ok := of.origin(of.parts[at].ForkedFrom)
@@ -95,9 +95,9 @@ func (f *Fork) saved(ctx context.Context, stateAt StateAt, of record, at int) er
 	return f.files(ctx, stateAt, of, at)
 }
 
-// files chooses the files of the new worktree: those of the next state on record after the message,
-// since each call that may change files is preceded by one; otherwise of the last one before it;
-// otherwise those with which the session began.
+// files chooses the files of the new worktree: the next recorded state after the message, since each call
+// that may change files is preceded by one; otherwise the last state before it; otherwise the state in
+// which the session began.
 func (f *Fork) files(ctx context.Context, stateAt StateAt, of record, at int) error {
 	when, all := of.parts[at].Time, of.states()
 	after := slices.IndexFunc(all, func(s savedState) bool { return s.at > at || s.at < 0 && !s.time.Before(when) })
@@ -119,8 +119,8 @@ func (f *Fork) files(ctx context.Context, stateAt StateAt, of record, at int) er
 	return nil
 }
 
-// origin returns the session that one was forked from, and the index there of the last part of a
-// message. It began earlier: a record that says otherwise is wrong.
+// origin returns the session that this one was forked from, and the index there of the last part of a
+// message. It rejects an origin that is not older, because such a record is wrong.
 func (r record) origin(message string) (of record, at int, ok bool) {
 	from := r.view.Info.Forked
 	if from == nil || filepath.Base(from.Session) != from.Session {
@@ -140,7 +140,7 @@ func (r record) origin(message string) (of record, at int, ok bool) {
 	return record{view, parts, events}, at, err == nil && at >= 0
 }
 
-// take chooses a state, unless it is not in the repository any more.
+// take chooses a state, unless it is no longer in the repository.
 func (f *Fork) take(ctx context.Context, stateAt StateAt, s savedState) (found bool, err error) {
 	state, err := stateAt(ctx, s.commit)
 	if errors.Is(err, snapshot.ErrNone) {

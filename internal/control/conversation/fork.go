@@ -19,26 +19,26 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// Fork is what a session gives to a new one: its messages up to one, its list of what was to do, and
-// its files.
+// Fork holds the parts of a session that a new one starts with: its messages up to one of them, its to-do
+// list and its files.
 type Fork struct {
 	From         event.Fork
-	Agent        string // whose conversation continues
-	Conversation string // its ID in the new session
+	Agent        string // agent whose conversation continues
+	Conversation string // ID in the new session
 	Base         string // the commit from which the new worktree starts
-	Gap          string // what the files of the new worktree are instead of those of that moment; empty: they are
+	Gap          string // explains why the files are not those of that moment; empty if they are
 
 	parts    []session.Part
-	channels map[string][]channel.Message // that its agents had until then
+	channels map[string][]channel.Message // messages of channels until then
 }
 
-// StateAt returns the state of a worktree that a commit holds. The error is worktree.ErrNoSnapshot if
-// it is gone.
+// StateAt returns the state of a worktree that a commit holds. The error is snapshot.ErrNone if the commit
+// is gone.
 type StateAt func(ctx context.Context, commit string) (snapshot.Snapshot, error)
 
-// NewFork reads what a session gives to a new one, up to the message with an ID; a beginning of the ID
-// is enough if no other has it, and none names the last message. The session may be running: what is
-// on record by now counts. It is not changed.
+// NewFork reads the messages of a session up to the one with an ID. A unique prefix of the ID is enough,
+// and an empty ID means the last message. The session may be running: its record so far is used. It is not
+// changed.
 func NewFork(ctx context.Context, stateAt StateAt, v session.View, id string) (*Fork, error) {
 	parts, err := session.Parts(v.Dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func NewFork(ctx context.Context, stateAt StateAt, v session.View, id string) (*
 	return f, f.saved(ctx, stateAt, record{v, parts, events}, at)
 }
 
-// find returns the index of the last part of a message. Messages without one were cut off.
+// find returns the index of the last part of a message. Messages without a last part were cut off.
 func find(v session.View, parts []session.Part, id string) (at int, err error) {
 	next := "coven sessions messages " + shellword.Word(v.ID)
 	at = -1
@@ -91,7 +91,7 @@ func find(v session.View, parts []session.Part, id string) (at int, err error) {
 	return 0, exit.Failedf(next, "session %s has no message %s", v.ID, id)
 }
 
-// check returns why a session cannot be forked at a message.
+// check returns an error if a session cannot be forked at a message.
 func check(v session.View, last session.Part) error {
 	next := "coven sessions messages " + shellword.Word(v.ID)
 	if event.LeafOf(last.Path) != last.Path {
@@ -103,7 +103,7 @@ func check(v session.View, last session.Part) error {
 	return nil
 }
 
-// agentOf returns the agent that had a conversation.
+// agentOf returns the agent of a conversation.
 func agentOf(v session.View, events []event.Event, of session.Part) string {
 	name := ""
 	for _, e := range events {
@@ -117,8 +117,8 @@ func agentOf(v session.View, events []event.Event, of session.Part) string {
 	return cmp.Or(name, v.PrimaryAgent())
 }
 
-// copy copies messages, with new IDs for them and their conversations. Snapshots are those of the other
-// session, and a message without its last part does not count.
+// copy copies messages, with new IDs for them and their conversations. It omits messages without a last
+// part, and snapshots, which belong to the other session.
 func (f *Fork) copy(parts []session.Part, continues string) {
 	complete := map[string]bool{}
 	for _, p := range parts {
@@ -144,7 +144,7 @@ func (f *Fork) copy(parts []session.Part, continues string) {
 	f.Conversation = renamed[continues]
 }
 
-// Origin returns where the new session is from; nil for a nil Fork.
+// Origin returns the origin of the new session, or nil for a nil Fork.
 func (f *Fork) Origin() *event.Fork {
 	if f == nil {
 		return nil
@@ -152,7 +152,8 @@ func (f *Fork) Origin() *event.Fork {
 	return &f.From
 }
 
-// WriteMessages writes the messages, and those of channels, to the new session, before it starts. A nil Fork has none.
+// WriteMessages writes the messages, and those of channels, to the new session before it starts. It does
+// nothing for a nil Fork.
 func (f *Fork) WriteMessages(s *session.Session) error {
 	if f == nil {
 		return nil

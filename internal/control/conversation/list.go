@@ -10,14 +10,14 @@ import (
 	"github.com/coven-run/coven/plugins/model"
 )
 
-// Where the number of tokens of a message is from.
+// Sources of the number of tokens of a message.
 const (
-	FromAPI      = "api"      // the API counted the message when the model wrote it
-	FromEstimate = "estimate" // four bytes are a token
+	FromAPI      = "api"      // counted by the API when the model wrote the message
+	FromEstimate = "estimate" // four bytes per token
 )
 
-// Message is a message of an agent of a session, as programs are shown it. An agent CLI reports only
-// parts: those of one side in a row are a message without an ID.
+// Message is a message of an agent of a session, as programs see it. An agent CLI reports only parts:
+// consecutive parts of one role form a message without an ID.
 type Message struct {
 	ID           string        `json:"id,omitempty"` // a UUID
 	Role         string        `json:"role"`         // user or assistant
@@ -28,7 +28,7 @@ type Message struct {
 	TokensFrom   string        `json:"tokens_from"`           // api or estimate
 	Usage        *session.Used `json:"usage,omitempty"`       // of the request that it answers
 	ForkedFrom   string        `json:"forked_from,omitempty"` // its ID in the session from which it was copied
-	Summarized   bool          `json:"summarized,omitempty"`  // the model is sent a summary instead of it
+	Summarized   bool          `json:"summarized,omitempty"`  // the model receives a summary instead of it
 	Summary      *Summary      `json:"summary,omitempty"`     // of the messages of the conversation up to this one
 	Parts        []Part        `json:"parts"`
 }
@@ -42,18 +42,18 @@ type Part struct {
 	Text     string             `json:"text,omitempty"`
 	Error    bool               `json:"error,omitempty"`
 	Snapshot *event.Snapshot    `json:"snapshot,omitempty"` // before the tool call
-	File     *session.FileState `json:"file,omitempty"`     // that the tool call names, in the snapshot
+	File     *session.FileState `json:"file,omitempty"`     // named by the tool call, as it is in the snapshot
 }
 
-// Summary stands for older messages of a conversation.
+// Summary replaces older messages of a conversation.
 type Summary struct {
 	Text     string `json:"text"`
-	Memory   string `json:"memory,omitempty"` // what the agent is shown beside it
-	Messages int    `json:"messages"`         // that it stands for, without those of earlier summaries
+	Memory   string `json:"memory,omitempty"` // shown to the agent with the summary
+	Messages int    `json:"messages"`         // number of replaced messages, without those of earlier summaries
 }
 
-// Messages returns the messages of the session in dir, in order. One that a crash cut off is left
-// out: nothing came of it.
+// Messages returns the messages of the session in dir, in order. It omits a message that a crash cut off,
+// because it had no effect.
 func Messages(dir string) ([]Message, error) {
 	parts, err := session.Parts(dir)
 	if err != nil {
@@ -66,13 +66,13 @@ func Messages(dir string) ([]Message, error) {
 	return l.all, nil
 }
 
-// list is a list of messages that grows part by part.
+// list builds a list of messages part by part.
 type list struct {
 	all  []Message
-	open Message // whose last part has not come
+	open Message // last part still missing
 }
 
-// put adds a part to a message, and its estimated tokens.
+// put adds a part and its estimated tokens to a message.
 func (m *Message) put(p session.Part) {
 	m.Parts = append(m.Parts, Part{p.Type, p.ID, p.Tool, p.Input, p.Text, p.Error, p.Snapshot, p.File})
 	m.Tokens += int64(chat.Tokens(model.Message{Parts: partsOf([]session.Part{p})}))
@@ -126,7 +126,7 @@ func (l *list) report(p session.Part) {
 	l.all[last].put(p)
 }
 
-// summarize notes at the last message that a summary stands for what it says.
+// summarize adds a summary to the last message that it replaces.
 func (l *list) summarize(p session.Part) {
 	for i := len(l.all) - 1; i >= 0; i-- {
 		if l.all[i].ID != p.ID || l.all[i].Conversation != p.Conversation {

@@ -1,6 +1,5 @@
-// Package conversation works with the messages of a session: it stores those of coven's own loop,
-// keeps a view of what an agent has in mind, lists messages with their tokens, and forks a
-// conversation into another session.
+// Package conversation stores the messages of coven's own loop in a session, writes the working memory of
+// an agent, lists messages with their tokens, and forks a conversation into another session.
 package conversation
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Store keeps the conversations of a step in its session. It implements the store of package chat.
+// Store stores the conversations of a step in its session. It implements the store of package chat.
 type Store struct {
 	Session *session.Session
 	Path    string // of the step, or of a subagent
@@ -64,7 +63,7 @@ func partOf(p session.Part) model.Part {
 	return nil
 }
 
-// Types of parts that are not parts of what was said.
+// Types of parts that are not content of a message.
 const (
 	typeSummary  = "summary"
 	typeSnapshot = "snapshot"

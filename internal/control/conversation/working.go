@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// working is the working memory of the agent of a step: the file working.json.
+// working is the content of working.json: the working memory of the agent of a step.
 type working struct {
 	V            int          `json:"v"`
 	Session      string       `json:"session_id"`
@@ -22,7 +22,7 @@ type working struct {
 	Context      *accumulated `json:"context,omitempty"`
 }
 
-// result is what a tool answered.
+// result is the result of a tool call.
 type result struct {
 	ID    string `json:"id"` // of the call
 	Tool  string `json:"tool"`
@@ -31,7 +31,7 @@ type result struct {
 	Error bool   `json:"error,omitempty"`
 }
 
-// accumulated is what is left of messages that the model is not sent any more.
+// accumulated replaces messages that are no longer sent to the model.
 type accumulated struct {
 	Summary string `json:"summary"`
 	Memory  string `json:"memory,omitempty"`

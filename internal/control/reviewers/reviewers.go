@@ -32,7 +32,7 @@ type Reviewers struct {
 	Task      grimoires.Task
 }
 
-// maxDiff is the size in bytes of the diff that reviewers get. They can ask for the rest.
+// maxDiff is the maximum size in bytes of the diff that reviewers get. They can request the rest.
 const maxDiff = 400 << 10
 
 // Change implements the reviewers of package runner.
@@ -51,15 +51,15 @@ func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) 
 	return change, diff.PatchID, nil
 }
 
-// asked returns the task as reviewers see it.
+// asked returns the task in the form for reviewers.
 func (j Reviewers) asked() reviewer.Task {
 	data := grimoires.TaskData(j.Task)
 	criteria, _ := data["acceptance_criteria"].([]string)
 	return reviewer.Task{ID: j.Task.ID, Title: j.Task.Title, Description: j.Task.Description, Acceptance: criteria}
 }
 
-// shortened returns the patch of a diff with as many files as fit, the smallest first, and a
-// text that names what it leaves out.
+// shortened returns the patch of a diff with as many files as fit, smallest first, and a text that names
+// the omitted files.
 func shortened(diff diff.Diff, most int) (patch, left string) {
 	if len(diff.Patch) <= most {
 		return diff.Patch, ""
@@ -97,7 +97,7 @@ func bySize(texts []string) []int {
 	return order
 }
 
-// maxNamed is how many files a text names.
+// maxNamed is the maximum number of files that a text names.
 const maxNamed = 10
 
 // sentence joins names for a text.

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree/diff"
 )
 
-// part is the patch of a file, of about so many bytes.
+// part returns the patch of a file with about size bytes.
 func part(name string, size int) string {
 	return fmt.Sprintf("diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -0,0 +1 @@\n+%[2]s\n", name, strings.Repeat("x", size))
 }
@@ -65,7 +65,7 @@ func TestShortened(t *testing.T) {
 	}
 }
 
-// A plugin reads the files of the worktree and no others.
+// A plugin can read only the files of the worktree.
 func TestReadFile(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "w")

@@ -1,4 +1,4 @@
-// Package tracing exports the execution trace of a session to where the user's settings say.
+// Package tracing exports the execution trace of a session to the receivers in the user's settings.
 package tracing
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/telemetry"
 )
 
-// Export sends the trace of a session to the receiver and the file of the settings.
+// Export sends the trace of a session to the configured endpoint and file.
 func Export(ctx context.Context, p *project.Project, id string) error {
 	v, err := session.Load(filepath.Join(p.Repo.Root, session.Dir, id))
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// calls are the agents' calls that run, and may change files.
+// calls holds the running calls of agents that may change files.
 type calls struct {
 	mu      sync.Mutex
-	running map[string]string // by the call's ID: the absolute path of the file that it may change; empty: any
+	running map[string]string // absolute path of the file that a call may change, by ID of the call; empty for any file
 }
 
-// BeforeCall saves the worktree before the call id, which may change a file, given by its absolute
-// path, or, if that is empty, any file. note describes the call.
+// BeforeCall takes a snapshot of the worktree before a call that may change a file, given by its absolute
+// path, or any file if the path is empty. note describes the call.
 func (s *Workspace) BeforeCall(ctx context.Context, id, file, note string) (event.Snapshot, error) {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *Workspace) BeforeCall(ctx context.Context, id, file, note string) (even
 	return saved, nil
 }
 
-// FileIn returns a file, given by its absolute path, as a snapshot of now has it.
+// FileIn returns the state in a snapshot of a file, given by its absolute path.
 func (s *Workspace) FileIn(ctx context.Context, saved event.Snapshot, file string) (session.FileState, error) {
 	root, err := filepath.EvalSymlinks(s.Worktree.Path)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Workspace) AfterCall(id string) {
 	delete(s.calls.running, id)
 }
 
-// Changing reports whether a call runs that may change any file.
+// Changing reports whether a running call may change any file.
 func (s *Workspace) Changing() bool {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()

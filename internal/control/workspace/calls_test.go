@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// Whatever calls overlap, and whoever else saves the worktree, the snapshot before a call has all
-// that the calls did.
+// The snapshot before a call contains all changes of earlier calls, even if calls overlap and a person
+// saves the worktree.
 func TestBeforeCall(t *testing.T) {
 	s := newWorkspace(t)
 	if _, err := s.Enter(t.Context()); err != nil {
@@ -23,7 +23,7 @@ func TestBeforeCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	running := map[string]string{} // by ID: the file; empty: any
+	running := map[string]string{} // file by call ID; empty for any file
 	change := func(file string) {
 		if file == "" {
 			file = filepath.Join(root, fmt.Sprint("other", random.IntN(3)))
@@ -34,7 +34,7 @@ func TestBeforeCall(t *testing.T) {
 	}
 	for i := range 150 {
 		switch at := random.IntN(8); {
-		case at < 2 && len(running) > 0: // a call works
+		case at < 2 && len(running) > 0: // a running call changes a file
 			for _, file := range running {
 				change(file)
 				break
@@ -47,7 +47,7 @@ func TestBeforeCall(t *testing.T) {
 				break
 			}
 		case at == 3:
-			change("") // a person
+			change("") // a change by a person
 		case at == 4:
 			if _, _, err := s.SnapshotIfChanged(t.Context(), "timer"); err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func hasAny(running map[string]string) bool {
 	return false
 }
 
-// The state of a file says where its content is kept.
+// The state of a file says where its content is stored.
 func TestFileIn(t *testing.T) {
 	s := newWorkspace(t)
 	if _, err := s.Enter(t.Context()); err != nil {

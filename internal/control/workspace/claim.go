@@ -26,7 +26,7 @@ func (s *Workspace) Claim(ctx context.Context) (event.Claim, error) {
 	return event.Claim{Oid: held.Oid, Holder: held.Holder}, nil
 }
 
-// claimTries is how often to try to replace a claim that others replace at the same time.
+// claimTries limits the attempts to replace a claim while others replace it, too.
 const claimTries = 10
 
 func (s *Workspace) claim(ctx context.Context) (claim.Held, error) {
@@ -43,9 +43,9 @@ func (s *Workspace) claim(ctx context.Context) (claim.Held, error) {
 	}
 }
 
-// leased reports whether a coven on another machine may be working under a claim: its
-// session is running or about to start, and its lock may not be visible from here. Such a
-// claim holds until it expires.
+// leased reports whether a coven on another machine may be working under a claim: its session is running or
+// about to start. The lock of that session may not be visible from here, so the claim is valid until it
+// expires.
 func (s *Workspace) leased(held claim.Held) bool {
 	if holder.HostOf(held.Holder) == holder.Machine() || !s.Session.Now().Before(held.Expires) {
 		return false
@@ -57,7 +57,7 @@ func (s *Workspace) leased(held claim.Held) bool {
 	return err != nil || v.Status == session.Running
 }
 
-// free reports whether the session of a claim will not use it.
+// free reports whether the session of a claim no longer needs it.
 func (s *Workspace) free(id string) bool {
 	return session.NeverStarted(s.Repo.Root, id) || session.IsOver(s.Repo.Root, id)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree/remote"
 )
 
-// endpoints returns the URLs of the models that the agent CLIs use.
+// endpoints returns the URLs of the model APIs that the agent CLIs use.
 func endpoints(getenv func(string) string) []string {
 	urls := []string{"https://api.anthropic.com", "https://api.openai.com", "https://chatgpt.com", "https://auth.openai.com"}
 	for _, name := range []string{"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"} {
@@ -22,7 +22,7 @@ func endpoints(getenv func(string) string) []string {
 	return urls
 }
 
-// NetworkOf returns what the programs of a project's tasks may reach.
+// NetworkOf returns the network access of the programs of a project's tasks.
 func NetworkOf(p *project.Project) *Network {
 	environ := p.Env.Environ()
 	return &Network{

@@ -7,11 +7,11 @@ import (
 	"github.com/coven-run/coven/worktree/supply"
 )
 
-// maxEnvFile bounds a file in which credentials are looked for, in bytes.
+// maxEnvFile is the maximum size in bytes of a file that is searched for credentials.
 const maxEnvFile = 1 << 20
 
-// included hides the credentials in the files that the worktree got from the main checkout, and
-// warns once of those that it did not get.
+// included hides the credentials in the files that were copied from the main checkout into the worktree,
+// and warns once about files that were not copied.
 func (s *Workspace) included() error {
 	done, err := supply.IncludedFiles(s.Worktree)
 	if err != nil {

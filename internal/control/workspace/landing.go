@@ -35,7 +35,8 @@ func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
 	return "git push " + shellword.Word(name) + " " + shellword.Word(worktree.Branch(s.Task)), nil
 }
 
-// Conflict puts a conflict with the target into the worktree.
+// Conflict merges the target into the worktree with conflict markers. It returns no files if there is no
+// conflict.
 func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Workspace) shortPath() string {
 	return s.Worktree.Path
 }
 
-// Integrate brings the target's tip into the task branch and its worktree.
+// Integrate merges the target's tip into the task branch and its worktree.
 func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if errors.Is(err, worktree.ErrUnknownBranch) {
@@ -103,9 +104,9 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch}, nil
 }
 
-// awaitUpstream returns a *runner.Wait if the target lacks what the task started from: a landing
-// would pass off the commits of others as the change of the task. coven does not move a branch of
-// the user for any other reason than a landing.
+// awaitUpstream returns a *runner.Wait if the target lacks the commit that the task started from: a landing
+// would present the commits of others as the task's change. coven moves a branch of the user only to land a
+// change.
 func (s *Workspace) awaitUpstream(ctx context.Context, target worktree.Target) error {
 	if s.Upstream == "" {
 		return nil
@@ -138,7 +139,7 @@ func (s *Workspace) Stack(ctx context.Context, below event.Landing) (event.Landi
 	return event.Landing{Target: target.Ref, Old: c.Old, New: c.New, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch}, nil
 }
 
-// Land moves the target to the last of the changes.
+// Land lands changes together: it moves the target to the last of them.
 func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.Landing, error) {
 	var parts []land.Part
 	for _, c := range changes {
@@ -173,7 +174,7 @@ func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.
 	return all, nil
 }
 
-// part returns the part of a task in a landing.
+// part returns the task's part of a landing.
 func (s *Workspace) part(c runner.Change) land.Part {
 	l := c.Candidate
 	return land.Part{Worktree: s.Worktree, Request: land.Request{
@@ -188,7 +189,7 @@ func (s *Workspace) part(c runner.Change) land.Part {
 	}}
 }
 
-// refusal returns why a change cannot land as it is; nil for other errors.
+// refusal returns the reason that a change cannot land, or nil for other errors.
 func refusal(err error) error {
 	hook, unsigned := (*commit.HookError)(nil), (*land.SignError)(nil)
 	dangling, unrelated := (*integrate.GitlinkError)(nil), (*integrate.UnrelatedError)(nil)
@@ -228,8 +229,8 @@ func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) 
 	return landed, err
 }
 
-// waitFor returns the wait of a landing that a person's checkout or another git process
-// prevents; nil for other errors.
+// waitFor returns the wait of a landing that a person's checkout or another git process prevents, or nil
+// for other errors.
 func waitFor(err error) *runner.Wait {
 	checkout, busy := (*land.CheckoutError)(nil), (*worktree.BusyError)(nil)
 	switch {

@@ -10,17 +10,15 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// A claim is a lease: it holds for leaseTime, and a running session renews it every
-// RenewTime. An expired claim of a running session means that its machine is gone. On the
-// same machine the lock of the session shows that at once. The claim's ref, not the time,
-// prevents a late landing.
+// A claim is a lease: it is valid for leaseTime, and a running session renews it every RenewTime. If the
+// claim of a running session has expired, its machine is gone; on the same machine, the lock of the session
+// shows that at once. The claim's ref, not the time, prevents a late landing.
 const (
 	leaseTime = 30 * time.Minute
 	RenewTime = 5 * time.Minute
 )
 
-// Keep renews the claim until stop is called. The context that it returns ends when the
-// claim is lost.
+// Keep renews the claim until stop is called. The returned context ends when the claim is lost.
 func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

@@ -16,8 +16,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// newWorkspace returns a workspace of task t in a new repository, on a machine that enforces no
-// boundary.
+// newWorkspace returns a workspace of task t in a new repository, on a machine without a sandbox.
 func newWorkspace(t *testing.T) *Workspace {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +47,7 @@ func git(t *testing.T, dir string, argv ...string) {
 	}
 }
 
-// newSession creates a session, which runs until the test ends.
+// newSession creates a session that runs until the test ends.
 func newSession(t *testing.T, root, task string) *session.Session {
 	t.Helper()
 	record, err := session.Create(root, task, task, time.Now)
@@ -62,7 +61,7 @@ func newSession(t *testing.T, root, task string) *session.Session {
 	return record
 }
 
-// A session that runs renews its claim, and ends when it has lost it.
+// A running session renews its claim, and ends when it has lost it.
 func TestLease(t *testing.T) {
 	s := newWorkspace(t)
 	repo, record := s.Repo, s.Session
@@ -93,10 +92,10 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// leasePatience is how long a test waits for what must come.
+// leasePatience limits the wait for an expected state.
 const leasePatience = time.Minute
 
-// awaitLease looks until it sees.
+// awaitLease calls look until it succeeds.
 func awaitLease[T any](t *testing.T, look func() (T, bool)) T {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)

@@ -10,14 +10,15 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// landing begins what the line of a target calls the landing of a task.
+// landing is the prefix of the landing of a task in the line of a target.
 const landing = "land "
 
 // taskOf returns the task of a holder in the line of a target.
 func taskOf(h land.Holder) string { return strings.TrimPrefix(h.What, landing) }
 
-// TurnOf returns what a running session waits for before it lands; nil: it does not wait. It
-// is what processes hold now, not what the session recorded. Only a session in a merge step can wait.
+// TurnOf returns the turn that a running session waits for before it lands, or nil if it does not wait. It
+// reads the present state of the line, not the record of the session. Only a session in a merge step can
+// wait.
 func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
 	last := len(v.Steps) - 1
 	if v.Status != session.Running || last < 0 || v.Steps[last].Kind != "merge" || v.Steps[last].Status != session.Running {
@@ -44,7 +45,7 @@ func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
 	return turn
 }
 
-// TurnText describes the wait for a turn: what is in front, and who comes before.
+// TurnText describes the wait for a turn: the task that has the turn, and the next ones.
 func TurnText(t session.Turn, now time.Time) string {
 	text := fmt.Sprintf("waits for its turn on %s, position %d", strings.TrimPrefix(t.Target, "refs/heads/"), t.Position)
 	var front []string
@@ -60,8 +61,7 @@ func TurnText(t session.Turn, now time.Time) string {
 	return text + ": " + strings.Join(front, ", ")
 }
 
-// TurnDoing returns who has the turn for which a session waits, and what it does with it;
-// empty: nobody has it.
+// TurnDoing returns the task that has the awaited turn and its present action, or "" if no task has it.
 func TurnDoing(t session.Turn) string {
 	switch {
 	case t.Task == "":

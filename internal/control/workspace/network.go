@@ -11,10 +11,10 @@ import (
 	"github.com/coven-run/coven/worktree/supply"
 )
 
-// Network is what the programs of a repository's tasks may reach. Several workspaces share it.
+// Network is the network access of the programs of a repository's tasks. Several workspaces share it.
 type Network struct {
 	Environ    []string                                        // of the user
-	ConfigFile string                                          // the user's, as refusals name it
+	ConfigFile string                                          // the user's, named in refusals
 	Allow      func(context.Context) ([]egress.Pattern, error) // called once
 
 	once sync.Once
@@ -28,7 +28,7 @@ func (n *Network) allowed(ctx context.Context) ([]egress.Pattern, error) {
 	return n.list, n.err
 }
 
-// Warm finds out which hosts are allowed, before somebody needs to know. Its error is reported then.
+// Warm reads the list of hosts in advance. A later use of the list reports its error.
 func (n *Network) Warm(ctx context.Context) { _, _ = n.allowed(ctx) }
 
 // proxied is the proxy of a workspace.
@@ -38,8 +38,8 @@ type proxied struct {
 	err   error
 }
 
-// NetworkEnv returns the variables with which programs reach the network, KEY=VALUE: those of the
-// proxy, which it starts if it does not run yet, and the port on which they may listen.
+// NetworkEnv returns the variables for network access, KEY=VALUE: those of the proxy, and the port that
+// programs may listen on. It starts the proxy if necessary.
 func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	proxy, err := s.proxy(ctx)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Workspace) NetworkEnv(ctx context.Context) ([]string, error) {
 	return append(proxy.Env(), "COVEN_PORT="+strconv.Itoa(port)), nil
 }
 
-// Transport returns what makes the connections of coven itself for an agent. They go through the same
-// proxy as those of the task's programs, also to this machine.
+// Transport returns the transport for coven's own connections on behalf of an agent. They go through the
+// proxy of the task's programs, even if the host is this machine.
 func (s *Workspace) Transport(ctx context.Context) (http.RoundTripper, error) {
 	proxy, err := s.proxy(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Workspace) Transport(ctx context.Context) (http.RoundTripper, error) {
 	return proxy.Transport()
 }
 
-// proxy returns the proxy, which it starts if it does not run yet.
+// proxy returns the proxy, and starts it if necessary.
 func (s *Workspace) proxy(ctx context.Context) (*egress.Proxy, error) {
 	p := &s.proxied
 	p.once.Do(func() {
@@ -80,16 +80,16 @@ func (s *Workspace) proxy(ctx context.Context) (*egress.Proxy, error) {
 	return p.proxy, nil
 }
 
-// refused records a host that a program wanted to reach.
+// refused records that a program was refused a host.
 func (s *Workspace) refused(host string) {
 	text := fmt.Sprintf("network: %s is not on the list of hosts; to allow it: sandbox.network in %s", host, s.Network.ConfigFile)
 	s.warn(text)
 }
 
-// Close ends the task's proxy. No program of the task may run any more.
+// Close stops the task's proxy. No program of the task may be running.
 func (s *Workspace) Close() {
 	s.proxied.once.Do(func() {})
 	if s.proxied.proxy != nil {
-		_ = s.proxied.proxy.Close() // nothing depends on it any more
+		_ = s.proxied.proxy.Close() // nothing uses it any more
 	}
 }

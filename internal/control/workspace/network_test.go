@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Workspaces share a list of hosts that is read once. Each has its own proxy, which ends with it.
+// Workspaces share a list of hosts, which is read once. Each has its own proxy, which stops with it.
 func TestNetwork(t *testing.T) {
 	read := 0
 	network := &Network{ConfigFile: "/home/me/config.yaml", Allow: func(context.Context) ([]egress.Pattern, error) {
@@ -69,7 +69,7 @@ func proxyOf(t *testing.T, s *Workspace) string {
 	return proxy.Host
 }
 
-// Without a list, nothing runs.
+// Without a list of hosts, nothing runs.
 func TestNetworkError(t *testing.T) {
 	broken := errors.New("broken list")
 	s := &Workspace{Network: &Network{Allow: func(context.Context) ([]egress.Pattern, error) { return nil, broken }}}

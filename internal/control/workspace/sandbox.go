@@ -20,8 +20,8 @@ func (s *Workspace) Room() (*sandbox.Room, error) {
 	return s.Sandbox.Room(s.Worktree.Name, isolation.Writable(s.Worktree)...)
 }
 
-// Isolated calls work while git in the worktree is separated from the repository, and takes the
-// commits that were made there into the repository. It does so even if ctx is done.
+// Isolated calls work while git in the worktree is separated from the repository, and then takes the
+// commits made there into the repository, even if ctx is done.
 func (s *Workspace) Isolated(ctx context.Context, work func() error) error {
 	if err := isolation.Begin(ctx, s.Worktree); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *Workspace) Run(ctx context.Context, spec process.Spec) (process.Exit, [
 	return s.RunWith(ctx, sandbox.Access{}, spec)
 }
 
-// RunWith is Run for a program with other access than the programs of steps have.
+// RunWith is Run with other access than that of the programs of steps.
 func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec process.Spec) (exit process.Exit, output []byte, err error) {
 	room, err := s.Room()
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 	return exit, output, nil
 }
 
-// Command returns the command of a program of the task that runs beside others, such as an MCP server: see
-// process.Launcher.Command; all is the environment that every program has, and env.
+// Command returns the command of a program of the task that runs in parallel to others, such as an MCP
+// server; see process.Launcher.Command. all is its environment: that of every program, and env.
 func (s *Workspace) Command(ctx context.Context, access sandbox.Access, env []string, argv ...string) (cmd *exec.Cmd, release func(), all []string, err error) {
 	room, err := s.Room()
 	if err != nil {
@@ -82,22 +82,22 @@ func (s *Workspace) Command(ctx context.Context, access sandbox.Access, env []st
 	return cmd, release, sandbox.Merge(user, room.Env(user), s.TraceEnv(), env, network), nil
 }
 
-// TraceVariable names the variable with the trace id of what a program works for.
+// TraceVariable is the variable with the trace ID of the session that a program works for.
 const TraceVariable = "COVEN_TRACE_ID"
 
-// TraceEnv returns the variable with the session's trace id.
+// TraceEnv returns the variable with the session's trace ID.
 func (s *Workspace) TraceEnv() []string {
 	return []string{TraceVariable + "=" + s.Session.TraceID()}
 }
 
-// wasRefused reports whether a program printed that it may not change or read a file. Whether
-// the sandbox is the reason, nobody can tell.
+// wasRefused reports whether a program printed that it may not change or read a file. The sandbox may not
+// be the reason.
 func wasRefused(output []byte) bool {
 	return slices.ContainsFunc([]string{"Permission denied", "permission denied", "Read-only file system", "read-only file system", "EACCES", "EROFS"},
 		func(words string) bool { return bytes.Contains(output, []byte(words)) })
 }
 
-// warnOfRefusal says what to do if a program of the task needs a file elsewhere.
+// warnOfRefusal tells the user how to let a program of the task access a file elsewhere.
 func (s *Workspace) warnOfRefusal() {
 	text := "a program was refused a file, maybe by the sandbox; to allow it: sandbox.write in " + s.Network.ConfigFile + " (coven help sandbox)"
 	s.warn(text)

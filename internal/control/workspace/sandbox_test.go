@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Commits that cannot be taken refuse what made them, unless that has failed anyway.
+// Commits that cannot be taken cause a RefusedError, unless the program itself has failed.
 func TestIsolated(t *testing.T) {
 	for _, failure := range []error{nil, errors.New("the program failed")} {
 		s := newWorkspace(t)

@@ -55,7 +55,7 @@ func (s *Workspace) Dir(dir string) (string, error) {
 	return filepath.Join(root, dir), nil
 }
 
-// Diff returns what the worktree changes now.
+// Diff returns the present change of the worktree.
 func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if err != nil {
@@ -64,9 +64,9 @@ func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 	return DiffOf(ctx, s.Repo, s.Worktree, target, s.Upstream, s.Base)
 }
 
-// DiffOf returns what a worktree changes that started from base, the tip of upstream. If upstream is
-// empty, or its commits are in the target by now, that is what the target lacks; otherwise they
-// are not a change of the task.
+// DiffOf returns the change of a worktree that started from base, the tip of upstream. If upstream is
+// empty, or its commits are in the target by now, the change is relative to the target. Otherwise it is
+// relative to base, because the commits of upstream are not part of it.
 func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, target worktree.Target, upstream, base string) (diff.Diff, error) {
 	if upstream == "" {
 		return diff.Of(ctx, tree, target.Tip)

@@ -13,18 +13,18 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Teardown is what runs in a worktree before it is removed.
+// Teardown describes the commands that run in a worktree before it is removed.
 type Teardown struct {
-	Commands []string      // for sh -c; each runs, also after one has failed
+	Commands []string      // for sh -c; all run, even after one has failed
 	Timeout  time.Duration // of all together
 }
 
 // errTeardownTime is the cause with which the context of a teardown ends.
 var errTeardownTime = errors.New("it took too long")
 
-// TearDown runs t in the worktree of the task, if there is one. Commands that fail are only warned
-// of. If it returns an error, the worktree must not be removed: its state could not be restored, or
-// a command changed what no program of a task may change.
+// TearDown runs t in the worktree of the task, if there is one. Failing commands cause only warnings. If it
+// returns an error, the worktree must not be removed: its state could not be restored, or a command changed
+// files that no program of a task may change.
 func (s *Workspace) TearDown(ctx context.Context, t Teardown) error {
 	if len(t.Commands) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (s *Workspace) TearDown(ctx context.Context, t Teardown) error {
 	return nil
 }
 
-// watched calls work, which runs programs of the task. The error means that they changed what no
+// watched calls work, which runs programs of the task. It returns an error if they changed state that no
 // program of a task may change.
 func (s *Workspace) watched(ctx context.Context, work func()) error {
 	if err := s.Watch(ctx); err != nil {
@@ -113,7 +113,7 @@ func (s *Workspace) teardownCommand(ctx context.Context, command string, log io.
 	return output, err
 }
 
-// teardownLog opens the log of the teardown. A session that is over gets none.
+// teardownLog opens the log of the teardown. A session that is over has none.
 func (s *Workspace) teardownLog() (log io.Writer, done func()) {
 	if s.Warn != nil {
 		return io.Discard, func() {}
@@ -125,7 +125,7 @@ func (s *Workspace) teardownLog() (log io.Writer, done func()) {
 	return file, func() { _ = file.Close() } // the log is for people
 }
 
-// lastLine returns the last line of an output, to be added to a reason.
+// lastLine returns the last line of an output, as the suffix of a reason.
 func lastLine(output string) string {
 	output = strings.TrimSpace(output)
 	if output == "" {

@@ -8,14 +8,14 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// Watch starts to watch what no program of the task may change.
+// Watch starts to watch the state that no program of the task may change.
 func (s *Workspace) Watch(ctx context.Context) (err error) {
 	s.mark, err = tripwire.Watch(ctx, s.Worktree, tripwire.WatchOptions{Fenced: s.Sandbox.Fences(), Running: s.othersRunning})
 	return err
 }
 
-// Compare returns what has changed since Watch; nil: nothing. No program of the task may run
-// any more. Call Watched when it is recorded.
+// Compare returns the changes since Watch, or nil. No program of the task may be running. Call Watched when
+// the changes are recorded.
 func (s *Workspace) Compare(ctx context.Context) (*event.RepositoryChange, error) {
 	found, err := s.mark.Compare(ctx)
 	if err != nil {
@@ -24,10 +24,10 @@ func (s *Workspace) Compare(ctx context.Context) (*event.RepositoryChange, error
 	return RepositoryChange(found), nil
 }
 
-// Watched ends Watch. Until then, what Compare found is found again.
+// Watched ends Watch. Before that, Compare returns the same changes again.
 func (s *Workspace) Watched() error { return s.mark.Done() }
 
-// report records what has changed since a coven was killed while it watched.
+// report records the changes since a coven was killed while it watched.
 func (s *Workspace) report(ctx context.Context) error {
 	if !tripwire.Watched(s.Worktree) {
 		return nil
@@ -43,7 +43,7 @@ func (s *Workspace) report(ctx context.Context) error {
 	return s.Watched()
 }
 
-// othersRunning returns the other tasks on which a coven works now.
+// othersRunning returns the other running tasks.
 func (s *Workspace) othersRunning() []string {
 	sessions, _ := session.NewFinder(s.Repo.Root).Summaries() // a session that cannot be read does not run
 	var tasks []string
@@ -55,7 +55,7 @@ func (s *Workspace) othersRunning() []string {
 	return tasks
 }
 
-// RepositoryChange returns the data of the event about what a Mark found; nil: nothing.
+// RepositoryChange returns the event data for the changes that a Mark found, or nil if there are none.
 func RepositoryChange(found tripwire.Found) *event.RepositoryChange {
 	if len(found.Changes) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// The event lists the most severe changes first, at most event.MaxChanged, and its summary names
+// The event lists the most severe changes first, at most event.MaxChanged of them, and its summary names
 // only those.
 func TestRepositoryChange(t *testing.T) {
 	if data := RepositoryChange(tripwire.Found{}); data != nil {
@@ -44,7 +44,7 @@ func TestRepositoryChange(t *testing.T) {
 	}
 }
 
-// What has changed is found, and that it could not be found out is an error.
+// Compare finds changes, and returns an error if it cannot compare.
 func TestCompare(t *testing.T) {
 	s := newWorkspace(t)
 	_, err := s.Enter(t.Context())
@@ -66,7 +66,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// plant changes the configuration of git, as an agent without a fence can.
+// plant changes the configuration of git, as an unsandboxed agent can.
 func plant(t *testing.T, s *Workspace) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.Repo.GitDir, "config.worktree"), nil, 0o600); err != nil {
@@ -74,7 +74,7 @@ func plant(t *testing.T, s *Workspace) {
 	}
 }
 
-// What changed while a coven was killed is recorded once, when the next one enters.
+// Changes while a coven was killed are recorded once, when the next one enters.
 func TestReport(t *testing.T) {
 	s := newWorkspace(t)
 	recorded := func() (changes []event.RepositoryChange) {
@@ -98,7 +98,7 @@ func TestReport(t *testing.T) {
 	if got := recorded(); got != nil {
 		t.Fatalf("in a new worktree: %+v", got)
 	}
-	watch() // and it is killed
+	watch() // and is killed
 	if got := recorded(); got != nil || tripwire.Watched(s.Worktree) {
 		t.Errorf("nothing has changed: %+v", got)
 	}
@@ -111,7 +111,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The other tasks that run are those that a coven works on now.
+// othersRunning returns the tasks that a coven is working on now.
 func TestOthersRunning(t *testing.T) {
 	s := newWorkspace(t)
 	newSession(t, s.Repo.Root, "other")

@@ -44,13 +44,13 @@ type Workspace struct {
 	Pass     []string
 	Task     string
 	Base     string      // commit that the worktree starts from
-	Forked   *event.Fork // whose snapshot is what is not committed then; nil: nothing
-	Upstream string      // the remote-tracking branch that Base is from; empty: none
+	Forked   *event.Fork // optional; its snapshot has the uncommitted files to start with
+	Upstream string      // remote-tracking branch of Base; optional
 	Target   worktree.Target
 	Holder   string
 	Attempt  int
 	Teardown Teardown          // of the worktree, before Leave removes it
-	Warn     func(text string) // is told warnings; nil: they are events of the session, which is not over
+	Warn     func(text string) // receives warnings; nil records them in the session, which is not over
 
 	Worktree *worktree.Worktree
 
@@ -61,11 +61,11 @@ type Workspace struct {
 
 	calls   calls
 	proxied proxied
-	warned  sync.Once // of what the sandbox refuses
+	warned  sync.Once // about refusals by the sandbox
 }
 
-// Enter finds the worktree or creates it, and finishes what a killed coven left. It returns the
-// number of the worktree.
+// Enter finds or creates the worktree, and finishes the work of a killed coven. It returns the number of
+// the worktree.
 func (s *Workspace) Enter(ctx context.Context) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
@@ -88,8 +88,8 @@ func (s *Workspace) enter(ctx context.Context) error {
 	return errors.Join(s.collect(ctx), s.fork(ctx))
 }
 
-// fork brings the files of another session into the worktree of a new one, and commits them as its first
-// change. Until a step has started, nothing else can be in the worktree.
+// fork restores the files of another session in the worktree of a new one, and commits them as its first
+// change. Before the first step starts, the worktree has no other changes.
 func (s *Workspace) fork(ctx context.Context) error {
 	if s.Forked == nil || s.Forked.Snapshot == "" || s.started() {
 		return nil
@@ -110,7 +110,7 @@ func (s *Workspace) fork(ctx context.Context) error {
 	return err
 }
 
-// collect ends the isolation that a killed coven left. Commits that cannot be taken stay in the
+// collect ends the isolation that a killed coven left behind. Commits that cannot be taken stay in the
 // worktree's git directory.
 func (s *Workspace) collect(ctx context.Context) error {
 	err := isolation.TakeCommits(ctx, s.Worktree)
@@ -121,7 +121,7 @@ func (s *Workspace) collect(ctx context.Context) error {
 	return err
 }
 
-// recreate creates the worktree again after someone deleted it.
+// recreate creates the worktree again after it was deleted.
 func (s *Workspace) recreate(ctx context.Context) error {
 	tree, from, err := worktree.Recreate(ctx, s.Repo, s.Task, s.Session.ID)
 	if errors.Is(err, worktree.ErrNoWorktree) {
@@ -144,12 +144,12 @@ func (s *Workspace) started() bool {
 	return s.Session.Journal.Has(event.StepStarted)
 }
 
-// Leave stores what is only in the worktree and removes it. A worktree with ignored files
-// that are too large to store stays, unless it has landed and goes to the pool.
+// Leave stores the unlanded contents of the worktree and removes it. A worktree with ignored files that are
+// too large to store stays, unless it has landed and goes to the pool.
 func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	tree, err := worktree.Leftover(ctx, s.Repo, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
-		s.forgetCaches(worktree.SafeName(s.Task), landed) // coven was killed before it did
+		s.forgetCaches(worktree.SafeName(s.Task), landed) // coven was killed before it removed them
 		return "", nil
 	}
 	if err != nil {
@@ -174,8 +174,8 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	return ref, err
 }
 
-// forgetCaches removes the caches of a task whose worktree is gone. What stays is removed before
-// another worktree of the task is made.
+// forgetCaches removes the caches of a task whose worktree is gone. Caches that cannot be removed now are
+// removed before another worktree of the task is created.
 func (s *Workspace) forgetCaches(name, landed string) {
 	if landed != "" {
 		_ = s.Sandbox.ForgetLanded(name)
@@ -197,13 +197,13 @@ func (s *Workspace) PutTip(ctx context.Context, tip, note string) (string, error
 	return worktree.PutTip(ctx, s.Worktree, tip, note)
 }
 
-// Snapshot stores the worktree as it is.
+// Snapshot takes a snapshot of the worktree.
 func (s *Workspace) Snapshot(ctx context.Context, note string) (event.Snapshot, error) {
 	taken, err := snapshot.Take(ctx, s.Worktree, s.Session.ID, note)
 	return saved(taken, note), err
 }
 
-// SnapshotIfChanged is Snapshot. isNew reports whether something has changed since the last one.
+// SnapshotIfChanged is Snapshot. isNew reports whether the worktree has changed since the last one.
 func (s *Workspace) SnapshotIfChanged(ctx context.Context, note string) (taken event.Snapshot, isNew bool, err error) {
 	last, err := snapshot.Last(ctx, s.Repo, s.Session.ID)
 	if err != nil {
@@ -250,8 +250,7 @@ func (s *Workspace) trailers() []string {
 // hookTime bounds how long a commit hook may run.
 const hookTime = 5 * time.Minute
 
-// hook runs a commit hook of the repository, contained like an agent. A hook without #! is for
-// sh, as in git.
+// hook runs a commit hook of the repository, contained like an agent. As in git, sh runs a hook without #!.
 func (s *Workspace) hook(ctx context.Context, h commit.Hook) ([]byte, error) {
 	spec := process.Spec{
 		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime, Env: h.Env, Input: h.Input,
