@@ -1,8 +1,8 @@
-// Package cli holds what the commands of coven share: the process and its streams,
-// questions to the user, the display of running tasks, and shell completion.
+// Package cli holds the code that commands share: the process and its streams, questions to the user, the
+// display of running tasks, and shell completion.
 //
-// Each package below it is one command, or the commands about one noun. They import this
-// package and internal/control but not each other. Package root combines them.
+// Each package below it is one command, or the commands about one noun. These packages import this one and
+// internal/control, but not each other. Package root combines them.
 package cli
 
 import (
@@ -24,27 +24,28 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// App is the process as commands see it. Fields that cost something are funcs.
+// App is the environment of the commands: the process, its streams and its terminal. Expensive fields are
+// funcs.
 type App struct {
 	*project.Environment
 
 	In       io.Reader
 	Out, Err io.Writer
 
-	// Operations that park their work when they are interrupted; see Park.
+	// parks counts the operations that save their work after an interrupt; see Park.
 	parks     atomic.Int32
 	takes     atomic.Pointer[func() bool] // see OnInterrupt
-	paging    atomic.Int32                // pagers on the terminal: a Ctrl-C is for them
-	shown     *display                    // nil: no task is running
+	paging    atomic.Int32                // pagers on the terminal, which get each Ctrl-C
+	shown     *display                    // nil while no task is running
 	approvals approvals
-	lines     chan line        // from the input; nil: nobody waits for one
-	project   *project.Project // that the command opened; its secrets are not printed
+	lines     chan line        // from the input; nil while no question waits for one
+	project   *project.Project // opened by the command; its secrets are not printed
 
 	// The terminal: whether Out is one, whether it can ask the user, and its size.
 	Terminal    bool
 	Interactive bool
 	Size        func() (width, height int)
-	Keyboard    *terminal.Keyboard // nil: the terminal cannot report single keys
+	Keyboard    *terminal.Keyboard // nil if the terminal cannot report single keys
 }
 
 // Open opens the repository that contains the user's directory.
@@ -69,7 +70,7 @@ func (a *App) hidden(text string) string {
 	return a.project.Hidden(text)
 }
 
-// InterruptedBy returns the error of a command that failed after an interrupt.
+// InterruptedBy converts the error of a command that failed after an interrupt.
 func InterruptedBy(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -83,7 +84,8 @@ func InterruptedBy(err error) error {
 	return err
 }
 
-// PrintError prints an error and the next command. If the error has none of its own, that is coven's diagnosis.
+// PrintError prints an error and its next command. The default is coven doctor, or coven status after an
+// interrupt.
 func (a *App) PrintError(err error) {
 	if err == nil || exit.IsSilent(err) {
 		return
@@ -96,28 +98,28 @@ func (a *App) PrintError(err error) {
 	fmt.Fprintln(a.Err, "  next:", terminal.Printable(cmp.Or(exit.Next(err), general))) //nolint:errcheck // nothing else can report it
 }
 
-// PrintDamaged prints what is wrong with sessions whose record cannot be read.
+// PrintDamaged prints the damage of unreadable sessions.
 func (a *App) PrintDamaged(views []session.View) {
 	for _, v := range views {
 		a.PrintError(exit.Personf(control.NextOf(v), "session %s is damaged: %s", v.ID, v.Detail))
 	}
 }
 
-// Park marks the time, until done is called, in which coven parks its work after an
-// interrupt. At other times coven exits soon after an interrupt.
+// Park marks work that is saved after an interrupt, until done is called. At other times coven exits soon
+// after an interrupt.
 func (a *App) Park() (done func()) {
 	a.parks.Add(1)
 	return func() { a.parks.Add(-1) }
 }
 
-// coven exits within StopTicks * StopTick after an interrupt, unless it parks work.
+// coven exits within StopTicks * StopTick after an interrupt, unless it is saving work.
 const (
 	StopTick  = 100 * time.Millisecond
 	StopTicks = 7
 )
 
-// exitSoon ends the process if it does not end by itself after an interrupt, because a read
-// or a lock may ignore interrupts. All records survive that, as they survive a kill.
+// exitSoon ends the process if it does not end by itself after an interrupt, because a read or a lock may
+// ignore interrupts. All records survive this, as they survive a kill.
 func (a *App) exitSoon(done <-chan struct{}) {
 	ticker := time.NewTicker(StopTick)
 	defer ticker.Stop()
@@ -134,8 +136,8 @@ func (a *App) exitSoon(done <-chan struct{}) {
 	a.exitNow(func() { a.PrintError(control.ErrInterrupted) })
 }
 
-// exitNow ends the process after an interrupt. It restores the terminal and calls say, unless
-// the terminal does not accept output.
+// exitNow ends the process after an interrupt. It restores the terminal and calls say, if the terminal
+// accepts output.
 func (a *App) exitNow(say func()) {
 	said := make(chan struct{})
 	go func() {
@@ -153,8 +155,8 @@ func (a *App) exitNow(say func()) {
 	os.Exit(exit.Interrupted)
 }
 
-// OnInterrupt lets take have each Ctrl-C until restore is called. take reports whether it did
-// something about it; otherwise coven is interrupted.
+// OnInterrupt passes each Ctrl-C to take until restore is called. If take returns false, coven is
+// interrupted.
 func (a *App) OnInterrupt(take func() bool) (restore func()) {
 	a.takes.Store(&take)
 	return func() { a.takes.Store(nil) }
@@ -165,16 +167,15 @@ func (a *App) takesInterrupt() bool {
 	return take != nil && (*take)()
 }
 
-// Interruptible returns a context that ends at the first Ctrl-C, TERM, or when the
-// terminal is closed, with a cause that says so. A second Ctrl-C or TERM ends the
-// process at once, and the kernel ends everything that it started. A closed terminal may
-// send its signal twice.
+// Interruptible returns a context that the first Ctrl-C, TERM or HUP cancels, with ErrInterrupted as its
+// cause. A second Ctrl-C or TERM ends the process at once, and the kernel ends its children. A closed
+// terminal may send HUP twice.
 func (a *App) Interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A run continues when the reader of its output goes away. The signal is caught rather
-	// than ignored, because children would inherit that.
+	// A run continues when the reader of its output goes away. The signal is caught rather than ignored,
+	// because children would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// approvalOptions are the answers to an agent that asks. The line of the question names the first three.
+// approvalOptions are the answers to the question of an agent. The prompt names the first three.
 var approvalOptions = []terminal.Option{
 	{Key: "a", Word: "approve", Help: "let the call happen"},
 	{Key: "d", Word: "deny", Help: "refuse it, and tell the agent why"},
@@ -24,7 +24,7 @@ var approvalOptions = []terminal.Option{
 	{Key: "?", Help: "explain the keys"},
 }
 
-// approvals are the questions of agents that are open at this terminal.
+// approvals holds the open questions of agents at this terminal.
 type approvals struct {
 	mu   sync.Mutex
 	open map[string]context.CancelCauseFunc
@@ -55,7 +55,7 @@ func (q *approvals) begin(key string) context.Context {
 	return ctx
 }
 
-// end ends a question: it has an answer.
+// end ends a question that has been answered.
 func (q *approvals) end(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,8 +65,8 @@ func (q *approvals) end(key string) {
 	}
 }
 
-// seeing returns what watches the events of sessions: it shows them, and asks the user at a terminal for
-// the approvals that agents need.
+// seeing returns a function that shows the events of sessions. On a terminal, it also asks the user for the
+// approvals that agents need.
 func (a *App) seeing(c *control.Controller, asJSON bool) func(event.Event) {
 	if !a.Interactive || asJSON {
 		return a.shown.See
@@ -115,7 +115,7 @@ func (a *App) askApproval(ctx context.Context, c *control.Controller, task strin
 	}
 }
 
-// approvalAnswer returns the answer that a key begins; nil: there is none yet.
+// approvalAnswer returns the answer that a key selects, or nil if there is none yet.
 func (a *App) approvalAnswer(ctx context.Context, q approval.Question, key string) (*event.ApprovalAnswer, error) {
 	switch key {
 	case "a", "s":
@@ -150,7 +150,7 @@ func (a *App) approvalAnswer(ctx context.Context, q approval.Question, key strin
 	return nil, a.Showf("%s", text)
 }
 
-// sure asks once more before something that cannot be undone.
+// sure asks for confirmation of a call that cannot be undone.
 func (a *App) sure(ctx context.Context, q approval.Question) (bool, error) {
 	if q.Of.Reversible {
 		return true, nil

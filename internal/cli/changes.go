@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// PrintDiff prints what a task's worktree changes, or with stat only the files.
+// PrintDiff prints the change in a task's worktree, or with stat only its files.
 func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, stat bool) error {
 	diff, err := c.Diff(ctx, id)
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *App) printStat(files []control.FileChange) error {
 	return a.Printf("%s", text.String())
 }
 
-// ReviewPage returns the page of a change, as it fits the terminal.
+// ReviewPage returns the page of a change, wrapped for the terminal.
 func (a *App) ReviewPage(p control.Page) string {
 	return reviewpage.Text(reviewpage.Fit(p, a.width()), a.Color())
 }

@@ -24,8 +24,8 @@ type TaskKind int
 const (
 	ForRun   TaskKind = iota // ready, or with a session that can be resumed
 	UnderWay                 // with a session that is not over
-	Resting                  // the same, and no coven is running it
-	Retried                  // the same, or with one that has failed
+	Resting                  // with a session that is neither over nor running
+	Retried                  // as Resting, or with a session that has failed
 	Waiting                  // with a session that waits for a review
 	Recorded                 // with a session
 	Tracked                  // open in the tracker
@@ -33,14 +33,13 @@ const (
 	All                      // with a session, or open in the tracker
 )
 
-// completeTime bounds how long the user waits after pressing the tab key.
+// completeTime limits how long the user waits after pressing the tab key.
 const completeTime = 2 * time.Second
 
 // NoFiles tells the shell not to offer files.
 const NoFiles = cobra.ShellCompDirectiveNoFileComp
 
-// CompleteTasks completes the IDs of tasks. It ignores errors, because completion cannot show
-// any.
+// CompleteTasks completes the IDs of tasks. It ignores errors, because completion cannot show them.
 func (a *App) CompleteTasks(kind TaskKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if cmd.ValidateArgs(append(slices.Clone(args), "x")) != nil {
@@ -50,7 +49,7 @@ func (a *App) CompleteTasks(kind TaskKind) cobra.CompletionFunc {
 	}
 }
 
-// offerTasks returns the tasks of a kind that begin as typed and are not given yet.
+// offerTasks returns the tasks of a kind that begin with typed and are not in given.
 func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typed string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
@@ -133,13 +132,13 @@ type offer struct {
 	found []cobra.Completion
 }
 
-// wants reports whether a word can be offered: a shell would not split it.
+// wants reports whether to offer a word. It rejects words that a shell would split.
 func (o *offer) wants(word string) bool {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	return word != "" && !o.seen[word] && strings.HasPrefix(word, o.typed) && !strings.ContainsFunc(word, odd)
 }
 
-// add offers a word that is wanted.
+// add offers a word if it is wanted.
 func (o *offer) add(word, what string) {
 	if !o.wants(word) {
 		return

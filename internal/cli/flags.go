@@ -38,11 +38,11 @@ func AllowEmpty(cmd *cobra.Command, name string) {
 // MayBeEmpty reports whether the value of a flag may be empty.
 func MayBeEmpty(f *pflag.Flag) bool { return f.Annotations[emptyAllowed] != nil }
 
-// ErrTwice reports a flag of Once that is given twice.
+// ErrTwice reports that a flag of Once is given twice.
 var ErrTwice = errors.New("it is given twice")
 
-// Once refuses flags of a command that are given twice. By default the last one counts and
-// the text of the first is lost.
+// Once makes a command refuse flags that are given twice. By default the last value counts and the first is
+// lost.
 func Once(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
@@ -50,7 +50,7 @@ func Once(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// once is a value that can be set once.
+// once is a flag value that can be set once.
 type once struct {
 	pflag.Value
 	set bool
@@ -65,7 +65,7 @@ func (o *once) Set(text string) error {
 	return o.Value.Set(text)
 }
 
-// Age reads an age: a number of hours, days or weeks, as in 12h, 30d and 2w.
+// Age parses an age: a number of hours, days or weeks, such as 12h, 30d or 2w.
 func Age(text string) (age time.Duration, ok bool) {
 	for unit, length := range map[string]time.Duration{"h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		number, found := strings.CutSuffix(text, unit)

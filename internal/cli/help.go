@@ -30,9 +30,8 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], Meant(args[0], names))
 }
 
-// Meant returns the question at the end of an error about an unknown word, such as (did
-// you mean "run"?), or "": it names the known words that begin with this one, or else the most
-// similar.
+// Meant returns a suggestion to append to an error about an unknown word, such as (did you mean "run"?), or
+// "". It names the known words with this prefix, or else the most similar word.
 func Meant(word string, known []string) string {
 	var found []string
 	for _, k := range known {

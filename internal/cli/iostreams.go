@@ -22,8 +22,8 @@ func (a *App) Printf(format string, args ...any) error {
 	return WriteError(err)
 }
 
-// Showf prints to standard output, between the lines of running tasks. It prints nothing if
-// the command prints events as JSON.
+// Showf prints to standard output between the lines of running tasks. It prints nothing if the command
+// prints events as JSON.
 func (a *App) Showf(format string, args ...any) error {
 	switch {
 	case a.shown == nil:
@@ -34,8 +34,8 @@ func (a *App) Showf(format string, args ...any) error {
 	return nil
 }
 
-// ShowError prints an error between the lines of running tasks. An agent CLI that is missing
-// stops many tasks and is reported once.
+// ShowError prints an error between the lines of running tasks. A missing agent CLI, which stops many
+// tasks, is reported once.
 func (a *App) ShowError(err error) {
 	if missing := (*control.CLIError)(nil); errors.As(err, &missing) {
 		if a.shown.missing[missing.Program] {
@@ -48,8 +48,7 @@ func (a *App) ShowError(err error) {
 	}
 }
 
-// WriteError returns the error of writing output. A reader that has closed the pipe is not
-// an error.
+// WriteError wraps the error of writing output. It ignores the error that the reader has closed the pipe.
 func WriteError(err error) error {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -70,8 +69,8 @@ func (a *App) PrintJSON(value any) error {
 	return WriteError(err)
 }
 
-// Ask asks the user and returns the answer: one line, trimmed. It is empty at the end of the
-// input. Ctrl-C ends the question.
+// Ask asks the user and returns the answer: one trimmed line, or "" at the end of the input. Ctrl-C ends
+// the question.
 func (a *App) Ask(ctx context.Context, question string) (string, error) {
 	answer, err := a.askLine(ctx, question)
 	if errors.Is(err, io.EOF) {
@@ -80,8 +79,8 @@ func (a *App) Ask(ctx context.Context, question string) (string, error) {
 	return answer, err
 }
 
-// Piped returns what was piped to coven, at most max bytes and one more; empty: nothing was, because
-// the input is a terminal or another device.
+// Piped returns the text that was piped to coven, at most max+1 bytes. It returns "" if the input is a
+// terminal or another device.
 func (a *App) Piped(max int64) (string, error) {
 	if f, ok := a.In.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
@@ -95,14 +94,14 @@ func (a *App) Piped(max int64) (string, error) {
 	return string(text), nil
 }
 
-// line is a line of the input, or why there is none.
+// line is a line of the input, or the error of reading it.
 type line struct {
 	text string
 	err  error
 }
 
-// askLine is Ask that returns io.EOF at the end of the input. A line that comes after ctx has
-// ended answers the next question.
+// askLine is like Ask, but returns io.EOF at the end of the input. A line that arrives after the end of ctx
+// answers the next question.
 func (a *App) askLine(ctx context.Context, question string) (string, error) {
 	if err := a.Printf("%s", question); err != nil {
 		return "", err

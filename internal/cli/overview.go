@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// maxListed is how many tasks of the tracker of one kind an overview lists.
+// maxListed is the number of tasks that an overview lists of each kind.
 const maxListed = 10
 
 // PrintOverview prints the sessions of a repository and the tasks of its tracker that are
@@ -55,8 +55,8 @@ func (a *App) idList(ids []string, short map[string]string) string {
 	return text
 }
 
-// taskList prints tasks below a heading with their number, and the command that lists them
-// all if these are only the first.
+// taskList prints tasks below a heading with their number. If it omits tasks, it prints the command that
+// lists all.
 func (a *App) taskList(heading, allOf string, tasks []task.Task, note func(i int) string, short map[string]string, all bool) error {
 	if len(tasks) == 0 {
 		return nil

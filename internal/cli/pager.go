@@ -19,10 +19,10 @@ const (
 	notFound      = 127
 )
 
-// pagerGrace is how long a pager may take to restore the terminal after a TERM.
+// pagerGrace limits how long a pager may take to restore the terminal after a TERM.
 const pagerGrace = 2 * time.Second
 
-// signalTime is how long a Ctrl-C that ended a pager may take to arrive here.
+// signalTime limits the delay until the Ctrl-C that ended a pager arrives here.
 const signalTime = 250 * time.Millisecond
 
 // Color reports whether output may be colored: it goes to a terminal that can show colors,
@@ -34,8 +34,8 @@ func (a *App) Color() bool {
 // Dumb reports whether the terminal can only print lines.
 func (a *App) Dumb() bool { return a.Getenv("TERM") == "dumb" }
 
-// pager returns the user's pager. It is empty if $PAGER is set to nothing: no pager, as for
-// git.
+// pager returns the user's pager. It is empty if $PAGER is set to the empty string, which means no pager,
+// as in git.
 func (a *App) pager() string {
 	for _, variable := range a.Environ() {
 		if value, ok := strings.CutPrefix(variable, "PAGER="); ok {
@@ -45,8 +45,7 @@ func (a *App) pager() string {
 	return defaultPager
 }
 
-// Page prints a long text: on a terminal in the user's pager, $PAGER. A Ctrl-C meanwhile is
-// for the pager.
+// Page prints a long text, on a terminal in the user's pager. While the pager runs, it gets each Ctrl-C.
 func (a *App) Page(ctx context.Context, text string) error {
 	pager := a.pager()
 	if !a.Interactive || a.Dumb() || pager == "" || pager == "cat" {

@@ -9,14 +9,13 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// choose asks for one of several keys, below the lines of running tasks, and returns the key.
-// A terminal that cannot report keys is asked for a line. The answer is empty at the end of
-// the input.
+// choose asks for one of several keys, below the lines of running tasks, and returns the key. It asks for a
+// line if the terminal cannot report keys. The answer is empty at the end of the input.
 func (a *App) choose(ctx context.Context, question string, options []terminal.Option) (string, error) {
 	return a.chooseBy(ctx, &terminal.Choice{Question: question, Options: options})
 }
 
-// chooseBy is choose with the question of c.
+// chooseBy is like choose, with the question of c.
 func (a *App) chooseBy(ctx context.Context, c *terminal.Choice) (string, error) {
 	c.Question = a.hidden(c.Question)
 	err := a.shown.Prompt(ctx, c)
@@ -38,9 +37,8 @@ func (a *App) chooseBy(ctx context.Context, c *terminal.Choice) (string, error) 
 	}
 }
 
-// input asks for a text of one or several lines; of one line if the terminal cannot report
-// keys. It is empty if the user went back. A text that could not be finished, because the
-// question was answered elsewhere, is printed.
+// input asks for a text of one or several lines, or for one line if the terminal cannot report keys. It
+// returns "" if the user went back. If the question is answered elsewhere, it prints the unfinished text.
 func (a *App) input(ctx context.Context, question string) (string, error) {
 	in := terminal.NewInput(question)
 	err := a.shown.Prompt(ctx, in)
@@ -57,8 +55,8 @@ func (a *App) input(ctx context.Context, question string) (string, error) {
 	return answer, err
 }
 
-// AskMessage asks for a message of a chat. history has the earlier ones, the oldest first. left is
-// true if the user leaves. A terminal that cannot report keys is asked for a line.
+// AskMessage asks for a message of a chat. history contains the earlier messages, oldest first. left
+// reports whether the user leaves. If the terminal cannot report keys, AskMessage asks for a line.
 func (a *App) AskMessage(ctx context.Context, history []string) (text string, left bool, err error) {
 	m := terminal.NewMessage(history)
 	err = a.shown.Prompt(ctx, m)
@@ -81,7 +79,7 @@ func (a *App) acceptUnsandboxed(ctx context.Context, gap string) (bool, error) {
 	return strings.HasPrefix(strings.ToLower(answer), "y"), err
 }
 
-// askAlone asks for a line. Nothing else is shown meanwhile.
+// askAlone asks for a line while nothing else is shown.
 func (a *App) askAlone(ctx context.Context, question string) (answer string, err error) {
 	if gaveUp := a.shown.Alone(ctx, func() { answer, err = a.askLine(ctx, question) }); gaveUp != nil {
 		return "", gaveUp

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// reviewOptions are the answers about a change. yesNo are those about its findings.
+// reviewOptions are the answers about a change, yesNo those about its findings.
 var (
 	reviewOptions = []terminal.Option{
 		{Key: "a", Word: "approve", Help: "land the change"},
@@ -34,7 +34,7 @@ var (
 // errElsewhere ends a question that was answered elsewhere.
 var errElsewhere = errors.New("answered elsewhere")
 
-// lookEvery is how often an open question looks whether it was answered elsewhere.
+// lookEvery is the interval at which an open question checks whether it was answered elsewhere.
 const lookEvery = 500 * time.Millisecond
 
 // question is an open question about a change.
@@ -52,7 +52,7 @@ func (a *App) Question(ctx context.Context, c *control.Controller, v session.Vie
 	go q.look(asking, over)
 	decided, err := q.ask(ctx, asking)
 	if ctx.Err() == nil && (err != nil || decided.Verdict != scheduler.Later) {
-		err = cmp.Or(q.current(), err) // what no longer waits may have no worktree, either
+		err = cmp.Or(q.current(), err) // a change that no longer waits may have no worktree
 	}
 	if errors.Is(err, errElsewhere) {
 		return scheduler.Decision{Verdict: scheduler.Elsewhere}, a.Showf("%s  was answered elsewhere\n", terminal.Printable(v.Task))
@@ -85,8 +85,8 @@ func (q question) current() error {
 	return err
 }
 
-// ask asks until there is an answer. asking ends when the question is answered elsewhere, but
-// does not end a pager.
+// ask asks until there is an answer. asking ends when the question is answered elsewhere. A pager uses ctx,
+// so that it is not interrupted.
 func (q question) ask(ctx, asking context.Context) (scheduler.Decision, error) {
 	if err := q.current(); err != nil {
 		return scheduler.Decision{}, err
@@ -112,7 +112,7 @@ func (q question) ask(ctx, asking context.Context) (scheduler.Decision, error) {
 	}
 }
 
-// answer returns the decision that a key begins, or nil if there is none.
+// answer returns the decision that a key selects, or nil if there is none.
 func (q question) answer(ctx context.Context, key string) (*scheduler.Decision, error) {
 	switch key {
 	case "a":
@@ -131,7 +131,7 @@ func (q question) answer(ctx context.Context, key string) (*scheduler.Decision, 
 	return nil, nil
 }
 
-// reasoned returns a decision with a text that it asks for, or nil if the user goes back.
+// reasoned asks for a text and returns a decision with it, or nil if the user goes back.
 func (q question) reasoned(ctx context.Context, verdict scheduler.Verdict, label string) (*scheduler.Decision, error) {
 	text, err := q.app.input(ctx, label)
 	if err != nil || text == "" {
@@ -140,7 +140,7 @@ func (q question) reasoned(ctx context.Context, verdict scheduler.Verdict, label
 	return &scheduler.Decision{Verdict: verdict, Reason: text}, nil
 }
 
-// show shows what a key asks for: the diff, the page, or what the keys do.
+// show prints the diff, the page or the explanation of the keys.
 func (q question) show(ctx context.Context, key string) error {
 	switch key {
 	case "d", "v":
@@ -184,10 +184,10 @@ func (q question) acceptFindings(ctx context.Context) (bool, error) {
 	return answer == "y", err
 }
 
-// fewFiles is how many files of a change a question lists.
+// fewFiles is the number of files that a question lists.
 const fewFiles = 6
 
-// introduce prints what a question is about.
+// introduce prints a summary of the change.
 func (q question) introduce(ctx context.Context) error {
 	v := q.view
 	diff, err := q.controller.Diff(ctx, v.Task)

@@ -12,9 +12,9 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// Scheduler returns a scheduler of the tasks in queue, which Watch shows: atOnce of them at
-// once, or 0 for as many as configured. On a terminal it asks about changes that are ready.
-// The caller sets Work.
+// Scheduler returns a scheduler of the tasks in queue, which Watch shows. It runs atOnce tasks at once, or
+// the configured number if atOnce is 0. On a terminal it asks about changes that are ready. The caller sets
+// Work.
 func (a *App) Scheduler(c *control.Controller, queue scheduler.Queue, atOnce int) *scheduler.Scheduler {
 	s := &scheduler.Scheduler{
 		Controller: c, Queue: queue, Width: cmp.Or(atOnce, c.Project.Config.Run.MaxTasks), Observer: a.observer(),
@@ -40,7 +40,7 @@ func (a *App) Revise(ctx context.Context, c *control.Controller, r control.Revis
 	return exit.Status(s.Run(ctx))
 }
 
-// observer prints what the scheduler does.
+// observer returns an observer that prints the progress of a scheduler.
 func (a *App) observer() scheduler.Observer {
 	show := func(format string, args ...any) { _ = a.Showf(format, args...) } // nothing else can report the error
 	return scheduler.Observer{

@@ -17,8 +17,8 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// StatusTable prints sessions, the newest first. On a terminal, it fits the width and shows
-// the short forms of IDs; otherwise nothing is shortened.
+// StatusTable prints sessions, newest first. On a terminal, it fits the width and shortens IDs; otherwise
+// it shortens nothing.
 func (a *App) StatusTable(views []session.View, short map[string]string) error {
 	if !a.Terminal {
 		short = nil
@@ -52,13 +52,12 @@ func (a *App) StatusTable(views []session.View, short map[string]string) error {
 	return a.openFindings(views, short, width)
 }
 
-// minTitle is the width to which the title gives way before anything else does.
+// minTitle is the width to which the title shrinks before other columns do.
 const minTitle = 24
 
-// add adds a cell.
 func (c *column) add(cell string) { c.cells = append(c.cells, cell) }
 
-// width returns the width that lines may have: 0 without a terminal, where they have any.
+// width returns the maximum width of lines, or 0 for no limit if the output is not a terminal.
 func (a *App) width() int {
 	if !a.Terminal {
 		return 0
@@ -81,7 +80,7 @@ func (a *App) openFindings(views []session.View, short map[string]string, width 
 	return nil
 }
 
-// cut returns a text as one printable line of at most width columns; 0: of any width.
+// cut returns a text as one printable line of at most width columns. A width of 0 means no limit.
 func cut(text string, width int) string {
 	text = terminal.Printable(text)
 	if width > 0 {
@@ -99,7 +98,7 @@ func shortNext(v session.View, short map[string]string) string {
 	return strings.TrimSpace(next)
 }
 
-// doingText returns what a session does at the moment, in its own process; empty: nothing.
+// doingText returns the present action of a running session, or "" if there is none.
 func doingText(v session.View, now time.Time) string {
 	step, action := control.Doing(v)
 	switch {
@@ -111,7 +110,7 @@ func doingText(v session.View, now time.Time) string {
 	return step + terminal.Colon(action)
 }
 
-// becameText returns what became of a session that needs no command.
+// becameText returns the result of a completed session.
 func becameText(v session.View) string {
 	switch {
 	case v.Status != session.Completed:
@@ -122,7 +121,7 @@ func becameText(v session.View) string {
 	return fmt.Sprintf("landed %.10s", v.Commit)
 }
 
-// costText returns what a session has cost; empty: it has used nothing that is known.
+// costText returns the cost of a session, or "" if no usage is known.
 func costText(v session.View) string {
 	if v.Used.USD == 0 && v.Usage.Tokens() == 0 {
 		return ""

@@ -9,10 +9,10 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// FollowEvery is how often a followed session is read.
+// FollowEvery is the interval at which a followed session is read.
 const FollowEvery = 200 * time.Millisecond
 
-// Spectator prints the events of a session as they come.
+// Spectator prints the events of a session as they arrive.
 type Spectator struct {
 	app  *App
 	dir  string
@@ -24,8 +24,8 @@ func NewSpectator(a *App, v session.View) *Spectator {
 	return &Spectator{app: a, dir: v.Dir, tail: event.NewTail(filepath.Join(v.Dir, "events.jsonl"))}
 }
 
-// Show prints the new events and returns the session as it was before it read them: if the
-// session has ended, all its events are printed.
+// Show prints the new events and returns the state of the session before it read them. If that state is
+// final, all events have been printed.
 func (s *Spectator) Show() (session.View, error) {
 	now, err := session.Load(s.dir)
 	if err != nil {

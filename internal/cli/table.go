@@ -9,13 +9,13 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// column is a column of a table, with its heading first.
+// column is a column of a table. Its first cell is the heading.
 type column struct {
 	cells []string
-	color func(row int) string // the SGR code of a cell; nil: none
+	color func(row int) string // SGR code of a cell; may be nil
 }
 
-// squeeze makes a column of a table that is too wide narrower, down to least.
+// squeeze narrows a column of a table that is too wide, down to least.
 type squeeze struct {
 	*column
 	least int
@@ -23,12 +23,12 @@ type squeeze struct {
 
 const (
 	gap       = "  " // between two columns
-	minColumn = 8    // a column that became narrower is left out
+	minColumn = 8    // a column that would be narrower is omitted
 )
 
-// tableLines returns the lines of a table that is at most width columns wide; 0: as wide as
-// it is. Columns that are empty but for their heading are left out. In a table that is too
-// wide, columns give way one after the other; what still does not fit is cut off.
+// tableLines returns the lines of a table that is at most width columns wide. A width of 0 means no limit.
+// Columns with only a heading are omitted. If the table is too wide, the columns in givingWay shrink in
+// order, and the rest is cut off.
 func tableLines(width int, columns []*column, givingWay ...squeeze) []string {
 	var shown []*column
 	for _, c := range columns {
@@ -100,7 +100,7 @@ func tableLine(width int, columns []*column, widths map[*column]int, row int) st
 	return strings.TrimRight(b.String(), " ")
 }
 
-// painted returns a text with an SGR code, or as it is if the code is empty.
+// painted adds an SGR code to a text, unless the code is empty.
 func painted(text, code string) string {
 	if code == "" {
 		return text

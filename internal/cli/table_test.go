@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A table fits every width, and its columns give way in order.
+// A table fits every width, and its columns shrink in order.
 func TestTable(t *testing.T) {
 	id, empty := &column{cells: []string{"ID", "bd-1", "bd-修复"}}, &column{cells: []string{"COST", "", ""}}
 	title := &column{cells: []string{"TITLE", "a title of some length", "修复登录页面的错误"}}

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// headLines is how many lines of a script the page shows.
+// headLines is the number of lines of a script that the page shows.
 const headLines = 10
 
 // trustPage describes plugins that are not trusted.
@@ -68,7 +68,7 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 	return b.String()
 }
 
-// novelty describes what is new about a plugin.
+// novelty describes whether a plugin is new or changed.
 func novelty(p registry.Plugin) string {
 	text := "new"
 	if p.Before.SHA256 != "" {
@@ -97,8 +97,8 @@ func abilityLine(b *strings.Builder, name, text string) {
 	}
 }
 
-// AskTrust shows what the user could trust and asks. Without a terminal the answer is no,
-// unless yes is set.
+// AskTrust shows plugins and requests, and asks whether the user trusts them. Without a terminal it returns
+// an error, unless yes is set.
 func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.Plugin, wanted []project.Request, yes bool) (bool, error) {
 	if err := a.Printf("%s", trustPage(p, open)+requestsPage(wanted)); err != nil {
 		return false, err
@@ -154,8 +154,8 @@ func (a *App) trustPlugins(p *project.Project, shown []registry.Plugin) error {
 	return a.Printf("wrote %s: commit it so that your team runs the same plugins\n", registry.LockFile)
 }
 
-// AdmitPlugins returns an error if plugins may not run. On a terminal it asks about those
-// that the user could approve.
+// AdmitPlugins returns an error if plugins may not run. On a terminal it asks about those that the user
+// could trust.
 func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plugins.Need) error {
 	wanting, err := p.UntrustedPlugins(needs)
 	if err == nil || len(wanting) == 0 || !a.Interactive {
@@ -171,7 +171,7 @@ func (a *App) AdmitPlugins(ctx context.Context, p *project.Project, needs []plug
 	return p.CheckPlugins(needs)
 }
 
-// requestsPage describes what a repository asks for: variables, and MCP servers.
+// requestsPage describes the variables and MCP servers that a repository requests.
 func requestsPage(wanted []project.Request) string {
 	var variables, servers strings.Builder
 	for _, r := range wanted {

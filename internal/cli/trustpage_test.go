@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// The page shows a file as plain text: its control characters do not reach the terminal,
-// and its long lines are cut.
+// The page shows a file as plain text: control characters do not reach the terminal, and long lines are
+// cut.
 func TestTrustPageIsPlain(t *testing.T) {
 	p := &project.Project{Repo: &worktree.Repo{Root: "/r"}}
 	text := trustPage(p, []registry.Plugin{{

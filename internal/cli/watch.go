@@ -44,7 +44,7 @@ func (a *App) Controller(ctx context.Context) (*control.Controller, error) {
 	return control.New(p)
 }
 
-// Watch shows on the terminal what the sessions of c do, until stop is called.
+// Watch shows the sessions of c on the terminal until stop is called.
 func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) string) (stop func()) {
 	a.shown = &display{Screen: a.screen(asJSON, draw), json: asJSON, missing: map[string]bool{}}
 	c.Parking = a.Park
@@ -67,8 +67,8 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 	return func() { c.Settle(); a.approvals.close(); a.shown.Close() }
 }
 
-// WatchEnds is Watch for several tasks: it shows how each of them ends, warnings, and
-// changes to the repository.
+// WatchEnds is like Watch for several tasks, but shows only their results, warnings, and changes to the
+// repository.
 func (a *App) WatchEnds(c *control.Controller) (stop func()) {
 	stop = a.Watch(c, false, func(e event.Event) string {
 		if e.Type == event.Warning || e.Type == event.RepositoryChanged {
@@ -97,8 +97,8 @@ func noticeText(n control.Notice) string {
 // display shows running tasks.
 type display struct {
 	*terminal.Screen
-	json    bool            // prints events and nothing else
-	missing map[string]bool // agent CLIs that were reported
+	json    bool            // prints only events
+	missing map[string]bool // missing agent CLIs that were reported
 }
 
 // outcomeText describes how a session ended.
@@ -116,13 +116,13 @@ func outcomeText(e control.Outcome) string {
 	case e.Detail != "":
 		fmt.Fprintf(&b, ": %s", oneline.Of(e.Detail))
 	}
-	if e.Next != "" && e.Status != session.Cancelled { // the command that cancels says what next
+	if e.Next != "" && e.Status != session.Cancelled { // coven cancel prints the next command itself
 		fmt.Fprintf(&b, "\n  next: %s", e.Next)
 	}
 	return b.String()
 }
 
-// screen returns the screen for running tasks. It prints JSON lines or what draw returns.
+// screen returns the screen for running tasks. It prints JSON lines, or the text that draw returns.
 func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Screen {
 	switch {
 	case asJSON:
@@ -133,7 +133,7 @@ func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Scree
 	return terminal.New(a.Out, draw, nil)
 }
 
-// RejectedText describes what became of a rejected change.
+// RejectedText describes the result of a rejection.
 func RejectedText(d control.Dismissal) string {
 	return fmt.Sprintf("%s  rejected; %s\n  next: coven run %s\n", terminal.Printable(d.Task), StoredAs(d.Rescue), terminal.Printable(shellword.Word(d.Task)))
 }

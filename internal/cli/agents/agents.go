@@ -97,7 +97,7 @@ func open(ctx context.Context, a *cli.App) (*project.Project, *agent.Registry, e
 	return p, r, nil
 }
 
-// words returns the permissions of an agent as definitions name them.
+// words returns the permissions of an agent in the words of definitions.
 func words(d agent.Definition) []string {
 	all := []string{}
 	for _, r := range d.Permissions {
@@ -157,7 +157,7 @@ func notFound(err error) error {
 	return err
 }
 
-// page is what agents show prints.
+// page returns the output of agents show.
 func page(d agent.Definition, model string) string {
 	var b strings.Builder
 	line := func(key string, value any) {

@@ -19,7 +19,7 @@ type resolvedJSON struct {
 	Agent      string            `json:"agent"`
 	By         string            `json:"by"` // rule, score or default
 	Reason     string            `json:"reason"`
-	Skipped    []string          `json:"skipped"` // rules that name an agent that cannot be used
+	Skipped    []string          `json:"skipped"` // rules whose agent cannot be used
 	Candidates []agent.Candidate `json:"candidates"`
 }
 
@@ -84,7 +84,7 @@ func resolve(r *agent.Registry, cfg config.Config, task string) (resolvedJSON, e
 	return found, err
 }
 
-// page is what agents resolve --explain prints.
+// page returns the output of agents resolve --explain.
 func (f resolvedJSON) page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nwhy: %s\n", f.Agent, terminal.Printable(oneline.Of(f.Reason)))

@@ -57,7 +57,7 @@ are not shown: they are divided when an agent connects to the server.`,
 	return cmd
 }
 
-// named returns the names in a list of --tools; nil: the flag is not given.
+// named returns the names in the value of --tools, or nil if the flag is not given.
 func named(cmd *cobra.Command, list string) []string {
 	if !cmd.Flags().Changed("tools") {
 		return nil
@@ -71,7 +71,7 @@ func named(cmd *cobra.Command, list string) []string {
 	return names
 }
 
-// drawn is what agents tree prints.
+// drawn returns the output of agents tree.
 func drawn(tree agenttree.Tree) string {
 	var b strings.Builder
 	node := func(t agenttree.Tree, first, rest string) {

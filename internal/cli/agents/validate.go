@@ -52,7 +52,7 @@ those with enabled: false, or in one. A FILE has a slash in its name or ends wit
 	return cmd
 }
 
-// validated returns what an argument names, or everything.
+// validated returns the agent or file that an argument names, or all agents.
 func validated(cmd *cobra.Command, a *cli.App, args []string) ([]agent.Found, error) {
 	if len(args) == 1 && (filepath.Base(args[0]) != args[0] || slices.Contains([]string{".md", ".yaml", ".yml", ".ts"}, filepath.Ext(args[0]))) {
 		d, problems, err := agent.ParseFile(&evaluator.Evaluator{Self: a.Self}, args[0])
@@ -102,7 +102,7 @@ func summary(all []agent.Found, bad bool) string {
 	return b.String()
 }
 
-// verdict lists each field of a definition with what is wrong with it.
+// verdict lists each field of a definition with its problems.
 func verdict(f agent.Found) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", terminal.Printable(f.Path))

@@ -71,7 +71,7 @@ func newList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// describe returns a question as a person reads it.
+// describe formats a question for people.
 func describe(q approval.Question) string {
 	var b strings.Builder
 	of := q.Of
@@ -137,7 +137,7 @@ it: otherwise the question is asked again. The agent is told what was modified.`
 	return cmd
 }
 
-// answer answers the question that the arguments name.
+// answer answers the question named by the arguments.
 func answer(cmd *cobra.Command, a *cli.App, args []string, with event.ApprovalAnswer) error {
 	task := ""
 	if len(args) == 2 {

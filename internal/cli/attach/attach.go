@@ -1,4 +1,4 @@
-// Package attach is coven attach: it shows a running agent and sends it messages.
+// Package attach implements coven attach, which shows a running agent and sends it messages.
 package attach
 
 import (
@@ -56,14 +56,14 @@ keeps working. With -m, a task that waits for review continues as with coven rev
 	return cmd
 }
 
-// revise sends a message to the agent of a task that waits for review: it continues.
+// revise sends a message to the agent of a task that waits for review, and continues the session.
 func revise(ctx context.Context, a *cli.App, v session.View, message string) error {
 	return a.WithController(ctx, func(c *control.Controller) error {
 		return a.Revise(ctx, c, control.ReviseRequest{Task: v.Task, Seen: v, Comments: []string{message}})
 	})
 }
 
-// attachment watches a session that another process runs, and talks to its agent.
+// attachment watches a session that another process runs, and sends messages to its agent.
 type attachment struct {
 	app        *cli.App
 	controller *control.Controller
@@ -71,7 +71,7 @@ type attachment struct {
 	sent       []control.Message
 }
 
-// follow prints what happens until the session stops, and sends what the user types.
+// follow prints events until the session stops, and sends the lines that the user types.
 func (w *attachment) follow(ctx context.Context) error {
 	events := cli.NewSpectator(w.app, w.view)
 	typed := w.typed(ctx)

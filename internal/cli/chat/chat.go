@@ -1,4 +1,4 @@
-// Package chat is coven chat: a conversation with an agent in a worktree of its own.
+// Package chat implements coven chat, a conversation with an agent in a separate worktree.
 package chat
 
 import (
@@ -92,7 +92,7 @@ func (o *chatOptions) run(ctx context.Context) error {
 	c.NewChat()
 	stop := o.app.Watch(c, o.json, draw)
 	defer stop()
-	c.Observer.Ended = nil // the turns say what happened
+	c.Observer.Ended = nil // the turns print their results
 	t := &conversation{chatOptions: o, controller: c, view: view}
 	if o.message != "" {
 		err = t.once(ctx)
@@ -103,7 +103,7 @@ func (o *chatOptions) run(ctx context.Context) error {
 	return t.end(err)
 }
 
-// readMessage reads the message from the input if the command line has none and nobody can be asked.
+// readMessage reads the message from the input if the command line has none and the user cannot be asked.
 func (o *chatOptions) readMessage() error {
 	if o.message != "" || o.app.Interactive && !o.json {
 		return nil

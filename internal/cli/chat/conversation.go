@@ -17,11 +17,11 @@ import (
 type conversation struct {
 	*chatOptions
 	controller *control.Controller
-	view       session.View // zero: nothing was said yet
+	view       session.View // zero before the first message
 }
 
-// once sends the message of the command line. A turn that was cut off is continued first; if it is
-// the turn of the same message, the message is not sent again.
+// once sends the message of the command line. It continues an interrupted turn first; if that is the turn
+// of the same message, it does not send the message again.
 func (t *conversation) once(ctx context.Context) error {
 	cut, err := t.finish(ctx)
 	if err == nil && cut != strings.TrimSpace(t.message) {
@@ -36,7 +36,7 @@ func (t *conversation) once(ctx context.Context) error {
 	return nil
 }
 
-// finish continues the turn that was cut off, and returns its message; empty: there is none.
+// finish continues an interrupted turn and returns its message, or "" if there is none.
 func (t *conversation) finish(ctx context.Context) (string, error) {
 	if t.view.Status != session.Interrupted {
 		return "", nil
@@ -46,7 +46,7 @@ func (t *conversation) finish(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if message != "" { // otherwise nothing was said yet
+	if message != "" { // otherwise there was no message yet
 		if err := t.app.Showf("The turn that was interrupted continues: %s\n", terminal.Printable(shortened(message))); err != nil {
 			return "", err
 		}
@@ -70,7 +70,8 @@ func (t *conversation) turn(ctx context.Context, text string) error {
 	return t.over(ctx, outcome, err)
 }
 
-// over notes the state of the session after a turn. The chat ends unless it waits for a message.
+// over loads the session after a turn. It returns an error, which ends the chat, unless the session waits
+// for a message.
 func (t *conversation) over(ctx context.Context, outcome control.Outcome, failed error) error {
 	if outcome.Session == "" {
 		return failed
@@ -93,7 +94,7 @@ func (t *conversation) over(ctx context.Context, outcome control.Outcome, failed
 	return &exit.Error{Exit: outcome.ExitCode(), Err: fmt.Errorf("%s", text), Next: control.NextOf(view)} //nolint:err113 // for a person
 }
 
-// talk sends what the user writes until the user leaves.
+// talk sends the user's messages until the user leaves.
 func (t *conversation) talk(ctx context.Context) error {
 	defer t.app.OnInterrupt(t.controller.StopTurn)()
 	if err := t.greet(ctx); err != nil {
@@ -121,7 +122,7 @@ func (t *conversation) talk(ctx context.Context) error {
 	}
 }
 
-// greet says what this is, and what the user should know before an agent starts.
+// greet prints the keys, and the briefing for a new chat.
 func (t *conversation) greet(ctx context.Context) error {
 	if err := t.app.Showf("Enter sends a message, Ctrl-C stops a turn, Ctrl-D or /exit leaves.\n"); err != nil || t.view.ID != "" {
 		return err
@@ -138,7 +139,7 @@ func (t *conversation) greet(ctx context.Context) error {
 	return nil
 }
 
-// end prints where the record of the chat is, and how it continues.
+// end prints where the record of the chat is, and the commands that continue.
 func (t *conversation) end(err error) error {
 	if t.view.ID == "" || t.json {
 		return err
@@ -156,10 +157,10 @@ func (t *conversation) end(err error) error {
 	return err
 }
 
-// maxQuoted is how many lines of the user's own message are shown.
+// maxQuoted is the number of lines that are shown of the user's own message.
 const maxQuoted = 5
 
-// quoted returns a message as it stays on the terminal.
+// quoted formats a message that the user has sent.
 func quoted(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	more := ""
@@ -176,8 +177,8 @@ func quoted(text string) string {
 // shortened returns the beginning of a message in one line.
 func shortened(text string) string { return terminal.Clip(oneline.Of(text), 60) }
 
-// draw formats an event of a chat: the answers, the agents that are started, and what the user
-// should know. The line of the running turn shows the rest.
+// draw formats an event of a chat: the answers, the started agents and the warnings. The line of the
+// running turn shows the rest.
 func draw(e event.Event) string {
 	switch e.Type {
 	case event.MessageCreated:
@@ -198,7 +199,7 @@ func draw(e event.Event) string {
 // answered formats an answer.
 func answered(text string) string { return terminal.PrintableLines(strings.TrimSpace(text)) + "\n\n" }
 
-// failedTurn describes why a turn has no answer.
+// failedTurn describes the failure of a turn.
 func failedTurn(e event.Event, r event.Result) string {
 	if r.ErrorType == event.ErrorCancelled {
 		return "  ✗ " + terminal.Printable(r.Error) + "\n\n"

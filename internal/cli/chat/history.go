@@ -14,16 +14,16 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// history has what the user wrote in the chats of a repository. It is a convenience: a file that
-// cannot be read or written is no error.
+// history holds the messages that the user wrote in the chats of a repository. Because it is only a
+// convenience, errors of its file are ignored.
 type history struct {
-	messages []string // the oldest first
-	dir      string   // empty: it is not kept
+	messages []string // oldest first
+	dir      string   // empty if the history is not stored
 	name     string
 	hidden   func(string) string
 }
 
-// What a history keeps.
+// Limits of a history.
 const (
 	maxHistory     = 200     // messages
 	maxHistoryFile = 4 << 20 // bytes
@@ -44,7 +44,7 @@ func openHistory(a *cli.App, p *project.Project) *history {
 	h.dir = dir
 	data, err := regularfile.ReadIn(dir, h.name, maxHistoryFile)
 	if errors.As(err, new(*regularfile.SizeError)) {
-		_ = os.Remove(filepath.Join(dir, h.name)) // it starts again
+		_ = os.Remove(filepath.Join(dir, h.name)) // start again
 	}
 	if err != nil {
 		return h
@@ -62,7 +62,7 @@ func openHistory(a *cli.App, p *project.Project) *history {
 	return h
 }
 
-// add adds a message, unless it is the last one again.
+// add adds a message, unless it repeats the last one.
 func (h *history) add(text string) {
 	text = h.hidden(text)
 	if n := len(h.messages); n > 0 && h.messages[n-1] == text {

@@ -1,4 +1,4 @@
-// Package disk holds the commands about the space that coven takes on disk.
+// Package disk holds the commands about coven's disk usage.
 package disk
 
 import (
@@ -65,7 +65,7 @@ func printDisk(a *cli.App, d storage.Use) error {
 	return nil
 }
 
-// what names an item.
+// what returns the name of an item.
 func what(item storage.Item) string {
 	switch {
 	case item.Task != "":

@@ -1,4 +1,4 @@
-// Package doctor is coven doctor: it prints what package internal/doctor finds.
+// Package doctor implements coven doctor, which prints the findings of internal/doctor.
 package doctor
 
 import (
@@ -75,7 +75,7 @@ func mark(state string, color bool) string {
 	return "\x1b[" + code + "m" + text + "\x1b[m"
 }
 
-// summary returns the last line: how many problems there are, and of which checks.
+// summary returns the last line: the number of problems and warnings, and the failed checks.
 func summary(found []doctor.Finding) string {
 	var failed []string // checks
 	fails, warnings := 0, 0
@@ -100,7 +100,7 @@ func summary(found []doctor.Finding) string {
 	return text + "\n"
 }
 
-// tilde returns text with ~ for the user's home directory where a path begins with it.
+// tilde replaces the user's home directory with ~ where a path in text begins with it.
 func tilde(text, home string) string {
 	if home = strings.TrimRight(home, "/"); home == "" {
 		return text

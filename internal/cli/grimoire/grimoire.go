@@ -78,7 +78,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// entryText describes a grimoire, or says that it is not valid.
+// entryText describes a grimoire, or reports that it is not valid.
 func entryText(e grimoires.Entry) string {
 	text := terminal.Clip(oneline.Of(e.Description), 80)
 	if e.Err != nil {

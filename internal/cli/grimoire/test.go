@@ -50,7 +50,7 @@ that has tests.`,
 	return cmd
 }
 
-// TestReport has the results of the tests of one grimoire.
+// TestReport contains the results of the tests of one grimoire.
 type TestReport struct {
 	Grimoire string                 `json:"grimoire"`
 	File     string                 `json:"file"`

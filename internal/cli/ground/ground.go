@@ -1,5 +1,5 @@
-// Package ground holds the commands that find files and text in the repository and in the
-// records of sessions, as the tools of agents do.
+// Package ground holds the commands that find files and text in the repository and in the records of
+// sessions, like the tools of agents.
 package ground
 
 import (
@@ -36,11 +36,11 @@ listed, but their text is not searched.`,
 	return cmd
 }
 
-// A source is one of the places that are searched.
+// A source is a set of files that can be searched.
 type source struct {
 	*search.Index
 	name   string
-	prefix string // of its paths, seen from the top of the repository
+	prefix string // of its paths, relative to the top of the repository
 }
 
 func repository(p *project.Project) source { return source{p.Search(), codeRepo, ""} }
@@ -88,7 +88,7 @@ func newList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// selection is what the flags of files and search select.
+// selection holds the flags of files and search that select a source.
 type selection struct {
 	source string
 	where  []string
@@ -99,7 +99,7 @@ func (s *selection) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.where, "where", nil, "only session files whose frontmatter has `KEY=VALUE`; selects data_store (repeatable)")
 }
 
-// open returns the selected source, and the fields that its files must have.
+// open returns the selected source, and the frontmatter fields that its files must have.
 func (s *selection) open(p *project.Project) (source, map[string]string, error) {
 	fields := map[string]string{}
 	for _, condition := range s.where {
@@ -168,7 +168,7 @@ names in all directories; ** matches any number of directories.`,
 	return cmd
 }
 
-// keep returns which files of a source have the fields; nil: all.
+// keep returns a filter for the files of a source that have the fields, or nil if there are none.
 func (s source) keep(fields map[string]string) func(string) bool {
 	if len(fields) == 0 {
 		return nil

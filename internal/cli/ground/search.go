@@ -62,13 +62,13 @@ $XDG_CACHE_HOME/coven/search, and always as new as the files.`,
 	return cmd
 }
 
-// A place is a source with what is wanted from it.
+// A place is a source with the options of its search.
 type place struct {
 	source
 	wanted search.Wanted
 }
 
-// places returns where to search.
+// places returns the places to search.
 func (o *searchOptions) places(p *project.Project) ([]place, error) {
 	first, fields, err := o.selected.open(p)
 	if err != nil {
@@ -159,7 +159,7 @@ func (o *searchOptions) query(ctx context.Context, p *project.Project, query str
 	return o.app.Printf("%s", text.String())
 }
 
-// inTurn takes the best of each answer, then the second best: the scores of different
+// inTurn merges answers: the best hit of each, then the second best, and so on. The scores of different
 // sources cannot be compared.
 func inTurn(answers [][]hitJSON) []hitJSON {
 	all := []hitJSON{}

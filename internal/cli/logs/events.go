@@ -55,11 +55,11 @@ if no session is named.`,
 	return cmd
 }
 
-// watcher prints the events of one session or of all.
+// watcher prints the events of one session or of all sessions.
 type watcher struct {
 	app   *cli.App
 	root  string
-	only  string // a session's directory; empty: all
+	only  string // directory of a session; empty for all sessions
 	since int64
 	tails map[string]*event.Tail
 

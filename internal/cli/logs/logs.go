@@ -1,4 +1,4 @@
-// Package logs holds the commands that print what happened in a session: logs and events.
+// Package logs holds the commands that print the events of a session: logs and events.
 package logs
 
 import (
@@ -52,7 +52,7 @@ func NewLogs(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// print prints the events, and with -f those that are still to come.
+// print prints the events, and with -f also those to come.
 func (o *logsOptions) print(ctx context.Context, v session.View) error {
 	events := cli.NewSpectator(o.app, v)
 	ticker := time.NewTicker(cli.FollowEvery)
@@ -104,7 +104,7 @@ func (o *logsOptions) copyLog(ctx context.Context, dir, step string) error {
 	return cli.WriteError(err)
 }
 
-// reader is a reader that ends with its context.
+// reader stops reading when its context ends.
 type reader struct {
 	ctx context.Context
 	io.Reader

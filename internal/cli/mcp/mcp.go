@@ -1,4 +1,4 @@
-// Package mcp holds coven mcp: which MCP servers agents have, and coven as a server for other programs.
+// Package mcp holds the commands about the MCP servers of agents, and about coven as an MCP server.
 package mcp
 
 import (

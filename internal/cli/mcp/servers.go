@@ -144,7 +144,7 @@ func listTools(ctx context.Context, a *cli.App, names []string, asJSON bool) err
 	return printTools(a, set, asJSON)
 }
 
-// chosen returns the servers of some names, or all.
+// chosen returns the named servers, or all if there are no names.
 func chosen(p *project.Project, names []string) ([]servers.Server, error) {
 	all, err := p.PlannedServers()
 	if err != nil || len(names) == 0 {

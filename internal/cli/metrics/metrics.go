@@ -25,17 +25,17 @@ type options struct {
 	asJSON       bool
 }
 
-// metricsJSON is what metrics --json prints.
+// metricsJSON is the output of metrics --json.
 type metricsJSON struct {
 	Since    time.Time       `json:"since,omitzero"`
-	Sessions int             `json:"sessions"` // with runs that count
+	Sessions int             `json:"sessions"` // with counted runs
 	Agents   []metrics.Agent `json:"agents"`
 	Damaged  []damagedJSON   `json:"damaged"`
 
 	unread []session.View
 }
 
-// damagedJSON is a session that does not count, because it cannot be read.
+// damagedJSON is an unreadable session, which does not count.
 type damagedJSON struct {
 	Session string `json:"session_id"`
 	Reason  string `json:"reason"`
@@ -109,7 +109,7 @@ func (o *options) measure(p *project.Project) (metricsJSON, error) {
 	return found, nil
 }
 
-// runsOf returns the runs of a session that count.
+// runsOf returns the runs of a session that the flags select.
 func (o *options) runsOf(p *project.Project, s session.Summary, since time.Time) ([]metrics.Run, error) {
 	view, err := s.View()
 	if err != nil {
@@ -146,7 +146,7 @@ func (o *options) print(found metricsJSON) error {
 	return cli.WriteError(w.Flush())
 }
 
-// nothing says that no run counts.
+// nothing reports that no run was selected.
 func (o *options) nothing() string {
 	text := "no run"
 	if o.agent != "" {

@@ -1,4 +1,4 @@
-// Package permissions holds the commands about what agents may do.
+// Package permissions holds the commands about permissions of agents.
 package permissions
 
 import (
@@ -102,14 +102,14 @@ worktree (/src/app.ts), a shell command, or what else the permission is about.`,
 	return cmd
 }
 
-// top is where the worktree is for a check.
+// top is the path of the worktree in a check.
 const top = "/worktree"
 
 func decide(d agent.Definition, user []permission.Rule, req permission.Request) permission.Decision {
 	return permission.OfPrimary(top, d.Name, d.Permissions, d.RequiresApproval, user).Decide(req)
 }
 
-// request reads a permission and its subject.
+// request parses a permission and its subject.
 func request(args []string) (permission.Request, error) {
 	names, known := permission.Expand(args[0])
 	if !known {

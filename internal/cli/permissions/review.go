@@ -25,7 +25,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// reviewJSON is what permissions review --json prints.
+// reviewJSON is the output of permissions review --json.
 type reviewJSON struct {
 	Refused   int            `json:"refused"` // calls in all sessions
 	Proposals []proposalJSON `json:"proposals"`
@@ -36,11 +36,11 @@ type reviewJSON struct {
 type proposalJSON struct {
 	Number    int              `json:"number"`
 	Rule      permission.Rule  `json:"rule"`
-	Allows    int              `json:"allows"` // of the refused calls
-	Helps     int              `json:"helps"`  // more of them, with other proposed rules
+	Allows    int              `json:"allows"` // number of refused calls that the rule allows
+	Helps     int              `json:"helps"`  // number of others that it allows together with other proposed rules
 	Overrides *permission.Rule `json:"overrides"`
-	Covers    string           `json:"covers"` // beside what was refused
-	Files     []string         `json:"files"`  // that it covers beside what was refused
+	Covers    string           `json:"covers"` // other calls that the rule allows, as text
+	Files     []string         `json:"files"`  // other files that the rule covers
 }
 
 type hopelessJSON struct {
@@ -88,7 +88,7 @@ hold for all agents.`,
 	return cmd
 }
 
-// review looks at the calls of all sessions.
+// review analyzes the calls of all sessions.
 func review(p *project.Project) (reviewJSON, error) {
 	views, err := session.List(p.Repo.Root)
 	if err != nil && len(views) == 0 {
@@ -113,18 +113,18 @@ func review(p *project.Project) (reviewJSON, error) {
 	return found, nil
 }
 
-// refuser finds the agent of a session that a request was refused to: a refusal without times.
+// refuser returns the refusal of a request to an agent of a session, without a count.
 type refuser func(v session.View, req permission.Request) (permission.Refusal, bool)
 
-// agentsOf returns the refuser of a project: by the rules that a session's plan has, and with the definition of the
-// agent as it is now.
+// agentsOf returns the refuser of a project. It uses the rules in the plan of a session, and the current
+// definition of the agent.
 func agentsOf(p *project.Project) refuser {
 	known := p.Agents()
 	plans := map[string]*grimoires.Plan{}
 	return func(v session.View, req permission.Request) (permission.Refusal, bool) {
 		plan, read := plans[v.Dir]
 		if !read {
-			plan, _ = project.PlanOf(v.Dir) // without it, no agent is found
+			plan, _ = project.PlanOf(v.Dir) // without a plan, no agent is found
 			plans[v.Dir] = plan
 		}
 		if plan == nil {
@@ -145,8 +145,8 @@ func agentsOf(p *project.Project) refuser {
 	}
 }
 
-// refusals returns the refused calls of sessions, each once, and those that records do not tell enough
-// about, or that were refused to the agent of a reviewer, whom no rule allows anything.
+// refusals returns the refused calls of sessions without duplicates. unreadable are the calls whose records
+// lack details, and those of reviewing agents, for which no rule allows anything.
 func refusals(views []session.View, by refuser) (refused []permission.Refusal, unreadable []permission.Hopeless) {
 	for _, v := range slices.Backward(views) { // the oldest first
 		for _, call := range v.Calls {
@@ -168,7 +168,7 @@ func refusals(views []session.View, by refuser) (refused []permission.Refusal, u
 	return refused, unreadable
 }
 
-// requested returns the request of a refused call, or why its record does not tell it.
+// requested returns the request of a refused call, or the reason that its record is not sufficient.
 func requested(call event.Decision) (req permission.Request, reason string) {
 	req = permission.Request{Permission: permission.Name(call.Permission), Subject: call.Subject}
 	switch {
@@ -186,7 +186,7 @@ func requested(call event.Decision) (req permission.Request, reason string) {
 	return req, reason
 }
 
-// counted adds a refusal to those that there are.
+// counted counts a refusal, and adds it if it is new.
 func counted(all []permission.Refusal, one permission.Refusal) []permission.Refusal {
 	i := slices.IndexFunc(all, func(r permission.Refusal) bool { return r.Request == one.Request && r.Agent == one.Agent })
 	if i < 0 {
@@ -205,7 +205,7 @@ func countedHopeless(all []permission.Hopeless, one permission.Hopeless) []permi
 	return all
 }
 
-// inWorktree returns a file as a check has it, below top: whatever worktree it was in.
+// inWorktree returns the path of a file below top, regardless of its worktree.
 func inWorktree(file string) string {
 	if _, below, ok := strings.Cut(file, "/.coven/worktrees/"); ok {
 		_, inside, _ := strings.Cut(below, "/")
@@ -217,18 +217,18 @@ func inWorktree(file string) string {
 	return filepath.Join(top, file)
 }
 
-// subjectOf is what a request is about, for people.
+// subjectOf returns the subject of a request for people.
 func subjectOf(r permission.Request) string {
 	return strings.TrimPrefix(r.Subject+r.Command+r.Path, top+"/")
 }
 
-// maxFiles limits the files that a pattern is compared with.
+// maxFiles limits the number of files that a pattern is compared with.
 const maxFiles = 100_000
 
 // filesOf returns the files of the main checkout, relative to it.
 func filesOf(root string) []string {
 	var all []string
-	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { // what cannot be read is not counted
+	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { // unreadable directories are not counted
 		switch {
 		case err != nil || len(all) >= maxFiles:
 			return fs.SkipDir
@@ -243,7 +243,7 @@ func filesOf(root string) []string {
 	return all
 }
 
-// described adds what a proposal covers beside what was refused.
+// described describes a proposal and the calls that it covers in addition to the refused ones.
 func described(number int, p permission.Proposal, refused []permission.Refusal, files []string) proposalJSON {
 	d := proposalJSON{Number: number, Rule: p.Rule, Allows: p.Allows, Helps: p.Helps, Overrides: p.Overrides, Covers: "nothing else", Files: []string{}}
 	switch {
@@ -264,7 +264,7 @@ func described(number int, p permission.Proposal, refused []permission.Refusal, 
 	return d
 }
 
-// write adds proposed rules to the user's configuration, after those that are there.
+// write appends proposed rules to the user's configuration.
 func (f *reviewJSON) write(ctx context.Context, p *project.Project, words []string) error {
 	rules := slices.Clone(p.Config.Permissions)
 	var numbers []int
@@ -295,7 +295,7 @@ func (f *reviewJSON) write(ctx context.Context, p *project.Project, words []stri
 	return err
 }
 
-// page is what permissions review prints.
+// page returns the output of permissions review.
 func (f reviewJSON) page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s refused in past runs\n", oneline.Count(f.Refused, "call"))

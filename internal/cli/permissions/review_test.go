@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// Equal calls of several sessions are one, whatever worktree they were in. What a record does not
-// tell enough about is no request.
+// Equal calls of several sessions are counted together, regardless of their worktree. A record without
+// enough details is not a request.
 func TestRefusals(t *testing.T) {
 	calls := func(all ...event.Decision) session.View { return session.View{Calls: all} }
 	write := func(file string) event.Decision {

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/plugins/model"
 )
 
-// modelJSON is a model as plugins models --json prints it. What is not known is left out.
+// modelJSON is a model as plugins models --json prints it. Unknown values are omitted.
 type modelJSON struct {
 	ID        string      `json:"id"`
 	Window    int         `json:"window,omitempty"`     // tokens
@@ -24,7 +24,7 @@ type modelJSON struct {
 	Prices    *pricesJSON `json:"prices,omitempty"`
 }
 
-// pricesJSON are US dollars per million tokens.
+// pricesJSON holds prices in US dollars per million tokens.
 type pricesJSON struct {
 	Input      float64 `json:"input"`
 	Output     float64 `json:"output"`

@@ -1,4 +1,4 @@
-// Package plugin is coven plugins: it lists, verifies and tests plugins.
+// Package plugin implements coven plugins, which lists, verifies, tests and creates plugins.
 package plugin
 
 import (
@@ -39,12 +39,12 @@ type pluginJSON struct {
 	State    string `json:"state"`
 	Detail   string `json:"detail,omitempty"`
 	HiddenBy string `json:"hidden_by,omitempty"`
-	Project  bool   `json:"project"` // the repository decides what it is
-	Locked   bool   `json:"locked"`  // plugins.lock names it
+	Project  bool   `json:"project"` // the repository controls it
+	Locked   bool   `json:"locked"`  // listed in plugins.lock
 	SHA256   string `json:"sha256,omitempty"`
-	Before   string `json:"sha256_trusted,omitempty"` // changed: the hash that is trusted
+	Before   string `json:"sha256_trusted,omitempty"` // the trusted hash of a changed plugin
 	Size     int64  `json:"size,omitempty"`
-	// Of a provider that declares them; only plugins info reads the programs.
+	// Declared by providers. Only plugins info reads the programs.
 	Capabilities provider.Capabilities `json:"capabilities,omitzero"`
 }
 
@@ -77,7 +77,7 @@ func newPluginsList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// allPlugins lists the plugins of the repository; outside one, those of the user.
+// allPlugins lists the plugins of the repository, or of the user outside a repository.
 func allPlugins(ctx context.Context, a *cli.App, list func(*registry.Registry) ([]registry.Plugin, error)) (*project.Project, []registry.Plugin, error) {
 	p, err := a.OpenOrOutside(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func printPlugins(a *cli.App, proj *project.Project, all []registry.Plugin) erro
 	return cli.WriteError(w.Flush())
 }
 
-// whence returns where a plugin comes from.
+// whence returns the origin of a plugin.
 func whence(proj *project.Project, p registry.Plugin) string {
 	if p.File == "" {
 		return p.From
@@ -150,7 +150,7 @@ func newPluginsInfo(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// onlyCalled returns the plugins of a name with their hashes.
+// onlyCalled lists the plugins with a name, with their hashes.
 func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error) {
 	return func(r *registry.Registry) ([]registry.Plugin, error) {
 		all, err := r.List()

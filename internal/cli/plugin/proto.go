@@ -38,7 +38,7 @@ coven help plugin describes the protocol; coven plugins new writes a whole proje
 	return cmd
 }
 
-// writeFiles writes files to a directory that the user named, and lists them.
+// writeFiles writes files to a directory given by the user, and lists them.
 func writeFiles(a *cli.App, dir string, files []scaffold.File, force bool) error {
 	at, err := a.Absolute(dir)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 
 // testedJSON is the result of plugins test as --json prints it.
 type testedJSON struct {
-	Plugin  string              `json:"plugin"` // as it was named
+	Plugin  string              `json:"plugin"` // as given on the command line
 	Kind    plugins.Kind        `json:"kind"`
 	OK      bool                `json:"ok"`
 	Results []plugintest.Result `json:"results"`
@@ -177,7 +177,7 @@ func ids(all []registry.Plugin) string {
 	return strings.Join(names, ", ")
 }
 
-// fileToTest returns a file that the user names.
+// fileToTest returns a file given by the user.
 func fileToTest(a *cli.App, which string, kind plugins.Kind) (string, plugins.Kind, error) {
 	file, err := a.Absolute(which)
 	if err != nil {
@@ -200,7 +200,7 @@ func fileToTest(a *cli.App, which string, kind plugins.Kind) (string, plugins.Ki
 	return file, kind, nil
 }
 
-// printCase prints a case. For a failure it prints what the contract demands.
+// printCase prints a case. For a failure it prints the requirement of the contract.
 func printCase(a *cli.App, r plugintest.Result) error {
 	switch r.Status {
 	case plugintest.Failed:

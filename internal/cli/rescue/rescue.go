@@ -1,4 +1,4 @@
-// Package rescue is coven rescue: it lists, shows and restores what coven stored.
+// Package rescue implements coven rescue, which lists, shows and restores stored work.
 package rescue
 
 import (
@@ -81,7 +81,7 @@ func list(a *cli.App, all []rescue.Stored, asJSON bool) error {
 	return cli.WriteError(w.Flush())
 }
 
-// kind returns what a rescue has.
+// kind returns the kind of content of a rescue.
 func kind(r rescue.Stored) string {
 	if r.Changes {
 		return "changes"
@@ -116,7 +116,7 @@ RESCUE is a name that coven rescue list prints, its ref, or a task for its newes
 	}
 }
 
-// maxShown limits the changes that are listed.
+// maxShown limits the number of listed changes.
 const maxShown = 100
 
 // text returns the content of a rescue for a terminal.
@@ -221,7 +221,7 @@ func (o restoreOptions) run(ctx context.Context, a *cli.App, p *project.Project,
 	return a.Printf("restored in %s\n", terminal.Printable(o.to))
 }
 
-// undo asks, and undoes changes.
+// undo asks for confirmation and undoes changes.
 func (o restoreOptions) undo(ctx context.Context, a *cli.App, p *project.Project, r rescue.Stored) error {
 	if !o.yes {
 		if !a.Interactive {

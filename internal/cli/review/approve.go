@@ -45,7 +45,7 @@ error findings are named and skipped.`,
 	return cmd
 }
 
-// approveSeveral approves the changes of tasks, or without names all that wait.
+// approveSeveral approves the changes of the named tasks, or without names all that wait.
 func approveSeveral(ctx context.Context, a *cli.App, names []string, accept bool) error {
 	c, err := a.Controller(ctx)
 	if err != nil {

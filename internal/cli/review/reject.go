@@ -40,7 +40,7 @@ rejected.`,
 	return cmd
 }
 
-// reject rejects a change and prints what became of it.
+// reject rejects a change and prints the result.
 func reject(ctx context.Context, a *cli.App, c *control.Controller, r control.RejectRequest) error {
 	done, err := c.Reject(ctx, r)
 	if err != nil {

@@ -28,8 +28,8 @@ func openText(p control.Page) string {
 	return heading + section(findings.Text(opinions))
 }
 
-// findingsText returns the other findings of the last review and what became of it, a line
-// for each earlier round, and coven's own warnings.
+// findingsText returns the other findings of the last review and their outcome, a line for each earlier
+// round, and coven's own warnings.
 func findingsText(p control.Page) string {
 	var b strings.Builder
 	for i, r := range p.View.Rounds {

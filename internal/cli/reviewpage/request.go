@@ -9,11 +9,11 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// margin is before each line of a section.
+// margin is the indentation of the lines of a section.
 const margin = "  "
 
-// Fit wraps the request of a page for a terminal of this width; 0: for no terminal, where
-// lines are as long as they are.
+// Fit wraps the request of a page for a terminal of this width. A width of 0 means no terminal, where lines
+// are not wrapped.
 func Fit(p control.Page, width int) control.Page {
 	if width == 0 {
 		return p
@@ -25,8 +25,8 @@ func Fit(p control.Page, width int) control.Page {
 	return p
 }
 
-// requestText returns the sections of what was asked for: of the task, and of the people
-// who asked for changes. The title is in the first line of the page.
+// requestText returns the sections of the request: the task, and the changes that people asked for. The
+// title is in the first line of the page.
 func requestText(p control.Page) string {
 	var b strings.Builder
 	for _, part := range []struct{ heading, text string }{
@@ -55,7 +55,7 @@ func requestText(p control.Page) string {
 	return b.String()
 }
 
-// section returns the lines of a text, each after the margin.
+// section indents the lines of a text with the margin.
 func section(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.Trim(text, "\r\n")) {
@@ -68,12 +68,12 @@ func section(text string) string {
 	return b.String()
 }
 
-// minWrap is the width below which text is not wrapped any further.
+// minWrap is the minimum width to which text is wrapped.
 const minWrap = 20
 
-// wrap breaks the lines of a text between words, so that they have at most width columns.
-// What follows a break is indented as the line is, below the text of a list item. Lines of
-// a fenced code block stay as they are.
+// wrap breaks the lines of a text between words, so that they have at most width columns. A continuation
+// line has the indentation of its line, or begins below the text of its list item. Lines of a fenced code
+// block are not wrapped.
 func wrap(text string, width int) string {
 	var lines []string
 	fenced := false

@@ -31,7 +31,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// Only what cannot be broken is wider than the terminal.
+// Only unbreakable text is wider than the terminal.
 func TestFit(t *testing.T) {
 	text := strings.Repeat("some words of a request that goes on for long ", 20)
 	p := control.Page{Request: control.Request{Description: text, Acceptance: "- " + text, Design: text, Notes: text}}
@@ -45,7 +45,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Open findings come first and once, with what they block; others follow.
+// Open findings come first and once, with their effect; others follow.
 func TestFindings(t *testing.T) {
 	leak := reviewer.Finding{Severity: reviewer.Error, File: "a.txt", Line: 1, Message: "leaks the token"}
 	style := reviewer.Finding{Severity: reviewer.Warning, Message: "long lines"}

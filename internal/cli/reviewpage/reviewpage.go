@@ -66,8 +66,8 @@ func stat(p control.Page) string {
 	return b.String()
 }
 
-// Diff returns a diff for a terminal: control characters are visible, and with color it is
-// colored as git does.
+// Diff formats a diff for a terminal: it makes control characters visible, and with color it uses the
+// colors of git.
 func Diff(patch string, color bool) string {
 	lines := strings.Split(safe(patch), "\n")
 	if !color {
@@ -105,7 +105,7 @@ func safe(patch string) string {
 	return strings.Join(lines, "\n")
 }
 
-// SizeOf returns how much of a file has changed.
+// SizeOf returns the size of the change of a file, such as +3 -1.
 func SizeOf(f control.FileChange) string {
 	if f.Binary {
 		return "binary"

@@ -13,10 +13,10 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/shipped"
 )
 
-// The commands below are started by coven itself or by an agent CLI that coven runs. They are
-// parts of coven that need processes of their own.
+// The commands below are started by coven itself or by an agent CLI that coven runs. They are parts of
+// coven that need their own processes.
 
-// newGate connects an agent CLI to the gate: see internal/mcp.
+// newGate returns the command that connects an agent CLI to the gate; see internal/mcp.
 func newGate(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "gate", Hidden: true, Args: cobra.NoArgs,
@@ -24,7 +24,7 @@ func newGate(a *cli.App) *cobra.Command {
 	}
 }
 
-// newEvaluate evaluates definitions that are TypeScript: see internal/evaluator.
+// newEvaluate returns the command that evaluates definitions in TypeScript; see internal/evaluator.
 func newEvaluate(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: evaluator.Command, Hidden: true, Args: cobra.NoArgs,
@@ -32,7 +32,7 @@ func newEvaluate(a *cli.App) *cobra.Command {
 	}
 }
 
-// newPlugin serves a built-in plugin.
+// newPlugin returns the command that serves a built-in plugin.
 func newPlugin() *cobra.Command {
 	return &cobra.Command{
 		Use: "plugin KIND NAME", Hidden: true, Args: cobra.ExactArgs(2),

@@ -37,8 +37,7 @@ func Run(a *cli.App, args []string) int {
 	return exit.Code(err)
 }
 
-// advised returns an error with the help of the command as its next command, if it is a mistake in the
-// arguments and has no other.
+// advised adds the help of the command to a usage error that has no next command.
 func advised(root *cobra.Command, args []string, err error) error {
 	if exit.Code(err) != exit.Usage || exit.IsSilent(err) || exit.Next(err) != "" {
 		return err
@@ -50,7 +49,7 @@ func advised(root *cobra.Command, args []string, err error) error {
 	return &exit.Error{Exit: exit.Usage, Err: err, Next: cmd.CommandPath() + " --help"}
 }
 
-// NewApp returns the app of this process. version is coven's.
+// NewApp returns the app of this process. version is the version of coven.
 func NewApp(version string) *cli.App {
 	a := &cli.App{
 		Environment: project.NewEnv(version),

@@ -19,8 +19,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// Every command resolves the names of tasks in the same place: the beginning of two ids is
-// refused with both, which a command that compares ids itself would not do.
+// Every command resolves the names of tasks in the same way: a prefix of two IDs is refused with both IDs,
+// which a command that compares IDs itself would not do.
 func TestEveryCommandTakesThePrefixOfATask(t *testing.T) {
 	dir := withTasks(t, "same-one", "same-two")
 	commands := 0
@@ -42,17 +42,17 @@ func TestEveryCommandTakesThePrefixOfATask(t *testing.T) {
 	}
 }
 
-// required are the flags without which a command does not look for its task.
+// required are the flags that a command needs before it looks for its task.
 var required = map[string][]string{"reject": {"--reason", "x"}, "revise": {"-m", "x"}, "modify": {"--input", "{}"}}
 
-// takingTasks returns a command line with the name "same-" for each argument and flag below
+// takingTasks returns a command line with the name "same-" for each argument and flag of the commands below
 // cmd that is a task.
 func takingTasks(cmd *cobra.Command, path []string) [][]string {
 	var lines [][]string
 	words := strings.Fields(cmd.Use)
 	for _, word := range words[1:] {
 		if strings.HasPrefix(word, "-") {
-			break // the flags are below
+			break // flags are handled below
 		}
 		if word = strings.Trim(word, "[]."); word == "TASK" || word == "ID" || word == "SESSION|TASK" {
 			line := slices.Concat(path, required[cmd.Name()], []string{"same-"})
@@ -74,7 +74,7 @@ func takingTasks(cmd *cobra.Command, path []string) [][]string {
 	return lines
 }
 
-// withTasks enters a repository with tasks in its tracker that have a session each.
+// withTasks enters a repository whose tracker has these tasks, each with a session.
 func withTasks(t *testing.T, tasks ...string) string {
 	t.Helper()
 	repository(t)
@@ -101,7 +101,7 @@ func withTasks(t *testing.T, tasks ...string) string {
 	return dir
 }
 
-// appIn returns coven as a user in dir starts it, with its output kept.
+// appIn returns coven as started in dir, with its output captured.
 func appIn(dir string) *cli.App {
 	env := project.NewEnv("test")
 	env.Workdir = func() (string, error) { return dir, nil }

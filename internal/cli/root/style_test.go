@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// frequent are the commands whose help has examples.
+// frequent lists the commands whose help has examples.
 var frequent = []string{
 	"run", "status", "review", "approve", "revise", "reject", "resume", "retry", "cancel", "attach", "why", "logs", "diff", "task add", "doctor",
 }
 
-// placeholders are the names of arguments in usage lines: one word for one thing.
+// placeholders are the names of arguments in usage lines: one word per concept.
 var placeholders = []string{"TASK", "NAME", "FILE", "KEY", "VALUE", "TITLE", "SESSION", "KIND", "COMMAND", "TOPIC", "DIR", "RESCUE", "N", "PERMISSION", "SUBJECT", "AGENT", "TEXT", "PROMPT", "GLOB", "JSON"}
 
-// The help of all commands reads alike.
+// The help of all commands has the same style.
 func TestHelpStyle(t *testing.T) {
 	root := NewRoot(NewApp("dev"))
 	eachCommand(root, func(cmd *cobra.Command) {

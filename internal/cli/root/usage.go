@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// unknownCommand returns an error if args name a command that does not exist. cobra does
-// not report it beside --help.
+// unknownCommand returns an error if args name a command that does not exist. cobra does not report it if
+// there is a --help.
 func unknownCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	cmd, rest, _ := root.Find(args) // cobra reports the error
@@ -52,7 +52,7 @@ func usage(cmd *cobra.Command, err error) error {
 // checkUsage makes a command and its subcommands refuse empty arguments and values of
 // flags, and reports errors about arguments as usage errors.
 func checkUsage(cmd *cobra.Command) {
-	cmd.InitDefaultHelpFlag() // else cobra takes a command after --help for the value of it
+	cmd.InitDefaultHelpFlag() // otherwise cobra takes a command after --help for its value
 	check := cmd.Args
 	if check == nil {
 		check = cobra.ArbitraryArgs
@@ -92,8 +92,7 @@ func emptyFlag(cmd *cobra.Command) error {
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// argumentError returns what is wrong with the arguments of a command: err is what cobra
-// says.
+// argumentError explains an error in the arguments of a command. err is the error of cobra.
 func argumentError(cmd *cobra.Command, args []string, err error) error {
 	required, all := parameters(cmd)
 	known := cmd.ValidArgs
@@ -118,7 +117,7 @@ func argumentError(cmd *cobra.Command, args []string, err error) error {
 	return err
 }
 
-// quoted returns the advice for a command that takes a text.
+// quoted returns the advice to quote the argument, for a command that takes a title.
 func quoted(all []string) string {
 	if slices.Contains(all, "TITLE") {
 		return "; put quotes around it"
@@ -149,7 +148,7 @@ func parameter(all []string, at int) string {
 	return all[min(at, len(all)-1)]
 }
 
-// flagError returns what is wrong with a flag in plain words.
+// flagError explains an error of cobra about a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -198,8 +197,8 @@ func flagNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// suggestion returns the question at the end of an error, or "": the only word that begins
-// like this one, or else the most similar.
+// suggestion returns a suggestion to append to an error, or "": the only known word with this prefix, or
+// else the most similar one.
 func suggestion(word string, known []string) string {
 	other := func(k string) bool { return !strings.HasPrefix(k, word) }
 	if begin := slices.DeleteFunc(slices.Clone(known), other); len(begin) == 1 {

@@ -16,8 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// flagCase says what a flag that takes a text or a number does with a value that makes no
-// sense.
+// flagCase describes how a flag that takes a text or a number treats a value that makes no sense.
 type flagCase struct {
 	args    []string // the arguments of the command
 	absurd  []string // values that are refused
@@ -96,8 +95,8 @@ var flagCases = map[string]flagCase{
 	"coven ground search --limit":       {args: []string{"x"}, absurd: []string{"0", "-1", "x"}, code: exit.Usage},
 }
 
-// Every flag refuses an empty value, and an absurd one unless any value has a meaning. A new
-// flag fails until it has a row.
+// Every flag refuses an empty value, and a senseless one unless any value is meaningful. A new flag fails
+// until it has a row.
 func TestFlagValues(t *testing.T) {
 	repository(t)
 	seen := map[string]bool{}
@@ -132,7 +131,7 @@ func TestFlagValues(t *testing.T) {
 	untouched(t)
 }
 
-// Every command refuses empty arguments, missing ones and ones too many.
+// Every command refuses empty, missing and extra arguments.
 func TestArguments(t *testing.T) {
 	repository(t)
 	eachCommand(NewRoot(NewApp("test")), func(cmd *cobra.Command) {
@@ -160,7 +159,7 @@ func TestArguments(t *testing.T) {
 	untouched(t)
 }
 
-// What a user reads about a wrong command line.
+// The messages about wrong command lines.
 func TestUsageErrors(t *testing.T) {
 	repository(t)
 	for line, want := range map[string]string{
@@ -217,7 +216,7 @@ func TestUsageErrors(t *testing.T) {
 	untouched(t)
 }
 
-// Values that are unusual and right.
+// Unusual values that are valid.
 func TestUsageAccepts(t *testing.T) {
 	repository(t)
 	for _, line := range []string{
@@ -231,7 +230,7 @@ func TestUsageAccepts(t *testing.T) {
 	}
 }
 
-// refuses runs a command that ends with a code and says why. It returns what it printed.
+// refuses runs a command that fails with the exit code want and prints a reason. It returns the output.
 func refuses(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	code, out := play(t, args...)
@@ -283,7 +282,7 @@ func repository(t *testing.T) {
 	}
 }
 
-// untouched fails if a refused command has left something.
+// untouched fails if a refused command has created files.
 func untouched(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{".coven/sessions", ".coven/worktrees", ".beads/issues.jsonl"} {

@@ -12,8 +12,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// consent reports whether the run may start: its plugins are trusted, and the person
-// at the terminal agrees.
+// consent reports whether the run may start: its plugins are trusted, and the user agrees.
 func (o *runOptions) consent(ctx context.Context, p *project.Project, todo []project.Item, limit budget.Amount) (bool, error) {
 	admit := func(ctx context.Context, needs []plugins.Need) error { return o.app.AdmitPlugins(ctx, p, needs) }
 	if o.json {

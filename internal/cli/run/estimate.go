@@ -5,33 +5,33 @@ import (
 	"github.com/coven-run/coven/internal/project"
 )
 
-// maxUnconfirmed is how many tasks run without asking a person first.
+// maxUnconfirmed is the number of tasks that run without confirmation.
 const maxUnconfirmed = 5
 
-// estimate is what running tasks may cost.
+// estimate is the possible cost of running tasks.
 type estimate struct {
 	Tasks  int
 	AtOnce int
-	// Max is what the tasks can cost at most. It is a limit only if Limited is set.
+	// Max is the maximum cost of the tasks. It is valid only if Limited is set.
 	Max     budget.Amount
 	Limited bool
-	Past    past // what earlier sessions cost; only if nothing limits these tasks
+	Past    past // cost of earlier sessions; only if nothing limits these tasks
 }
 
-// past is what earlier sessions cost, in US dollars.
+// past is the cost of earlier sessions, in US dollars.
 type past struct {
-	Sessions     int // those that cost anything
+	Sessions     int // those with a cost
 	Average, Max float64
 }
 
-// needsConfirmation reports whether coven should ask a person before the tasks run:
-// there are many of them, or nothing limits what they cost.
+// needsConfirmation reports whether to ask the user before the tasks run: there are many of them, or
+// nothing limits their cost.
 func (e estimate) needsConfirmation() bool {
 	return e.Tasks > maxUnconfirmed || e.Tasks > 0 && !e.Limited
 }
 
-// estimateRun estimates what tasks may cost. limit is the budget of all tasks together;
-// if it is zero, the budgets of their grimoires count.
+// estimateRun estimates the cost of tasks. limit is the budget of all tasks together; if it is zero, the
+// budgets of their grimoires count.
 func estimateRun(p *project.Project, items []project.Item, grimoire string, limit budget.Amount, atOnce int) estimate {
 	e := estimate{Tasks: len(items), AtOnce: min(atOnce, len(items)), Max: limit, Limited: true}
 	if limit == (budget.Amount{}) {
@@ -43,8 +43,7 @@ func estimateRun(p *project.Project, items []project.Item, grimoire string, limi
 	return e
 }
 
-// maxCost returns what tasks can cost at most. It is not limited if the grimoire of a task
-// has no budget.
+// maxCost returns the maximum cost of tasks. It is not limited if the grimoire of a task has no budget.
 func maxCost(p *project.Project, items []project.Item, grimoire string) (total budget.Amount, limited bool) {
 	limited = true
 	var all []budget.Amount
@@ -68,7 +67,7 @@ func maxCost(p *project.Project, items []project.Item, grimoire string) (total b
 }
 
 func pastCost(p *project.Project) past {
-	all, _ := p.Finder.Summaries() // the cost of what cannot be read is unknown
+	all, _ := p.Finder.Summaries() // the cost of unreadable sessions is unknown
 	costs, sum := past{}, 0.0
 	for _, s := range all {
 		if cost := s.Cost; cost > 0 {

@@ -1,4 +1,4 @@
-// Package run is coven run: it runs tasks, several at once.
+// Package run implements coven run, which runs tasks, several at once.
 package run
 
 import (
@@ -189,7 +189,7 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 	return exit.Status(s.Run(ctx))
 }
 
-// options returns how the sessions run that land on a branch.
+// options returns the options of sessions that land on a branch.
 func (o *runOptions) options(branch string) control.Options {
 	return control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base}
 }
@@ -212,7 +212,7 @@ func (o *runOptions) check() error {
 	return nil
 }
 
-// approver returns who is recorded as having approved, if no one is asked.
+// approver returns the recorded approver if no person is asked.
 func (o *runOptions) approver() string {
 	if o.autoApprove {
 		return "--auto-approve"
@@ -220,7 +220,7 @@ func (o *runOptions) approver() string {
 	return ""
 }
 
-// choose returns the queue of tasks and those that could run now.
+// choose returns the queue of tasks, and the tasks that could run now.
 func (o *runOptions) choose(ctx context.Context, p *project.Project) (scheduler.Queue, []project.Item, error) {
 	if o.prompt != "" || len(o.tasks) > 0 {
 		jobs, err := o.given(ctx, p)
@@ -237,7 +237,7 @@ func (o *runOptions) choose(ctx context.Context, p *project.Project) (scheduler.
 	return ready, jobs, err
 }
 
-// given returns the tasks that the command line names.
+// given returns the tasks named on the command line.
 func (o *runOptions) given(ctx context.Context, p *project.Project) ([]project.Item, error) {
 	if o.prompt != "" {
 		item, err := p.AdHoc(ctx, o.prompt)

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// createOptions are those of the commands that create a chat in which nothing is said yet.
+// createOptions are the options of the commands that create a chat without messages.
 type createOptions struct {
 	app         *cli.App
 	title       string
@@ -79,7 +79,7 @@ itself. Agent, provider and model stay the same; permissions and settings are th
 	return cmd
 }
 
-// create creates a chat, and prints the ID of its session. All else goes to the standard error.
+// create creates a chat and prints the ID of its session. Everything else goes to standard error.
 func (o *createOptions) create(ctx context.Context, do func(context.Context, *control.Controller) (control.Outcome, error)) error {
 	c, err := o.app.Controller(ctx)
 	if err != nil {

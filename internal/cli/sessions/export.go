@@ -78,7 +78,7 @@ func states() []string {
 	return all
 }
 
-// check returns why the flags do not fit together.
+// check returns an error if the flags cannot be combined.
 func (o *exportOptions) check() error {
 	switch {
 	case o.format != formatMarkdown && o.format != formatLines:
@@ -122,7 +122,7 @@ func (o *exportOptions) run(ctx context.Context, p *project.Project, names []str
 	return exit.Status(exit.Failed)
 }
 
-// all exports all sessions that can be read, and prints what is wrong with the others.
+// all exports all readable sessions, and prints the errors of the others.
 func (o *exportOptions) all(ctx context.Context, p *project.Project) (done int, failed bool, err error) {
 	ids, err := session.IDs(p.Repo.Root)
 	if err != nil {
@@ -144,7 +144,7 @@ func (o *exportOptions) all(ctx context.Context, p *project.Project) (done int, 
 	return done, failed, nil
 }
 
-// one exports a session, unless its state is not asked for.
+// one exports a session, unless --status excludes it.
 func (o *exportOptions) one(ctx context.Context, p *project.Project, name string) (exported bool, err error) {
 	v, err := p.SessionOf(ctx, name)
 	if err != nil {

@@ -43,10 +43,10 @@ tokens: that of the API for what the model wrote, otherwise an estimate (about).
 	return cmd
 }
 
-// idLength is how much of the ID of a message is shown.
+// idLength is the number of characters that are shown of the ID of a message.
 const idLength = 8
 
-// messageText describes a message: its parts, a line or more each.
+// messageText describes a message: its parts, each on at least one line.
 func messageText(m conversation.Message) (text string) {
 	if m.ID != "" {
 		about := ""

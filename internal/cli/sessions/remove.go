@@ -110,7 +110,7 @@ func cleanedText(one archive.Cleaned, dryRun bool) string {
 	return terminal.Printable(text)
 }
 
-// ageOf reads the value of --older-than.
+// ageOf parses the value of --older-than.
 func ageOf(text string) (time.Duration, error) {
 	if age, ok := cli.Age(text); ok {
 		return age, nil

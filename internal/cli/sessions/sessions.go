@@ -74,7 +74,7 @@ func newList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// with calls do with the session that a person names.
+// with calls do with the session that name identifies.
 func with(ctx context.Context, a *cli.App, name string, do func(*project.Project, session.View) error) error {
 	p, err := a.Open(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ its task. --check tells whether all its records are there, readable and linked t
 	return cmd
 }
 
-// checked reports what is wrong with the records of a session.
+// checked prints the problems in the records of a session.
 func checked(a *cli.App, p *project.Project, v session.View) error {
 	var ids []string
 	for _, s := range v.Subagents {

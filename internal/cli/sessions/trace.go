@@ -47,7 +47,8 @@ runs is marked with an ellipsis.`,
 	return cmd
 }
 
-// tookOf returns the time from the start of a session to its end, or to the last that is known of it.
+// tookOf returns the time from the start of a session to its end or, if that is unknown, to its last
+// record.
 func tookOf(v session.View, now time.Time) time.Duration {
 	end := v.Ended
 	if end.IsZero() && v.Status == session.Running {

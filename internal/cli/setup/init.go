@@ -1,5 +1,5 @@
-// Package setup holds the commands that set coven up or describe it: init, schema,
-// completion, version and man.
+// Package setup holds the commands that set coven up or describe it: init, config, schema, completion, help
+// and version.
 package setup
 
 import (

@@ -26,8 +26,8 @@ func VersionText(a *cli.App) string {
 	return fmt.Sprintf("coven %s%s %s %s/%s", a.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// revision returns the commit that this binary was built from, if Go recorded it: among its
-// settings, or at the end of the pseudo-version that go install was asked for.
+// revision returns the commit that this binary was built from, if Go recorded it in the build settings or
+// at the end of a pseudo-version.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

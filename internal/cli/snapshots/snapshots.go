@@ -1,5 +1,5 @@
-// Package snapshots is coven snapshots and coven revert: it lists the saved states of a worktree
-// and restores them.
+// Package snapshots implements coven snapshots and coven revert, which list the saved states of a worktree
+// and restore them.
 package snapshots
 
 import (
@@ -122,7 +122,7 @@ file: restoring it restores this file only. An agent that works on the task must
 	return cmd
 }
 
-// text says what a revert did, and how it is undone.
+// text describes the result of a revert, and how to undo it.
 func text(done snapshot.Reverted) string {
 	note := cmp.Or(done.To.Note, "no note")
 	if len(done.Changed) == 0 {

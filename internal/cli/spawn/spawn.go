@@ -1,4 +1,4 @@
-// Package spawn is coven spawn: it starts one agent for one task.
+// Package spawn implements coven spawn, which starts one agent for one task.
 package spawn
 
 import (
@@ -70,7 +70,7 @@ coven agents list shows the agents.`,
 	return cmd
 }
 
-// ask asks the coven that runs the agent of this process.
+// ask sends the request to the coven that runs the agent of this process.
 func (o *spawnOptions) ask(ctx context.Context) error {
 	text, err := mcp.Call(ctx, o.app.Getenv, o.app.Version, "spawn_agent", o.request)
 	if err != nil {
@@ -116,7 +116,7 @@ func (o *spawnOptions) run(ctx context.Context) error {
 	return cli.ExitStatus(outcome, nil)
 }
 
-// tooDeep returns why an agent starts no other, if that is why a command of an agent failed.
+// tooDeep replaces the error of an agent's command by the depth limit, if the agent has reached it.
 func tooDeep(err error) error {
 	by := (*control.AgentError)(nil)
 	if !errors.As(err, &by) {
@@ -125,7 +125,7 @@ func tooDeep(err error) error {
 	return cmp.Or(spawn.Admission{MaxDepth: spawn.MaxDepth}.Descend(by.Depth), err)
 }
 
-// show prints the report, and where the record is.
+// show prints the reports, and where the record is.
 func (o *spawnOptions) show(ctx context.Context, c *control.Controller, outcome control.Outcome) error {
 	v, err := c.Project.SessionOf(ctx, outcome.Session)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package task is coven task: it adds, lists and closes tasks of the tracker.
+// Package task implements coven task, which adds, lists and closes tasks of the tracker.
 package task
 
 import (

@@ -36,7 +36,7 @@ CLI such as Claude Code brings tools of its own instead of most of them.`,
 	return cmd
 }
 
-// selection is what --agent selects.
+// selection holds the flag --agent, which selects tools.
 type selection struct {
 	app   *cli.App
 	agent string
@@ -75,7 +75,7 @@ type toolJSON struct {
 	Name        string          `json:"name"`
 	ID          string          `json:"id"`
 	Category    string          `json:"category"`
-	Permission  string          `json:"permission"` // empty: none
+	Permission  string          `json:"permission"` // may be empty
 	Source      string          `json:"source"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
@@ -187,7 +187,7 @@ func newExport(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// maxArguments limits what is read from standard input, in bytes.
+// maxArguments limits the arguments from standard input, in bytes.
 const maxArguments = 16 << 20
 
 func newCall(a *cli.App) *cobra.Command {

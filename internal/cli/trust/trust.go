@@ -1,5 +1,5 @@
-// Package trust is coven trust: it shows what a repository wants to run, and records what
-// the user trusts.
+// Package trust implements coven trust, which shows the programs, variables and servers that a repository
+// requests, and records those that the user trusts.
 package trust
 
 import (
@@ -76,7 +76,7 @@ everything that matches the lock, for one command.`,
 	return cmd
 }
 
-// offerTrust shows what the user could trust, and asks.
+// offerTrust shows the untrusted items and asks whether to trust them.
 func offerTrust(ctx context.Context, a *cli.App, p *project.Project, names []string, yes bool) error {
 	offer, err := p.TrustOffer(names, yes)
 	if err != nil {
@@ -133,7 +133,7 @@ func listTrusted(a *cli.App, p *project.Project, asJSON bool) error {
 	return cli.WriteError(w.Flush())
 }
 
-// revokeTrust stops trusting what is named, or everything of this repository.
+// revokeTrust stops trusting the named items, or everything of this repository.
 func revokeTrust(a *cli.App, p *project.Project, names []string) error {
 	removed, unknown, err := p.RevokeTrust(names)
 	if err != nil {
@@ -154,7 +154,7 @@ func revokeTrust(a *cli.App, p *project.Project, names []string) error {
 	return errors.Join(errs...)
 }
 
-// trustNames returns what coven trust can name.
+// trustNames returns the names that coven trust accepts.
 func trustNames(_ context.Context, proj *project.Project, _ []string) []string {
 	var names []string
 	if all, err := proj.Requests(); err == nil {

@@ -52,7 +52,7 @@ func warn(a *cli.App) func(string) {
 	return func(text string) { _ = a.Showf("warning: %s\n", terminal.PrintableLines(text)) } // nothing else can report the error
 }
 
-// prunedText describes what was done about one item.
+// prunedText describes the result for one item.
 func prunedText(one prune.Item, dryRun bool) string {
 	verb := "removed"
 	switch {

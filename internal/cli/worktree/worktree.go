@@ -1,4 +1,4 @@
-// Package worktree is coven worktree: it lists and removes the worktrees of tasks.
+// Package worktree implements coven worktree, which lists, prunes and removes the worktrees of tasks.
 package worktree
 
 import (
