@@ -19,8 +19,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// claims finds tasks that are claimed, here or in the tracker, by a session that will not
-// work on them.
+// claims finds tasks that are claimed, here or in the tracker, by a session that will not work on them.
 func (v *Examination) claims(ctx context.Context) []Finding {
 	all, err := claim.List(ctx, v.project.Repo)
 	if err != nil {
@@ -74,8 +73,8 @@ func (v *Examination) assigned(ctx context.Context, named map[string]bool) []Fin
 	return found
 }
 
-// giveBack closes a task that is still assigned to a session that is over if its change has
-// landed, and reopens it otherwise.
+// giveBack closes the task of a session that is over if its change has landed, and reopens it otherwise. It
+// changes only a task that is still assigned to that session.
 func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, error) {
 	const removed = "removed the claim"
 	_, name, _ := strings.Cut(strings.TrimPrefix(owner, holder.ActorPrefix), "/")
@@ -101,15 +100,14 @@ func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, e
 	return removed + " and reopened the task", control.IgnoreClaimed(err)
 }
 
-// keeper claims tasks while doctor fixes them, like a session that works on them, so that no
-// coven starts them. If it is killed, it leaves a session that never started, whose claims
-// others may replace.
+// keeper claims tasks while doctor fixes them, like a session that works on them, so that no coven starts
+// them. If it is killed, it leaves behind a session that never started, whose claims others may replace.
 type keeper struct {
 	project *project.Project
 	session *session.Session // nil until a task is claimed
 }
 
-// holdTime is how long a claim of the keeper holds: longer than any fix.
+// holdTime is the lifetime of a claim of the keeper: longer than any fix.
 const holdTime = time.Hour
 
 func (k *keeper) begin() error {
@@ -131,8 +129,8 @@ func (k *keeper) close() {
 	}
 }
 
-// hold claims a task while do works on it. It replaces a dead claim. It returns an error for
-// a task whose session can be resumed.
+// hold claims a task while do works on it. It replaces a dead claim, and returns an error for a task whose
+// session can be resumed.
 func (k *keeper) hold(ctx context.Context, id string, do func() (string, error)) (done string, err error) {
 	if err := k.begin(); err != nil {
 		return "", err
@@ -155,7 +153,7 @@ func (k *keeper) hold(ctx context.Context, id string, do func() (string, error))
 		return "", err
 	}
 	defer func() { err = errors.Join(err, claim.Release(context.WithoutCancel(ctx), repo, id, mine.Oid)) }()
-	// No session can start from now on. One that has started in the meantime is not ours.
+	// No session can start from now on, but one may have started before the claim.
 	views, err := session.List(k.project.Repo.Root)
 	damaged, err := session.DamagedIn(err)
 	if err != nil {

@@ -26,7 +26,7 @@ func (v *Examination) provider() string {
 	return v.project.Config.Provider
 }
 
-// providerUses returns what uses providers other than the default one.
+// providerUses returns the users of providers other than the default one, by provider.
 func (v *Examination) providerUses() map[string]string {
 	if v.uses == nil && v.project != nil {
 		views, _ := v.sessionViews() // the checkup of sessions reports damaged ones
@@ -35,8 +35,8 @@ func (v *Examination) providerUses() map[string]string {
 	return v.uses
 }
 
-// agentCLI checks the program of a provider, if the repository uses it. A missing one is a
-// problem if it is that of the default provider, otherwise only for what uses it.
+// agentCLI checks the program of a provider, if the repository uses it. A missing program is a failure for
+// the default provider, and a warning for others.
 func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Finding {
 	required, user := v.provider() == c.Program, v.providerUses()[c.Program]
 	if !required && user == "" {
@@ -58,7 +58,7 @@ func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Findin
 	return ok("%s", said)
 }
 
-// agent checks the agent that the user configures, as agentCLI does.
+// agent checks the agent in the user's acp settings, as agentCLI does.
 func (v *Examination) agent(context.Context) []Finding {
 	required, user := v.provider() == acp.Name, v.providerUses()[acp.Name]
 	if !required && user == "" {
@@ -74,7 +74,7 @@ func (v *Examination) agent(context.Context) []Finding {
 	return ok("%s", strings.Join(v.project.Config.ACP.Command, " "))
 }
 
-// login looks for a credential of the agent CLI. It does not read it.
+// login looks for the credential of the default provider. It does not read it.
 func (v *Examination) login(context.Context) []Finding {
 	if api, ok := builtin.APIOf(v.provider()); ok {
 		return v.api(api)
@@ -93,7 +93,7 @@ func (v *Examination) login(context.Context) []Finding {
 	return v.claudeLogin()
 }
 
-// api looks for the credential of an API that coven's own loop asks.
+// api looks for the credential of a model API that coven's own loop uses.
 func (v *Examination) api(api endpoint.API) []Finding {
 	if err := api.Check(v.env.Getenv); err != nil {
 		_, next := api.Refused(v.env.Getenv)

@@ -1,5 +1,5 @@
-// Package doctor examines what coven needs and what a crash left behind, and fixes what can
-// be fixed without losing anything.
+// Package doctor checks everything that coven needs and the leftovers of crashes, and fixes problems that
+// it can fix without losing anything.
 package doctor
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/acp"
 )
 
-// Checkup is one thing that doctor examines.
+// Checkup is one check of doctor.
 type Checkup struct {
 	Name, About string
 	inside      bool // needs a repository
 	look        func(*Examination, context.Context) []Finding
 }
 
-// Checkups returns all checkups in order. The one that removes worktrees comes after the one
-// that releases the claims on them.
+// Checkups returns all checkups in order. Claims come before worktrees, because fixing claims may release
+// worktrees.
 func Checkups() []Checkup {
 	all := []Checkup{
 		{"git", "git 2.38 or newer is installed", false, (*Examination).git},
@@ -60,10 +60,10 @@ type Finding struct {
 	Name  string `json:"name"`  // of the checkup
 	State string `json:"state"` // ok, warn or fail
 	Text  string `json:"text"`
-	Fixed string `json:"fixed,omitempty"` // what --fix did about it
+	Fixed string `json:"fixed,omitempty"` // result of --fix
 	Next  string `json:"next,omitempty"`  // the one command that helps
 
-	fix func(context.Context) (string, error) // nil: a person must fix it
+	fix func(context.Context) (string, error) // nil if a person must fix it
 }
 
 func ok(format string, args ...any) []Finding {
@@ -78,7 +78,7 @@ func warn(next, format string, args ...any) []Finding {
 	return []Finding{{State: StateWarn, Text: fmt.Sprintf(format, args...), Next: next}}
 }
 
-// Run runs all checkups. With fix it fixes what it can.
+// Run runs all checkups. If fix is set, it fixes problems.
 func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
 	defer v.close()
 	all := []Finding{}
@@ -127,7 +127,7 @@ func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Findin
 	}
 }
 
-// fixNow applies the fix or returns why it cannot.
+// fixNow applies the fix, or adds the reason that it failed.
 func (f Finding) fixNow(ctx context.Context) Finding {
 	fixed, err := f.fix(ctx)
 	if err != nil {

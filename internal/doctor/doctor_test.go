@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// The versions that doctor compares with are those that the tests install.
+// The tests install the versions of the CLIs that doctor compares with.
 func TestTestedCLIs(t *testing.T) {
 	pins, err := os.ReadFile(filepath.Join("..", "..", ".ci", "pins"))
 	if err != nil {
@@ -32,8 +32,7 @@ func TestTestedCLIs(t *testing.T) {
 	}
 }
 
-// One list of providers: what a grimoire may name is what is shipped, and what
-// doctor looks for.
+// There is one list of providers: grimoires may name, coven ships, and doctor checks the same ones.
 func TestProviders(t *testing.T) {
 	looked := []string{"acp"} // its program is the user's choice
 	for _, c := range builtin.AgentCLIs() {
@@ -55,7 +54,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A claim whose session is gone is not dead while something may work under it.
+// A claim whose session is gone is not dead while a process may still work under it.
 func TestAtLarge(t *testing.T) {
 	now := time.Now()
 	coven := exec.CommandContext(t.Context(), "sh", "-c", "echo ready; read line")
@@ -65,7 +64,7 @@ func TestAtLarge(t *testing.T) {
 	if err := errors.Join(in, err, coven.Start()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // before that, its name may not be seen yet
+	if _, err := out.Read(make([]byte, 1)); err != nil { // before that, its name may not be visible yet
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = coven.Process.Kill(), coven.Wait() })
@@ -76,7 +75,7 @@ func TestAtLarge(t *testing.T) {
 		atLarge bool
 	}{
 		"its coven runs":                 {fmt.Sprintf("%s%s/%d", holder.ActorPrefix, holder.Machine(), coven.Process.Pid), now, true},
-		"another program has the number": {holder.Name(), now, false}, // a test is no coven
+		"another program has the number": {holder.Name(), now, false}, // the test process is not a coven
 		"nobody has the number":          {holder.ActorPrefix + holder.Machine() + "/4194305", now.Add(time.Hour), false},
 		"no number":                      {holder.ActorPrefix + holder.Machine() + "/x", now.Add(time.Hour), false},
 		"another machine":                {holder.ActorPrefix + "elsewhere/1", now.Add(time.Hour), true},

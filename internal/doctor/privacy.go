@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// privacy finds records that others can read or that git does not ignore.
+// privacy finds records that other users can read or that git does not ignore.
 func (v *Examination) privacy(ctx context.Context) []Finding {
 	root := v.project.Repo.Root
 	var found []Finding

@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/sandbox"
 )
 
-// sandbox reports the level of the sandbox, and what programs of a task can do nevertheless.
+// sandbox reports the level of the sandbox and its gaps.
 func (v *Examination) sandbox(context.Context) []Finding {
 	launcher, failed := v.launcher()
 	if failed != nil {

@@ -25,7 +25,7 @@ func (v *Examination) git(ctx context.Context) []Finding {
 	return ok("%s", said)
 }
 
-// launcher returns a launcher of children, or why there is none.
+// launcher returns a launcher of children, or the finding that there is none.
 func (v *Examination) launcher() (*process.Launcher, []Finding) {
 	self, err := v.env.Self()
 	if err != nil {
@@ -54,7 +54,7 @@ func (v *Examination) processes(context.Context) []Finding {
 	return ok("children are contained by a %s", name)
 }
 
-// containmentName returns the name of a containment, as the guides write it.
+// containmentName returns the name of a containment as used in the guides.
 func containmentName(c process.Containment) string {
 	if c == process.PIDNamespace {
 		return "PID namespace"

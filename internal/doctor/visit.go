@@ -21,12 +21,11 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// Examination is one run of all checkups. Whatever is broken becomes a finding and does not
-// end the run.
+// Examination is one run of all checkups. Problems become findings and do not end the run.
 type Examination struct {
 	env        *project.Environment
-	parking    func() (done func()) // marks work that an interrupt does not end
-	project    *project.Project     // nil: there is no repository, see projectErr
+	parking    func() (done func()) // marks work that an interrupt does not stop
+	project    *project.Project     // nil without a repository; see projectErr
 	projectErr error
 	configErr  error
 	keeper     *keeper
@@ -57,7 +56,7 @@ func (v *Examination) close() {
 	}
 }
 
-// forget drops what was read, after a fix has changed it.
+// forget drops cached data after a fix has changed it.
 func (v *Examination) forget() { v.viewed, v.listed, v.uses = false, false, nil }
 
 // sessionViews returns the sessions that can be read. The error names the others.
@@ -97,10 +96,10 @@ func (v *Examination) repository(ctx context.Context) []Finding {
 	return ok("%s, landing on %s", repo.Root, target.Branch)
 }
 
-// patience is the age at which a lock file is stale: no running git keeps one that long.
+// lockAge is the age from which a lock file is stale: no running git holds a lock that long.
 const lockAge = time.Minute
 
-// lockFiles finds locks that a git left in a git directory when it died.
+// lockFiles finds the locks of killed git processes in a git directory.
 func lockFiles(dir string, now time.Time) []Finding {
 	var files []string
 	for _, name := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "config.lock", "shallow.lock"} {
@@ -246,8 +245,8 @@ func (v *Examination) sessions(context.Context) []Finding {
 	return ok("%d, %d can continue", len(views), onTheWay)
 }
 
-// damaged returns the finding for a damaged record. --fix moves it aside, unless another
-// coven or a chmod makes it readable.
+// damaged returns the finding for a damaged record. --fix moves it aside, unless another coven or a chmod
+// makes it readable.
 func (v *Examination) damaged(d *session.DamagedError) Finding {
 	text := d.Error()
 	if d.Task != "" {

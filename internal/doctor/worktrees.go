@@ -64,7 +64,7 @@ func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 	return owned, errors.Join(err, claimsErr)
 }
 
-// orphans finds worktrees of coven, whole or in part, without an owner.
+// orphans finds complete or partial worktrees of coven without an owner.
 func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Finding, error) {
 	trees, err := worktree.List(ctx, v.project.Repo)
 	if err != nil {
@@ -101,7 +101,7 @@ func (v *Examination) failed(ctx context.Context) []Finding {
 	return found
 }
 
-// remove stores what is only in a worktree and removes it.
+// remove stores the unlanded contents of a worktree and removes it.
 func (v *Examination) remove(ctx context.Context, id string) (string, error) {
 	return v.keeper.hold(ctx, id, func() (string, error) {
 		tree, err := worktree.Leftover(ctx, v.project.Repo, id)
@@ -150,7 +150,7 @@ func removedAs(ref string) string {
 	return "removed; its content is stored as " + ref
 }
 
-// leftovers finds files that killed covens left. They are harmless.
+// leftovers finds files of killed covens. They are harmless.
 func (v *Examination) leftovers(context.Context) []Finding {
 	var found []Finding
 	parent := v.env.SocketDir()
