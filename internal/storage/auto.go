@@ -9,8 +9,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// CollectDaily is Collect, at most once a day, and only if no task runs and no other process
-// collects. Otherwise it does nothing, which is no error.
+// CollectDaily is Collect, at most once a day. It does nothing if a task runs or another process collects.
 func CollectDaily(ctx context.Context, p *project.Project) error {
 	if !p.Config.GC.Auto || !snapshot.CollectionDue(p.Repo, p.Env.Now()) {
 		return nil
@@ -22,7 +21,7 @@ func CollectDaily(ctx context.Context, p *project.Project) error {
 	return err
 }
 
-// collectToday leaves the day to a later run if a task runs.
+// collectToday is CollectDaily when a collection is due. If a task runs, a later run of this day may collect.
 func collectToday(ctx context.Context, p *project.Project) error {
 	sessions, err := p.Finder.Summaries()
 	if _, err = session.DamagedIn(err); err != nil {
@@ -35,6 +34,6 @@ func collectToday(ctx context.Context, p *project.Project) error {
 	if err != nil || !mine {
 		return err
 	}
-	_, err = collection(ctx, p, false) // nobody would see what was examined
+	_, err = collection(ctx, p, false) // the result is not reported
 	return err
 }

@@ -17,42 +17,42 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// maxCollect limits the time of a collection. What it leaves is done the next time.
+// maxCollect limits the duration of a collection. The next one continues the work.
 const maxCollect = 5 * time.Minute
 
-// Why the snapshots of a session expire.
+// Reasons why the snapshots of a session expire.
 const (
-	Landed  = "landed"  // nothing of it exists only there
+	Landed  = "landed"  // all of its work has landed
 	Removed = "removed" // a person deleted the session
 )
 
-// Expired are the snapshots of a session that are old enough to be deleted.
+// Expired identifies the snapshots of a session that are old enough to be deleted.
 type Expired struct {
 	Session string    `json:"session"`
 	Reason  string    `json:"reason"` // Landed or Removed
-	Since   time.Time `json:"since"`  // since when
+	Since   time.Time `json:"since"`  // when the session landed or was removed
 
 	ref snapshot.Ref
 }
 
-// Collection is what a collection of garbage did, or would do.
+// Collection is the result of a collection of garbage, or of its dry run.
 type Collection struct {
 	DryRun    bool      `json:"dry_run"`
 	Expired   []Expired `json:"expired"`
 	Snapshots int       `json:"snapshots"`     // sessions with snapshots, before
-	Loose     int       `json:"loose_objects"` // objects that are not packed, before
+	Loose     int       `json:"loose_objects"` // unpacked objects, before
 	LooseNow  int       `json:"loose_objects_now"`
 }
 
-// Collect deletes the snapshots of sessions that landed or were removed longer ago than the
-// setting gc.keep says, and packs objects and refs. It does nothing while a task runs.
-// Snapshots of sessions that did not land stay, and so does each rescue.
+// Collect deletes the snapshots of sessions that landed or were removed longer ago than the setting
+// gc.keep, and packs objects and refs. It returns an error while a task runs. Snapshots of sessions that
+// did not land stay, and so does each rescue.
 func Collect(ctx context.Context, p *project.Project, dryRun bool) (Collection, error) {
 	c, err := collection(ctx, p, dryRun)
 	if err != nil || dryRun {
 		return c, err
 	}
-	_ = pool.Tidy(ctx, p.Repo) // coven doctor says what stays
+	_ = pool.Tidy(ctx, p.Repo) // coven doctor reports leftovers
 	return c, nil
 }
 
@@ -83,10 +83,10 @@ func collection(ctx context.Context, p *project.Project, dryRun bool) (Collectio
 	return c, err
 }
 
-// errRunning means that garbage is not collected now.
+// errRunning reports that garbage is not collected while a task runs.
 var errRunning = errors.New("coven gc works when no task does")
 
-// idle reports as an error that a task is running.
+// idle returns an error if a task is running.
 func idle(sessions []session.Summary) error {
 	for _, s := range sessions {
 		if s.Status == session.Running {
@@ -96,7 +96,7 @@ func idle(sessions []session.Summary) error {
 	return nil
 }
 
-// collect returns what it has deleted.
+// collect deletes snapshots and returns the deleted ones.
 func collect(ctx context.Context, p *project.Project, all []Expired) ([]Expired, error) {
 	var refs []snapshot.Ref
 	for _, e := range all {
@@ -133,7 +133,7 @@ func expired(ctx context.Context, p *project.Project, sessions []session.Summary
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids { // also of damaged sessions
+	for _, id := range ids { // including damaged sessions
 		needed.sessions[worktree.SafeName(id)] = true
 	}
 	found, before := []Expired{}, p.Env.Now().Add(-p.Config.GC.Keep)
@@ -155,7 +155,7 @@ func expired(ctx context.Context, p *project.Project, sessions []session.Summary
 	return found, nil
 }
 
-// needs has the names of the tasks and sessions that still need snapshots.
+// needs holds the names of the tasks and sessions that still need snapshots.
 type needs struct{ tasks, sessions map[string]bool }
 
 // neededBy returns the tasks that have a worktree or a branch, and the sessions that have a
@@ -179,7 +179,7 @@ func neededBy(ctx context.Context, p *project.Project) (needs, error) {
 	return n, nil
 }
 
-// setAside reports whether a damaged session of this name was moved away.
+// setAside reports whether a damaged session of this name was moved aside.
 func setAside(p *project.Project, name string) bool {
 	_, err := os.Lstat(filepath.Join(p.Repo.Root, session.DamagedDir, name))
 	return err == nil

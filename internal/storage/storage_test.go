@@ -20,12 +20,12 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// now is the time of the tests. Nothing waits for it.
+// now is the fixed time of the tests.
 func now() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC) }
 
 const day = 24 * time.Hour
 
-// opened returns a project with one commit, whose user has no other settings.
+// opened returns a project with one commit, whose user has no settings.
 func opened(t *testing.T) *project.Project {
 	t.Helper()
 	root, home := t.TempDir(), t.TempDir()
@@ -59,7 +59,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// running starts a session of a task, which runs until it is closed.
+// running starts a session of a task that runs until it is closed.
 func running(t *testing.T, p *project.Project, task string) *session.Session {
 	t.Helper()
 	s, err := session.Create(p.Repo.Root, task, task, now)
@@ -68,8 +68,8 @@ func running(t *testing.T, p *project.Project, task string) *session.Session {
 	return s
 }
 
-// Snapshots expire if their session has landed, or is gone, for longer than the setting says, and
-// if nothing needs them.
+// Snapshots expire if their session landed or was removed longer ago than the setting, and if nothing needs
+// them.
 func TestExpired(t *testing.T) {
 	p := opened(t)
 	old, young := now().Add(-p.Config.GC.Keep-time.Second), now().Add(-p.Config.GC.Keep+time.Second)
@@ -131,8 +131,7 @@ func TestCollectWhileRunning(t *testing.T) {
 	}
 }
 
-// A collection by itself happens once a day, unless a task runs or the setting is off: then the day
-// is not over.
+// An automatic collection happens once a day. If a task runs or the setting is off, it does not count.
 func TestCollectDaily(t *testing.T) {
 	p := opened(t)
 	at := now()

@@ -1,4 +1,4 @@
-// Package storage measures what coven keeps on disk, and deletes what nobody needs any longer.
+// Package storage measures coven's disk usage, and deletes old data.
 package storage
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// The kinds of what coven keeps on disk.
+// The kinds of data that coven stores on disk.
 const (
 	KindWorktree  = "worktree"  // of a task
 	KindCache     = "cache"     // of the programs of a task
@@ -27,40 +27,39 @@ const (
 	KindLogs      = "logs"      // of all sessions
 	KindSnapshots = "snapshots" // of all sessions
 	KindRescues   = "rescues"   // of all tasks
-	KindRecords   = "records"   // locks, indexes and other files of coven's own
+	KindRecords   = "records"   // locks, indexes and other internal files of coven
 	KindPool      = "pool"      // files of landed worktrees, for later ones
 	KindLeftovers = "leftovers" // of removed worktrees
 )
 
-// Item is something that coven keeps on disk.
+// Item is data that coven stores on disk.
 type Item struct {
 	Kind        string `json:"kind"`
 	Task        string `json:"task,omitempty"`
 	State       string `json:"state,omitempty"` // of the task
-	Count       int    `json:"count,omitempty"` // of sessions, snapshots, ...
+	Count       int    `json:"count,omitempty"` // number of sessions, snapshots, and so on
 	Bytes       int64  `json:"bytes"`
 	Approximate bool   `json:"approximate,omitempty"`
 	Path        string `json:"path,omitempty"`
 	Error       string `json:"error,omitempty"` // why it was not measured
-	Next        string `json:"next,omitempty"`  // the command that frees it, or that decides about it
+	Next        string `json:"next,omitempty"`  // the command that frees the space or decides about it
 }
 
-// Use is what coven takes on disk.
+// Use is coven's disk usage.
 type Use struct {
-	Items  []Item `json:"items"` // the largest first
+	Items  []Item `json:"items"` // largest first
 	Bytes  int64  `json:"bytes"`
 	Unread int    `json:"unread"` // files and directories that cannot be read
 }
 
-// survey measures what coven takes on disk.
+// survey measures coven's disk usage.
 type survey struct {
 	project *project.Project
 	meter   diskusage.Meter
 	use     Use
 }
 
-// Measure measures what coven takes on disk. Nothing is changed. What vanishes meanwhile is left
-// out.
+// Measure measures coven's disk usage. It changes nothing, and ignores files that vanish while it runs.
 func Measure(ctx context.Context, p *project.Project) (Use, error) {
 	s := &survey{project: p, use: Use{Items: []Item{}}}
 	for _, measure := range []func(context.Context) error{s.worktrees, s.sessions, s.refs, s.records} {
@@ -136,7 +135,7 @@ func (s *survey) worktrees(ctx context.Context) error {
 	return nil
 }
 
-// leftovers measures what removals of worktrees left, and the pool.
+// leftovers measures the remains of removed worktrees, and the pool.
 func (s *survey) leftovers(ctx context.Context) error {
 	if parked := worktree.PoolDisk(s.project.Repo); len(parked) > 0 {
 		bytes, err := s.of(ctx, parked...)
@@ -154,8 +153,8 @@ func (s *survey) leftovers(ctx context.Context) error {
 	return err
 }
 
-// taskOf returns the task of a worktree, its state, and the command after which the worktree is
-// gone.
+// taskOf returns the task of a worktree, its state, and the command that removes the worktree or leads to
+// that.
 func (s *survey) taskOf(info worktree.Info) Item {
 	item := Item{Task: cmp.Or(info.TaskID, info.Name)}
 	remove := "coven worktree remove " + shellword.Word(item.Task)
