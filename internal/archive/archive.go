@@ -1,8 +1,8 @@
-// Package archive works on the records of sessions: it checks their links, exports them for other
-// programs, and removes those that nobody needs.
+// Package archive works on the records of sessions: it checks their links, exports them for other programs,
+// and removes old ones.
 //
-// Rules. It never changes a record. It removes no session that can continue, or that a worktree
-// belongs to, and with the record of a session that did not land, its snapshots stay.
+// Rules. It never changes a record. It removes no session that can continue or that has a worktree. If a
+// session did not land, its snapshots stay when its record is removed.
 package archive
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// maxRecord limits the size of a record that is read, in bytes.
+// maxRecord is the maximum size in bytes of a record that is read.
 const maxRecord = 64 << 20
 
-// storyName is the name of the record of the session itself, without its ending.
+// storyName is the name, without extension, of the record of the session itself.
 const storyName = "session"
 
 // linkRE matches a link to a record: [[name]] or [[name|text]].
@@ -62,8 +62,8 @@ func records(dir string) (map[string]record, error) {
 	return all, nil
 }
 
-// Check returns what is wrong with the records of a session: each has valid frontmatter, each link
-// leads to a record, and the session and its subagents link to each other.
+// Check returns the problems of the records of a session: each must have valid frontmatter, each link must
+// lead to a record, and the session and its subagents must link to each other.
 func Check(dir string, subagents []string) ([]string, error) {
 	all, err := records(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func sorted(all map[string]record) []string {
 	return names
 }
 
-// frontmatter returns why a record has no valid frontmatter.
+// frontmatter returns an error if a record has no valid frontmatter.
 func frontmatter(text string) error {
 	rest, ok := strings.CutPrefix(text, "---\n")
 	front, _, closed := strings.Cut(rest, "\n---\n")
@@ -123,8 +123,8 @@ func frontmatter(text string) error {
 	return yaml.Unmarshal([]byte(front), &fields)
 }
 
-// Export copies the records of a session into DIR/ID, with links that work in a folder with
-// several sessions, such as a vault of Obsidian. It replaces an earlier export of the session.
+// Export copies the records of a session to DIR/ID, with links that work in a folder with several sessions,
+// such as an Obsidian vault. It replaces an earlier export of the session.
 func Export(from, dir string) error {
 	all, err := records(from)
 	if err != nil {
@@ -150,8 +150,8 @@ func Export(from, dir string) error {
 	return nil
 }
 
-// folder makes the folder of an exported session in dir. It follows no link in the place of the
-// folder, and refuses dir if it is among the records.
+// folder creates the folder of an exported session in dir. It does not follow a link in place of the
+// folder, and refuses a dir among the records.
 func folder(from, dir string) (to string, err error) {
 	if err := outside(filepath.Dir(from), dir); err != nil {
 		return "", err
@@ -169,7 +169,7 @@ func folder(from, dir string) (to string, err error) {
 	return to, nil
 }
 
-// outside returns an error if dir, which need not exist, is the directory records or below it.
+// outside returns an error if dir, which need not exist, is the directory records or inside it.
 func outside(records, dir string) error {
 	own, err := os.Stat(records)
 	if err != nil {
@@ -195,8 +195,8 @@ func outside(records, dir string) error {
 	return nil
 }
 
-// remove removes the directory of a session. What a kill leaves is in .coven/run, where no
-// session is.
+// remove removes the directory of a session. It moves it to .coven/run first, so that a kill does not leave
+// a partial session.
 func remove(root, id string) error {
 	dir, gone := filepath.Join(root, session.Dir, id), filepath.Join(root, ".coven", "run", "removed-"+id)
 	if err := os.MkdirAll(filepath.Dir(gone), 0o700); err != nil {

@@ -20,11 +20,11 @@ import (
 // lessonVersion is the format of a Lesson.
 const lessonVersion = 1
 
-// maxLessonText limits a patch and the result of a tool call in a lesson, in bytes.
+// maxLessonText is the maximum size in bytes of a patch or a tool result in a lesson.
 const maxLessonText = 1 << 20
 
-// Lesson is a session for those who learn from it: what was asked, what agents did, what came of it, and what
-// people said.
+// Lesson is a session as training data: its task, the work of its agents, its outcome, and the feedback of
+// people.
 type Lesson struct {
 	V         int       `json:"v"`
 	Session   string    `json:"session_id"`
@@ -78,8 +78,8 @@ type LessonCall struct {
 	Path    string          `json:"path"`
 	Tool    string          `json:"tool"`
 	Input   json.RawMessage `json:"input,omitempty"`
-	Allowed *bool           `json:"allowed,omitempty"` // null: the gate has no record of it
-	Reason  string          `json:"reason,omitempty"`  // why it was, or was not
+	Allowed *bool           `json:"allowed,omitempty"` // null if the gate has no record of it
+	Reason  string          `json:"reason,omitempty"`  // why it was allowed or refused
 	Result  string          `json:"result,omitempty"`
 	Error   bool            `json:"error,omitempty"` // it failed
 }
@@ -109,7 +109,7 @@ type LessonApproval struct {
 	Modified *event.Modification `json:"modified,omitempty"`
 }
 
-// Feedback is what a person said about the work.
+// Feedback is the feedback of a person on the work.
 type Feedback struct {
 	Kind     string   `json:"kind"` // message, approved, changes or rejected
 	By       string   `json:"by,omitempty"`
@@ -117,8 +117,8 @@ type Feedback struct {
 	Findings []string `json:"findings,omitempty"` // to change, or accepted
 }
 
-// Learn returns the lesson of a session. The plan and the messages of a session may be missing. It does not mask
-// secrets that a landed commit has.
+// Learn returns the lesson of a session, whose plan and messages may be missing. It does not mask secrets
+// in a landed commit.
 func Learn(ctx context.Context, repo *worktree.Repo, v session.View) (Lesson, error) {
 	events, err := session.Events(v.Dir)
 	if err != nil {
@@ -138,7 +138,7 @@ func Learn(ctx context.Context, repo *worktree.Repo, v session.View) (Lesson, er
 		l.Task.Title, l.Task.Description, l.Task.Acceptance = plan.Task.Title, plan.Task.Description, plan.Task.Acceptance
 	}
 	l.steps(v, events)
-	l.ToolCalls = calls(v, slices.DeleteFunc(parts, func(p session.Part) bool { return p.ForkedFrom != "" })) // that is in the other session
+	l.ToolCalls = calls(v, slices.DeleteFunc(parts, func(p session.Part) bool { return p.ForkedFrom != "" })) // copied parts are in the other session
 	for _, s := range v.Subagents {
 		l.Subagents = append(l.Subagents, LessonSubagent{
 			ID: s.ID, Agent: s.Agent, Task: s.Task, Model: s.Model, Status: s.Status, Report: s.Report, Error: s.Error, Reflection: s.Reflection,
@@ -165,7 +165,7 @@ func planOf(dir string) (*grimoires.Plan, error) {
 	return grimoires.ReadPlan(data)
 }
 
-// landed adds the patch of what has landed, if the repository still has it.
+// landed adds the patch that has landed.
 func (l *Lesson) landed(ctx context.Context, repo *worktree.Repo, v session.View) error {
 	if v.Landed.New == "" || v.Landed.Old == v.Landed.New {
 		return nil
@@ -178,7 +178,7 @@ func (l *Lesson) landed(ctx context.Context, repo *worktree.Repo, v session.View
 	return nil
 }
 
-// clipped returns a text of at most maxLessonText bytes, and whether something is missing.
+// clipped returns a text cut to at most maxLessonText bytes, and whether it was cut.
 func clipped(text string) (string, bool) {
 	if len(text) <= maxLessonText {
 		return text, false
@@ -211,7 +211,7 @@ func (l *Lesson) steps(v session.View, events []event.Event) {
 	}
 }
 
-// calls returns the tool calls of a conversation, with what the gate decided and what came of them.
+// calls returns the tool calls of a conversation, with the decisions of the gate and the results.
 func calls(v session.View, parts []session.Part) []LessonCall {
 	decided := map[string]event.Decision{}
 	for _, d := range v.Calls {
@@ -239,7 +239,7 @@ func calls(v session.View, parts []session.Part) []LessonCall {
 	return all
 }
 
-// feedback returns what people said, in order.
+// feedback returns the feedback of people, in order.
 func feedback(v session.View, events []event.Event) []Feedback {
 	all := []Feedback{}
 	for _, e := range events {
@@ -256,7 +256,7 @@ func feedback(v session.View, events []event.Event) []Feedback {
 			for _, c := range d.Changes {
 				f.Kind, f.Findings = "changes", append(f.Findings, c.String())
 			}
-			if f.Kind == "changes" || d.Approved && !strings.HasPrefix(d.By, "--") { // --auto-approve is nobody
+			if f.Kind == "changes" || d.Approved && !strings.HasPrefix(d.By, "--") { // --auto-approve is not a person
 				all = append(all, f)
 			}
 		}

@@ -14,13 +14,14 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// Remove removes the record of a session that is over, and the snapshots of one that has landed.
-// Those of another stay until coven gc deletes them. The error says why a session is kept.
+// Remove removes the record of a session that is over. It also removes the snapshots of a session that has
+// landed; those of other sessions stay until coven gc deletes them. It returns an error if the session must
+// be kept.
 func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
 	if err := needed(ctx, p, s); err != nil {
 		return err
 	}
-	locked, err := session.Open(p.Repo.Root, s.ID, p.Env.Now) // nobody continues it meanwhile
+	locked, err := session.Open(p.Repo.Root, s.ID, p.Env.Now) // while it is locked, no process can continue it
 	if errors.Is(err, session.ErrBusy) {
 		return exit.Personf("coven why "+shellword.Word(s.Task), "%w", err)
 	}
@@ -36,7 +37,7 @@ func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
 	return remove(p.Repo.Root, s.ID)
 }
 
-// needed returns why a session must not be removed.
+// needed returns an error if a session must not be removed.
 func needed(ctx context.Context, p *project.Project, s session.Summary) error {
 	task := shellword.Word(s.Task)
 	if s.Live() || !s.IsOver() || session.Busy(s.Dir()) {
@@ -63,7 +64,7 @@ func needed(ctx context.Context, p *project.Project, s session.Summary) error {
 	return err
 }
 
-// CleanRequest says which sessions to remove.
+// CleanRequest selects the sessions to remove.
 type CleanRequest struct {
 	Before     time.Time // those that ended earlier
 	KeepFailed bool      // keep those that did not complete
