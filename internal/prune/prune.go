@@ -1,8 +1,8 @@
-// Package prune removes what nobody needs of worktrees: those of tasks that have landed, and the
-// traces of those that are gone.
+// Package prune removes the worktrees of tasks that have landed, and the remains of worktrees that are
+// gone.
 //
-// Rules. What belongs to a session that can continue, or to a claim, is left alone, and so is all
-// work that has not landed. If a session cannot be read, nothing is removed: it may own anything.
+// Rules. It keeps everything that belongs to a session that can continue or to a claim, and all work that
+// has not landed. If a session cannot be read, nothing is removed, because it may own anything.
 package prune
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// Request says how to prune.
+// Request configures a run of Run.
 type Request struct {
-	DryRun bool              // only tell
+	DryRun bool              // change nothing
 	Warn   func(text string) // as in control.RemoveWorktreeRequest
 }
 
@@ -32,21 +32,20 @@ const (
 	Record       = "record"       // coven's, of a task without worktree and branch
 )
 
-// Item is something that Run removed, or kept although its task has landed.
+// Item is an item that Run removed, or kept although its task has landed.
 type Item struct {
 	Kind string `json:"kind"`
 	Task string `json:"task"`
 	Path string `json:"path"`
-	// Kept is why it is still there; empty: it was removed, or would be without DryRun.
+	// Kept is the reason that the item was kept. It is empty if it was removed, or would be without DryRun.
 	Kept   string `json:"kept,omitempty"`
 	Next   string `json:"next,omitempty"`   // the command that removes what was kept
-	Rescue string `json:"rescue,omitempty"` // what was stored of it
+	Rescue string `json:"rescue,omitempty"` // ref of its stored contents
 }
 
-// Run removes the worktrees of tasks that have landed and that contain nothing else, and the
-// registrations and records of worktrees that are gone. It leaves alone what belongs to a session
-// that can continue, and all work that has not landed. Branches stay, except those of worktrees that
-// it removes.
+// Run removes the worktrees of tasks that have landed and that contain nothing else, and the registrations
+// and records of worktrees that are gone. It keeps everything that belongs to a session that can continue,
+// and all work that has not landed. Branches stay, except those of removed worktrees.
 func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 	owned, err := prunable(ctx, p)
 	if err != nil {
@@ -82,7 +81,7 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 			one.Rescue, err = worktree.Clear(ctx, p.Repo, s)
 		}
 		if errors.Is(err, worktree.ErrNotStale) {
-			continue // somebody else was faster
+			continue // another process has removed it
 		}
 		if err != nil {
 			return done, err
@@ -92,8 +91,8 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 	return done, nil
 }
 
-// prunable returns the names of the tasks that somebody may still work on: those with a claim, and
-// those with a session that is not over. It fails if a session cannot be read.
+// prunable returns the names of the tasks whose worktrees must stay: those with a claim, and those with a
+// session that can continue or be retried. It fails if a session cannot be read.
 func prunable(ctx context.Context, p *project.Project) (owned map[string]bool, err error) {
 	owned = map[string]bool{}
 	views, err := session.List(p.Repo.Root)
@@ -111,8 +110,8 @@ func prunable(ctx context.Context, p *project.Project) (owned map[string]bool, e
 	return owned, err
 }
 
-// pruneWorktree removes a worktree, or what is left of it, if the last session of its task has
-// landed and it contains nothing else. The result is zero if the task has not landed.
+// pruneWorktree removes a worktree or its remains if the last session of its task has landed and it
+// contains nothing else. The result is zero if the task has not landed.
 func pruneWorktree(ctx context.Context, p *project.Project, t worktree.Info, r Request) (Item, error) {
 	v, err := p.Finder.OfTask(t.TaskID)
 	if errors.Is(err, session.ErrNone) || err == nil && (v.Status != session.Completed || v.Landed.New == "") {

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/worktree/commit"
 )
 
-// fixture is a project in which tasks have landed, or have not.
+// fixture is a project with tasks that have or have not landed.
 type fixture struct {
 	*testing.T
 	project *project.Project
@@ -54,7 +54,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// task makes a worktree with a commit, and a session that ended in some way.
+// task creates a worktree with a commit, and a session that ended with the event end.
 func (f *fixture) task(id string, end event.Type) *worktree.Worktree {
 	f.Helper()
 	p, ctx := f.project, f.Context()
@@ -85,7 +85,7 @@ func (f *fixture) tip() string {
 	return strings.TrimSpace(string(out))
 }
 
-// run prunes, and returns what became of each task.
+// run prunes, and returns the result for each task.
 func (f *fixture) run(dry bool) map[string]string {
 	f.Helper()
 	items, err := Run(f.Context(), f.project, Request{DryRun: dry, Warn: func(text string) { f.Errorf("warned: %s", text) }})
@@ -113,8 +113,8 @@ func (f *fixture) equal(what string, got, want map[string]string) {
 	}
 }
 
-// Worktrees that have landed and contain nothing else are removed, after a dry run has only listed
-// them. Everything that somebody may need stays.
+// Worktrees that have landed and contain nothing else are removed, after a dry run has only listed them.
+// All other worktrees stay.
 func TestRun(t *testing.T) {
 	f := newFixture(t)
 	trees := map[string]*worktree.Worktree{
@@ -141,8 +141,7 @@ func TestRun(t *testing.T) {
 	f.equal("again", f.run(false), want)
 }
 
-// What is left of a worktree whose directory a person removed is forgotten, unless its session can
-// continue.
+// The remains of a worktree whose directory a person removed are removed, unless its session can continue.
 func TestRunForgets(t *testing.T) {
 	f := newFixture(t)
 	for _, task := range []string{"cancelled", "interrupted"} {
