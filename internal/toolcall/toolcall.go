@@ -1,8 +1,8 @@
-// Package toolcall shows the tools of agents to a person, and calls one for them.
+// Package toolcall lists the tools of agents for a person, and calls one.
 //
-// A call passes the gate: what the person's rules deny is refused; what they would be asked about is
-// allowed, because it is they who ask. What may change files runs only in the worktree of a task at
-// which nobody works, after a snapshot, and in its sandbox.
+// A call passes the gate. Calls that the person's rules deny are refused; calls that need approval are
+// allowed, because the person makes them. A tool that may change files runs only in the worktree of a task
+// that is not running, after a snapshot and in the task's sandbox.
 package toolcall
 
 import (
@@ -36,8 +36,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Tools returns all tools that agents of a project can have, for one who looks at them. problems says what
-// is wrong with files of the project.
+// Tools returns all tools that agents of a project can have, for display. problems are the errors of the
+// project's tool files, by name.
 func Tools(p *project.Project) (all []tool.Tool, problems map[string]error, err error) {
 	definitions := map[string]grimoires.AgentDefinition{}
 	for _, d := range p.Agents().Agents() {
@@ -48,7 +48,7 @@ func Tools(p *project.Project) (all []tool.Tool, problems map[string]error, err 
 	return all, problems, err
 }
 
-// ToolsOf returns those of the tools that an agent has in coven's own loop, as the agent of a step.
+// ToolsOf selects the tools that an agent of a step has in coven's own loop.
 func ToolsOf(p *project.Project, d agent.Definition, all []tool.Tool) []tool.Tool {
 	own := agents.Frozen(d)
 	policy := permission.OfPrimary("/", d.Name, own.Permissions, own.Asks, p.Config.Rules())
@@ -61,8 +61,8 @@ func ToolsOf(p *project.Project, d agent.Definition, all []tool.Tool) []tool.Too
 	})
 }
 
-// Call runs a tool in the checkout or the task's worktree that the person is in, and returns its answer. The
-// person must be one: see control.New.
+// Call runs a tool in the current checkout or task worktree, and returns its answer. Agents must not call
+// it: see control.New.
 func Call(ctx context.Context, c *control.Controller, name string, arguments json.RawMessage) (string, error) {
 	call := &call{Controller: c}
 	defer call.close()
@@ -97,15 +97,15 @@ func toolNames(all []tool.Tool) (names []string) {
 // call is a call of a tool.
 type call struct {
 	*control.Controller
-	tree   *worktree.Worktree // nil: it is in a checkout of the person
+	tree   *worktree.Worktree // nil in a checkout of the person
 	root   string
 	files  *search.Index
 	policy *permission.Policy
-	space  *workspace.Workspace // nil: nothing needs one yet
-	giveUp func()               // the worktree; nil: it is not taken
+	space  *workspace.Workspace // nil until it is needed
+	giveUp func()               // of the worktree; nil if it is not borrowed
 }
 
-// find finds where the call is made.
+// find finds the checkout or worktree of the call.
 func (p *call) find(ctx context.Context) error {
 	dir, err := p.Project.Env.Workdir()
 	if err != nil {
@@ -127,7 +127,7 @@ func (p *call) find(ctx context.Context) error {
 	return nil
 }
 
-// tools returns the tools that a person can call, which are those that need no agent.
+// tools returns the tools that a person can call: those that need no agent.
 func (p *call) tools() ([]tool.Tool, map[string]grimoires.CommandTool, error) {
 	box, err := agents.Toolbox{Root: p.root, Files: p.files, Policy: p.policy, Shell: p.shell, Web: web.Options{
 		Transport: p.transport, Allowed: func(host string) error {
@@ -140,7 +140,7 @@ func (p *call) tools() ([]tool.Tool, map[string]grimoires.CommandTool, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	commands, _ := p.Project.Tools() // the others do not exist
+	commands, _ := p.Project.Tools() // invalid tools are left out
 	for name, d := range commands {
 		if err := box.Define(name, func() tool.Tool { return command.Tool(name, d, p.program) }); err != nil {
 			return nil, nil, err
@@ -149,7 +149,7 @@ func (p *call) tools() ([]tool.Tool, map[string]grimoires.CommandTool, error) {
 	return slices.DeleteFunc(box.Tools(), func(t tool.Tool) bool { return t.ID == agent.ToolTodo || t.ID == agent.ToolSubtask }), commands, nil
 }
 
-// prepare finds the task's worktree for a tool that may change files.
+// prepare borrows the task's worktree for a tool that may change files.
 func (p *call) prepare(ctx context.Context, t tool.Tool) error {
 	if t.ReadOnly {
 		return nil
@@ -165,11 +165,11 @@ func (p *call) prepare(ctx context.Context, t tool.Tool) error {
 	return nil
 }
 
-// run runs the call if the gate allows it.
+// run makes the call if the gate allows it.
 func (p *call) run(ctx context.Context, t tool.Tool, arguments json.RawMessage, commands map[string]grimoires.CommandTool) (text string, err error) {
 	g := gate.New(gate.Options{
 		Policy: p.policy, Workspace: p, Asker: p,
-		Emit: func(event.Type, any) error { return nil }, // no agent has a record of it
+		Emit: func(event.Type, any) error { return nil }, // without an agent there is no record
 		Command: func(call gate.Call) (string, error) {
 			d, ok := commands[call.Tool]
 			if !ok {
@@ -195,7 +195,7 @@ func (p *call) run(ctx context.Context, t tool.Tool, arguments json.RawMessage, 
 	return text, err
 }
 
-// Ask implements the asker of package gate: who would be asked makes the call.
+// Ask implements the asker of package gate. It allows the call, because the person makes it.
 func (p *call) Ask(context.Context, gate.Question) (gate.Answer, error) {
 	return gate.Answer{Allow: true, Reason: "you ask for it"}, nil
 }
@@ -216,10 +216,10 @@ func (p *call) program(ctx context.Context, argv []string, timeout time.Duration
 	return p.space.RunWith(ctx, sandbox.Access{}, process.Spec{Argv: argv, Dir: p.root, Timeout: timeout})
 }
 
-// transport returns what connects fetch: through the network proxy that tasks have.
+// transport returns the transport of fetch, which uses the network proxy of tasks.
 func (p *call) transport(ctx context.Context) (web.Transport, error) {
 	if p.space == nil {
-		p.space = &workspace.Workspace{Network: workspace.NetworkOf(p.Project), Warn: func(string) {}} // the answer says it
+		p.space = &workspace.Workspace{Network: workspace.NetworkOf(p.Project), Warn: func(string) {}} // the answer contains the warning
 	}
 	return p.space.Transport(ctx)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Tree returns the tree of a project's agents, and the tools that it divides: named ones, or, if names is nil, those that its
-// agents have. Without agent.multiAgent, it is the agent of a task alone.
+// Tree returns the tree of a project's agents, and the tools that it divides: the named ones, or those of
+// the agents if names is nil. Without agent.multiAgent, the tree is the default agent alone.
 func Tree(p *project.Project, names []string) (agenttree.Tree, []*tool.Tool, error) {
 	known := p.Agents()
 	tools, err := treeTools(p, names)
@@ -23,7 +23,7 @@ func Tree(p *project.Project, names []string) (agenttree.Tree, []*tool.Tool, err
 	return agenttree.Single(d, tools), tools, err
 }
 
-// treeOf returns the tree of a project's agents; nil: each works alone.
+// treeOf returns the tree of a project's agents, or nil if they work alone.
 func treeOf(p *project.Project) *grimoires.Tree {
 	if !p.Config.Agent.MultiAgent {
 		return nil
@@ -42,6 +42,6 @@ func treeTools(p *project.Project, names []string) (tools []*tool.Tool, err erro
 	for _, d := range p.Agents().Agents() {
 		definitions[d.Name] = agents.Frozen(d)
 	}
-	commands, _ := p.Tools() // coven tools list says what is wrong with others
+	commands, _ := p.Tools() // coven tools list reports invalid tools
 	return agents.Divisible(definitions, commands, p.Config.Rules())
 }
