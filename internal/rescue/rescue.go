@@ -1,4 +1,4 @@
-// Package rescue finds what coven stored before it removed or undid something, and restores it.
+// Package rescue finds the work that coven stored before it removed or undid something, and restores it.
 package rescue
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// Stored is something that coven stored.
+// Stored is a rescue: work that coven stored.
 type Stored struct {
-	Name    string // for commands: TASK#N, or the ref if the task is not known
+	Name    string // for commands: TASK#N, or the ref if the task is unknown
 	Task    string // its ID
 	Ref     string
 	Note    string
 	Time    time.Time
-	Changes bool // it has changes of the repository, otherwise the files of a worktree
+	Changes bool // whether it has changes of the repository rather than the files of a worktree
 
 	info rescue.Info
 }
@@ -38,8 +38,7 @@ func newStored(info rescue.Info) Stored {
 	return r
 }
 
-// List returns what coven stored, oldest first: of the task that a person names, or of all
-// tasks if there is no name.
+// List returns the rescues of the named task, or of all tasks if name is empty, oldest first.
 func List(ctx context.Context, p *project.Project, name string) ([]Stored, error) {
 	var infos []rescue.Info
 	var err error
@@ -55,7 +54,7 @@ func List(ctx context.Context, p *project.Project, name string) ([]Stored, error
 	return all, err
 }
 
-// rescuesOf returns what coven stored of the task that a person names.
+// rescuesOf returns the rescues of the named task.
 func rescuesOf(ctx context.Context, p *project.Project, name string) ([]rescue.Info, error) {
 	all, err := rescue.List(ctx, p.Repo, name)
 	if err != nil || len(all) > 0 {
@@ -74,8 +73,7 @@ func rescuesOf(ctx context.Context, p *project.Project, name string) ([]rescue.I
 	return rescue.List(ctx, p.Repo, id)
 }
 
-// Find returns the rescue that a person names: by its ref, as TASK#N, or as TASK, which
-// means the newest one of the task.
+// Find returns the rescue with a name: its ref, TASK#N, or TASK for the newest one of the task.
 func Find(ctx context.Context, p *project.Project, name string) (Stored, error) {
 	if ref := strings.TrimPrefix(name, "refs/"); strings.HasPrefix(ref, "coven/rescue/") {
 		info, err := rescue.Find(ctx, p.Repo, "refs/"+ref)
@@ -110,14 +108,14 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:at], text[at+len(separator):], true
 }
 
-// maxPatch limits the patch of a Content, in bytes.
+// maxPatch is the maximum size in bytes of the patch of a Content.
 const maxPatch = 256 << 10
 
-// Content is what a rescue has.
+// Content is the content of a rescue.
 type Content struct {
-	Changes []string // of the repository: "branch main was deleted"
-	Patch   string   // from the contents before to those after
-	Cut     bool     // the patch is longer
+	Changes []string // changes of the repository, such as "branch main was deleted"
+	Patch   string   // from the old contents to the new ones
+	Cut     bool     // the patch was cut
 	Files   []File   // of a worktree
 }
 
@@ -149,8 +147,9 @@ func ContentOf(ctx context.Context, p *project.Project, r Stored) (Content, erro
 	return c, err
 }
 
-// Restore undoes the changes of a rescue. It returns the rescue that undoes Restore; its Ref is
-// empty if everything was as before. If something has changed again since, nothing is restored.
+// Restore undoes the changes of a rescue. It returns the rescue that undoes Restore; its Ref is empty if
+// there was nothing to undo. If something has changed again since, it restores nothing and returns an
+// error.
 func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, err error) {
 	info, err := tripwire.Undo(ctx, p.Repo, r.info)
 	if refused := (*tripwire.UnrestorableError)(nil); errors.As(err, &refused) {
