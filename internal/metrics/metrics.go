@@ -1,9 +1,9 @@
-// Package metrics computes from the records of sessions how agents do: how often they succeed, how long they
-// take, what they use, and what people and evaluators say of their work.
+// Package metrics computes the performance of agents from the records of sessions: their success, duration,
+// usage, and approval by people and evaluators.
 //
-// Rules. A run is one agent step that has a result, or one subagent that has ended; a subagent counts for itself,
-// and not for the agent that started it. What has not ended is no run yet. A percentile is the smallest duration that
-// at least that share of the runs does not exceed.
+// Rules. A run is an agent step with a result, or a subagent that has ended. A subagent counts for itself,
+// and not for the agent that started it. A percentile is the smallest duration that at least that share of
+// the runs does not exceed.
 package metrics
 
 import (
@@ -21,7 +21,7 @@ import (
 // The kinds of runs.
 const (
 	Primary  = "primary"  // of the agent of a step
-	Subagent = "subagent" // of an agent that another, or a person, started
+	Subagent = "subagent" // of an agent that another agent or a person started
 )
 
 // Run is one run of an agent.
@@ -35,13 +35,13 @@ type Run struct {
 	Output    int64 // tokens
 	CostUSD   float64
 	Answered  int // questions about tool calls that have an answer
-	Approved  int // of them
-	Attempts  int // that an evaluator judged; 0: its work is not evaluated
+	Approved  int // number of them that were approved
+	Attempts  int // attempts judged by an evaluator; 0 if the work is not evaluated
 	Passed    bool
 }
 
-// Runs returns the runs of a session, in the order of their ends. Costs that a CLI did not report are computed
-// from the prices.
+// Runs returns the runs of a session in the order of their ends. It computes the costs that a CLI did not
+// report from prices.
 func Runs(v session.View, events []event.Event, prices budget.Prices) []Run {
 	s := steps{open: map[string]*step{}, book: usage.New(prices)}
 	for _, e := range events {
@@ -86,7 +86,7 @@ func (r *Run) answers(v session.View, asked func(session.Approval) bool) {
 	}
 }
 
-// steps finds the runs of the agents of steps.
+// steps collects the runs of the agents of steps.
 type steps struct {
 	open  map[string]*step // by path
 	book  *usage.Usage
@@ -99,8 +99,8 @@ type steps struct {
 type step struct {
 	agent   string
 	started time.Time
-	before  Run         // what its ended runs of the CLI used
-	now     event.Usage // of the last one
+	before  Run         // usage of its ended CLI runs
+	now     event.Usage // usage of the last CLI run
 }
 
 func (s *steps) take(e event.Event) {
@@ -125,7 +125,7 @@ func (s *steps) take(e event.Event) {
 	}
 }
 
-// close adds what the last run of the CLI used.
+// close adds the usage of the last CLI run.
 func (t *step) close(book *usage.Usage) {
 	t.before.Input += t.now.Input + t.now.CacheRead + t.now.CacheWrite
 	t.before.Output += t.now.Output
@@ -139,7 +139,7 @@ func (s *steps) complete(e event.Event, at *step) {
 	at.close(s.book)
 	run := at.before
 	run.Agent, run.Kind = cmp.Or(result.Agent, at.agent, "build"), Primary
-	if run.Agent == spawn.User { // the step of coven spawn: no model runs in it
+	if run.Agent == spawn.User { // the step of coven spawn runs no model
 		return
 	}
 	run.Ended, run.Succeeded = e.Time, result.OK
@@ -147,7 +147,7 @@ func (s *steps) complete(e event.Event, at *step) {
 	s.done, s.paths, s.from = append(s.done, run), append(s.paths, e.Path), append(s.from, at.started)
 }
 
-// Agent is how the runs of one agent went.
+// Agent is the performance of one agent.
 type Agent struct {
 	Agent     string  `json:"agent"`
 	Kind      string  `json:"kind"` // primary or subagent
@@ -165,19 +165,19 @@ type Agent struct {
 	Reflection Reflection `json:"reflection"`
 }
 
-// Approvals are the answers to the questions of an agent.
+// Approvals summarizes the answers to the questions of an agent.
 type Approvals struct {
 	Answered int      `json:"answered"`
 	Approved int      `json:"approved"`
-	Rate     *float64 `json:"rate"` // null: no question was answered
+	Rate     *float64 `json:"rate"` // null if no question was answered
 }
 
-// Reflection is what evaluators said of the work of an agent.
+// Reflection summarizes the evaluations of the work of an agent.
 type Reflection struct {
-	Runs     int      `json:"runs"` // that were evaluated
+	Runs     int      `json:"runs"` // evaluated runs
 	Passed   int      `json:"passed"`
 	Attempts int      `json:"attempts"`
-	Rate     *float64 `json:"rate"` // null: no run was evaluated
+	Rate     *float64 `json:"rate"` // null if no run was evaluated
 }
 
 // Of summarizes runs by agent and kind, sorted by both.

@@ -21,7 +21,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// An agent without questions and evaluations has no rates, rather than bad ones.
+// An agent without questions and evaluations has no rates, rather than rates of zero.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	got := Of([]Run{{Agent: "b", Kind: Primary}, {Agent: "a", Kind: Subagent, Succeeded: true, Answered: 2, Approved: 1, Attempts: 3, Passed: true}, {Agent: "a", Kind: Primary}})
