@@ -1,6 +1,6 @@
-// Package approval finds the questions of agents that wait for a person, and answers them. A question
-// is about one tool call. It belongs to a session that another process of coven runs: the answer goes into
-// the inbox of the session, and the first answer to a question counts.
+// Package approval finds the open questions of agents, and answers them. A question is about one tool call.
+// It belongs to a session that another process of coven runs: the answer goes into the inbox of the
+// session, and the first answer to a question counts.
 package approval
 
 import (
@@ -17,20 +17,20 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// lookEvery is how often an answer is looked for.
+// lookEvery is the interval at which Answer checks whether the answer was received.
 const lookEvery = 50 * time.Millisecond
 
-// Question is a question that waits.
+// Question is an open question.
 type Question struct {
 	Task    string           `json:"task"`
 	Session string           `json:"session_id"`
-	Chain   []string         `json:"parent_chain"` // user, ..., the agent that asks
+	Chain   []string         `json:"parent_chain"` // from the user to the agent that asks
 	Of      session.Approval `json:"question"`
 
 	dir string
 }
 
-// List returns all questions that wait, the oldest first.
+// List returns all open questions, oldest first.
 func List(p *project.Project) ([]Question, error) {
 	views, err := control.CurrentSessions(p)
 	if err != nil {
@@ -59,8 +59,8 @@ func questions(v session.View) (all []Question) {
 	return all
 }
 
-// Find returns the question with a number, for a person who answers it: agents answer none. Without a task
-// there must be only one.
+// Find returns the open question with number n, for a person who answers it; agents may not answer. If task
+// is empty, only one task may have such a question.
 func Find(p *project.Project, task string, n int) (Question, error) {
 	if err := control.ByPerson(p); err != nil {
 		return Question{}, err
@@ -82,8 +82,8 @@ func Find(p *project.Project, task string, n int) (Question, error) {
 	return Question{}, exit.Failedf("coven approvals list", "no question %d waits for an answer", n)
 }
 
-// answeredBefore returns the error about the newest question with a number that is answered; nil: there
-// is none.
+// answeredBefore returns an *AnsweredError about the newest answered question with number n, or nil if
+// there is none.
 func answeredBefore(p *project.Project, task string, n int) error {
 	views, err := control.CurrentSessions(p)
 	if err != nil {
@@ -104,14 +104,14 @@ func answeredBefore(p *project.Project, task string, n int) error {
 	return last
 }
 
-// AnsweredError reports that a question has an answer already.
+// AnsweredError reports that a question already has an answer.
 type AnsweredError struct {
 	Task   string
 	N      int
 	Answer event.ApprovalAnswer
 }
 
-// Error says who answered.
+// Error implements error. It names the person who answered.
 func (e *AnsweredError) Error() string {
 	text := fmt.Sprintf("question %d of %s is answered: %s", e.N, e.Task, e.Answer.Answer)
 	if e.Answer.By != "" {
@@ -123,14 +123,14 @@ func (e *AnsweredError) Error() string {
 // CommandExit returns exit.Failed.
 func (e *AnsweredError) CommandExit() int { return exit.Failed }
 
-// NextCommand returns the command that shows what still waits.
+// NextCommand returns the command that lists the open questions.
 func (e *AnsweredError) NextCommand() string { return "coven approvals list" }
 
-// errGone reports that nobody waits for the answer any more.
+// errGone reports that the agent no longer waits for the answer.
 var errGone = errors.New("the agent no longer waits for an answer")
 
-// Answer answers a question, and returns when the answer counts. The error is an *AnsweredError if somebody
-// else was first.
+// Answer answers a question, and returns when the session has received the answer. The error is an
+// *AnsweredError if another answer was first.
 func Answer(ctx context.Context, p *project.Project, q Question, answer event.ApprovalAnswer) error {
 	answer.N = q.Of.N
 	file, err := session.Ask(p.Repo.Root, q.Session, session.Request{
@@ -164,7 +164,7 @@ func Answer(ctx context.Context, p *project.Project, q Question, answer event.Ap
 			if session.Withdraw(file) {
 				return fmt.Errorf("question %d of %s is not answered: %w", q.Of.N, q.Task, context.Cause(ctx))
 			}
-			ctx = context.WithoutCancel(ctx) // it is being taken
+			ctx = context.WithoutCancel(ctx) // the session is receiving it
 		case <-ticker.C:
 		}
 	}
