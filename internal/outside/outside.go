@@ -1,9 +1,9 @@
-// Package outside has the tools that coven offers to agents that it did not start: those of a person's own Claude
-// Code, Gemini CLI or another program that speaks MCP. coven mcp serve serves them.
+// Package outside provides the tools that coven offers to agents that it did not start, such as the user's
+// own Claude Code, Gemini CLI or another MCP client. coven mcp serve serves them.
 //
-// Such an agent does what its own program lets it do; coven cannot hold it to anything. But what it does through
-// coven passes the same rules as for agents of coven: it reads only files that they allow, and an agent that it
-// starts has a task, a worktree, a gate and a record of its own. Nothing lands without a person.
+// coven does not control such an agent. But the agent's calls of these tools pass the same rules as those
+// of coven's agents: it reads only files that the rules allow, and an agent that it starts has its own
+// task, worktree, gate and record. Nothing lands without a person.
 package outside
 
 import (
@@ -33,11 +33,11 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Name is the name of such an agent in rules and reasons.
+// Name is the name of an outside agent in rules and reasons.
 const Name = "outside"
 
-// Tools returns the tools for one program. Every call reads the project anew, with open: rules and definitions
-// may change while the program runs.
+// Tools returns the tools for one MCP client. Every call opens the project again, because rules and
+// definitions may change while the client runs.
 func Tools(ctx context.Context, open func(context.Context) (*project.Project, error)) ([]tool.Tool, error) {
 	p, err := open(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ type outside struct {
 	open func(context.Context) (*project.Project, error)
 }
 
-// reads returns the call of a tool of the baseline.
+// reads returns the Call function of a baseline tool.
 func (o outside) reads(name string) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, arguments json.RawMessage) (string, error) {
 		p, err := o.open(ctx)
@@ -176,11 +176,11 @@ func (o outside) spawn(ctx context.Context, r spawn.Request) (string, error) {
 	return report(ctx, p, outcome, notices)
 }
 
-// maxRecord limits the record of an agent that its caller gets, in bytes.
+// maxRecord is the maximum size in bytes of the record that the caller gets.
 const maxRecord = 1 << 20
 
-// report returns the record of the agent that a session started, and what becomes of its change. The error is
-// that of the agent.
+// report returns the record of the agent that a session started, and the next steps for its change. If the
+// agent failed, it returns its error.
 func report(ctx context.Context, p *project.Project, o control.Outcome, notices []string) (string, error) {
 	v, err := p.SessionOf(ctx, o.Session)
 	if err != nil {
@@ -204,7 +204,7 @@ func report(ctx context.Context, p *project.Project, o control.Outcome, notices 
 	return strings.Join(append([]string{text}, notices...), "\n"), nil
 }
 
-// explained returns an error with the command that helps.
+// explained adds the next command to the text of an error.
 func explained(err error) error {
 	if next := exit.Next(err); next != "" {
 		return fmt.Errorf("%w\nnext: %s", err, next)
