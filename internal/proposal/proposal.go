@@ -18,26 +18,25 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// Proposal is a task as an agent proposes it: one of the list "tasks" in the outputs
-// of its result.
+// Proposal is a task proposed by an agent: an element of the list "tasks" in the outputs of its result.
 type Proposal struct {
 	Title       string   `json:"title"`
 	Description string   `json:"description"`
 	Acceptance  []string `json:"acceptance"`
-	Priority    *int     `json:"priority"` // 2 unless given
+	Priority    *int     `json:"priority"` // default 2
 	Labels      []string `json:"labels"`
-	Type        string   `json:"type"`  // task unless given
-	After       []int    `json:"after"` // numbers of earlier ones in the list, from 1
+	Type        string   `json:"type"`  // default task
+	After       []int    `json:"after"` // numbers of earlier elements of the list, from 1
 }
 
 // proposedBy is the label of tasks that were proposed for another one.
 const proposedBy = "from:"
 
-// maxProposed is how many tasks an agent may propose at once.
+// maxProposed is the maximum number of tasks that an agent may propose at once.
 const maxProposed = 100
 
-// Of returns the tasks that an agent proposed for the task that a person names, all
-// of them valid, and the ID of that task.
+// Of returns the tasks that an agent proposed for the named task, all of them valid, and the ID of the
+// named task.
 func Of(ctx context.Context, p *project.Project, name string) (id string, all []Proposal, err error) {
 	v, err := p.Find(ctx, name)
 	if err != nil {
@@ -47,8 +46,8 @@ func Of(ctx context.Context, p *project.Project, name string) (id string, all []
 	return v.Task, all, err
 }
 
-// Import adds proposed tasks to the tracker, for the task from. It calls added with
-// the ID of each, in order. A task that was added before is not added again.
+// Import adds the tasks proposed for the task from to the tracker. It calls added with the ID of each, in
+// order. It does not add a task again that was added before.
 func Import(ctx context.Context, p *project.Project, from string, all []Proposal, added func(id string) error) error {
 	tracker, err := p.Tasks()
 	if err != nil {
@@ -75,7 +74,7 @@ func Import(ctx context.Context, p *project.Project, from string, all []Proposal
 	return nil
 }
 
-// imported returns the ID of a task that was added before, or "".
+// imported returns the ID of the existing task for n, or "".
 func imported(known []task.Task, n task.New) string {
 	for _, t := range known {
 		if t.Title == n.Title && slices.Contains(t.Labels, n.Labels[0]) {
@@ -105,7 +104,7 @@ func (p Proposal) PriorityOrDefault() int {
 	return *p.Priority
 }
 
-// proposals returns the tasks that the last step of a session that proposed any proposed.
+// proposals returns the proposed tasks of the last step of a session that proposed any.
 func proposals(v session.View) ([]Proposal, error) {
 	events, err := session.Events(v.Dir)
 	if err != nil {
@@ -164,7 +163,7 @@ func readProposals(value any) ([]Proposal, error) {
 	return all, nil
 }
 
-// check returns what is wrong with a proposal that follows earlier ones, or "".
+// check returns the problem of a proposal that follows earlier ones, or "".
 func (p Proposal) check(earlier int) string {
 	switch {
 	case len(p.Title)+len(p.Description)+len(strings.Join(p.Acceptance, "")) > task.MaxText:
@@ -189,7 +188,7 @@ func (p Proposal) check(earlier int) string {
 	return ""
 }
 
-// reserved reports whether coven acts on a label.
+// reserved reports whether a label controls coven.
 func reserved(label string) bool {
 	label = strings.ToLower(label)
 	return strings.HasPrefix(label, project.GrimoireLabel) || strings.HasPrefix(label, proposedBy)

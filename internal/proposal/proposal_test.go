@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// Proposed tasks that are refused, and why.
+// Invalid proposed tasks are refused with a reason.
 func TestReadProposals(t *testing.T) {
 	for name, test := range map[string]struct {
-		second map[string]any // beside its title, Two
+		second map[string]any // in addition to its title, Two
 		want   string
 	}{
 		"all that a task may have":       {map[string]any{"priority": 0, "type": "bug", "labels": []string{"io", "gri:moire", "Über"}, "after": []int{1}}, ""},
