@@ -1,4 +1,4 @@
-// Package snapshot lists the states of a worktree that coven saved, and restores files from one.
+// Package snapshot lists the saved states of a worktree, and restores files from one.
 package snapshot
 
 import (
@@ -20,18 +20,17 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// State is a state of the worktree of a task that coven saved.
+// State is a saved state of the worktree of a task.
 type State struct {
-	N       int // from 1, in the order of a session
+	N       int // number in the session, from 1
 	Commit  string
-	Tree    string // its files, as they were, without conversions of git
+	Tree    string // its files, without conversions of git
 	Time    time.Time
-	Note    string   // when it was saved: "start of implement", "before Write a.go"
-	Changed []string // the paths that differ from the snapshot before; of the first, nil
+	Note    string   // when it was saved, such as "start of implement" or "before Write a.go"
+	Changed []string // paths that differ from the previous snapshot; nil for the first
 }
 
-// Of returns the snapshots of a session, oldest first. It is named by its own ID or by its
-// task.
+// Of returns the snapshots of a session, oldest first. name is the ID of the session or its task.
 func Of(ctx context.Context, p *project.Project, name string) ([]State, error) {
 	v, err := p.SessionOf(ctx, name)
 	if err != nil {
@@ -57,19 +56,19 @@ func Of(ctx context.Context, p *project.Project, name string) ([]State, error) {
 // Request asks to restore files of a worktree from a snapshot.
 type Request struct {
 	Name  string   // of a task, or of its newest session
-	N     int      // the snapshot; 0: the newest one with other files than the worktree
-	Paths []string // files and directories, relative to the top of the repository; none: all
+	N     int      // the snapshot; 0 for the newest one whose files differ from the worktree
+	Paths []string // files and directories, relative to the top of the repository; empty for all
 }
 
-// Reverted is a worktree after a revert.
+// Reverted is the result of Revert.
 type Reverted struct {
 	Task     string
-	To, Undo State    // what it was restored from, and what it was before
+	To, Undo State    // the restored state and the state before
 	Changed  []string // the paths that the revert changed
 }
 
-// Revert restores files of the worktree of a task that nobody works on. HEAD, the branch, the
-// index, the stash and ignored files stay as they are. The state before is a snapshot, too.
+// Revert restores files of the worktree of a task that is not running. HEAD, the branch, the index, the
+// stash and ignored files do not change. It saves the state before as a snapshot.
 func Revert(ctx context.Context, in *project.Project, r Request) (Reverted, error) {
 	paths, err := insidePaths(r.Paths)
 	if err != nil {
@@ -150,7 +149,7 @@ func newState(s snapshot.Snapshot) State {
 	return State{N: s.N, Commit: s.Commit, Tree: s.Tree, Time: s.Time, Note: s.Note}
 }
 
-// insidePaths checks paths in a repository and returns them as git has them.
+// insidePaths validates paths in a repository, and returns them in the form of git.
 func insidePaths(paths []string) ([]string, error) {
 	var inside []string
 	for _, p := range paths {
