@@ -36,8 +36,8 @@ type Project struct {
 	Commands []string // that build and test it, in its directory
 }
 
-// Plugin returns the project of a new plugin, which builds and conforms. Its name is that
-// of registry.CheckName; the error of a wrong argument is a usage error.
+// Plugin returns the project of a new plugin, which builds and passes the conformance tests.
+// registry.CheckName defines the valid names. Errors about arguments are usage errors.
 func Plugin(kind plugins.Kind, name, lang string) (*Project, error) {
 	if err := checkPlugin(kind, name, lang); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func Plugin(kind plugins.Kind, name, lang string) (*Project, error) {
 	return p, nil
 }
 
-// checkPlugin checks what a user asks for.
+// checkPlugin validates the arguments of Plugin.
 func checkPlugin(kind plugins.Kind, name, lang string) error {
 	const help = "coven plugins new --help"
 	var kinds []string
@@ -96,7 +96,7 @@ func checkPlugin(kind plugins.Kind, name, lang string) error {
 	return nil
 }
 
-// known returns a suggestion, or the known words.
+// known returns a suggestion for an unknown word, or lists the known words.
 func known(word string, words []string) string {
 	hint := didyoumean.Hint(word, words)
 	if hint == "" {
@@ -117,15 +117,15 @@ func commands(kind plugins.Kind, file, lang string) []string {
 	return []string{"go get -t .", "go test .", "go build", test}
 }
 
-// source is a file of a project, made from a template or taken as it is.
+// source is a file of a project: a template, or a copy of an example.
 type source struct {
 	Name     string // of the file
-	What     string // for the README; empty: not listed
+	What     string // description for the README; empty if it is not listed
 	template string // below templates
 	example  string // below examples/plugins
 }
 
-// sourcesOf returns the sources of a project but for the contracts.
+// sourcesOf returns the sources of a project, without the contracts.
 func sourcesOf(kind plugins.Kind, lang string) []source {
 	what := "the " + string(kind)
 	all := []source{
@@ -157,7 +157,7 @@ func sourcesOf(kind plugins.Kind, lang string) []source {
 	return all
 }
 
-// page is what templates are filled in with.
+// page is the data of templates.
 type page struct {
 	Kind, Name, File, Lang string
 	Variable               string // the name as part of a variable's name
@@ -165,7 +165,7 @@ type page struct {
 	Files                  []source
 }
 
-// About describes what the plugin does as it is written.
+// About describes the plugin before its author changes it.
 func (p page) About() string {
 	switch plugins.Kind(p.Kind) {
 	case plugins.KindReviewer:
@@ -178,7 +178,7 @@ func (p page) About() string {
 	return "It has no API and\nrepeats what it is told."
 }
 
-// Article is the article before the kind.
+// Article returns the article of the kind.
 func (p page) Article() string {
 	if p.Kind == string(plugins.KindArbiter) {
 		return "An"
@@ -186,7 +186,7 @@ func (p page) Article() string {
 	return "A"
 }
 
-// Guide is the topic that explains the kind.
+// Guide returns the help topic about the kind.
 func (p page) Guide() string {
 	if p.Kind == string(plugins.KindProvider) {
 		return "provider-plugins"

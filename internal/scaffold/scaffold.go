@@ -1,5 +1,4 @@
-// Package scaffold writes files that a user starts from: the protocol of plugins, and
-// projects of new plugins.
+// Package scaffold writes starting points for users: the protocol of plugins, and projects of new plugins.
 package scaffold
 
 import (
@@ -38,18 +37,18 @@ func Protocol() ([]File, error) {
 	return files, err
 }
 
-// Written is a file after Write.
+// Written is the result for a file of Write.
 type Written struct {
 	Path      string // relative to the directory
 	Unchanged bool   // it existed with this content
 }
 
-// DifferError means that files exist with other content. Nothing was written.
+// DifferError reports that files exist with other content. Nothing was written.
 type DifferError struct {
 	Paths []string // with the directory
 }
 
-// Error names the files.
+// Error implements error. It names the files.
 func (e *DifferError) Error() string {
 	are := "exist and differ"
 	if len(e.Paths) == 1 {
@@ -61,9 +60,9 @@ func (e *DifferError) Error() string {
 // CommandExit returns the exit code of a usage error.
 func (e *DifferError) CommandExit() int { return exit.Usage }
 
-// Write writes files below a directory, which it creates. If one of them exists with
-// other content, it writes none and returns a *DifferError, unless force is set. A path
-// that is not a regular file is never overwritten.
+// Write writes files below a directory, which it creates. If one of them exists with other content, it
+// writes none and returns a *DifferError, unless force is set. It never overwrites a path that is not a
+// regular file.
 func Write(dir string, files []File, force bool) ([]Written, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, exit.Usagef("ls -ld "+shellword.Word(dir), "%s is not a directory", dir)
@@ -94,8 +93,8 @@ func Write(dir string, files []File, force bool) ([]Written, error) {
 	return written, nil
 }
 
-// Create writes files to a new directory, which appears with all of them or not at all. If
-// something of that name exists, the error is a usage error and nothing is written.
+// Create writes files to a new directory, which appears with all of them or not at all. If a file or
+// directory of that name exists, it writes nothing and returns a usage error.
 func Create(dir string, files []File) error {
 	exists := exit.Usagef("ls -ld "+shellword.Word(dir), "%s exists: nothing was written", dir)
 	if _, err := os.Lstat(dir); err == nil {
@@ -105,7 +104,7 @@ func Create(dir string, files []File) error {
 	if err != nil {
 		return unwritable(dir, err)
 	}
-	defer os.RemoveAll(work)            //nolint:errcheck // a hidden directory may stay
+	defer os.RemoveAll(work)            //nolint:errcheck // on failure, a hidden directory remains
 	whole := filepath.Join(work, "new") // with the mode of the user's umask
 	if _, err := Write(whole, files, false); err != nil {
 		if cause := syscall.Errno(0); errors.As(err, &cause) {
@@ -115,15 +114,15 @@ func Create(dir string, files []File) error {
 	}
 	if err := os.Rename(whole, dir); err != nil {
 		if _, statErr := os.Lstat(dir); statErr == nil {
-			return exists // since now
+			return exists // another process has created it
 		}
 		return unwritable(dir, err)
 	}
 	return nil
 }
 
-// unwritable returns the usage error of a file that cannot be written. Its next command shows
-// the directory that does not allow it.
+// unwritable returns the usage error for a file that cannot be written. Its next command shows the nearest
+// existing directory.
 func unwritable(file string, err error) error {
 	dir := filepath.Dir(file)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -140,11 +139,11 @@ func unwritable(file string, err error) error {
 	return exit.Usagef("ls -ld "+shellword.Word(dir), "write %s: %w", file, err)
 }
 
-// errDiffers means that a file has other content.
+// errDiffers means that a file exists with other content.
 var errDiffers = errors.New("the file exists and differs")
 
-// compare reports whether a file has a content. The error is errDiffers if it has another
-// one; a missing file is no error.
+// compare reports whether a file has the given content. The error is errDiffers if it has other content; a
+// missing file is not an error.
 func compare(file string, content []byte) (same bool, err error) {
 	info, err := os.Lstat(file)
 	switch {

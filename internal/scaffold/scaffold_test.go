@@ -19,7 +19,7 @@ import (
 // root is the source of coven.
 const root = "../.."
 
-// Every project that coven writes builds as its README says and passes the suite.
+// Every project that coven writes builds as its README describes and passes the conformance tests.
 func TestPlugins(t *testing.T) {
 	for _, tc := range []struct {
 		kind plugins.Kind
@@ -57,8 +57,8 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-// belowAnESModule returns a copy of a plugin as a repository of ES modules contains it: node
-// takes the file for one.
+// belowAnESModule returns a copy of a plugin inside a repository of ES modules, where node treats the file
+// as an ES module.
 func belowAnESModule(t *testing.T, plugin string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func belowAnESModule(t *testing.T, plugin string) string {
 	return copied
 }
 
-// prepare lets a project be built from this source and without the network.
+// prepare makes a project build from this source, without the network.
 func prepare(t *testing.T, dir, lang string) {
 	t.Helper()
 	source, err := filepath.Abs(root)
@@ -88,7 +88,7 @@ func prepare(t *testing.T, dir, lang string) {
 	}
 }
 
-// conforms runs the suite as the last command of a project does.
+// conforms runs the conformance tests, as the last command of a project does.
 func conforms(t *testing.T, dir string, p *scaffold.Project) {
 	t.Helper()
 	o := plugintest.Options{Ready: 2 * time.Minute, Answer: 2 * time.Minute, End: time.Minute}
@@ -104,7 +104,7 @@ func conforms(t *testing.T, dir string, p *scaffold.Project) {
 	}
 }
 
-// byHand starts a plugin as a user might: it says in one line what it is.
+// byHand starts a plugin as a user might. The plugin describes itself in one line.
 func byHand(t *testing.T, binary string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
@@ -121,7 +121,7 @@ func byHand(t *testing.T, binary string) {
 	}
 }
 
-// require skips a test if the language is not installed, unless it has to be.
+// require skips a test if the language is not installed, unless the environment requires it.
 func require(t *testing.T, lang string) {
 	t.Helper()
 	var check *exec.Cmd
@@ -142,7 +142,7 @@ func require(t *testing.T, lang string) {
 	}
 }
 
-// run runs a command of an author.
+// run runs a command as the author of a plugin.
 func run(t *testing.T, dir string, argv ...string) {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -153,8 +153,7 @@ func run(t *testing.T, dir string, argv ...string) {
 	}
 }
 
-// The source of every project is formatted, and no file has a blank where a template left
-// something out.
+// The source of every project is formatted, and templates leave no blanks where they omit text.
 func TestSources(t *testing.T) {
 	for _, kind := range plugins.Kinds() {
 		for _, lang := range scaffold.Langs() {
@@ -202,7 +201,7 @@ func TestWrongNames(t *testing.T) {
 	}
 }
 
-// Create writes nothing where something is, whatever it is.
+// Create writes nothing if the path exists.
 func TestCreate(t *testing.T) {
 	files := []scaffold.File{{Path: "a/b", Content: []byte("x"), Executable: true}}
 	dir := t.TempDir()
@@ -229,8 +228,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// A directory appears with all its files, once, or not at all: whoever comes too late is told
-// that it exists, and nothing else is left.
+// A directory appears with all its files, once, or not at all. Later calls return the error that it exists,
+// and leave nothing else behind.
 func TestCreateWhole(t *testing.T) {
 	files := []scaffold.File{{Path: "a", Content: []byte("x")}, {Path: "b/c", Content: []byte("y")}}
 	at := t.TempDir()
@@ -251,7 +250,7 @@ func TestCreateWhole(t *testing.T) {
 	if made != 1 || err != nil || !written[0].Unchanged || !written[1].Unchanged {
 		t.Errorf("made %d times: %v, %v", made, written, err)
 	}
-	// The second file cannot be written: its directory would be a file.
+	// The second file cannot be written, because its directory is a file.
 	err = scaffold.Create(filepath.Join(at, "bad"), append(files, scaffold.File{Path: "a/d"}))
 	if exit.Code(err) != exit.Usage || !strings.HasSuffix(err.Error(), "/bad: not a directory") || exit.Next(err) != "ls -ld "+at {
 		t.Errorf("%v, next %q", err, exit.Next(err))
@@ -261,7 +260,7 @@ func TestCreateWhole(t *testing.T) {
 	}
 }
 
-// The next command of a directory that cannot be made shows one that exists.
+// The next command for a directory that cannot be created shows a directory that exists.
 func TestUnwritable(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
@@ -280,7 +279,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// The error of files that differ agrees with their number.
+// The error about differing files agrees with their number.
 func TestDifferError(t *testing.T) {
 	for want, paths := range map[string][]string{
 		"a exists and differs: nothing was written":  {"a"},
