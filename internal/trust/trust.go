@@ -1,5 +1,5 @@
-// Package trust stores which things of a repository a user allows to run outside the
-// sandbox, such as plugins.
+// Package trust stores which items of a repository a user allows to run outside the sandbox, such as
+// plugins.
 //
 // Rules:
 //   - Trust applies to content: an item has a kind, a name and one SHA-256, for one
@@ -40,7 +40,7 @@ const Variable = "COVEN_TRUST"
 
 // The kinds of items.
 const (
-	KindPlugin   = "plugin"   // named as its file
+	KindPlugin   = "plugin"   // named after its file
 	KindVariable = "variable" // of the user's environment, which the repository's env.pass names
 	KindServer   = "server"   // an MCP server, for agents
 	KindSecret   = "secret"   // GRIMOIRE:NAME:HASH: taken from the user's environment by a grimoire of the repository
@@ -54,7 +54,7 @@ const (
 	dirMode  = 0o700
 )
 
-// Item is a trusted thing, identified by kind and name.
+// Item is a trusted item, identified by its kind and name.
 type Item struct {
 	Kind   string    `json:"kind"`
 	Name   string    `json:"name"`
@@ -69,14 +69,14 @@ type file struct {
 	Repositories map[string][]Item `json:"repositories"` // by common git directory
 }
 
-// Error describes why the store cannot be used.
+// Error is the reason that the store cannot be used.
 type Error struct {
 	File   string
 	Reason string
 	Next   string // suggested command
 }
 
-// Error returns "FILE: REASON".
+// Error implements error. It returns "FILE: REASON".
 func (e *Error) Error() string { return e.File + ": " + e.Reason }
 
 // Options configures a Store.
@@ -85,11 +85,11 @@ type Options struct {
 	GitDir         string         // the repository's common git directory
 	UntrustedPaths UntrustedPaths // of the repository
 	Getenv         func(string) string
-	Stop           <-chan struct{} // stops waiting for the lock; nil: waits forever
+	Stop           <-chan struct{} // ends the wait for the lock; optional
 }
 
-// Store holds what a user trusts in one repository. It is safe for concurrent use, also
-// by several processes.
+// Store holds the items that a user trusts in one repository. It is safe for concurrent use, even by
+// several processes.
 type Store struct{ options Options }
 
 // New returns the store of a repository. It reads nothing.
@@ -109,7 +109,7 @@ func (s *Store) Items() ([]Item, error) {
 	return f.Repositories[repo], err
 }
 
-// Find returns the item of a kind and name.
+// Find returns the item with a kind and name.
 func (s *Store) Find(kind, name string) (Item, bool, error) {
 	items, err := s.Items()
 	i := slices.IndexFunc(items, func(it Item) bool { return it.Kind == kind && it.Name == name })
@@ -119,7 +119,7 @@ func (s *Store) Find(kind, name string) (Item, bool, error) {
 	return items[i], true, nil
 }
 
-// Add adds items and replaces those with the same kind and name.
+// Add adds items. It replaces those with the same kind and name.
 func (s *Store) Add(items ...Item) error {
 	return s.change(func(known []Item) []Item {
 		known = slices.DeleteFunc(known, func(k Item) bool {
@@ -153,7 +153,7 @@ func (s *Store) change(do func([]Item) []Item) error {
 	return s.Alone(func() error { return rewrite(path, repo, do) })
 }
 
-// Alone runs do under the lock of the store. do must not write the store.
+// Alone calls do under the lock of the store. do must not write the store.
 func (s *Store) Alone(do func() error) error {
 	path, _, err := s.where()
 	if err != nil {
@@ -217,7 +217,7 @@ func rewrite(path, repo string, do func([]Item) []Item) error {
 	return nil
 }
 
-// where returns the resolved path of the file and the key of the repository in it.
+// where returns the resolved path of the file, and the key of the repository in it.
 func (s *Store) where() (path, repo string, err error) {
 	path = filepath.Join(s.options.UserDir, fileName)
 	if !filepath.IsAbs(path) {
@@ -272,7 +272,7 @@ func read(path string) (file, error) {
 	return f, nil
 }
 
-// decode parses a store, or returns what is wrong with it.
+// decode parses a store. It returns the problem if it cannot.
 func decode(data []byte) (file, string) {
 	var version struct{ Version int }
 	if err := json.Unmarshal(data, &version); err != nil || len(data) > maxFile {

@@ -16,7 +16,7 @@ const (
 	hashB = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// fresh is a store of a new person, and its options.
+// fresh returns the store of a new user, and its options.
 func fresh(t *testing.T) (*Store, Options) {
 	t.Helper()
 	top := t.TempDir()
@@ -73,7 +73,7 @@ func TestStoreKeepsItems(t *testing.T) {
 	}
 }
 
-// Each repository has its own items, by whatever name it is called.
+// Each repository has its own items, regardless of the path by which it is opened.
 func TestStoreByRepository(t *testing.T) {
 	s, o := fresh(t)
 	if err := s.Add(item("x", hashA)); err != nil {
@@ -157,7 +157,7 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
-// A store in the repository is refused, however it gets there.
+// A store in the repository is refused, even if links lead to it.
 func TestStoreInside(t *testing.T) {
 	_, o := fresh(t)
 	repo := filepath.Dir(o.GitDir)
@@ -184,7 +184,7 @@ func TestStoreInside(t *testing.T) {
 	}
 }
 
-// A store that is a link elsewhere stays one.
+// A store that is a symbolic link is not replaced by a file.
 func TestStoreIsALink(t *testing.T) {
 	s, o := fresh(t)
 	elsewhere := filepath.Join(t.TempDir(), "kept.json")
@@ -208,7 +208,7 @@ func TestStoreIsALink(t *testing.T) {
 	}
 }
 
-// What several add at once is all there.
+// Concurrent additions are all stored.
 func TestStoreWriters(t *testing.T) {
 	_, o := fresh(t)
 	var all sync.WaitGroup

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// UntrustedPaths are the directories of a repository: its checkouts and its git
-// directory. Files in these directories, or reached through them, are controlled by
-// whoever can write to the repository.
+// UntrustedPaths are the directories of a repository: its checkouts and its git directory. Anyone who can
+// write to the repository controls the files in these directories, or reached through them.
 type UntrustedPaths struct{ dirs []os.FileInfo }
 
 // NewUntrustedPaths returns the paths in the given directories. Directories that do not
@@ -25,13 +24,12 @@ func NewUntrustedPaths(dirs ...string) UntrustedPaths {
 	return t
 }
 
-// maxLinks limits the symbolic links in a path, like the kernel.
+// maxLinks is the maximum number of symbolic links in a path, as in the kernel.
 const maxLinks = 40
 
-// Contains reports whether a path is inside one of the directories or leads through
-// one: every link on the way counts, wherever it ends. Directories are compared by
-// identity, not by name. A path that does not exist is treated as if it were created; a
-// path that cannot be resolved counts as inside.
+// Contains reports whether a path is inside one of the directories or leads through one: every link on the
+// way counts, regardless of its target. Directories are compared by identity, not by name. A path that does
+// not exist is treated as if it were created; a path that cannot be resolved counts as inside.
 func (t UntrustedPaths) Contains(path string) bool {
 	if !filepath.IsAbs(path) {
 		return true

@@ -25,7 +25,7 @@ func TestTerritoryHolds(t *testing.T) {
 		"repo/out":          "../else",
 		"else/through":      "../repo/out/x",
 		"else/deep/up":      "../../repo",
-		"else/deep/around":  "up/../else/x", // up/.. is where repo is
+		"else/deep/around":  "up/../else/x", // up/.. is the directory of repo
 		"else/missing":      "../repo/bin/none",
 		"else/nowhere":      at("none/x"),
 		"else/loop":         "loop",
@@ -56,7 +56,7 @@ func TestTerritoryHolds(t *testing.T) {
 		at("else/loop"):         true,
 		at("alias/bin/x"):       true,
 		at("else/by-the-alias"): true,
-		at("else/x/below"):      true, // it cannot be followed
+		at("else/x/below"):      true, // it cannot be resolved
 		top + "/else/../repo/x": true,
 		top + "/repo/../else/x": true, // it leads through
 		"repo/x":                true,
