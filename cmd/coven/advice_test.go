@@ -11,13 +11,13 @@ import (
 	"github.com/coven-run/coven/internal/cli/root"
 )
 
-// unadvised names the environment variable with the file to which coven, as the stories run
-// it, adds each error that it printed without a next command.
+// unadvised names the environment variable with the file to which the coven of the stories appends each
+// error that it printed without a next command.
 const unadvised = "COVEN_UNADVISED"
 
 // watchAdvice fails the test if coven prints an error without a next command in one of its stories.
 //
-// C-138: every error says what to do next.
+// C-138: every error has a next command.
 func watchAdvice(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "unadvised")
@@ -29,7 +29,7 @@ func watchAdvice(t *testing.T) {
 	})
 }
 
-// watched is coven with an eye on the errors that it prints.
+// watched runs coven and records the errors that it prints without a next command.
 func watched() {
 	app := root.NewApp(version)
 	eye := &adviceWatcher{to: app.Err}
@@ -53,7 +53,7 @@ func appendLine(file, line string) error {
 	return err
 }
 
-// adviceWatcher passes on what coven prints, and keeps the last error that no next command follows.
+// adviceWatcher passes on the output of coven, and keeps the last error that no next command follows.
 type adviceWatcher struct {
 	to   io.Writer
 	last string

@@ -20,7 +20,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// arena is a repository where covens race.
+// arena is a repository for races between covens.
 type arena struct {
 	t    *testing.T
 	root string
@@ -83,7 +83,7 @@ func (g *arena) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// add adds a task and returns its id.
+// add adds a task and returns its ID.
 func (g *arena) add(title string) string {
 	g.t.Helper()
 	r := g.coven(nil, "task", "add", title)
@@ -95,14 +95,14 @@ func (g *arena) add(title string) string {
 	return strings.TrimSpace(out)
 }
 
-// open lets the task's script end.
+// open lets the script of the task end.
 func (g *arena) open(id string) {
 	if err := os.WriteFile(filepath.Join(g.gate, id), nil, 0o644); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
-// racer is one coven.
+// racer is a running coven.
 type racer struct {
 	cmd *exec.Cmd
 	out bytes.Buffer
@@ -127,7 +127,7 @@ func (r *racer) start(t *testing.T) {
 	}
 }
 
-// end waits for the end: code is -1 when it was killed.
+// end waits for the end of the process. code is -1 if it was killed.
 func (r *racer) end() (out string, code int) {
 	if err := r.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return err.Error(), -2
@@ -156,7 +156,7 @@ func (g *arena) run(id string) (out string, code int) {
 	return r.end()
 }
 
-// killAt runs the task with a coven that is killed at a point.
+// killAt runs the task with a coven that is killed at a failpoint.
 func (g *arena) killAt(id, point string) {
 	g.t.Helper()
 	r := g.command(id, failpoint.Env+"="+point)
@@ -166,7 +166,7 @@ func (g *arena) killAt(id, point string) {
 	}
 }
 
-// race starts covens at once.
+// race starts n covens for the same task at once.
 func (g *arena) race(id string, n int, env ...string) []*racer {
 	g.t.Helper()
 	all := make([]*racer, n)
@@ -179,7 +179,7 @@ func (g *arena) race(id string, n int, env ...string) []*racer {
 	return all
 }
 
-// takeOver gives the task's claim to another holder.
+// takeOver transfers the task's claim to another holder.
 func (g *arena) takeOver(id, holder string, expires time.Time) claim.Held {
 	g.t.Helper()
 	held := g.claim(id)
@@ -201,12 +201,12 @@ func (g *arena) claim(id string) claim.Held {
 	return held
 }
 
-// checkout is what a person sees of the repository.
+// checkout returns the visible state of the user's checkout.
 func (g *arena) checkout() string {
 	return g.git("rev-parse", "HEAD") + "\n" + g.git("status", "--porcelain") + "\n" + g.git("ls-files", "-s")
 }
 
-// settled says that the task was done once and that nothing is left of the race.
+// settled fails unless the task was done exactly once and the race left nothing behind.
 func (g *arena) settled(id string) {
 	g.t.Helper()
 	var begun, landed []string
@@ -255,7 +255,7 @@ func (g *arena) settled(id string) {
 	}
 }
 
-// await looks until it sees.
+// await calls look until it succeeds.
 func await[T any](t *testing.T, look func() (T, bool)) T {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {

@@ -17,20 +17,20 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// An agent of coven's own loop beside the real Claude Code CLI: the same task, the same script of the model, the same
-// machine, one after the other in the same run.
+// These benchmarks compare an agent of coven's own loop with the real Claude Code CLI: the same task, the
+// same script of the model and the same machine, one after the other in the same run.
 
-// loopRounds is how often each is measured. The medians count.
+// loopRounds is the number of measurements of each provider. The medians count.
 const loopRounds = 7
 
-// loopCalls is how many files the agent reads, one in each turn.
+// loopCalls is the number of files that the agent reads, one in each turn.
 const loopCalls = 20
 
-// loopCost is what an agent of a provider takes.
+// loopCost is the cost of an agent of a provider.
 type loopCost struct {
 	first  []float64 // from the start of coven to the first request for a turn, in ms
-	call   []float64 // from one request to the next, in ms: the answer, the call of the tool, and its result
-	memory []float64 // of all processes, in MB; what they share is divided
+	call   []float64 // from one request to the next, in ms: the answer, the tool call and its result
+	memory []float64 // of all processes, in MB; shared memory is divided
 }
 
 // BenchmarkLoop measures coven's own loop and Claude Code.
@@ -81,7 +81,7 @@ func loopCosts(b testing.TB) map[string]*loopCost {
 	r := newLoopRepo(b, cli)
 	all := map[string]*loopCost{"anthropic-loop": {}, "claude": {}}
 	for provider := range all {
-		r.run(b, provider, "warm up") // caches what coven asks once
+		r.run(b, provider, "warm up") // fills coven's caches
 	}
 	for round := range loopRounds {
 		for provider, c := range all {
@@ -95,13 +95,13 @@ func (c *loopCost) note(m loopTimes) {
 	c.first, c.call, c.memory = append(c.first, m.first.Seconds()*1000), append(c.call, m.call.Seconds()*1000), append(c.memory, m.memory)
 }
 
-// loopTimes is what one run takes.
+// loopTimes is the cost of one run.
 type loopTimes struct {
 	first, call time.Duration
 	memory      float64
 }
 
-// loopRepo is a repository in which agents read.
+// loopRepo is a repository whose agents read files.
 type loopRepo struct {
 	coven, root string
 	env         []string
@@ -123,7 +123,7 @@ func newLoopRepo(b testing.TB, cli string) *loopRepo {
 	return r
 }
 
-// run lets an agent of a provider do a task, and measures it.
+// run measures an agent of a provider that does a task.
 func (r *loopRepo) run(b testing.TB, provider, task string) loopTimes {
 	b.Helper()
 	api := loopAPI(b, provider)
@@ -150,7 +150,7 @@ func (r *loopRepo) run(b testing.TB, provider, task string) loopTimes {
 	return loopTimes{turns[0].Sub(began), turns[loopCalls].Sub(turns[0]) / loopCalls, memory}
 }
 
-// loopAPI is a model that reads one file after another.
+// loopAPI returns a model that reads one file after another.
 func loopAPI(b testing.TB, provider string) *fakeapi.Server {
 	b.Helper()
 	read, key := "Read", "file_path"
@@ -166,7 +166,7 @@ func loopAPI(b testing.TB, provider string) *fakeapi.Server {
 	return api
 }
 
-// proportional returns what a process and all that it started hold, in MB. A page that several share counts in parts.
+// proportional returns the memory in MB of a process and its descendants. Shared pages count in proportion.
 func proportional(b testing.TB, pid int) float64 {
 	b.Helper()
 	all := float64(numberIn(b, pid, "smaps_rollup", `Pss: +(\d+)`)) / 1024
@@ -186,7 +186,8 @@ func proportional(b testing.TB, pid int) float64 {
 	return all
 }
 
-// isThere reports whether a process has memory: one that has ended may not have been waited for.
+// isThere reports whether a process still has memory. A process that has ended may not have been waited
+// for.
 func isThere(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	return err == nil && regexp.MustCompile(`VmRSS`).Match(text)

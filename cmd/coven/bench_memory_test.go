@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// BenchmarkMemory measures what coven holds: its own memory, without the text of the program,
-// while it waits for tasks and while it runs some, and its threads while it runs as many
-// tasks as it can.
+// BenchmarkMemory measures coven's own memory, without the text of the program, while it waits for tasks
+// and while it runs some, and its threads while it runs the maximum number of tasks.
 func BenchmarkMemory(b *testing.B) {
 	if runtime.GOOS != "linux" {
 		b.Skip("only Linux tells")
@@ -30,7 +29,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(float64(threads), "threads")
 }
 
-// TestMemory fails if coven holds half more than it should, or than what was last recorded where the
+// TestMemory fails if coven takes 50 percent more memory than the target, or than the last record where the
 // target, 0.25 MB for a task, is missed. The short form leaves out the threads.
 func TestMemory(t *testing.T) {
 	const idleTarget, eachRecorded = 14, 0.6
@@ -53,10 +52,10 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// maxTasks is the most that -j allows.
+// maxTasks is the maximum of -j.
 const maxTasks = 64
 
-// memory returns what an idle coven holds and what it holds more for each of 20 tasks, in MB.
+// memory returns the memory of an idle coven, and the additional memory for each of 20 tasks, in MB.
 func memory(b testing.TB) (idle, each float64) {
 	b.Helper()
 	const some = 20
@@ -65,13 +64,13 @@ func memory(b testing.TB) (idle, each float64) {
 	return float64(without) / 1024, float64(heldBy(b, coven, some).private-without) / 1024 / some
 }
 
-// held is what a process holds.
+// held is the resource usage of a process.
 type held struct {
 	private int // memory, in KB
 	threads int
 }
 
-// heldBy measures a coven that runs so many tasks, each of which waits.
+// heldBy measures a coven that runs tasks, each of which waits.
 func heldBy(b testing.TB, coven string, tasks int) held {
 	b.Helper()
 	dir := benchDir(b)
@@ -104,8 +103,7 @@ func heldBy(b testing.TB, coven string, tasks int) held {
 	return h
 }
 
-// leastOf returns the least that a process holds within a few seconds, in which Go returns what it
-// does not need.
+// leastOf returns the minimum usage of a process within a few seconds, in which Go returns unused memory.
 func leastOf(b testing.TB, pid int) held {
 	b.Helper()
 	least := held{private: 1 << 40}

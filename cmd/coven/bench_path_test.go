@@ -18,19 +18,20 @@ import (
 	"github.com/coven-run/coven/worktree/pool"
 )
 
-// What stands between a person and the agent, and between the agent and the landed change, in a
-// repository of 10,000 files, beside the git that does no more than needed, in the same run.
+// These benchmarks measure the overhead before the start of the agent, and between its end and the landed
+// change, in a repository of 10,000 files. The floor is the minimum of git commands for the same work, in
+// the same run.
 
-// pathRounds is how often each is measured. The medians count.
+// pathRounds is the number of measurements of each. The medians count.
 const pathRounds = 7
 
-// pathFiles is how many files the repository has, a hundred in each directory.
+// pathFiles is the number of files in the repository, a hundred in each directory.
 const pathFiles = 10_000
 
-// pathRow has the most that should be, and what was last recorded: multiples of the floor.
+// pathRow has the target and the last recorded value, as multiples of the floor.
 type pathRow struct{ target, recorded float64 }
 
-// limit returns the most that TestPathCosts accepts: half more than the target, or than the record
+// limit returns the maximum that TestPathCosts accepts: 50 percent more than the target, or than the record
 // where the target is missed.
 func (r pathRow) limit() float64 { return 1.5 * max(r.target, r.recorded) }
 
@@ -38,10 +39,10 @@ func pathRows() map[string]pathRow {
 	return map[string]pathRow{"start-warm": {1.5, 5.8}, "start-empty": {1.2, 2.9}, "land": {3, 1.2}}
 }
 
-// BenchmarkPath measures: start-warm, from the start of coven run to that of the agent's program,
-// with a worktree in the pool, beside taking a worktree from the pool and 5 programs that do
-// nothing; start-empty, the same without a pool, beside git worktree add and these 5; land, from
-// the end of the agent's program to the end of the session, beside git add, commit and merge.
+// BenchmarkPath measures: start-warm, from the start of coven run to that of the agent's program, with a
+// worktree in the pool, compared with taking a worktree from the pool and 5 programs that do nothing;
+// start-empty, the same without a pool, compared with git worktree add and these 5; land, from the end of
+// the agent's program to the end of the session, compared with git add, commit and merge.
 func BenchmarkPath(b *testing.B) {
 	var measured map[string]*pathCost
 	for _, name := range []string{"start-warm", "start-empty", "land"} {
@@ -58,7 +59,7 @@ func BenchmarkPath(b *testing.B) {
 	}
 }
 
-// TestPathCosts fails if one of them costs much more than it did.
+// TestPathCosts fails if one of the paths is much slower than recorded.
 func TestPathCosts(t *testing.T) {
 	measuresSpeed(t)
 	for name, c := range pathCosts(t) {
@@ -71,14 +72,14 @@ func TestPathCosts(t *testing.T) {
 	}
 }
 
-// pathCost has milliseconds.
+// pathCost holds times in milliseconds.
 type pathCost struct{ took, floor []float64 }
 
 func (c *pathCost) note(took, floor time.Duration) {
 	c.took, c.floor = append(c.took, took.Seconds()*1000), append(c.floor, floor.Seconds()*1000)
 }
 
-// medians returns also the median of the ratios: each is of two measurements that follow each other.
+// medians also returns the median of the ratios, each of two consecutive measurements.
 func (c *pathCost) medians() (took, floor, ratio float64) {
 	var ratios []float64
 	for i := range c.took {
@@ -91,7 +92,7 @@ func pathCosts(b testing.TB) map[string]*pathCost {
 	b.Helper()
 	found := map[string]*pathCost{"start-warm": {}, "start-empty": {}, "land": {}}
 	r := newPathRepo(b)
-	r.runLong(b, "warm") // caches what coven asks the CLI once, and fills the pool
+	r.runLong(b, "warm") // fills coven's caches and the pool
 	for round := range pathRounds {
 		s := r.run(b, fmt.Sprint("warm ", round))
 		found["start-warm"].note(s.agent.Sub(s.began), r.recycle(b)+r.programs(b))
@@ -103,14 +104,14 @@ func pathCosts(b testing.TB) map[string]*pathCost {
 	return found
 }
 
-// pathRepo is a repository, and an agent that does nothing but note the time.
+// pathRepo is a repository with an agent that only records the time.
 type pathRepo struct {
 	coven, root string
 	long        string // while it exists, the agent takes two seconds
 	env         []string
 }
 
-// agentScript is the program of the agent: the fake CLI, and the times when it starts and ends.
+// agentScript is the program of the agent: the fake CLI, and a record of the times when it starts and ends.
 const agentScript = `#!/bin/sh
 if test "$1" = --version; then exec %[1]s --version; fi
 date +%%s%%N > agent-began
@@ -150,7 +151,7 @@ func (r *pathRepo) git(b testing.TB, dir string, args ...string) time.Duration {
 	return timed(b, dir, r.env, "git", args...).wall
 }
 
-// pathTimes are the moments of a run.
+// pathTimes are the times of the phases of a run.
 type pathTimes struct{ began, agent, idle, ended time.Time }
 
 // run runs a task from start to end.
@@ -173,8 +174,8 @@ func (r *pathRepo) run(b testing.TB, title string) pathTimes {
 	return s
 }
 
-// runLong is run with an agent that works for two seconds, as any does. After less, the files of a new
-// worktree are as old as its index, in seconds, and whoever compares them must read them all.
+// runLong is run with an agent that works for two seconds, as real ones do. Otherwise the files of a new
+// worktree would be as old as its index, in seconds, and git would have to read them all to compare them.
 func (r *pathRepo) runLong(b testing.TB, title string) pathTimes {
 	b.Helper()
 	must(b, os.WriteFile(r.long, nil, 0o600))
@@ -182,7 +183,7 @@ func (r *pathRepo) runLong(b testing.TB, title string) pathTimes {
 	return r.run(b, title)
 }
 
-// noted returns the time in a file that the agent has written and that has landed.
+// noted returns the time in a file that the agent wrote and that has landed.
 func (r *pathRepo) noted(b testing.TB, name string) time.Time {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join(r.root, name))
@@ -201,7 +202,7 @@ func (r *pathRepo) programs(b testing.TB) (all time.Duration) {
 	return all
 }
 
-// recycle takes a worktree from the pool, and gives it back.
+// recycle takes a worktree from the pool and returns it.
 func (r *pathRepo) recycle(b testing.TB) time.Duration {
 	b.Helper()
 	repo, err := worktree.Open(b.Context(), r.root)
@@ -219,7 +220,7 @@ func (r *pathRepo) recycle(b testing.TB) time.Duration {
 	return took
 }
 
-// added makes a worktree with git.
+// added creates a worktree with git.
 func (r *pathRepo) added(b testing.TB) time.Duration {
 	b.Helper()
 	beside := r.root + "-beside"

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// pipeline is what a person would write who needs no more than that the changes land: the floor of
-// what a task costs. It is run for each task by xargs -P.
+// pipeline is the minimal shell script that lands the same changes: the floor of the cost of a task. xargs
+// -P runs it for each task.
 const pipeline = `
 set -e
 flock ../lock git worktree add -q -b t-$1 ../w-$1 main
@@ -27,8 +27,8 @@ git worktree remove --force ../w-$1
 git branch -q -D t-$1
 `
 
-// BenchmarkPipeline measures tasks per second, beside the same steps as a shell pipeline: a task
-// adds a file in a repository of 200, and lands. COVEN_BENCH_DIR is where the repositories are.
+// BenchmarkPipeline measures tasks per second, compared with the same steps as a shell pipeline: a task
+// adds a file in a repository of 200, and lands. COVEN_BENCH_DIR is the directory of the repositories.
 func BenchmarkPipeline(b *testing.B) {
 	coven := builtCoven(b)
 	for _, sandbox := range []bool{false, true} {
@@ -49,12 +49,11 @@ func BenchmarkPipeline(b *testing.B) {
 	}
 }
 
-// tasksOfRate is how many tasks one measurement takes.
+// tasksOfRate is the number of tasks in one measurement.
 const tasksOfRate = 30
 
-// A speedRow is the rate of tasks beside that of the pipeline: what it should be, and what it was
-// when it was last recorded. The short form, if it has the row, runs fewer tasks, of which the start
-// of coven takes more.
+// A speedRow is the rate of tasks relative to that of the pipeline: the target, and the last recorded
+// value. The short form, if it has the row, runs fewer tasks, so that the start of coven weighs more.
 type speedRow struct {
 	sandbox                 bool
 	width                   int
@@ -70,7 +69,7 @@ func speedRows() []speedRow {
 	}
 }
 
-// TestSpeed fails if coven is much slower than it was.
+// TestSpeed fails if coven is much slower than recorded.
 func TestSpeed(t *testing.T) {
 	short, tasks := measuresSpeed(t), tasksOfRate
 	coven := builtCoven(t)
@@ -86,7 +85,8 @@ func TestSpeed(t *testing.T) {
 			floor := floorRate(t, row.width, tasks)
 			ratios = append(ratios, taskRate(t, coven, row.width, tasks, row.sandbox)/floor)
 		}
-		// Each task may take half more than it should, or than it did where the target is missed.
+		// Each task may take 50 percent more than the target, or than the record where the target is
+		// missed.
 		got, limit := median(ratios), min(row.target, row.recorded)/1.5
 		t.Logf("sandbox=%v -j %d: %.2f of the pipeline's rate; the target is %.1f", row.sandbox, row.width, got, row.target)
 		if got < limit {
@@ -95,8 +95,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// measuresSpeed skips a test that measures, unless make speed or make speed-short, the one of CI, run
-// it.
+// measuresSpeed skips a performance test unless make speed or make speed-short, the form of CI, runs it.
 func measuresSpeed(t *testing.T) (short bool) {
 	t.Helper()
 	form := os.Getenv("COVEN_SPEED")
@@ -106,8 +105,8 @@ func measuresSpeed(t *testing.T) (short bool) {
 	return form == "short"
 }
 
-// builtCoven returns the path of coven as users get it. make speed and make speed-short have built
-// it for all their tests.
+// builtCoven returns the path of coven as users get it. make speed and make speed-short build it once for
+// all their tests.
 func builtCoven(b testing.TB) string {
 	b.Helper()
 	coven := os.Getenv("COVEN_BUILT")
@@ -130,7 +129,7 @@ func benchDir(b testing.TB) string {
 	return dir
 }
 
-// rateRepo makes a repository with tasks.
+// rateRepo creates a repository with tasks.
 func rateRepo(b testing.TB, dir string, tasks int) (root string, env []string) {
 	b.Helper()
 	root, env = filepath.Join(dir, "repo"), benchEnv(dir)
@@ -143,7 +142,7 @@ func rateRepo(b testing.TB, dir string, tasks int) (root string, env []string) {
 	return root, env
 }
 
-// taskRate returns the tasks that coven lands in a second.
+// taskRate returns the number of tasks that coven lands per second.
 func taskRate(b testing.TB, coven string, width, tasks int, sandbox bool) float64 {
 	b.Helper()
 	root, env := rateRepo(b, benchDir(b), tasks)
@@ -156,7 +155,7 @@ func taskRate(b testing.TB, coven string, width, tasks int, sandbox bool) float6
 	return float64(tasks) / took.wall.Seconds()
 }
 
-// floorRate returns the tasks that the pipeline lands in a second.
+// floorRate returns the number of tasks that the pipeline lands per second.
 func floorRate(b testing.TB, width, tasks int) float64 {
 	b.Helper()
 	root, env := rateRepo(b, benchDir(b), tasks)

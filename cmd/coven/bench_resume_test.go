@@ -21,10 +21,10 @@ import (
 	runengine "github.com/coven-run/coven/runner/engine"
 )
 
-// How long it takes to resume a session of 10,000 events, from looking for it to its
-// first leaf without a result. The floor reads and decodes the lines once.
+// This benchmark measures the time to resume a session of 10,000 events, from the lookup of the session to
+// its first leaf without a result. The floor reads and decodes the lines once.
 
-// longSession is how many events it has.
+// longSession is its number of events.
 const longSession = 10_000
 
 const longGrimoire = `name: long
@@ -62,7 +62,7 @@ func BenchmarkResume(b *testing.B) {
 	b.ReportMetric(took.Seconds()/floor.Seconds(), "x/floor")
 }
 
-// resumeLong does what coven resume does with the record of the session.
+// resumeLong reads the record of the session as coven resume does.
 func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 	b.Helper()
 	seen, err := session.NewFinder(root).OfTask("t")
@@ -87,14 +87,14 @@ func resumeLong(b *testing.B, root, id string, plan *grimoires.Plan) {
 	}
 }
 
-// stopped is no leaf's work.
+// stopped does no work.
 type stopped struct{}
 
 func (stopped) Do(context.Context, runengine.Call) (event.Result, error) {
 	return event.Result{}, runner.ErrInterrupted
 }
 
-// long makes the session.
+// long creates the session.
 func long(b *testing.B, root string) (id string, plan *grimoires.Plan) {
 	b.Helper()
 	g, err := grimoires.Parse("long.yaml", []byte(longGrimoire))
@@ -114,7 +114,7 @@ func long(b *testing.B, root string) (id string, plan *grimoires.Plan) {
 	return s.ID, plan
 }
 
-// tale is a journal on its way to a file, and the work that it tells of.
+// tale writes a journal, and does the work that it records.
 type tale struct {
 	id     string
 	events []event.Event
@@ -136,7 +136,7 @@ func (w *tale) Append(e event.Event, data any) error {
 func (w *tale) OpenLog(string) (io.WriteCloser, int64, error) { return nil, 0, errors.ErrUnsupported }
 func (w *tale) ReadLog(string, int64) (io.ReadCloser, error)  { return nil, errors.ErrUnsupported }
 
-// Do implements runner's Leaves: an agent's step has many events.
+// Do implements runner's Leaves. The step of an agent has many events.
 func (w *tale) Do(_ context.Context, c runengine.Call) (event.Result, error) {
 	if len(w.events) >= longSession-12 {
 		return event.Result{}, runner.ErrInterrupted
@@ -170,7 +170,7 @@ func (w *tale) Do(_ context.Context, c runengine.Call) (event.Result, error) {
 	return result, nil
 }
 
-// readLines is the floor.
+// readLines measures the floor.
 func readLines(b *testing.B, name string) {
 	b.Helper()
 	data, err := os.ReadFile(name)

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// BenchmarkSandbox measures what the sandbox adds to a task in a repository of 200 files. The
-// task's step adds a file, which lands: coven commits it, or the step does. The floor is the
-// same coven without a sandbox. The two take turns, because the machine has other work; the
-// median of the differences counts.
+// BenchmarkSandbox measures the overhead of the sandbox for a task in a repository of 200 files. The task's
+// step adds a file, which lands: coven commits it, or the step does. The floor is the same coven without a
+// sandbox. Both run alternately, because of other load on the machine; the median of the differences
+// counts.
 func BenchmarkSandbox(b *testing.B) {
 	dir := b.TempDir()
 	sandboxed, bare := filepath.Join(dir, "coven"), filepath.Join(dir, "unsandboxed")
@@ -43,7 +43,7 @@ func median(all []float64) float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// buildCoven builds coven as users get it, with other files in place of some.
+// buildCoven builds coven as users get it, with some files replaced.
 func buildCoven(b testing.TB, to string, replace map[string]string) {
 	b.Helper()
 	absolute := map[string]string{}

@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// What finished sessions cost the commands that come after them, beside the floor: the same
-// commands, in the same run, in a repository with few of them.
+// These benchmarks measure how finished sessions slow down later commands. The floor is the same commands
+// in the same run, in a repository with few sessions.
 
 const (
 	manySessions = 10_000
@@ -28,7 +28,7 @@ func BenchmarkRunAfterSessions(b *testing.B) {
 	afterSessions(b, "run", "-p", "Another", "--grimoire", "bench", "--auto-approve")
 }
 
-// afterSessions times a command of coven in two repositories, in turn.
+// afterSessions times a command of coven in two repositories alternately.
 func afterSessions(b *testing.B, args ...string) {
 	many, few := finished(b, manySessions), finished(b, fewSessions)
 	var took, floor []float64
@@ -48,8 +48,8 @@ type sessionRepo struct {
 	env  []string
 }
 
-// finished returns a repository in which n sessions have completed: one of an ad-hoc prompt,
-// and copies of it. If they are many, coven has an index of them.
+// finished returns a repository with n completed sessions: one of an ad-hoc prompt, and copies of it. If n
+// is large, coven has an index of them.
 func finished(b testing.TB, n int) sessionRepo {
 	b.Helper()
 	dir, err := os.MkdirTemp(fastDir(), "cv")
@@ -88,8 +88,8 @@ func finished(b testing.TB, n int) sessionRepo {
 	return r
 }
 
-// indexed reports whether commands can use an index of the n sessions. They add a session a
-// while after it has ended.
+// indexed reports whether commands can use an index of the n sessions. They add a session to the index some
+// time after it has ended.
 func indexed(b testing.TB, r sessionRepo, n int) bool {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join(r.root, ".coven/run/sessions.index"))

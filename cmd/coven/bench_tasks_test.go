@@ -16,11 +16,11 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// What a task costs when many are run by one coven, beside its floor, what it
-// costs when few are: nothing that coven does for one task may depend on how
-// many it did before. COVEN_BENCH_TASKS says how many are many (1000).
+// These benchmarks compare the cost of a task when one coven runs many tasks with its cost for few tasks:
+// no work of coven for a task may depend on the number of earlier tasks. COVEN_BENCH_TASKS is the large
+// number (1000).
 
-// few is how many tasks the floor has.
+// few is the number of tasks for the floor.
 const few = 50
 
 const benchGrimoire = `name: bench
@@ -33,14 +33,13 @@ steps:
 func BenchmarkTask(b *testing.B) {
 	many := manyTasksHere()
 	for b.Loop() {
-		// The floor is measured before and after: others use the machine, too.
+		// The floor is measured before and after, because of other load on the machine.
 		before, of, after := runTasks(b, few, many, 0), runTasks(b, many, many, 0), runTasks(b, few, many, 0)
 		report(b, of, before, after)
 	}
 }
 
-// BenchmarkLateTask is the same for tasks that come after many others: what the
-// last of many costs, in little time.
+// BenchmarkLateTask measures the same for the last of many tasks, without running all of them.
 func BenchmarkLateTask(b *testing.B) {
 	many := manyTasksHere()
 	for b.Loop() {
@@ -67,12 +66,11 @@ func report(b *testing.B, of, before, after cost) {
 	b.ReportMetric(of.cpu.Seconds()/cpu.Seconds(), "cpu/floor")
 }
 
-// cost is what one task takes.
+// cost is the cost of one task.
 type cost struct{ wall, cpu time.Duration }
 
-// runTasks runs n tasks in a repository of files files, each of which one task
-// changes: the repository does not grow with the tasks. done tasks were run
-// there before.
+// runTasks runs n tasks in a repository with the given number of files. Each task changes one file, so that
+// the repository does not grow with the tasks. done tasks were run there before.
 func runTasks(b *testing.B, n, files, done int) cost {
 	b.Helper()
 	dir, err := os.MkdirTemp(fastDir(), "cv")
@@ -81,7 +79,7 @@ func runTasks(b *testing.B, n, files, done int) cost {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	root, env := filepath.Join(dir, "repo"), benchEnv(dir)
-	benchRepo(b, root, n+min(done, 1), files) // one shows what a task leaves
+	benchRepo(b, root, n+min(done, 1), files) // one task shows what a task leaves behind
 	for _, argv := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
 		timed(b, root, env, "git", argv...)
 	}
@@ -100,7 +98,7 @@ func benchEnv(dir string) []string {
 	}
 }
 
-// fastDir is where the disk is not what is measured.
+// fastDir returns a directory whose disk does not dominate the measurement.
 func fastDir() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return "/dev/shm"
@@ -108,11 +106,11 @@ func fastDir() string {
 	return os.TempDir()
 }
 
-// tasksFile is the tracker.
+// tasksFile is the file of the tracker.
 const tasksFile = ".beads/issues.jsonl"
 
-// pretend runs one task and leaves what n of them would have left: sessions,
-// closed tasks, snapshots, and the objects of as many commits.
+// pretend runs one task and multiplies its records to those of n tasks: sessions, closed tasks, snapshots,
+// and the objects of as many commits.
 func pretend(b *testing.B, root string, env []string, n int) {
 	b.Helper()
 	timed(b, root, env, "coven", "run", "-n", "1", "--auto-approve")
@@ -158,13 +156,13 @@ func pretend(b *testing.B, root string, env []string, n int) {
 	}
 }
 
-// objectsOfTask is how many git objects a task leaves here.
+// objectsOfTask is the number of git objects of a task.
 const objectsOfTask = 20
 
-// dirs is in how many directories the files are.
+// dirs is the number of directories with files.
 const dirs = 5
 
-// benchRepo makes the files and n tasks.
+// benchRepo creates the files and n tasks.
 func benchRepo(b testing.TB, root string, n, files int) {
 	b.Helper()
 	contents := map[string]string{

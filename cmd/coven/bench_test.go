@@ -15,10 +15,9 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// The delay between the model's line and the screen: how long after the model
-// API let a line go it was on coven's standard output (K-02 asks for 200 ms),
-// beside its floor, the agent CLI's own standard output without coven. The
-// agent CLI is the fake one.
+// These benchmarks measure the delay between a line of the model and the screen: the time from its release
+// by the model API to its arrival on coven's standard output (K-02 requires 200 ms). The floor is the agent
+// CLI's own standard output without coven. The agent CLI is the fake one.
 
 func BenchmarkLineOnScreen(b *testing.B) {
 	d := newDelay(b, b.N)
@@ -70,7 +69,7 @@ func newDelay(b testing.TB, lines int) *delay {
 	return d
 }
 
-// measure times lines, one after another.
+// measure times lines, one after the other.
 func (d *delay) measure(b *testing.B, cmd *exec.Cmd, in io.Reader) {
 	b.Helper()
 	b.ResetTimer()
@@ -82,7 +81,7 @@ func (d *delay) measure(b *testing.B, cmd *exec.Cmd, in io.Reader) {
 	b.ReportMetric(float64(all.Nanoseconds())/float64(b.N), "ns/op")
 }
 
-// lines lets one line go after another, and returns how long each took to come.
+// lines releases one line after the other, and returns the delay of each.
 func (d *delay) lines(b testing.TB, cmd *exec.Cmd, in io.Reader, n int) []time.Duration {
 	b.Helper()
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stderr = d.dir, d.env, in, os.Stderr

@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestBuildsOfUser tells the stories of real builds again as an ordinary user, whose sandbox
-// needs a user namespace.
+// TestBuildsOfUser runs the stories of real builds again as an ordinary user, whose sandbox needs a user
+// namespace.
 func TestBuildsOfUser(t *testing.T) {
 	if os.Getenv("COVEN_BUILDS") == "" {
 		t.Skip("make builds runs it (COVEN_BUILDS=1)")
@@ -30,7 +30,7 @@ func TestBuildsOfUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	self := filepath.Join(dir, "coven.test") // the other user may not read this program
+	self := filepath.Join(dir, "coven.test") // the other user may not be able to read this program
 	program, err := os.ReadFile("/proc/self/exe")
 	err = errors.Join(err, os.Chmod(dir, 0o777), os.WriteFile(self, program, 0o755), os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("testdata"))) //nolint:gosec // for the other user
 	if err != nil {
@@ -46,8 +46,8 @@ func TestBuildsOfUser(t *testing.T) {
 	}
 }
 
-// modules DIR PROXY makes the files of a Go module proxy, PROXY, of the modules in
-// DIR/MODULE@VERSION.
+// cmdModules implements the script command modules DIR PROXY: it creates the files of a Go module proxy in
+// PROXY, for the modules in DIR/MODULE@VERSION.
 func cmdModules(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "modules DIR PROXY")
 	from, to := ts.MkAbs(args[0]), ts.MkAbs(args[1])
@@ -67,7 +67,7 @@ func cmdModules(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// zipModule packs the files of a module as a proxy serves them.
+// zipModule packs the files of a module in the format of a proxy.
 func zipModule(file, dir, prefix string) error {
 	out, err := os.Create(file)
 	if err != nil {
@@ -91,8 +91,8 @@ func zipModule(file, dir, prefix string) error {
 	return errors.Join(err, z.Close(), out.Close())
 }
 
-// serve DIR VARIABLE serves the files of DIR on loopback, FILE.json also as FILE, and puts the
-// address into the variable. FILE leads to the URL in FILE.location.
+// cmdServe implements serve DIR VARIABLE: it serves the files of DIR on loopback, FILE.json also as FILE,
+// and sets the variable to the address. FILE redirects to the URL in FILE.location.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "serve DIR VARIABLE")
 	dir := ts.MkAbs(args[0])

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// CONTRIBUTING.md shows the diffs that add a command and a step kind. They apply, the
-// rules hold for the result, and coven has the command and the kind.
+// CONTRIBUTING.md contains the diffs that add a command and a step kind. They apply, the rules hold for the
+// result, and coven has the command and the kind.
 func TestContributing(t *testing.T) {
 	longRun(t) // it compiles most of coven
 	scratch := t.TempDir()

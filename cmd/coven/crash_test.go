@@ -14,10 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The crash matrix. Each story below testdata/crash is played once undisturbed,
-// which lists the crash points that it reaches, and then once for each of them,
-// killed there: it says itself what has to be true then. CRASH=all kills at every
-// hit of every point; without it a bounded grid is played, and a smaller one with CRASH=few.
+// TestCrash plays each story below testdata/crash once undisturbed, which lists the crash points that it
+// reaches, and then once for each of them with a kill at that point. The story itself checks the results.
+// CRASH=all kills at every hit of every point; without it a bounded grid is played, and a smaller one with
+// CRASH=few.
 func TestCrash(t *testing.T) {
 	longRun(t)
 	reached := map[string]bool{}
@@ -47,14 +47,14 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// unplayed are the points that no story reaches: other tests kill there.
+// unplayed returns the points that no story reaches: other tests kill there.
 func unplayed() []string {
 	return []string{
 		"clear.", "recreate.", "isolate.", "collect.", "watch.", "rescue.", "add.emptied", "add.populated", // package worktree
 		"session.index.", "gc.", // TestSessionIndexSurvivesKills, script/gc
 		"checkout.undo.", // package checkout
 		"login.",         // package forwarder
-		"inbox.",         // a request that is not there was not made, one that is taken twice does no more
+		"inbox.",         // a missing request was not made, and a duplicate one has no effect
 	}
 }
 
@@ -82,13 +82,13 @@ func unreached(t *testing.T, reached map[string]bool) {
 	}
 }
 
-// grid is the part of a story's matrix that is played.
+// grid is the played part of a story's matrix.
 type grid struct {
 	story  string
 	kills  int
 	again  []string // kills after which the story is killed once more
-	kills2 int      // how often, for each of them
-	lacks  string   // what the kernel lacks; see machineWithout
+	kills2 int      // number of second kills, for each of them
+	lacks  string   // the missing feature of the kernel; see machineWithout
 }
 
 func (g grid) play(t *testing.T, reached map[string]bool) {
@@ -124,7 +124,7 @@ func (g grid) play(t *testing.T, reached map[string]bool) {
 	}
 }
 
-// matrix is one story that is killed.
+// matrix is a story that is killed at many points.
 type matrix struct {
 	story   string
 	lacks   string
@@ -132,11 +132,11 @@ type matrix struct {
 
 	mu     sync.Mutex
 	killed int
-	missed int // a point was not reached as often as before
+	missed int // a point was reached less often than before
 }
 
-// undisturbed plays the story to its end and returns the points that it
-// reached: those of its first doomed command, or after the kill first, of the second.
+// undisturbed plays the story to its end and returns the points that its first doomed command reached or,
+// if first is a kill, its second one.
 func (m *matrix) undisturbed(t *testing.T, first string) []string {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "trace")
@@ -154,7 +154,7 @@ func (m *matrix) undisturbed(t *testing.T, first string) []string {
 	return strings.Fields(string(data))
 }
 
-// kill plays the story with a kill, or with two.
+// kill plays the story with one or two kills.
 func (m *matrix) kill(t *testing.T, first, second string) {
 	t.Helper()
 	name := first
@@ -167,7 +167,7 @@ func (m *matrix) kill(t *testing.T, first, second string) {
 	})
 }
 
-// count counts what became of a kill.
+// count counts a kill that hit or missed.
 func (m *matrix) count(died bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,7 +178,7 @@ func (m *matrix) count(died bool) {
 	}
 }
 
-// judge says that the matrix was one: of tasks that run at once some kills miss.
+// judge fails if too many kills missed. With tasks in parallel, some do.
 func (m *matrix) judge(t *testing.T) {
 	t.Helper()
 	if t.Logf("%s: %d killed, %d not reached", m.story, m.killed, m.missed); m.missed > m.killed/5 {
@@ -205,12 +205,11 @@ func (m *matrix) run(t *testing.T, vars map[string]string) {
 	})
 }
 
-// everything says that every kill is wanted.
+// everything reports whether to play every kill.
 func everything() bool { return os.Getenv("CRASH") == "all" }
 
-// some returns at most so many kills for points in the order in which they were
-// reached: of each point the first, the last or another hit, in turn, and where
-// bytes may be lost each of the ways, in turn.
+// some returns at most most kills for points in the order in which they were reached: for each point the
+// first, the last or another hit, in turn, and where bytes may be lost, each of the ways in turn.
 func some(points []string, most int) []string {
 	names, count := hits(points)
 	var kills []string
@@ -224,8 +223,8 @@ func some(points []string, most int) []string {
 	return kills
 }
 
-// hits returns the names of points in the order in which they were reached first,
-// and how often each was.
+// hits returns the names of points in the order in which they were first reached, and the number of hits of
+// each.
 func hits(points []string) (names []string, count map[string]int) {
 	count = map[string]int{}
 	for _, p := range points {
@@ -236,7 +235,7 @@ func hits(points []string) (names []string, count map[string]int) {
 	return names, count
 }
 
-// ways are the ways to die at a point.
+// ways returns the ways to die at a point.
 func ways(point string) []string {
 	if strings.HasPrefix(point, "event.written.") {
 		return []string{"", ":lost", ":torn"}
@@ -244,7 +243,7 @@ func ways(point string) []string {
 	return []string{""}
 }
 
-// every returns every kill: each way at each hit of each point.
+// every returns all kills: each way at each hit of each point.
 func every(points []string) []string {
 	names, count := hits(points)
 	var kills []string
@@ -258,7 +257,7 @@ func every(points []string) []string {
 	return kills
 }
 
-// spread returns at most so many numbers from 1 to n, evenly, both ends among them.
+// spread returns at most most numbers from 1 to n, evenly spaced, including both ends.
 func spread(n, most int) []int {
 	most = min(n, most)
 	if most == 1 {

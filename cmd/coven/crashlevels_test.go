@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The crash matrix on machines that lack namespaces or Landlock. TestCrash plays it on this
-// machine, whose sandbox is full.
+// TestCrashLevels plays the crash matrix on machines that lack namespaces or Landlock. TestCrash plays it
+// on this machine, whose sandbox is full.
 func TestCrashLevels(t *testing.T) {
 	longRun(t)
 	for _, lacks := range []string{"namespaces", "landlock"} {
@@ -25,8 +25,8 @@ func TestCrashLevels(t *testing.T) {
 	}
 }
 
-// machineWithout makes the story's coven run on a kernel that lacks something, for which the
-// user has accepted that there may be no sandbox.
+// machineWithout makes the story's coven run on a kernel that lacks a feature. The user has accepted that
+// there may be no sandbox.
 func machineWithout(lacks string, env *testscript.Env) error {
 	real, err := lookPath("coven", env.Getenv("PATH"))
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// K-02: what an agent says is on coven's standard output within 200 ms, while the agent
-// is still held in the middle of its answer. The usual delay is a few milliseconds; half
-// of the lines may be late, for the machine may be busy elsewhere.
+// K-02: the words of an agent are on coven's standard output within 200 ms, while the agent is still held
+// in the middle of its answer. The usual delay is a few milliseconds; half of the lines may be late,
+// because the machine may be busy.
 func TestLineOnScreen(t *testing.T) {
 	const limit, lines, rounds = 200 * time.Millisecond, 20, 3
 	var medians []time.Duration

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// TestDocs holds the documents to the program: every command in a shell block
-// exists with its flags, every make target exists, every link leads somewhere.
+// TestDocs checks the documents against the program: every command in a shell block exists with its flags,
+// every make target exists, and every link has a target.
 func TestDocs(t *testing.T) {
 	root := filepath.Join("..", "..")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -63,7 +63,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// installs checks that a go install names a program of this module.
+// installs checks that a go install line names a program of this module.
 func installs(t *testing.T, file, line string) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -106,7 +106,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// shellLines are the commands in blocks marked sh.
+// shellLines returns the commands in blocks marked sh.
 func shellLines(text string) []string {
 	var lines []string
 	inside := false
@@ -156,7 +156,7 @@ func words(line string) []string {
 	return out
 }
 
-// links checks that relative links lead to something.
+// links checks that relative links have a target.
 func links(t *testing.T, file, text string) {
 	t.Helper()
 	for _, part := range strings.Split(text, "](")[1:] {
@@ -171,7 +171,7 @@ func links(t *testing.T, file, text string) {
 	}
 }
 
-// The YAML in guides is a grimoire or a user's configuration, and valid.
+// The YAML in guides is a valid grimoire or user configuration.
 func TestGuides(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "guides", "*.md"))
 	if err != nil || len(files) == 0 {
@@ -200,7 +200,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// settings reads a text as a user's configuration.
+// settings parses a text as a user's configuration.
 func settings(t *testing.T, text string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -214,7 +214,7 @@ func settings(t *testing.T, text string) error {
 	return err
 }
 
-// lockText reads a text as plugins.lock.
+// lockText parses a text as plugins.lock.
 func lockText(t *testing.T, text string) error {
 	t.Helper()
 	root := t.TempDir()
@@ -231,7 +231,7 @@ func lockText(t *testing.T, text string) error {
 	return err
 }
 
-// The example of plugins.lock is one that this coven reads.
+// This coven can read the example of plugins.lock.
 func TestLockDoc(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "plugins-lock.md"))
 	if err != nil {
@@ -244,7 +244,7 @@ func TestLockDoc(t *testing.T) {
 	}
 }
 
-// The example of a request is one that this coven reads.
+// This coven can read the example of a request.
 func TestRequestDoc(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "session.md"))
 	if err != nil {
@@ -260,7 +260,7 @@ func TestRequestDoc(t *testing.T) {
 	}
 }
 
-// The example of an event is one that this coven reads.
+// This coven can read the example of an event.
 func TestSessionDoc(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "session.md"))
 	if err != nil {
@@ -282,7 +282,7 @@ func TestSessionDoc(t *testing.T) {
 	}
 }
 
-// docs/commands.md matches the program's help.
+// docs/commands.md matches the help of the program.
 func TestCommandsPage(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "commands.md")
 	page, err := manual.Markdown(root.NewRoot(root.NewApp("dev")))

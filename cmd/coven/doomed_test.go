@@ -20,10 +20,10 @@ import (
 
 type matrixKey struct{}
 
-// doomed KILL COMMAND runs a command that is killed at a crash point. Tasks that
-// run at once take turns at a point: where it is not reached as often as in the
-// undisturbed play, the command must succeed. KILL may be empty: then it must,
-// too; with trace=FILE the points that it reaches are written down.
+// cmdDoomed implements doomed KILL COMMAND: it runs a command that is killed at a crash point. Parallel
+// tasks reach a point in different orders: if the point is not reached as often as in the undisturbed play,
+// the command must succeed. If KILL is empty, it must succeed, too. With trace=FILE, the reached points are
+// written to FILE.
 func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: doomed KILL COMMAND [ARG...]")
@@ -54,8 +54,7 @@ func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// outcome FILE says that what came of a story is what came of its undisturbed
-// play.
+// cmdOutcome implements outcome FILE: the outcome of a story must be that of its undisturbed play.
 func cmdOutcome(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "outcome FILE")
 	m := ts.Value(matrixKey{}).(*matrix)
@@ -68,10 +67,9 @@ func cmdOutcome(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// once REPO LEDGER reads all sessions of a repository: each leaf has one result
-// and nothing of it began after that, each task was claimed, landed and closed;
-// and a script that wrote its COVEN_STEP_KEY into the ledger ran once, or was
-// cut off as often as it ran more.
+// cmdOnce implements once REPO LEDGER: it reads all sessions of a repository. Each leaf must have one
+// result and no later start, and each task must have been claimed, landed and closed once. A script that
+// wrote its COVEN_STEP_KEY to the ledger must have run once, plus once for each time it was cut off.
 func cmdOnce(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "once REPO LEDGER")
 	ran := map[string]int{}
@@ -86,7 +84,7 @@ func cmdOnce(ts *testscript.TestScript, neg bool, args []string) {
 		events, err := event.Read(journal)
 		ts.Check(err)
 		if len(events) == 0 {
-			continue // it never began
+			continue // it never started
 		}
 		b := &book{
 			ts: ts, name: filepath.Base(filepath.Dir(journal)),
@@ -102,7 +100,7 @@ func cmdOnce(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// book is what a journal says of the leaves of its session.
+// book is the state of a session's leaves according to its journal.
 type book struct {
 	ts     *testscript.TestScript
 	name   string // of the session
@@ -113,8 +111,8 @@ type book struct {
 // leaf is one attempt of a leaf.
 type leaf struct {
 	kind string
-	done bool // its result is on record
-	cut  int  // how often its coven ended before that
+	done bool // its result is recorded
+	cut  int  // number of times its coven ended before that
 }
 
 func (b *book) enter(e event.Event) {
@@ -145,7 +143,7 @@ func (b *book) enter(e event.Event) {
 	}
 }
 
-// close compares the book with what ran, and takes that out of it.
+// close compares the book with the runs in the ledger, and removes its own from ran.
 func (b *book) close(ran map[string]int) {
 	for _, t := range []event.Type{event.SessionStarted, event.LandDone, event.SessionCompleted} {
 		if b.types[t] != 1 {

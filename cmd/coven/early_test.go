@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Each task starts the launcher at least twice. It does its work before most of coven is
-// initialized, which would take longer.
+// Each task starts the launcher at least twice. It must do its work before most of coven is initialized,
+// which would take longer.
 func TestLauncherStartsEarly(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "coven", "exec")
 	cmd.Env = []string{"GODEBUG=inittrace=1"}

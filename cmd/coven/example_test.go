@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdExample builds example plugins into a directory, each as its author would:
-// example DIR NAME...
+// cmdExample implements example DIR NAME...: it builds example plugins into a directory, each in the way of
+// its author.
 func cmdExample(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: example DIR NAME...")
@@ -30,13 +30,13 @@ func cmdExample(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// condition is what a script can ask for in brackets.
+// condition reports whether a condition of a script, in brackets, holds.
 func condition(name string) (bool, error) {
 	switch name {
-	case "python": // plugins in Python can be built and run here, or have to be
+	case "python": // plugins in Python can be built and run here, or must be
 		return os.Getenv("COVEN_REQUIRE_PYTHON") != "" ||
 			exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").Run() == nil, nil
-	case "venv": // Python can make virtual environments
+	case "venv": // Python can create virtual environments
 		return exec.Command("python3", "-c", "import venv, ensurepip").Run() == nil, nil
 	}
 	return false, fmt.Errorf("no condition %q", name)

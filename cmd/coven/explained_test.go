@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// explained FILE checks that the lines of the file are all states that a session can have,
-// as coven why prints them.
+// cmdExplained implements explained FILE: the lines of the file must be all states of a session, as coven
+// why prints them.
 func cmdExplained(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "explained FILE")
 	text, err := os.ReadFile(ts.MkAbs(args[0]))
@@ -29,7 +29,7 @@ func cmdExplained(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sessionStates returns the states that the packages event and session declare.
+// sessionStates returns the states that packages event and session declare.
 func sessionStates(ts *testscript.TestScript) []string {
 	var states []string
 	for _, dir := range []string{"event", "session"} {

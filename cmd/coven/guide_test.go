@@ -21,8 +21,8 @@ import (
 // named is a block of a guide under a line with the name of its file.
 var named = regexp.MustCompile("(?s)\n`(\\.coven/[^`]*)`\n\n```[a-z]+\n(.*?)```")
 
-// The files of the guide to grimoires are right together: they are valid, and the
-// tests among them pass and leave no branch out but those named here.
+// The files in the guide to grimoires are consistent: they are valid, and the tests among them pass and
+// reach all branches except those named here.
 func TestGrimoiresGuide(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guides/grimoires.md")
 	if err != nil {
@@ -73,16 +73,16 @@ func TestGrimoiresGuide(t *testing.T) {
 // step is a block of a guide: a file under a line with its name, or commands.
 var step = regexp.MustCompile("(?s)\n(?:`([^`\n]*)`\n\n)?```([a-z]+)\n(.*?)```")
 
-// guide FILE BLOCKS does what a guide with so many blocks says: it writes the files and runs the
-// commands, in their order, in one shell, with $COVEN_SOURCE and $REPOSITORY set. Go fetches
-// nothing. The guide's YAML is all files.
+// cmdGuide implements guide FILE BLOCKS: it follows a guide with the given number of blocks. It writes the
+// files and runs the commands, in order, in one shell, with $COVEN_SOURCE and $REPOSITORY set. Go downloads
+// nothing. All YAML in the guide must be files.
 func cmdGuide(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "guide FILE BLOCKS")
 	source, err := filepath.Abs(filepath.Join("..", ".."))
 	ts.Check(err)
 	text, err := os.ReadFile(filepath.Join(source, "docs", "guides", args[0]))
 	ts.Check(err)
-	// The home is the script's. With other flags, go would compile everything again.
+	// The home is that of the script. With other flags, go would compile everything again.
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOFLAGS", "CGO_ENABLED"} {
 		out, err := exec.Command("go", "env", name).Output()
 		ts.Check(err)
@@ -102,7 +102,7 @@ func cmdGuide(ts *testscript.TestScript, neg bool, args []string) {
 		case kind == "bash":
 			blocks++
 			script.WriteString(content)
-		case kind != "sh": // those are held to the program by TestDocs
+		case kind != "sh": // TestDocs checks those
 			ts.Fatalf("%s: a block of %s is neither a file nor commands", args[0], kind)
 		}
 	}

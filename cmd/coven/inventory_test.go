@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// checkout REPO FILE writes down what a person has in a checkout, byte for byte:
-// each file with its mode and content, HEAD, the index, the stash.
+// cmdCheckout implements checkout REPO FILE: it writes the exact contents of a checkout to FILE: each file
+// with its mode and content, HEAD, the index and the stash.
 func cmdCheckout(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "checkout REPO FILE")
 	repo := ts.MkAbs(args[0])
@@ -46,8 +46,8 @@ func cmdCheckout(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")), 0o644))
 }
 
-// inventory REPO FILE writes down what is in and around a repository: processes
-// (waiting until those that end have), worktrees, refs, locks, sockets.
+// cmdInventory implements inventory REPO FILE: it writes the processes (after waiting for those that end),
+// worktrees, refs, locks and sockets of a repository to FILE.
 func cmdInventory(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "inventory REPO FILE")
 	repo := ts.MkAbs(args[0])
@@ -86,7 +86,7 @@ func cmdInventory(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 }
 
-// takenLocks are the locks of coven's own that some process holds.
+// takenLocks returns the locks of coven that a process holds.
 func takenLocks(ts *testscript.TestScript, repo string) []string {
 	files, err := filepath.Glob(filepath.Join(repo, ".git/coven/locks/*"))
 	ts.Check(err)
@@ -102,7 +102,7 @@ func takenLocks(ts *testscript.TestScript, repo string) []string {
 	return taken
 }
 
-// signal NAME REPO sends a signal to the covens that run tasks in a repository.
+// cmdSignal implements signal NAME REPO: it sends a signal to the covens that run tasks in a repository.
 func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "signal NAME REPO")
 	number := map[string]syscall.Signal{
@@ -121,8 +121,8 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// covens are the covens at work in a directory with one of some commands. A child
-// that has not begun its own program yet looks like its parent: it is none.
+// covens returns the covens that work in a directory and run one of the commands. A child that has not yet
+// executed its own program looks like its parent, so it is left out.
 func covens(dir string, commands ...string) []proc {
 	found := map[int]proc{}
 	for _, p := range processes(dir) {
@@ -136,12 +136,12 @@ func covens(dir string, commands ...string) []proc {
 			all = append(all, p)
 		}
 	}
-	slices.SortFunc(all, func(a, b proc) int { return began(a.pid) - began(b.pid) }) // the oldest first
+	slices.SortFunc(all, func(a, b proc) int { return began(a.pid) - began(b.pid) }) // oldest first
 	return all
 }
 
-// began returns the start time of a process, in ticks since the machine started; 0 if it
-// has ended. IDs do not show the order, because they wrap around.
+// began returns the start time of a process, in ticks since the machine started, or 0 if it has ended. IDs
+// do not show the order, because they wrap around.
 func began(pid int) int {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -155,7 +155,7 @@ func began(pid int) int {
 	return ticks
 }
 
-// parentOf is the parent of a process, or 0.
+// parentOf returns the parent of a process, or 0.
 func parentOf(pid int) int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

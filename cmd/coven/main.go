@@ -1,7 +1,6 @@
 // Command coven turns tasks into merged, verified changes with coding agents.
 //
-// This package parses, wires the parts together and prints; it is the only one
-// that knows all of them. There is one file per command.
+// This package only starts the command line, which is in internal/cli/root.
 package main
 
 import (
@@ -17,7 +16,7 @@ func main() {
 	os.Exit(root.Run(root.NewApp(versionOf(debug.ReadBuildInfo())), os.Args[1:]))
 }
 
-// version is the version of this source.
+// version is the version of this source code.
 const version = "v0.1.0"
 
 // released matches the versions of releases. A pseudo-version does not match: it ends with a
@@ -27,8 +26,7 @@ var (
 	pseudo   = lazyregexp.New(`-(.*\.)?\d{14}-[0-9a-f]{12}$`)
 )
 
-// versionOf returns the version that go install was asked for, if the binary was made by it from
-// a release, and otherwise that of the source.
+// versionOf returns the version of the release that go install built, or else that of the source code.
 func versionOf(info *debug.BuildInfo, ok bool) string {
 	if ok && released.MatchString(info.Main.Version) && !pseudo.MatchString(info.Main.Version) {
 		return info.Main.Version

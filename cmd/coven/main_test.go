@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/fakemcp"
 )
 
-// TestMain makes the test binary coven, the fake agent CLI and the fake bd.
+// TestMain makes the test binary act as coven, the fake agent CLI and the fake bd.
 func TestMain(m *testing.M) {
 	testscript.Main(zooKeeper{m}, map[string]func(){
 		"coven":  watched,
@@ -30,10 +30,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript tells the product's behavior: one story per file, with the real
-// coven, real git, and the fake agent CLI on a fake model API. When the race detector looks,
-// which makes them much longer, those are left out that TestReal tells, too, and of the others
-// it plays every twelfth.
+// TestScript tests the behavior of the product: one story per file, with the real coven, real git, and the
+// fake agent CLI on a fake model API. With the race detector, which makes stories much longer, it skips
+// those that TestReal plays, too, and plays every twelfth of the others.
 func TestScript(t *testing.T) {
 	if racing {
 		playFake(t, "script")
@@ -42,7 +41,7 @@ func TestScript(t *testing.T) {
 	playFake(t, "script", "real")
 }
 
-// TestLong tells those that go through much of coven many times over, or wait.
+// TestLong plays the stories that wait, or that run much of coven many times.
 func TestLong(t *testing.T) {
 	longRun(t)
 	playFake(t, "long")
@@ -61,7 +60,7 @@ func playFake(t *testing.T, dirs ...string) {
 	})
 }
 
-// someOf returns the files that the race detector looks at: all of them take too long.
+// someOf returns the files to play with the race detector, for which all would take too long.
 func someOf(files []string) (some []string) {
 	for i, file := range files {
 		if i%12 == 0 {
@@ -71,17 +70,16 @@ func someOf(files []string) (some []string) {
 	return some
 }
 
-// TestReal tells the stories that only the real Claude Code CLI can prove, on
-// the same fake model API. The fake CLI plays them too: it is held to them.
+// TestReal plays the stories that only the real Claude Code CLI can prove, on the same fake model API. The
+// fake CLI plays them, too, to check the fake.
 func TestReal(t *testing.T) {
 	play(t, "claude", "real", "claude")
 }
 
-// TestQwen tells the stories of agents whose calls do not pass the gate, with the
-// real Qwen Code CLI.
+// TestQwen plays the stories of agents whose calls do not pass the gate, with the real Qwen Code CLI.
 func TestQwen(t *testing.T) { play(t, "qwen", "ungated", "qwen") }
 
-// TestMCP tells the stories of agents that use real MCP servers.
+// TestMCP plays the stories of agents that use real MCP servers.
 func TestMCP(t *testing.T) {
 	longRun(t)
 	bin := os.Getenv("COVEN_REAL_MCP")
@@ -107,11 +105,11 @@ func TestMCP(t *testing.T) {
 	})
 }
 
-// TestCodex tells the same with the real Codex CLI: make e2e-codex brings it.
+// TestCodex plays the same stories with the real Codex CLI, which make e2e-codex installs.
 func TestCodex(t *testing.T) { play(t, "codex", "ungated", "codex") }
 
-// longRun leaves out a test that takes minutes, unless COVEN_LONG is set: make long,
-// crash, soak and torture set it; CI runs the first three.
+// longRun skips a test that takes minutes, unless COVEN_LONG is set. make long, crash, soak and torture set
+// it; CI runs the first three.
 func longRun(t *testing.T) {
 	t.Helper()
 	if os.Getenv("COVEN_LONG") == "" {
@@ -119,8 +117,7 @@ func longRun(t *testing.T) {
 	}
 }
 
-// play plays the stories in directories below testdata with a real agent CLI, whose
-// name they find in $PROVIDER.
+// play plays the stories in directories below testdata with a real agent CLI, whose name is in $PROVIDER.
 func play(t *testing.T, program string, dirs ...string) {
 	t.Helper()
 	longRun(t)
@@ -148,8 +145,8 @@ func play(t *testing.T, program string, dirs ...string) {
 	})
 }
 
-// TestFixture makes the repository that testdata/fixtures keeps of a released version, and keeps
-// it if FIXTURE names the version.
+// TestFixture creates the repository that testdata/fixtures has of a released version, and stores it if
+// FIXTURE names the version.
 func TestFixture(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files: stories(t, "fixtures"), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
@@ -174,8 +171,8 @@ func stories(t *testing.T, dirs ...string) []string {
 	return files
 }
 
-// seal gives a script a home of its own: no credentials, no settings, a git
-// identity, and what makes the agent CLI keep to itself.
+// seal gives a script a separate home without credentials and settings, a git identity, and the variables
+// that isolate the agent CLI.
 func seal(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, ".home")
 	for _, dir := range []string{home, filepath.Join(home, ".fake-claude")} {
@@ -216,8 +213,8 @@ func seal(env *testscript.Env) error {
 	return nil
 }
 
-// fakeSettings writes the user's settings, unless the story has its own, so that the fake CLI
-// can keep its records.
+// fakeSettings writes user settings that let the fake CLI store its records, unless the story has its own
+// settings.
 func fakeSettings(file string) error {
 	if _, err := os.Lstat(file); err == nil {
 		return nil
@@ -225,8 +222,8 @@ func fakeSettings(file string) error {
 	return os.WriteFile(file, []byte("sandbox: {write: [~/.fake-claude]}\n"), 0o600)
 }
 
-// plainGrimoire puts a grimoire in the place of the built-in one that asks no agent
-// for a review. A story that is about what coven ships removes it.
+// plainGrimoire replaces the built-in grimoire with one without an agent review. Stories about the built-in
+// grimoire remove it.
 func plainGrimoire(dir string) error {
 	text, err := os.ReadFile(filepath.Join("testdata", "home", "implement.yaml"))
 	if err != nil {
@@ -238,7 +235,7 @@ func plainGrimoire(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "implement.yaml"), text, 0o644)
 }
 
-// realCLI puts the real agent CLI in front of the fake one.
+// realCLI puts the real agent CLI in front of the fake one in PATH.
 func realCLI(env *testscript.Env, program, cli string) error {
 	bin := filepath.Join(env.WorkDir, ".real")
 	if err := os.MkdirAll(bin, 0o755); err != nil {

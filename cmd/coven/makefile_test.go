@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// make help has a line for every target that one calls by name.
+// make help has a line for every public target.
 func TestMakeHelp(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -49,7 +49,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// .ci/run ends at the first failure: bash goes on after a command before && that fails.
+// .ci/run stops at the first failure: bash would go on after a command before && that fails.
 func TestCIEndsAtAFailure(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", ".ci", "run"))
 	if err != nil {
@@ -60,7 +60,7 @@ func TestCIEndsAtAFailure(t *testing.T) {
 	}
 }
 
-// make unsteady fails if it cannot find out which tests have changed.
+// make unsteady fails if it cannot determine which tests have changed.
 func TestUnsteadyFails(t *testing.T) {
 	dir := t.TempDir()
 	script, err := os.ReadFile(filepath.Join("..", "..", ".ci", "unsteady"))

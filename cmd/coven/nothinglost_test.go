@@ -19,11 +19,11 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// TestNothingLostByCommands does what TestNothingLost of package worktree does with functions with
-// the commands that people type, whose git fails, or that are killed with it: a task waits, has failed
-// or was killed, a person has edited its worktree, and a command removes or overwrites that. All that
-// was there is in the worktree, in a rescue that coven rescue restore writes, or in a snapshot, after
-// the command and after the same command without a fault.
+// TestNothingLostByCommands is TestNothingLost of package worktree for commands that people type instead of
+// functions. A task waits, has failed or was killed, a person has edited its worktree, and a command
+// removes or overwrites it, while its git fails or is killed together with coven. All files must be in the
+// worktree, in a rescue that coven rescue restore writes, or in a snapshot, both after the command and
+// after the same command without a fault.
 //
 // LOST_COMMANDS is the number of cases, LOST_SEED runs a single one.
 func TestNothingLostByCommands(t *testing.T) {
@@ -116,12 +116,12 @@ func runLossCase(t *testing.T, seed uint64) {
 	if code != exit.OK && code != exit.Failed && code != exit.Person {
 		t.Errorf("done again, it ends with exit code %d", code)
 	}
-	if cmd.reverts && !maps.Equal(c.files(), before) { // else there was nothing to revert, such as an empty directory
+	if cmd.reverts && !maps.Equal(c.files(), before) { // otherwise there was nothing to revert, such as an empty directory
 		c.revertsTo(before, snapshots)
 	}
 }
 
-// reach brings the task into a state, and edits its worktree.
+// reach brings the task into a state and edits its worktree.
 func (c *lossCase) reach(state string) {
 	c.t.Helper()
 	c.id = c.add("Work")
@@ -154,7 +154,7 @@ func (c *lossCase) reach(state string) {
 	}
 }
 
-// coven1 runs a coven to its end.
+// covenEnds runs a coven to its end.
 func (c *lossCase) covenEnds(env []string, args ...string) (string, int) {
 	c.t.Helper()
 	r := c.coven(env, args...)
@@ -164,7 +164,7 @@ func (c *lossCase) covenEnds(env []string, args ...string) (string, int) {
 	return out, code
 }
 
-// edit is what a person, or an agent, does in the worktree.
+// edit changes the worktree as a person or an agent might.
 func (c *lossCase) edit() {
 	c.t.Helper()
 	names := []string{"made", "dir/made", "dir/new", "new", "line\nfeed", "\xff", "x.log", "build.log", ".beads/issues.jsonl", ".hidden/x"}
@@ -256,7 +256,7 @@ func (c *lossCase) filesIn(top string) map[string]string {
 	return files
 }
 
-// mustHave fails if a file neither is where it was nor is stored.
+// mustHave fails if a file is neither in its place nor stored.
 func (c *lossCase) mustHave(before map[string]string, when string) {
 	c.t.Helper()
 	stores := append(c.snapshots(), c.files(), c.filesIn(c.root)) // ignored files that the checkout has are not stored
@@ -311,8 +311,8 @@ func (c *lossCase) blob(oid string) string {
 	return string(out)
 }
 
-// revertsTo says that coven revert restores exactly the files of before, from a snapshot that is
-// new, or from the last one if that had them.
+// revertsTo fails unless coven revert restores exactly the files of before, from a new snapshot or from the
+// last one if that had them.
 func (c *lossCase) revertsTo(before map[string]string, old []map[string]string) {
 	c.t.Helper()
 	for n := len(c.snapshots()); n >= max(1, len(old)); n-- {

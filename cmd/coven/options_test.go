@@ -16,7 +16,7 @@ type noServices struct{ hostservice.Services }
 
 func (noServices) Log(context.Context, string) error { return nil }
 
-// What a grimoire may say to the reviewer command is what that takes.
+// Grimoires may set exactly the options that the reviewer command accepts.
 func TestCommandOptions(t *testing.T) {
 	for with, ok := range map[string]bool{
 		"command: 'true'":                              true,

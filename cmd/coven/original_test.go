@@ -12,9 +12,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestOriginal tells the end-to-end scenarios of the original Coven with our
-// commands. scenarios.tsv says which story tells which. Their steps note outside of the
-// worktree what ran, so the sandbox lets them.
+// TestOriginal plays the end-to-end scenarios of the original Coven with our commands. scenarios.tsv maps
+// scenarios to stories. Their steps record their runs outside of the worktree, which the sandbox must
+// allow.
 func TestOriginal(t *testing.T) {
 	longRun(t)
 	testscript.Run(t, testscript.Params{
@@ -23,8 +23,7 @@ func TestOriginal(t *testing.T) {
 	})
 }
 
-// sealOpen is seal for a story whose steps write beside its repository, unless it has settings of
-// its own.
+// sealOpen is seal for a story whose steps write outside its repository, unless it has its own settings.
 func sealOpen(env *testscript.Env) error {
 	settings := filepath.Join(env.WorkDir, ".home", ".config", "coven", "config.yaml")
 	_, own := os.Lstat(settings)
@@ -34,11 +33,11 @@ func sealOpen(env *testscript.Env) error {
 	return os.WriteFile(settings, []byte("sandbox: {write: [~/..]}\n"), 0o600)
 }
 
-// tells is a line of a story that names a scenario or a defect of the original.
+// tells matches a line of a story that names a scenario or a defect of the original.
 var tells = regexp.MustCompile(`(?m)^# (?:(Test\w+)$|original (3c \d+)\b)`)
 
-// Every scenario and every defect of the original is in the story that scenarios.tsv
-// names, or is left out with a reason; no story names one that does not exist.
+// Every scenario and every defect of the original is in the story that scenarios.tsv names, or is omitted
+// with a reason, and stories name only existing ones.
 func TestOriginalScenarios(t *testing.T) {
 	table := scenarios(t)
 	found := map[string][]string{}
@@ -67,8 +66,7 @@ func TestOriginalScenarios(t *testing.T) {
 	}
 }
 
-// scenarios reads which stories tell what: name, origin, stories or "-", and the
-// reason why there are none.
+// scenarios reads scenarios.tsv: name, origin, stories or "-", and the reason why there are none.
 func scenarios(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "original", "scenarios.tsv"))

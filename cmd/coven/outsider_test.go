@@ -13,9 +13,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// outsider [-accept|-decline] list | TOOL [ARGUMENTS] starts coven mcp serve as a program of others does, and
-// prints the names of its tools or the answer of one. It asks its user only with -accept or -decline, which is
-// then what the user says; what the user is asked is printed, too. ! means that the tool fails.
+// cmdOutsider implements outsider [-accept|-decline] list | TOOL [ARGUMENTS]: it starts coven mcp serve as
+// an external program would, and prints the names of its tools or the answer of one. It can ask its user
+// only with -accept or -decline, which is then the answer of the user; the question is printed, too. !
+// means that the tool must fail.
 func cmdOutsider(ts *testscript.TestScript, neg bool, args []string) {
 	var answer string
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -50,14 +51,14 @@ func cmdOutsider(ts *testscript.TestScript, neg bool, args []string) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "outsider", Version: "1"}, options)
 	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
-		cmd.Wait()                             //nolint:errcheck // it did not serve
+		cmd.Wait()                             //nolint:errcheck // the server has failed
 		fmt.Fprint(ts.Stderr(), said.String()) //nolint:errcheck // a buffer
 		if neg {
 			return
 		}
 		ts.Fatalf("connect: %v: %s", err, said.String())
 	}
-	defer session.Close() //nolint:errcheck // the answer is there
+	defer session.Close() //nolint:errcheck // the answer has been received
 	if args[0] == "list" {
 		tools, err := session.ListTools(ctx, nil)
 		ts.Check(err)

@@ -14,8 +14,8 @@ import (
 // repository is the top directory of this repository.
 var repository = filepath.Join("..", "..")
 
-// The .coven directory of this repository is valid, its grimoire passes its tests, and
-// its checks are targets of the Makefile.
+// The .coven directory of this repository is valid, its grimoire passes its tests, and its checks are
+// targets of the Makefile.
 func TestOwnConfiguration(t *testing.T) {
 	scratch := t.TempDir()
 	for _, name := range []string{".coven", "Makefile", ".gitignore"} {
@@ -67,7 +67,7 @@ func checks(t *testing.T, dir string) {
 	}
 }
 
-// ignores fails unless git ignores what coven writes below .coven, and nothing else.
+// ignores fails unless git ignores exactly the files that coven writes below .coven.
 func ignores(t *testing.T, dir string) {
 	t.Helper()
 	for _, file := range []string{"worktrees/t-1/main.go", "run/inbox/1.json", "sessions/s-1/events.jsonl", "secrets.yaml", "prompts/new.md"} {
@@ -84,8 +84,7 @@ func ignores(t *testing.T, dir string) {
 	}
 }
 
-// copyTracked copies the files of this repository that git does not ignore to dir: those
-// below path.
+// copyTracked copies the files below path that git does not ignore from this repository to dir.
 func copyTracked(t *testing.T, dir, path string) {
 	t.Helper()
 	files := strings.Split(strings.TrimSuffix(output(t, repository, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", path), "\x00"), "\x00")
@@ -112,8 +111,7 @@ func copyTracked(t *testing.T, dir, path string) {
 	}
 }
 
-// sealProcess gives the programs that this test runs a home without settings, and git an
-// author.
+// sealProcess gives the programs of this test a home without settings, and git an author.
 func sealProcess(t *testing.T) {
 	t.Helper()
 	home := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/coven-run/coven/internal/scheduler"
 )
 
-// Most of what git takes is the start of its processes: what a task may start is limited, with
-// those that git starts itself.
+// Most of git's time is the start of its processes. The number of processes that a task may start is
+// limited, including those that git starts.
 func TestGitProcesses(t *testing.T) {
 	dir := t.TempDir()
 	root, traces, settings := filepath.Join(dir, "repo"), filepath.Join(dir, "traces"), filepath.Join(dir, "gitconfig")
@@ -31,7 +31,7 @@ func TestGitProcesses(t *testing.T) {
 	}
 	must(t, os.Mkdir(traces, 0o755))
 	write(settings, "[trace2]\n\teventTarget = "+traces+"\n")
-	aged := time.Now().Add(-time.Hour) // coven asks again for what has just changed
+	aged := time.Now().Add(-time.Hour) // coven checks again what has just changed
 	for _, file := range []string{settings, filepath.Join(root, ".git", "config")} {
 		must(t, os.Chtimes(file, aged, aged))
 	}
@@ -53,8 +53,7 @@ func TestGitProcesses(t *testing.T) {
 	}
 }
 
-// A coven that waits for work looks for it without a process of git: every poll would start it,
-// day and night.
+// A coven that waits for work polls without git processes, because it may wait for days.
 func TestPollStartsNoGit(t *testing.T) {
 	dir := t.TempDir()
 	root, env := filepath.Join(dir, "repo"), benchEnv(dir)
@@ -62,7 +61,7 @@ func TestPollStartsNoGit(t *testing.T) {
 	for _, line := range []string{"init -q -b main", "add -A", "commit -q -m first"} {
 		timed(t, root, env, "git", strings.Fields(line)...)
 	}
-	// One task waits for a person, who can approve it meanwhile: its claim is looked at, too.
+	// One task waits for a person, who may approve it at any time, so that its claim is polled, too.
 	grimoire := "name: bench\nsteps:\n  - {name: make, type: script, command: \"echo x > new\"}\n  - {name: land, type: merge, require_review: true}\n"
 	must(t, os.WriteFile(filepath.Join(root, ".coven", "grimoires", "bench.yaml"), []byte(grimoire), 0o644))
 	waits := exec.CommandContext(t.Context(), "coven", "run", "-n", "1", "--unsandboxed")

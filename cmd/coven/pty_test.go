@@ -19,19 +19,19 @@ import (
 	"github.com/coven-run/coven/internal/fakescreen"
 )
 
-// pty [WAIT[=>DO] ...] -- COMMAND runs a command on a terminal; each time the
-// terminal was sent WAIT, after the last match, it does DO. All that was sent goes to the file
-// "screen". With ! the command must fail; the code goes to the file "code". DO may be
+// cmdPty implements pty [WAIT[=>DO] ...] -- COMMAND: it runs a command on a terminal. Each time the output
+// since the last match contains WAIT, it does DO. All output goes to the file "screen". With ! the command
+// must fail; the exit code goes to the file "code". DO may be
 //
-//	TEXT              typed, with Enter
-//	^C                one control character
-//	keys TEXT         typed as it is, where \n is Enter, \e Esc, [[ and ]] mark a paste
-//	paste FILE        pastes the content of FILE, and Enter
-//	hangup            closes the terminal
-//	size WIDTHxHEIGHT changes the size of the window
-//	shot FILE         writes what the window shows to FILE
-//	shows TEXT        waits until the window shows TEXT, where \n ends a row
-//	!COMMAND          a shell runs it elsewhere meanwhile
+// TEXT              type TEXT and Enter
+// ^C                type one control character
+// keys TEXT         type TEXT exactly, where \n is Enter, \e Esc, [[ and ]] mark a paste
+// paste FILE        paste the content of FILE, and type Enter
+// hangup            close the terminal
+// size WIDTHxHEIGHT change the size of the window
+// shot FILE         write the contents of the window to FILE
+// shows TEXT        wait until the window shows TEXT, where \n ends a row
+// !COMMAND          run a shell command at the same time
 func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	at := 0
 	for at < len(args) && args[at] != "--" {
@@ -73,7 +73,7 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), []byte(screen.text()), 0o644))
 	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o644))
-	closed := master.Close() != nil // by a step
+	closed := master.Close() != nil // closed by a step
 	if failed == nil && !closed && screen.window.CursorHidden() {
 		failed = errors.New("the cursor was left hidden")
 	}
@@ -82,7 +82,7 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// act does what a step of pty says.
+// act performs a step of pty.
 func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) error {
 	word, rest, _ := strings.Cut(do, " ")
 	switch {
@@ -112,7 +112,7 @@ func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) er
 	return typed(master, do+"\r")
 }
 
-// size is that of the terminals of a script: the variable SIZE, such as 80x24, or 120x40.
+// size returns the size of the terminals of a script: the variable SIZE, such as 80x24, or 120x40.
 func size(ts *testscript.TestScript) pty.Winsize {
 	set := ts.Getenv("SIZE")
 	if set == "" {
@@ -134,7 +134,7 @@ func typed(master *os.File, text string) error {
 	return err
 }
 
-// unblocked is a terminal whose reader does not keep it open when it is closed.
+// unblocked returns a terminal that a pending read does not keep open when it is closed.
 func unblocked(master *os.File) (*os.File, error) {
 	fd, err := syscall.Dup(int(master.Fd()))
 	if err != nil {
@@ -157,20 +157,20 @@ func meanwhile(ts *testscript.TestScript, command string) {
 	}
 }
 
-// wait waits for a command, but not forever.
+// wait waits for a command, and kills it after patience.
 func wait(cmd *exec.Cmd) error {
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	return cmd.Wait()
 }
 
-// pane is what a terminal showed so far.
+// pane is the output of a terminal so far.
 type pane struct {
 	window *fakescreen.Window
 
 	mu   sync.Mutex
 	buf  bytes.Buffer
-	seen int // await looks only at what came after its last match
+	seen int // await searches only the output after its last match
 }
 
 func (s *pane) Write(p []byte) (int, error) {

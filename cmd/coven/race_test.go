@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// racing means that the race detector looks.
+// racing reports whether the race detector is enabled.
 const racing = true
 
-// The race detector waits a second at each exit, and what coven starts with an
-// environment of its own does not hear that it need not: it tells itself. The launcher does not
+// The race detector waits a second at each exit unless GORACE disables it. Processes that coven starts with
+// their own environment do not inherit GORACE, so each process sets it for itself. The launcher does not
 // wait.
 func init() {
 	const options = "GORACE"

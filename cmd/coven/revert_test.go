@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// newReverts returns a case with so many tasks that wait, each with an edited worktree.
+// newReverts returns waiting tasks, each with an edited worktree.
 func newReverts(t *testing.T, tasks int) (all []*lossCase) {
 	t.Helper()
 	g := newArena(t)
@@ -26,7 +26,7 @@ func newReverts(t *testing.T, tasks int) (all []*lossCase) {
 	return all
 }
 
-// mark makes the worktree one that no snapshot has, and returns its files and the number of the
+// mark changes the worktree so that no snapshot has its state, and returns its files and the number of the
 // snapshot that the next revert takes of it.
 func (c *lossCase) mark(text string) (before map[string]string, next int) {
 	c.t.Helper()
@@ -41,7 +41,7 @@ func (c *lossCase) mark(text string) (before map[string]string, next int) {
 	return c.files(), all[len(all)-1].N + 1
 }
 
-// undone says that reverting to a snapshot restores exactly these files.
+// undone fails unless reverting to a snapshot restores exactly these files.
 func (c *lossCase) undone(before map[string]string, n int, after string) {
 	c.t.Helper()
 	if out, code := c.covenEnds(nil, "revert", c.id, strconv.Itoa(n)); code != exit.OK {
@@ -52,8 +52,8 @@ func (c *lossCase) undone(before map[string]string, n int, after string) {
 	}
 }
 
-// coven revert is killed when it starts each of its git processes, and when each has ended. The next
-// revert finishes, and the files that the killed one found come back from a snapshot.
+// coven revert is killed at the start and after the end of each of its git processes. The next revert
+// finishes, and the files that the killed one found can be restored from a snapshot.
 func TestRevertKilledAtEachGit(t *testing.T) {
 	if racing {
 		t.Skip("nothing runs at the same time")
@@ -84,8 +84,8 @@ func TestRevertKilledAtEachGit(t *testing.T) {
 	}
 }
 
-// Two sessions are reverted at once, each by two covens: those of one session take turns, or one is
-// told that the other has it, and no state is lost.
+// Two sessions are reverted at once, each by two covens. Those of one session take turns, or one of them
+// reports that the other has the session, and no state is lost.
 func TestRevertAtOnce(t *testing.T) {
 	all := newReverts(t, 2)
 	for round := range 4 {

@@ -24,9 +24,8 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/scripted"
 )
 
-// patience bounds how long a script waits for something that must come. It is
-// far from what is normal. PATIENCE=10s shortens the wait for one who is at work
-// on a script.
+// patience limits how long a script waits for an expected event. It is far above the normal time.
+// PATIENCE=10s shortens the wait while working on a script.
 var patience = func() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("PATIENCE")); err == nil {
 		return d
@@ -36,7 +35,7 @@ var patience = func() time.Duration {
 
 type apisKey struct{}
 
-// apis are the fake model APIs of a script: the last one is asked.
+// apis holds the fake model APIs of a script. The last one is in use.
 type apis struct{ servers []*fakeapi.Server }
 
 func (a *apis) last(ts *testscript.TestScript) *fakeapi.Server {
@@ -52,7 +51,7 @@ func (a *apis) close() {
 	}
 }
 
-// scriptCommands are what scripts can do beside the built-in commands.
+// scriptCommands returns the additional commands of scripts.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"fakeapi":   cmdFakeAPI,
@@ -95,7 +94,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// fakeapi SCENARIO starts a fake model API that plays the file.
+// cmdFakeAPI implements fakeapi SCENARIO: it starts a fake model API that plays the file.
 func cmdFakeAPI(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "fakeapi SCENARIO")
 	scenario, err := fakeapi.Load(ts.MkAbs(args[0]))
@@ -108,7 +107,7 @@ func cmdFakeAPI(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("OPENAI_BASE_URL", server.URL+"/v1")
 }
 
-// held NAME waits until the model is held at NAME.
+// cmdHeld implements held NAME: it waits until the model is held at NAME.
 func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "held NAME")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -116,14 +115,14 @@ func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Value(apisKey{}).(*apis).last(ts).WaitHeld(ctx, args[0]))
 }
 
-// hasten FACTOR makes the time go faster by which covens wait.
+// cmdHasten implements hasten FACTOR: it accelerates the clock of waiting covens.
 func cmdHasten(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "hasten FACTOR")
 	ts.Setenv(clock.Env, fmt.Sprintf("%s@%d", args[0], time.Now().Unix()))
 }
 
-// remember VAR sets the variable to the one line that the last command printed, such as the
-// id of a new task.
+// cmdRemember implements remember VAR: it sets the variable to the single output line of the last command,
+// such as the ID of a new task.
 func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "remember VAR")
 	line := strings.TrimSuffix(ts.ReadFile("stdout"), "\n")
@@ -133,13 +132,13 @@ func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], line)
 }
 
-// release NAME lets the model continue.
+// cmdRelease implements release NAME: it lets the model continue.
 func cmdRelease(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "release NAME")
 	ts.Value(apisKey{}).(*apis).last(ts).Release(args[0])
 }
 
-// requests FILE writes what the model was asked, as JSON lines.
+// cmdRequests implements requests FILE: it writes the requests to the model as JSON lines.
 func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "requests FILE")
 	var b bytes.Buffer
@@ -151,7 +150,7 @@ func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o644))
 }
 
-// await FILE REGEXP waits until the file matches. FILE may be a glob.
+// cmdAwait implements await FILE REGEXP: it waits until the file matches. FILE may be a glob.
 func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "await FILE REGEXP")
 	re, err := regexp.Compile("(?m)" + args[1])
@@ -169,11 +168,11 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s never matched %s:\n%s", args[0], args[1], seen)
 }
 
-// pause lets others work between two looks at the same thing.
+// pause waits a moment between two polls.
 func pause() { <-time.After(20 * time.Millisecond) }
 
-// later DURATION makes the time of the commands that follow this much later than now, and
-// stand still, so that ages on the screen are the same in every run.
+// cmdLater implements later DURATION: for the commands that follow, it sets the clock to this much later
+// than now and stops it, so that ages on the screen are the same in every run.
 func cmdLater(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "later DURATION")
 	d, err := time.ParseDuration(args[0])
@@ -181,7 +180,7 @@ func cmdLater(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(clock.Env, fmt.Sprintf("0.000001@%d", time.Now().Add(d).Unix()))
 }
 
-// killcoven kills -9 the coven that writes the session of a task: killcoven REPO.
+// cmdKill implements killcoven REPO: it kills the coven that writes the session of a task with SIGKILL.
 func cmdKill(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "killcoven REPO")
 	for _, p := range covens(ts.MkAbs(args[0]), "run", "resume", "approve") {
@@ -191,7 +190,8 @@ func cmdKill(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no coven runs in %s", args[0])
 }
 
-// gitrepo DIR makes a repository of what is in DIR, with one commit on main.
+// cmdGitRepo implements gitrepo DIR: it creates a repository from the files in DIR, with one commit on
+// main.
 func cmdGitRepo(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "gitrepo DIR")
 	ts.Check(os.MkdirAll(ts.MkAbs(args[0]), 0o755))
@@ -204,8 +204,8 @@ func cmdGitRepo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// clear REPO says that a run left nothing: no process, worktree, branch, claim,
-// lock or directory of sockets.
+// cmdClear implements clear REPO: a run must have left nothing: no process, worktree, branch, claim, lock
+// or directory of sockets.
 func cmdClear(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "clear REPO")
 	repo := ts.MkAbs(args[0])
@@ -238,7 +238,7 @@ func cmdClear(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// same A B says that two files hold the same bytes and have the same mode.
+// cmdSame implements same A B: two files must have the same content and mode.
 func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "same A B")
 	a, err := os.ReadFile(ts.MkAbs(args[0]))
@@ -250,7 +250,7 @@ func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// idle REPO says that no process works in or below a directory any more.
+// cmdIdle implements idle REPO: no process may work in or below the directory any more.
 func cmdIdle(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "idle REPO")
 	for deadline := time.Now().Add(patience); ; pause() {
@@ -264,8 +264,8 @@ func cmdIdle(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// unspoken DIR REGEXP says that processes work in or below a directory, and that the arguments of
-// none of them match.
+// cmdUnspoken implements unspoken DIR REGEXP: processes must be working in or below the directory, and the
+// arguments of none of them may match.
 func cmdUnspoken(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "unspoken DIR REGEXP")
 	pattern := regexp.MustCompile(args[1])
@@ -280,8 +280,8 @@ func cmdUnspoken(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// beads N FILE writes N tasks as they are found in repositories that have used
-// beads for long.
+// cmdBeads implements beads N FILE: it writes N tasks like those in repositories that have used beads for a
+// long time.
 func cmdBeads(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "beads N FILE")
 	n, err := strconv.Atoi(args[0])
@@ -290,8 +290,8 @@ func cmdBeads(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), fakebd.Issues(n), 0o644))
 }
 
-// crowd DIR MOST says that no more than MOST processes of the fake bd ran at
-// once on the beads in DIR, and that there were some.
+// cmdCrowd implements crowd DIR MOST: between 1 and MOST processes of the fake bd must have run at once on
+// the beads in DIR.
 func cmdCrowd(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "crowd DIR MOST")
 	limit, err := strconv.Atoi(args[1])
@@ -303,9 +303,8 @@ func cmdCrowd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// gated EVENTS says that the gate decided about every tool call that the
-// agent's stream shows, and about no other; it prints "TOOL allowed|refused" a
-// line into the file "gate".
+// cmdGated implements gated EVENTS: the gate must have decided about exactly the tool calls in the agent's
+// stream. It writes "TOOL allowed|refused" lines to the file "gate".
 func cmdGated(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "gated EVENTS")
 	files, err := filepath.Glob(ts.MkAbs(args[0]))
@@ -357,7 +356,7 @@ func git(ts *testscript.TestScript, dir string, args ...string) string {
 	return string(out)
 }
 
-// environment is what exec gives a command of the script.
+// environment returns the environment of commands that the script executes.
 func environment(ts *testscript.TestScript) []string {
 	var env []string
 	if options := os.Getenv("GORACE"); options != "" { // see race_test.go
@@ -386,7 +385,7 @@ func lookPath(name, path string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 }
 
-// proc is a process of this machine.
+// proc is a process on this machine.
 type proc struct {
 	pid  int
 	argv []string

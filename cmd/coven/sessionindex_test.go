@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// However coven is killed while it writes the index of the sessions, the next command says the
-// same, and the index is made in the end.
+// If coven is killed while it writes the index of the sessions, the next command gives the same answers,
+// and the index is complete in the end.
 func TestSessionIndexSurvivesKills(t *testing.T) {
 	r := finished(t, 40)
 	index := filepath.Join(r.root, ".coven/run/sessions.index")
@@ -46,9 +46,9 @@ func TestSessionIndexSurvivesKills(t *testing.T) {
 			t.Fatalf("after a kill at %s: %v\n%s", point, err, got)
 		}
 		minuteAgo := time.Now().Add(-time.Minute)
-		must(t, os.Chtimes(index+".new", minuteAgo, minuteAgo)) // nobody writes it any longer
+		must(t, os.Chtimes(index+".new", minuteAgo, minuteAgo)) // no process writes it any more
 	}
-	for range 2 { // the first makes the index, the second uses it
+	for range 2 { // the first command creates the index, the second uses it
 		if got, err := status(); err != nil || got != want {
 			t.Fatalf("%v\n%s", err, got)
 		}

@@ -14,12 +14,11 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// racers is how many covens want the same task.
+// racers is the number of covens that compete for the same task.
 const racers = 32
 
-// TestSoak lets many covens race for one task, SOAK_ROUNDS times: one of them runs it,
-// the others name its holder. In some rounds the process that got the task is killed,
-// again and again, and others take it over.
+// TestSoak lets many covens race for one task, SOAK_ROUNDS times: one of them runs it, the others name its
+// holder. In some rounds the process that got the task is killed repeatedly, and others take the task over.
 func TestSoak(t *testing.T) {
 	longRun(t)
 	rounds := 3
@@ -46,8 +45,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// A coven on another machine keeps a task until its lease has run out. The
-// machine here is another one by the name in its claim.
+// A coven on another machine holds a task until its lease expires. The name in the claim simulates the
+// other machine.
 func TestLeaseOfAnotherMachine(t *testing.T) {
 	g := newArena(t)
 	id := g.add("Far away")
@@ -69,9 +68,8 @@ func TestLeaseOfAnotherMachine(t *testing.T) {
 	g.settled(id)
 }
 
-// A coven that was stopped before it landed, and whose task was taken over
-// meanwhile, does not land it: its own check came before that, the transaction
-// that moves the target refuses.
+// A coven is stopped before it lands, and its task is taken over. When it continues it must not land: its
+// own check was before the takeover, but the transaction that moves the target fails.
 func TestLateLanding(t *testing.T) {
 	for _, point := range []string{"land.locked", "land.intent", "land.checkout.before", "land.ref.before"} {
 		t.Run(point, func(t *testing.T) {
@@ -94,7 +92,7 @@ func TestLateLanding(t *testing.T) {
 			if after := g.checkout(); after != before {
 				t.Errorf("the checkout has changed:\n%s\nbefore:\n%s", after, before)
 			}
-			// Whoever has it now ends it.
+			// The new owner ends it.
 			if _, err := claim.Renew(t.Context(), g.repo, g.claim(id), time.Now().Add(-time.Minute)); err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +104,7 @@ func TestLateLanding(t *testing.T) {
 	}
 }
 
-// refused says that a coven that did not get the task says who has it.
+// refused fails unless a coven that did not get the task names the holder.
 func (g *arena) refused(out string, code int) {
 	g.t.Helper()
 	for _, reason := range []string{"is claimed by", "another coven is working on it", "has changed meanwhile", "is closed"} {
@@ -117,7 +115,7 @@ func (g *arena) refused(out string, code int) {
 	g.t.Fatalf("exit code %d of a coven that did not get the task:\n%s", code, out)
 }
 
-// held is a round in which the winner is at work until all others have given up.
+// held plays a round in which the winner works until all others have given up.
 func (g *arena) held(id string) {
 	g.t.Helper()
 	all := g.race(id, racers)
@@ -142,15 +140,15 @@ func (g *arena) held(id string) {
 	}
 }
 
-// free is a round in which some come when the task is done.
+// free plays a round in which some covens start after the task is done.
 func (g *arena) free(id string) {
 	g.t.Helper()
 	g.open(id)
 	g.won(g.race(id, racers), false)
 }
 
-// killed is a round in which a quarter of the covens die at a point if they get
-// there; the others come after them.
+// killed plays a round in which a quarter of the covens are killed at a point if they reach it. The others
+// start after them.
 func (g *arena) killed(id, point string) {
 	g.t.Helper()
 	g.open(id)
@@ -171,8 +169,8 @@ func (g *arena) killed(id, point string) {
 	g.won(g.race(id, racers-racers/4), true)
 }
 
-// won waits for covens, of which one at most runs the task. When it may have
-// been done before, they may all be refused.
+// won waits for covens, at most one of which may run the task. If before is set, the task may have been
+// done before, so all of them may be refused.
 func (g *arena) won(all []*racer, before bool) {
 	g.t.Helper()
 	won := 0

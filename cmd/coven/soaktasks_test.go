@@ -20,15 +20,15 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// soakTasks is how many tasks start at once.
+// soakTasks is the number of tasks that start at once.
 const soakTasks = 32
 
-// soakAgent is what the agent of each task does.
+// soakAgent is the shell script of each task's agent.
 const soakAgent = `mkdir -p made && basename "$PWD" > made/"$(basename "$PWD")"`
 
-// TestSoakTasks starts and ends 32 tasks at once, again and again, for SOAK_SECONDS: by one coven,
-// by four, and by covens that are killed and resumed. Each task lands once, and in the end nothing is
-// left of them: no registration, record, branch, claim or process, and no object that nothing keeps.
+// TestSoakTasks starts and ends 32 tasks at once, repeatedly for SOAK_SECONDS: with one coven, with four,
+// and with covens that are killed and resumed. Each task lands once, and in the end nothing of them is
+// left: no registration, record, branch, claim or process, and no unreferenced object.
 func TestSoakTasks(t *testing.T) {
 	longRun(t)
 	g := newSoak(t)
@@ -54,7 +54,7 @@ func TestSoakTasks(t *testing.T) {
 	g.tidy(landed)
 }
 
-// newSoak returns an arena whose tasks an agent works on, with a history of some size.
+// newSoak returns an arena whose tasks are done by an agent, with a history of some size.
 func newSoak(t *testing.T) *arena {
 	t.Helper()
 	g := newArena(t)
@@ -92,7 +92,7 @@ func (g *arena) runTasks(ids []string, env ...string) *racer {
 	return r
 }
 
-// done says that a coven has landed its tasks.
+// done fails unless a coven has landed its tasks.
 func (g *arena) done(r *racer) {
 	g.t.Helper()
 	if out, code := r.end(); code != exit.OK {
@@ -114,8 +114,8 @@ func (g *arena) share(ids []string) {
 	}
 }
 
-// interrupted runs the tasks with two covens that are killed in the middle, resumes them and runs the
-// rest.
+// interrupted runs half of the tasks with two covens that are killed in the middle, resumes them and runs
+// the rest.
 func (g *arena) interrupted(ids []string) {
 	g.t.Helper()
 	half := len(ids) / 2
@@ -138,7 +138,7 @@ func (g *arena) interrupted(ids []string) {
 	g.done(rest)
 }
 
-// nothingLeft says that so many tasks have landed and that nothing but their history is left.
+// nothingLeft fails unless the given number of tasks has landed and nothing except their history is left.
 func (g *arena) nothingLeft(tasks int) {
 	g.t.Helper()
 	if n := g.git("log", "--format=%(trailers:key=Coven-Task,valueonly,separator=%x2C)", "--grep=^Coven-Task: "); len(strings.Fields(n)) != tasks {
@@ -178,7 +178,7 @@ func (g *arena) nothingLeft(tasks int) {
 	}
 }
 
-// rescues says that nothing had to be stored. After a kill, coven may store more than it would have to.
+// rescues fails if a rescue was stored. After a kill, coven may store more than necessary.
 func (g *arena) rescues(killed bool) {
 	g.t.Helper()
 	for ref := range strings.FieldsSeq(g.git("for-each-ref", "--format=%(refname)", "refs/coven/rescue")) {
@@ -191,8 +191,8 @@ func (g *arena) rescues(killed bool) {
 	}
 }
 
-// noProcess says that no process of the arena is left. A process that coven has killed may take a
-// moment to end.
+// noProcess fails if a process of the arena is left. A process that coven has killed may take a moment to
+// end.
 func (g *arena) noProcess() {
 	g.t.Helper()
 	if runtime.GOOS != "linux" {
@@ -227,10 +227,10 @@ func (g *arena) processes() string {
 	return found.String()
 }
 
-// tidy says that the repository is whole, and that its objects take no more room than the landed
-// history, packed, and a fifth, beside those of snapshots and what nothing keeps. coven has no command
-// that removes these yet: until it has, git repack packs what is kept, and the test reports the rest
-// and the size of coven's log of refs, and holds them to so many bytes for each task.
+// tidy fails unless the repository is intact, and its objects take at most 20 percent more space than the
+// packed landed history, in addition to those of snapshots and unreferenced ones. coven has no command yet
+// that removes these: until then, git repack packs the referenced objects, and the test reports the rest
+// and the size of coven's reflog, and limits them per task.
 func (g *arena) tidy(tasks int) {
 	g.t.Helper()
 	g.git("fsck", "--strict")
@@ -252,7 +252,7 @@ func (g *arena) tidy(tasks int) {
 	}
 }
 
-// onDisk returns the size of the objects that refs reach and a branch does not.
+// onDisk returns the size of the objects that are reachable from refs but not from a branch.
 func (g *arena) onDisk(refs, branch string) (size int64) {
 	g.t.Helper()
 	counted := map[string]bool{}
@@ -281,7 +281,7 @@ func (g *arena) onDisk(refs, branch string) (size int64) {
 	return size
 }
 
-// bytesIn returns the sum of the sizes of all files.
+// bytesIn returns the total size of the files in dir.
 func bytesIn(t *testing.T, dir string) (size int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {

@@ -19,17 +19,17 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// An interrupt is answered within a second wherever coven is.
+// coven responds to an interrupt within a second, regardless of its state.
 func TestInterruptIsAnsweredSoon(t *testing.T) {
 	if limit := cli.StopTicks * cli.StopTick; limit >= time.Second {
 		t.Errorf("it takes %s", limit)
 	}
 }
 
-// stops FILE COMMAND interrupts a command after it has opened FILE, a lock that another
-// process holds, and checks that it ends with 130. With pipe instead of FILE, its output is
-// not read, and it is interrupted when it blocks on writing. With git, it is interrupted
-// while its git does not end. coven ends such a git itself after a second: then the command starts again.
+// cmdStops implements stops FILE COMMAND: it interrupts a command after it has opened FILE, a lock that
+// another process holds, and checks that it exits with 130. With pipe instead of FILE, the output is not
+// read, and the command is interrupted when it blocks on writing. With git, it is interrupted while its git
+// does not end. coven kills such a git after a second; in this case the command starts again.
 func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: stops FILE|pipe|git COMMAND")
@@ -40,7 +40,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
 	read, write, err := os.Pipe()
 	ts.Check(err)
-	defer read.Close() //nolint:errcheck // nothing of it matters
+	defer read.Close() //nolint:errcheck // its content does not matter
 	stderr := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = write, stderr
 	ts.Check(cmd.Start())
@@ -48,7 +48,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	stuck := func() bool { return hasOpen(cmd.Process.Pid, ts.MkAbs(args[0])) }
 	if args[0] == "pipe" {
 		before := 0
-		stuck = func() bool { // a line that does not fit leaves some room
+		stuck = func() bool { // some room is left if a line does not fit
 			n, err := unix.IoctlGetInt(int(read.Fd()), bytesWaiting)
 			full := n > 1<<15 && n == before
 			before = n
@@ -57,7 +57,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if args[0] == "git" {
 		looks := map[int]int{}
-		stuck = func() bool { // the same git, over and over
+		stuck = func() bool { // the same git twice
 			for _, p := range processes(ts.MkAbs(".")) {
 				if filepath.Base(p.argv[0]) == "git" {
 					looks[p.pid]++
@@ -110,7 +110,7 @@ func hasOpen(pid int, file string) bool {
 	return false
 }
 
-// holds FILE takes the lock on a file, or a directory, until the end of the story.
+// cmdHolds implements holds FILE: it holds the lock on a file or directory until the end of the story.
 func cmdHolds(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "holds FILE")
 	name := ts.MkAbs(args[0])

@@ -19,8 +19,9 @@ import (
 	"github.com/coven-run/coven/internal/trace"
 )
 
-// collector FILE VARIABLE starts a receiver of OTLP over HTTP, which writes the last request to FILE and
-// its headers to FILE.headers, and puts the address into the variable. It refuses what comes below /refuse.
+// cmdCollector implements collector FILE VARIABLE: it starts a receiver of OTLP over HTTP, which writes the
+// last request to FILE and its headers to FILE.headers, and sets the variable to the address. It refuses
+// requests below /refuse.
 func cmdCollector(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, "collector FILE VARIABLE")
 	file := ts.MkAbs(args[0])
@@ -57,8 +58,9 @@ func cmdCollector(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], server.URL)
 }
 
-// spans FILE prints the tree of the spans in the last line of FILE, as coven sessions trace does. It reads them
-// with the package of OpenTelemetry's collector, and knows who is below whom only by their IDs.
+// cmdSpans implements spans FILE: it prints the tree of the spans in the last line of FILE, as coven
+// sessions trace does. It reads them with the package of the OpenTelemetry collector, and uses only their
+// IDs to build the tree.
 func cmdSpans(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "spans FILE")
 	var last []byte
@@ -98,7 +100,7 @@ func cmdSpans(ts *testscript.TestScript, neg bool, args []string) {
 	io.WriteString(ts.Stdout(), text) //nolint:errcheck // a buffer
 }
 
-// entryOf returns what a span says of an agent.
+// entryOf converts the span of an agent to an entry.
 func entryOf(s ptrace.Span, chain []string) trace.Entry {
 	text := func(key string) string {
 		if v, ok := s.Attributes().Get(key); ok {

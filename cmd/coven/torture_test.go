@@ -21,10 +21,9 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// TestTorture kills coven, or the git that it runs, at random moments of landings
-// whose files go through a slow filter, into a checkout with work of the user's.
-// Somebody looks at the checkout all the time: no file is ever missing or partial.
-// After coven resume each task has landed once, and the user's work is as it was.
+// TestTorture kills coven, or its git, at random moments of landings whose files go through a slow filter,
+// into a checkout with uncommitted work of the user. A watcher reads the checkout all the time: no file is
+// ever missing or partial. After coven resume each task has landed once, and the user's work is unchanged.
 // make torture kills 200 times.
 func TestTorture(t *testing.T) {
 	longRun(t)
@@ -40,9 +39,9 @@ func TestTorture(t *testing.T) {
 		g.covens+g.gits, g.covens, g.gits, g.locked, g.heads, g.looks)
 }
 
-// TestTortureDisk fills the disk during landings, so that there is room for some of
-// what they write: a landing takes place, or says that the disk is full and changes
-// nothing. With room again coven resume lands it. make torture does it 50 times.
+// TestTortureDisk fills the disk during landings, so that there is space for only some of the writes. A
+// landing succeeds, or reports that the disk is full and changes nothing. When there is space again, coven
+// resume lands it. make torture does it 50 times.
 func TestTortureDisk(t *testing.T) {
 	longRun(t)
 	const inside = "COVEN_TORTURE_DISK"
@@ -97,7 +96,7 @@ type torture struct {
 	n      int
 	user   string // the user's part of the checkout
 	stamps string
-	begun  int // commits in the beginning
+	begun  int // number of initial commits
 
 	covens, gits, locked, heads, looks int
 
@@ -114,8 +113,8 @@ steps:
   - {name: land, type: merge}
 `
 
-// change is what each task does: files that go through a filter, one that becomes a
-// directory and back, one that comes and goes.
+// change is the script of each task: it changes files that go through a filter, one that alternates between
+// file and directory, and one that comes and goes.
 const change = `set -e
 n=${1#Round }
 for f in 1 2 3 4; do yes "round $n" | head -n 20000 > $f.slow; done
@@ -162,8 +161,8 @@ func (g *torture) shell(script string) {
 	}
 }
 
-// users is the user's part: what git says of the checkout, the bytes and the time
-// stamps of all files that no landing changes.
+// users returns the user's part: the output of git about the checkout, and the contents and timestamps of
+// all files that no landing changes.
 func (g *torture) users() (text, stamps string) {
 	g.t.Helper()
 	text = g.git("--no-optional-locks", "status", "--porcelain", "-uall") + "\n" + g.git("ls-files", "-s", "--", "dirty", "staged", "removed", "as it was")
@@ -191,7 +190,7 @@ func (g *torture) commits() int {
 	return n
 }
 
-// watch looks at the files all the time until end.
+// watch checks the files all the time until rest.
 func (g *torture) watch() {
 	g.t.Cleanup(g.rest)
 	g.gone.Go(func() {
@@ -213,7 +212,7 @@ func (g *torture) watch() {
 	})
 }
 
-// whole fails when a file is missing, or does not hold so many lines of one round.
+// whole fails if a file is missing or does not consist of the given number of lines of one round.
 func (g *torture) whole(name string, lines int) {
 	if err := g.lookAt(name, lines); err != nil {
 		g.t.Errorf("the watcher: %v", err)
@@ -238,8 +237,8 @@ func (g *torture) lookAt(name string, lines int) error {
 	return nil
 }
 
-// lookAtSwap looks at what is a file or a directory with one file, and never
-// nothing. Between two looks it may have become the other one.
+// lookAtSwap checks that swap is a file or a directory with one file, and never missing. It may change
+// between two checks.
 func (g *torture) lookAtSwap() {
 	info, err := os.Lstat(filepath.Join(g.root, "swap"))
 	if err != nil {
@@ -263,7 +262,7 @@ func (g *torture) lookAtSwap() {
 	}
 }
 
-// rest ends the watcher.
+// rest stops the watcher.
 func (g *torture) rest() {
 	g.once.Do(func() { close(g.stop) })
 	g.gone.Wait()
@@ -284,7 +283,7 @@ func (g *torture) next() string {
 	return g.add(fmt.Sprintf("Round %d", g.n))
 }
 
-// undisturbed lands once and returns how long that took.
+// undisturbed lands once and returns the duration.
 func (g *torture) undisturbed() time.Duration {
 	g.t.Helper()
 	id := g.next()
@@ -302,7 +301,7 @@ func (g *torture) undisturbed() time.Duration {
 	return took
 }
 
-// traced waits until a coven has reached a point.
+// traced waits until a coven has reached a failpoint.
 func (g *torture) traced(r *racer, trace, point string) {
 	g.t.Helper()
 	await(g.t, func() (bool, bool) {
@@ -311,7 +310,7 @@ func (g *torture) traced(r *racer, trace, point string) {
 	})
 }
 
-// round kills coven, or a git of it, at some moment of a landing.
+// round kills coven, or its git, at a random moment of a landing.
 func (g *torture) round(git bool, window time.Duration) {
 	g.t.Helper()
 	id := g.next()
@@ -319,7 +318,7 @@ func (g *torture) round(git bool, window time.Duration) {
 	r := g.command(id, failpoint.TraceEnv+"="+trace)
 	r.start(g.t)
 	g.traced(r, trace, "land.locked")
-	<-time.After(time.Duration(g.random.Int64N(int64(window)))) // some moment
+	<-time.After(time.Duration(g.random.Int64N(int64(window)))) // a random moment
 	locked := land.LeftByLanding(filepath.Join(g.root, ".git", "index.lock"))
 	switch {
 	case git && g.killGit(r.cmd.Process.Pid):
@@ -332,15 +331,15 @@ func (g *torture) round(git bool, window time.Duration) {
 	}
 	_, _ = r.end()
 	g.resume(id)
-	// A git that is killed just after it has moved the branch leaves its lock of HEAD,
-	// which coven never removes: a person does.
+	// A git that is killed just after it has moved the branch leaves its lock of HEAD. coven never removes
+	// it, so a person must.
 	if git && os.Remove(filepath.Join(g.root, ".git", "HEAD.lock")) == nil {
 		g.heads++
 	}
 	g.landed(id)
 }
 
-// killGit kills one of the gits that a coven has started, if there is one soon.
+// killGit kills one of the gits that a coven has started, if it starts one soon.
 func (g *torture) killGit(coven int) bool {
 	killed := false
 	await(g.t, func() (bool, bool) {
@@ -371,8 +370,8 @@ func childrenOf(pid int) []int {
 	return all
 }
 
-// resume does what coven says until the task has landed. A git that is killed while
-// it moves a ref leaves that one's lock, which only a person may remove.
+// resume follows coven's advice until the task has landed. A git that is killed while it moves a ref leaves
+// the lock of the ref, which only a person may remove.
 func (g *torture) resume(id string) {
 	g.t.Helper()
 	remove := regexp.MustCompile(`or if there is none: rm ('[^\n]+\.lock')`)
@@ -404,8 +403,7 @@ func (g *torture) resume(id string) {
 	g.t.Fatalf("%s was not resumed:\n%s", id, strings.Join(said, "\n"))
 }
 
-// landed says that a task has landed once, and that the checkout has what is new
-// and all that the user had.
+// landed fails unless a task has landed once, and the checkout has the new files and all of the user's.
 func (g *torture) landed(id string) {
 	g.t.Helper()
 	if n := strings.Count("\n"+g.git("log", "--format=%(trailers:key=Coven-Task,valueonly)")+"\n", "\n"+id+"\n"); n != 1 {
@@ -431,8 +429,8 @@ func (g *torture) landed(id string) {
 	}
 }
 
-// fill stops a landing at a point, leaves little room on the disk, and reports
-// whether the landing found it too little.
+// fill stops a landing at a point, leaves little space on the disk, and reports whether the landing ran out
+// of space.
 func (g *torture) fill(disk, point string) bool {
 	g.t.Helper()
 	id := g.next()
@@ -468,7 +466,7 @@ func (g *torture) fill(disk, point string) bool {
 	return full
 }
 
-// leave fills the disk but for so many bytes.
+// leave fills the disk except for room bytes.
 func (g *torture) leave(disk, ballast string, room int64) {
 	g.t.Helper()
 	var st syscall.Statfs_t

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The version of a release that go install was asked for counts, and no other.
+// Only the version of a release that go install built overrides the version of the source code.
 func TestVersionOf(t *testing.T) {
 	for of, want := range map[string]string{
 		"v0.1.1": "v0.1.1", "v1.0.0-rc.1": "v1.0.0-rc.1", "": version, "(devel)": version,

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// cmdWatched runs a command as the programs of a task without a sandbox would run it, while the
-// repository is watched: watched TASK COMMAND...
+// cmdWatched implements watched TASK COMMAND...: it runs a command as an unsandboxed program of a task
+// would run, while the repository is watched.
 func cmdWatched(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: watched TASK COMMAND...")

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// without is the program "without": without landlock|namespaces COMMAND... runs a command on a
-// kernel that seems to lack something, as older ones and those of containers do.
+// without is the program "without": without landlock|namespaces COMMAND... runs a command on a simulated
+// kernel without the feature, like old kernels and those of containers.
 func without() {
 	runtime.LockOSThread() // the filter belongs to the thread that executes the command
 	filters := map[string][]unix.SockFilter{
@@ -43,7 +43,7 @@ func die(err error) {
 	os.Exit(125)
 }
 
-// The places of a system call's number and of the low half of its first argument.
+// Offsets of a system call's number and of the low half of its first argument.
 const (
 	callNumber = 0
 	firstArg   = 16
@@ -58,7 +58,7 @@ func refuseCall(number uint32, errno syscall.Errno) []unix.SockFilter {
 	}
 }
 
-// refuseFlags makes a system call fail whose first argument has one of the flags.
+// refuseFlags makes a system call fail if its first argument has one of the flags.
 func refuseFlags(number, flags uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callNumber},

@@ -14,18 +14,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// zoo builds the zoo of examples/plugins, each beast that has another name than its
-// file by itself, once in a test process.
+// zoo builds the zoo of examples/plugins, once in a test process. It builds each plugin separately whose
+// name differs from its file.
 type zoo struct {
 	mu    sync.Mutex
 	dir   string
-	built map[string]string // what it is called -> file
+	built map[string]string // file by name
 }
 
 // animals is the zoo of this test process.
 var animals = &zoo{}
 
-// zooKeeper runs the tests, and removes what was built.
+// zooKeeper runs the tests and removes the built files.
 type zooKeeper struct{ *testing.M }
 
 // Run implements testscript.TestingM.
@@ -34,7 +34,7 @@ func (k zooKeeper) Run() int {
 	return k.M.Run()
 }
 
-// program is the zoo's; called is the name that it goes by, empty: that of its file.
+// program returns the file of the zoo. called is its name; it is empty for that of its file.
 func (z *zoo) program(called string) (string, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -57,15 +57,15 @@ func (z *zoo) program(called string) (string, error) {
 	return file, nil
 }
 
-// close removes what was built.
+// close removes the built files.
 func (z *zoo) close() {
 	if z.dir != "" {
 		_ = os.RemoveAll(z.dir)
 	}
 }
 
-// put puts beasts into a directory: zoo DIR KIND-BEAST... or, under a name of
-// its own, KIND-NAME=BEAST.
+// put implements zoo DIR KIND-BEAST...: it puts plugins into a directory. With KIND-NAME=BEAST, a plugin
+// has another name.
 func (z *zoo) put(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: zoo DIR KIND-BEAST|KIND-NAME=BEAST...")
@@ -82,7 +82,7 @@ func (z *zoo) put(ts *testscript.TestScript, neg bool, args []string) {
 		program, err := z.program(called)
 		ts.Check(err)
 		file := filepath.Join(dir, "coven-"+name)
-		_ = os.Remove(file) // of the time before
+		_ = os.Remove(file) // from an earlier call
 		if os.Link(program, file) != nil {
 			data, err := os.ReadFile(program)
 			ts.Check(err)
@@ -91,8 +91,8 @@ func (z *zoo) put(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// extinct says that nothing of the zoo lives that was started from below a
-// directory: extinct DIR.
+// cmdExtinct implements extinct DIR: no plugin of the zoo that was started from below a directory may be
+// running.
 func cmdExtinct(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "extinct DIR")
 	dir := []byte(ts.MkAbs(args[0]) + "/")

@@ -1,5 +1,5 @@
-// This file takes the place of internal/control/workspace/sandbox.go in the coven that
-// BenchmarkSandbox compares with the real one: the same without a sandbox.
+// This file replaces internal/control/workspace/sandbox.go in the coven that BenchmarkSandbox compares with
+// the real one. It is the same without a sandbox.
 
 package workspace
 
@@ -14,7 +14,7 @@ import (
 // Room returns no room.
 func (s *Workspace) Room() (*sandbox.Room, error) { return nil, nil }
 
-// Isolated calls work.
+// Isolated calls work without isolation.
 func (s *Workspace) Isolated(_ context.Context, work func() error) error { return work() }
 
 // Run runs a program of the task and returns its output.
