@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// C-136 C-137: make accept has the eight criteria and the five gates of the design document, and each test that
-// it names exists.
+// C-136 C-137: make accept covers the eight criteria and the five gates of the design document, and each
+// test that it names exists.
 func TestAcceptance(t *testing.T) {
 	text, err := os.ReadFile(".ci/acceptance.tsv")
 	if err != nil {
@@ -40,12 +40,12 @@ func TestAcceptance(t *testing.T) {
 	}
 }
 
-// exists reports whether a package has a test, and a story of its name.
+// exists reports whether a package has a test, and a story if the name includes one.
 func exists(t *testing.T, dir, name string) bool {
 	t.Helper()
 	name, story, isStory := strings.Cut(name, "/")
 	if isStory {
-		var dirs []string // TestScript plays those of the real CLI with the fake one, too
+		var dirs []string // TestScript also plays those of the real CLI, with the fake one
 		for _, in := range map[string][]string{"TestScript": {"script", "real"}, "TestReal": {"real"}}[name] {
 			found, err := filepath.Glob(filepath.Join(dir, "testdata", in, story+".txtar"))
 			if err != nil {

@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// takers names, for each exported type of errors without a next command of its own, the file in which
-// coven turns it into one that has it, or into what an agent or a step is told.
+// takers maps each exported error type without a next command to the file in which coven adds one, or
+// passes the error to an agent or a step.
 var takers = map[string]string{
 	"agent.Problem":              "internal/cli/agents/validate.go",
-	"agents.AgentError":          "internal/cli/spawn/spawn.go", // it is told to an agent, which can do nothing
+	"agents.AgentError":          "internal/cli/spawn/spawn.go", // reported to an agent, which can do nothing
 	"checkout.Error":             "internal/control/workspace/landing.go",
-	"git.Error":                  "internal/cli/app.go", // whatever git says: coven doctor
+	"git.Error":                  "internal/cli/app.go", // any error of git: coven doctor
 	"tmpl.Error":                 "grimoires/validate.go",
 	"endpoint.Failure":           "plugins/builtin/endpoint/failure.go",
 	"engine.OverTimeError":       "runner/executor_agent.go",
@@ -28,7 +28,7 @@ var takers = map[string]string{
 	"runner.RefusedError":        "runner/executor_merge.go",
 	"runner.Wait":                "internal/control/dismiss.go",
 	"scaffold.DifferError":       "internal/cli/plugin/proto.go",
-	"tool.DuplicateError":        "internal/tool/registry.go", // of coven's own making
+	"tool.DuplicateError":        "internal/tool/registry.go", // a bug in coven
 	"spawn.PanicError":           "internal/control/agents/subagent.go",
 	"isolation.CommitsError":     "internal/control/workspace/workspace.go",
 	"integrate.ConflictError":    "internal/control/workspace/landing.go",
@@ -44,8 +44,8 @@ var takers = map[string]string{
 	"tripwire.UnrestorableError": "internal/rescue/rescue.go",
 }
 
-// C-138: each exported type of errors says what to do next, with a method NextCommand, or is turned into
-// something that does.
+// C-138: each exported error type has a method NextCommand, or is converted to an error or message that has
+// a next command.
 func TestErrorsAdvise(t *testing.T) {
 	types := errorTypes(t)
 	for name, advises := range types {
@@ -70,7 +70,8 @@ func TestErrorsAdvise(t *testing.T) {
 	}
 }
 
-// errorTypes returns the exported types of errors of coven, package.Type, and whether they have a method NextCommand.
+// errorTypes returns the exported error types of coven, package.Type, and whether they have a method
+// NextCommand.
 func errorTypes(t *testing.T) map[string]bool {
 	t.Helper()
 	methods := map[string][]string{}

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// A command knows what all commands share, package cli and the views below it, and no
-// other command.
+// A command may import package cli and the views below it, but no other command.
 func TestCommandsAreIndependent(t *testing.T) {
 	const commands = "internal/cli/"
 	views := []string{commands + "reviewpage"}
@@ -30,7 +29,7 @@ func TestCommandsAreIndependent(t *testing.T) {
 	}
 }
 
-// What every face calls knows of none: no command line, and nothing printed.
+// Packages that every user interface calls import none, do not use the command line, and print nothing.
 func TestControlHasNoFace(t *testing.T) {
 	for dir, files := range packages(t) {
 		if dir != "internal/project" && dir != "internal/scheduler" && dir != "internal/control" && !strings.HasPrefix(dir, "internal/control/") {
@@ -71,7 +70,7 @@ func prints(sel *ast.SelectorExpr) bool {
 	return false
 }
 
-// maxLines bounds a package, tests and generated code left out.
+// maxLines is the maximum size of a package, without tests and generated code.
 const maxLines = 4000
 
 func TestPackageSize(t *testing.T) {
@@ -94,7 +93,7 @@ func TestPackageSize(t *testing.T) {
 	}
 }
 
-// cmd/coven is a main file; all else there are tests.
+// cmd/coven consists of a main file and tests.
 func TestMainIsSmall(t *testing.T) {
 	for _, file := range goFiles(t) {
 		if path.Dir(file) == "cmd/coven" && !strings.HasSuffix(file, "_test.go") && path.Base(file) != "main.go" {
@@ -103,8 +102,7 @@ func TestMainIsSmall(t *testing.T) {
 	}
 }
 
-// The table of the architecture names functions that exist, package by package, and no
-// package twice.
+// The table of the architecture names existing functions, package by package, and no package twice.
 func TestPathOfATask(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
@@ -135,7 +133,7 @@ func TestPathOfATask(t *testing.T) {
 	}
 }
 
-// functions returns the functions of a package as the table names them: Type.Method.
+// functions returns the functions of a package in the notation of the table: Type.Method.
 func functions(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -168,8 +166,8 @@ func functions(t *testing.T, dir string) []string {
 	return names
 }
 
-// Faces do not need the types of the packages that control hides: no exported function,
-// method or field of control mentions them.
+// User interfaces do not need the types of the packages that control hides: no exported function, method or
+// field of control mentions them.
 func TestControlHidesItsParts(t *testing.T) {
 	hidden := []string{"runner", "engine", "worktree", "process"}
 	for _, file := range goFiles(t) {
@@ -180,7 +178,7 @@ func TestControlHidesItsParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.FileExports(f) // leaves only what is exported, with the bodies of functions
+		ast.FileExports(f) // leaves only exported declarations, with the bodies of functions
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.BlockStmt, *ast.ValueSpec:

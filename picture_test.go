@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The picture in docs/architecture.md is drawn from the imports, with
+// The picture in docs/architecture.md is generated from the imports by
 // UPDATE=1 go test -run TestPicture .
 const (
 	picturePage  = "docs/architecture.md"
@@ -17,14 +17,14 @@ const (
 	pictureEnd   = "```\n"
 )
 
-// box is a node of the picture: packages that it shows as one.
+// box is a node of the picture: one or several packages.
 type box struct {
 	name     string
 	packages []string // paths, or patterns of path.Match
 }
 
-// boxes lists the nodes from top to bottom: none imports one above it. A package that
-// is named belongs to that box, whatever patterns it matches elsewhere.
+// boxes lists the nodes from top to bottom: none imports one above it. A package with its exact name in a
+// box belongs to that box, even if it matches patterns of others.
 var boxes = []box{
 	{"main", []string{"cmd/coven"}},
 	{"root", []string{"internal/cli/root"}},
@@ -77,7 +77,7 @@ var boxes = []box{
 	}},
 }
 
-// undrawn are packages that no part of coven imports: fakes, examples and tools.
+// undrawn lists packages that no part of coven imports: fakes, examples and tools.
 var undrawn = []string{"examples/*", "examples/plugins/*", "internal/fake*", "internal/manual", "internal/manual/man", "internal/testrun"}
 
 func TestPicture(t *testing.T) {
@@ -100,8 +100,8 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// draw returns the boxes and their arrows in Mermaid. It leaves out an arrow when a
-// longer way of arrows leads to the same box.
+// draw returns the boxes and their arrows in Mermaid. It omits an arrow if a longer path leads to the same
+// box.
 func draw(t *testing.T) string {
 	t.Helper()
 	arrows := arrowsOf(t)
@@ -124,7 +124,7 @@ func draw(t *testing.T) string {
 	return picture.String()
 }
 
-// leads reports whether arrows lead from one box to another.
+// leads reports whether a path of arrows leads from one box to another.
 func leads(arrows map[string][]string, from, to string) bool {
 	return slices.ContainsFunc(arrows[from], func(next string) bool { return next == to || leads(arrows, next, to) })
 }

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// docs/requirements.tsv lists the requirements that are done: an id and a title
-// a line. docs/requirements.md is made of it and of the tests that name the
-// ids, with UPDATE=1 go test -run TestRequirements .
+// docs/requirements.tsv lists the completed requirements, with an ID and a title per line.
+// docs/requirements.md is generated from it and from the tests that name the IDs, by
+// UPDATE=1 go test -run TestRequirements .
 const (
 	requirementsList = "docs/requirements.tsv"
 	requirementsPage = "docs/requirements.md"
@@ -75,7 +75,7 @@ func requirementTitles(t *testing.T) map[string]string {
 	return titles
 }
 
-// requirementTests returns the test files that name each id in a comment.
+// requirementTests returns the test files that name each ID in a comment.
 func requirementTests(t *testing.T) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}

@@ -1,5 +1,5 @@
-// Package coven_test holds the rules of the house: who may import whom, what
-// every package says of itself, and which names nobody uses.
+// Package coven_test checks the rules of this repository: allowed imports, package names and package
+// comments, and unused names.
 package coven_test
 
 import (
@@ -104,16 +104,17 @@ var rules = []rule{
 	},
 }
 
-// Limits of a package: its importers, unless it imports next to nothing of ours, and its imports of ours.
+// Limits of a package: the number of its importers, unless it imports almost no package of this module, and
+// of its imports from this module.
 const (
 	maxImporters = 35
 	maxImports   = 40
 )
 
-// wide are the packages that import more of ours than maxImports, with their number.
+// wide lists the packages that exceed maxImports, with their number of imports.
 var wide = map[string]int{"internal/control": 47, "internal/control/agents": 52}
 
-// vague are names that say nothing of what is inside.
+// vague lists package names that do not describe the contents.
 var vague = []string{"util", "utils", "common", "helper", "helpers", "shared", "types", "models", "core", "base", "manager", "misc"}
 
 func TestImports(t *testing.T) {
@@ -156,7 +157,7 @@ func TestHubs(t *testing.T) {
 	}
 }
 
-// imports returns the packages of ours that each package imports, tests left out.
+// imports returns the imports of each package from this module, without tests.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -186,8 +187,8 @@ func within(patterns []string, name string) bool {
 	})
 }
 
-// Only package worktree runs git, and only through its own git package. The demo
-// and plugintest make repositories to play with, of their own.
+// Only package worktree runs git, and only through its git package. Exceptions are the demo and plugintest,
+// which create their own repositories.
 func TestOnlyWorktreeRunsGit(t *testing.T) {
 	for dir, files := range packages(t) {
 		for file, used := range files {
@@ -205,8 +206,8 @@ func TestOnlyWorktreeRunsGit(t *testing.T) {
 	}
 }
 
-// The step tree is pure: package engine has no access to files, processes, the
-// network, randomness or the time.
+// The step tree is pure: package engine has no access to files, processes, the network, randomness or the
+// time.
 func TestEngineIsPure(t *testing.T) {
 	forbidden := []string{"os", "os/", "io/fs", "net", "net/", "syscall", "math/rand", "math/rand/", "crypto/rand", "runtime", "unsafe", "golang.org/x/sys/", "path/filepath"}
 	checked := 0
@@ -242,11 +243,11 @@ func TestEngineIsPure(t *testing.T) {
 	}
 }
 
-// pureTime lists what of package time is only values.
+// pureTime lists the identifiers of package time that are only values.
 var pureTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
-// What the runner needs of the world is small: nine interfaces, of at most six
-// methods each, nine for the workspace, seven for the landing.
+// The interfaces that the runner requires are small: nine interfaces of at most six methods each, except
+// nine for the workspace and seven for the landing.
 func TestSeamsOfTheRunner(t *testing.T) {
 	var names []string
 	for _, file := range goFiles(t) {
@@ -284,7 +285,8 @@ func TestSeamsOfTheRunner(t *testing.T) {
 	}
 }
 
-// Every process of coven pays for what package variables compile, and a task starts many.
+// Package variables must not compile regular expressions, because every process of coven pays for it and a
+// task starts many.
 func TestStartCompilesNothing(t *testing.T) {
 	for _, file := range goFiles(t) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "examples/") {
@@ -302,8 +304,8 @@ func TestStartCompilesNothing(t *testing.T) {
 	}
 }
 
-// Left to itself, renameio looks for a directory for its files with each file that it writes, by writing
-// one to the directory for temporary files and moving it.
+// By default, renameio searches for a directory for temporary files with each file that it writes: it
+// writes a file to the system's temporary directory and moves it.
 func TestFilesAreReplacedBesideThem(t *testing.T) {
 	for _, file := range goFiles(t) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "examples/") || file == "internal/regularfile/replace.go" {
@@ -322,8 +324,8 @@ func TestFilesAreReplacedBesideThem(t *testing.T) {
 	}
 }
 
-// calls reports whether a function of a package is called below n, not counting
-// functions that are defined there.
+// calls reports whether code below n calls a function of a package. It does not look into nested function
+// literals.
 func calls(n ast.Node, pkg, name string) bool {
 	found := false
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -370,8 +372,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// packages returns our packages with what each of their files imports, tests
-// and generated code left out.
+// packages returns the packages of this module with the imports of each file, without tests and generated
+// code.
 func packages(t *testing.T) map[string]map[string][]string {
 	t.Helper()
 	all := map[string]map[string][]string{}

@@ -208,7 +208,7 @@ func (m *matrix) run(t *testing.T, vars map[string]string) {
 // everything reports whether to play every kill.
 func everything() bool { return os.Getenv("CRASH") == "all" }
 
-// some returns at most most kills for points in the order in which they were reached: for each point the
+// some selects up to most kills for points in the order in which they were reached: for each point the
 // first, the last or another hit, in turn, and where bytes may be lost, each of the ways in turn.
 func some(points []string, most int) []string {
 	names, count := hits(points)
@@ -257,7 +257,7 @@ func every(points []string) []string {
 	return kills
 }
 
-// spread returns at most most numbers from 1 to n, evenly spaced, including both ends.
+// spread returns up to most numbers from 1 to n, evenly spaced, including both ends.
 func spread(n, most int) []int {
 	most = min(n, most)
 	if most == 1 {

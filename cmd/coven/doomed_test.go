@@ -21,9 +21,8 @@ import (
 type matrixKey struct{}
 
 // cmdDoomed implements doomed KILL COMMAND: it runs a command that is killed at a crash point. Parallel
-// tasks reach a point in different orders: if the point is not reached as often as in the undisturbed play,
-// the command must succeed. If KILL is empty, it must succeed, too. With trace=FILE, the reached points are
-// written to FILE.
+// tasks may reach the point less often than in the undisturbed play: then the command must succeed. If KILL
+// is empty, it must succeed, too. With trace=FILE, the reached points are written to FILE.
 func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: doomed KILL COMMAND [ARG...]")

@@ -51,14 +51,14 @@ func cmdOutsider(ts *testscript.TestScript, neg bool, args []string) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "outsider", Version: "1"}, options)
 	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
-		cmd.Wait()                             //nolint:errcheck // the server has failed
+		cmd.Wait()                             //nolint:errcheck // it did not serve
 		fmt.Fprint(ts.Stderr(), said.String()) //nolint:errcheck // a buffer
 		if neg {
 			return
 		}
 		ts.Fatalf("connect: %v: %s", err, said.String())
 	}
-	defer session.Close() //nolint:errcheck // the answer has been received
+	defer session.Close() //nolint:errcheck // the answer is there
 	if args[0] == "list" {
 		tools, err := session.ListTools(ctx, nil)
 		ts.Check(err)

@@ -40,7 +40,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
 	read, write, err := os.Pipe()
 	ts.Check(err)
-	defer read.Close() //nolint:errcheck // its content does not matter
+	defer read.Close() //nolint:errcheck // nothing of it matters
 	stderr := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = write, stderr
 	ts.Check(cmd.Start())
@@ -48,7 +48,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	stuck := func() bool { return hasOpen(cmd.Process.Pid, ts.MkAbs(args[0])) }
 	if args[0] == "pipe" {
 		before := 0
-		stuck = func() bool { // some room is left if a line does not fit
+		stuck = func() bool { // a full pipe may have room for less than a line
 			n, err := unix.IoctlGetInt(int(read.Fd()), bytesWaiting)
 			full := n > 1<<15 && n == before
 			before = n
@@ -57,7 +57,7 @@ func cmdStops(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if args[0] == "git" {
 		looks := map[int]int{}
-		stuck = func() bool { // the same git twice
+		stuck = func() bool { // the same git, seen many times
 			for _, p := range processes(ts.MkAbs(".")) {
 				if filepath.Base(p.argv[0]) == "git" {
 					looks[p.pid]++

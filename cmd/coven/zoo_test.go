@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// zoo builds the zoo of examples/plugins, once in a test process. It builds each plugin separately whose
-// name differs from its file.
+// zoo builds the program of examples/plugins/zoo, once in a test process. A plugin whose name differs from
+// its file needs a separate build.
 type zoo struct {
 	mu    sync.Mutex
 	dir   string
@@ -34,7 +34,7 @@ func (k zooKeeper) Run() int {
 	return k.M.Run()
 }
 
-// program returns the file of the zoo. called is its name; it is empty for that of its file.
+// program returns the file of the program. called is the name that it assumes, or empty for that of its file.
 func (z *zoo) program(called string) (string, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()

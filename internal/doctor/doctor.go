@@ -19,8 +19,8 @@ type Checkup struct {
 	look        func(*Examination, context.Context) []Finding
 }
 
-// Checkups returns all checkups in order. Claims come before worktrees, because fixing claims may release
-// worktrees.
+// Checkups returns all checkups in order. Worktrees come after claims: the claim on a worktree is released
+// before the worktree is removed.
 func Checkups() []Checkup {
 	all := []Checkup{
 		{"git", "git 2.38 or newer is installed", false, (*Examination).git},

@@ -104,7 +104,7 @@ func Create(dir string, files []File) error {
 	if err != nil {
 		return unwritable(dir, err)
 	}
-	defer os.RemoveAll(work)            //nolint:errcheck // on failure, a hidden directory remains
+	defer os.RemoveAll(work)            //nolint:errcheck // a hidden directory may stay
 	whole := filepath.Join(work, "new") // with the mode of the user's umask
 	if _, err := Write(whole, files, false); err != nil {
 		if cause := syscall.Errno(0); errors.As(err, &cause) {
