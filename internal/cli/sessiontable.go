@@ -98,7 +98,7 @@ func shortNext(v session.View, short map[string]string) string {
 	return strings.TrimSpace(next)
 }
 
-// doingText returns the present action of a running session, or "" if there is none.
+// doingText returns the current action of a running session, or "" if there is none.
 func doingText(v session.View, now time.Time) string {
 	step, action := control.Doing(v)
 	switch {

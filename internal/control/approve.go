@@ -11,8 +11,8 @@ import (
 // ApproveRequest is a person's approval of the change of a task.
 type ApproveRequest struct {
 	Task string
-	// If Seen is set, the request is refused if the session has changed since. If it is zero, the request
-	// is about the newest session of the task.
+	// Seen is the session that the person saw. The request is refused if the session has changed since. If
+	// Seen is zero, the request is about the newest session of the task.
 	Seen session.View
 	// Patch points to the ID of the patch that the person reviewed; an empty change has an empty ID. The
 	// request is refused if the worktree has changed since. If Patch is nil, the approval is for the patch

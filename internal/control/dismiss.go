@@ -19,8 +19,8 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// IgnoredFiles decides about ignored files that are too large to be stored before their worktree is
-// removed. By default the worktree stays.
+// IgnoredFiles selects the treatment of ignored files that are too large to be stored before their worktree
+// is removed. By default the worktree stays.
 type IgnoredFiles struct {
 	Store bool // store them, regardless of their size
 	Drop  bool // delete them

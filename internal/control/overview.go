@@ -88,7 +88,7 @@ func (o *Overview) readTasks(ctx context.Context, p *project.Project, sessions [
 	return all, nil
 }
 
-// StateSince returns when a session came into its state.
+// StateSince returns the time when a session entered its state.
 func StateSince(v session.View) time.Time {
 	switch {
 	case v.Status == session.Running:
@@ -99,7 +99,7 @@ func StateSince(v session.View) time.Time {
 	return v.Updated
 }
 
-// Doing returns the present step of a running session and the last action of that step, which may be empty.
+// Doing returns the current step of a running session and the last action of that step, which may be empty.
 // For other sessions both are empty.
 func Doing(v session.View) (step, action string) {
 	if v.Shown().Status != session.Running || len(v.Steps) == 0 {

@@ -28,7 +28,7 @@ const (
 	OpChat    Operation = "chat in"   // continue the conversation
 )
 
-// Refusal returns why an operation is not possible in a session's present state: a *StateError, *BusyError
+// Refusal returns why an operation is not possible in a session's current state: a *StateError, *BusyError
 // or *NotChatError. It returns nil if the operation is possible according to the record of the session.
 func Refusal(op Operation, v session.View) error {
 	task := shellword.Word(v.Task)
@@ -164,7 +164,7 @@ func (e *BusyError) NextCommand() string { return e.Next }
 // about.
 type ChangedError struct {
 	Task  string
-	State string // present state of the session; empty if the worktree has changed
+	State string // current state of the session; empty if the worktree has changed
 }
 
 // Error implements error.
@@ -178,7 +178,7 @@ func (e *ChangedError) Error() string {
 // CommandExit returns exit.Person.
 func (e *ChangedError) CommandExit() int { return exit.Person }
 
-// NextCommand returns the command that shows the present state.
+// NextCommand returns the command that shows the current state.
 func (e *ChangedError) NextCommand() string {
 	if e.State == "" {
 		return "coven review " + shellword.Word(e.Task)

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// Options configure a new session. A session that is resumed keeps its options.
+// Options configures a new session. A session that is resumed keeps its options.
 type Options struct {
 	Grimoire string // empty to choose by label, matchers or configuration
 	Provider string // empty for the configured one

@@ -110,7 +110,7 @@ func again(ctx context.Context, p *project.Project, v session.View, r Reason) (R
 	return r, nil
 }
 
-// atWork describes the present work of a running session with its process and duration, or the turn that it
+// atWork describes the current work of a running session with its process and duration, or the turn that it
 // waits for before it lands.
 func atWork(p *project.Project, v session.View) string {
 	now := p.Env.Now()
@@ -125,8 +125,8 @@ func atWork(p *project.Project, v session.View) string {
 
 func age(now, since time.Time) time.Duration { return max(now.Sub(since), 0).Round(time.Second) }
 
-// FullDisk is the number of free bytes below which a disk counts as full: a journal and a
-// snapshot do not fit.
+// FullDisk is the number of free bytes below which a disk counts as full: too few for a
+// journal and a snapshot.
 const FullDisk = 1 << 20
 
 // interrupted returns why a session was interrupted. A full disk stops sessions without a recorded reason.

@@ -30,7 +30,7 @@ type Examination struct {
 	configErr  error
 	keeper     *keeper
 
-	// Read once for several checkups.
+	// Cached for several checkups.
 	views    []session.View
 	viewsErr error // names sessions that cannot be read
 	viewed   bool

@@ -132,7 +132,7 @@ func (o *spawnOptions) show(ctx context.Context, c *control.Controller, outcome 
 		return err
 	}
 	for _, s := range v.Subagents {
-		if s.Error != nil { // the errors of agents of an agent are for that agent
+		if s.Error != nil { // also errors of nested subagents
 			text := fmt.Sprintf("%s failed: %s: %s\n%s", s.Agent, s.Error.Type, s.Error.Message, spawn.Attribution(s.TraceID, s.ParentChain, s.Task))
 			if _, err := fmt.Fprintln(o.app.Err, terminal.PrintableLines(text)); err != nil {
 				return cli.WriteError(err)

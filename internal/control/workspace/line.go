@@ -17,7 +17,7 @@ const landing = "land "
 func taskOf(h land.Holder) string { return strings.TrimPrefix(h.What, landing) }
 
 // TurnOf returns the turn that a running session waits for before it lands, or nil if it does not wait. It
-// reads the present state of the line, not the record of the session. Only a session in a merge step can
+// reads the current state of the line, not the record of the session. Only a session in a merge step can
 // wait.
 func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
 	last := len(v.Steps) - 1
@@ -61,7 +61,7 @@ func TurnText(t session.Turn, now time.Time) string {
 	return text + ": " + strings.Join(front, ", ")
 }
 
-// TurnDoing returns the task that has the awaited turn and its present action, or "" if no task has it.
+// TurnDoing returns the task that has the awaited turn and its current action, or "" if no task has it.
 func TurnDoing(t session.Turn) string {
 	switch {
 	case t.Task == "":

@@ -40,7 +40,7 @@ func (s *Workspace) Run(ctx context.Context, spec process.Spec) (process.Exit, [
 	return s.RunWith(ctx, sandbox.Access{}, spec)
 }
 
-// RunWith is Run with other access than that of the programs of steps.
+// RunWith is like Run, but with the given access instead of that of the programs of steps.
 func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec process.Spec) (exit process.Exit, output []byte, err error) {
 	room, err := s.Room()
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 	return exit, output, nil
 }
 
-// Command returns the command of a program of the task that runs in parallel to others, such as an MCP
+// Command returns the command of a program of the task that runs alongside others, such as an MCP
 // server; see process.Launcher.Command. all is its environment: that of every program, and env.
 func (s *Workspace) Command(ctx context.Context, access sandbox.Access, env []string, argv ...string) (cmd *exec.Cmd, release func(), all []string, err error) {
 	room, err := s.Room()

@@ -55,7 +55,7 @@ func (s *Workspace) Dir(dir string) (string, error) {
 	return filepath.Join(root, dir), nil
 }
 
-// Diff returns the present change of the worktree.
+// Diff returns the current change of the worktree.
 func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if err != nil {
