@@ -38,7 +38,7 @@ type Runtime struct {
 	batches   runner.Batches
 	network   *workspace.Network
 	consent   consent
-	Warning   string // lists secrets that cannot be hidden; may be empty
+	Warning   string // about values that cannot be hidden; may be empty
 	// StartServer returns the command of an MCP server that the user inspects. It belongs to no task, and
 	// can change only its own files.
 	StartServer func(context.Context, servers.Server) (*exec.Cmd, func(), error)

@@ -73,7 +73,7 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 	var found []Finding
 	for _, t := range trees {
 		if owned[t.Name] || t.TaskID == "" || !t.Present && t.Tip == "" {
-			continue // it has an owner, or Stale reports it
+			continue // it has an owner, or FindStale reports it
 		}
 		text := "task %s has a worktree, but no session works on it: %s"
 		if !t.Present {

@@ -125,7 +125,7 @@ func (o outside) spawnAgent() tool.Tool {
 		Name: "spawn_agent",
 		Description: "Start an agent of coven for one task, and wait for its report; list_agents names them. It works in a git worktree of its own, knows only its task, " +
 			"and may do what its definition says. What it changed waits for a person, who can look at it and land it.",
-		Schema: json.RawMessage(spawn.Schema), ReadOnly: true, // the caller's files stay as they are
+		Schema: json.RawMessage(spawn.Schema), ReadOnly: true, // the caller's files do not change
 		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
 			var r spawn.Request
 			if err := json.Unmarshal(arguments, &r); err != nil {
