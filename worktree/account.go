@@ -13,19 +13,18 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A RefAccount is the number and size of coven's refs of one kind.
+// A RefAccount is the number and disk size of coven's refs of one kind.
 type RefAccount struct {
 	Kind  string // claims, snapshots, rescue, in, keep, branches
 	Count int    // refs
-	// Bytes is the size on disk of the objects that only refs of this kind reach, as
-	// currently packed.
+	// Bytes is the current size on disk of the objects that only refs of this kind reach.
 	Bytes int64
 }
 
 const branchesKind = "branches"
 
-// Account returns the accounts of coven's refs: first the six kinds in that order,
-// then other refs below refs/coven/.
+// Account returns an account of each kind of coven's refs: the six known kinds in the order of
+// RefAccount.Kind, then any other kinds below refs/coven/.
 func Account(ctx context.Context, r *repo.Repo) ([]RefAccount, error) {
 	refs, err := r.Git().Refs(ctx)
 	if err != nil {
@@ -53,7 +52,7 @@ func Account(ctx context.Context, r *repo.Repo) ([]RefAccount, error) {
 	return all, nil
 }
 
-// kindOf returns the kind of a ref, or "" if it is not coven's.
+// kindOf returns the kind of a ref, or "" if the ref does not belong to coven.
 func kindOf(ref string) string {
 	if rest, ours := strings.CutPrefix(ref, "refs/coven/"); ours {
 		kind, _, _ := strings.Cut(rest, "/")
@@ -65,8 +64,8 @@ func kindOf(ref string) string {
 	return ""
 }
 
-// onlyFrom returns the size of the objects that only the given refs reach. A detached
-// HEAD of the checkout counts as another ref.
+// onlyFrom returns the disk size of the objects that only refs of the given kind reach. A detached HEAD of
+// the checkout counts as another ref.
 func onlyFrom(ctx context.Context, r *repo.Repo, kind string, refs []git.Ref) (int64, error) {
 	var lines []string
 	for _, ref := range refs {
@@ -79,8 +78,8 @@ func onlyFrom(ctx context.Context, r *repo.Repo, kind string, refs []git.Ref) (i
 	if head, err := r.Head(ctx); err == nil {
 		lines = append(lines, "^"+head)
 	}
-	// Aggressive, because the trees of all excluded tips must be examined, not only those
-	// of boundary commits.
+	// Edges are aggressive because the trees of all excluded tips must be examined, not only those of
+	// boundary commits.
 	stdin := []byte(strings.Join(lines, "\n") + "\n")
 	out, err := r.Git().Feed(ctx, stdin, "rev-list", "--disk-usage", "--objects-edge-aggressive", "--stdin")
 	if err != nil {

@@ -23,18 +23,18 @@ import (
 type AddRequest struct {
 	TaskID string
 	Base   string // an oid or a revision, usually a target's tip
-	// SavedFirst means that the caller takes a snapshot before anything runs in the worktree: the files need
-	// not be compared again for it.
+	// SavedFirst means that the caller takes a snapshot before any program runs in the worktree. That
+	// snapshot then needs no comparison of the files.
 	SavedFirst bool
 }
 
 // A LeftoverError means that a directory or branch with the task's name already exists.
 type LeftoverError struct {
 	TaskID   string
-	Owner    string // the task it belongs to, if coven knows
-	Path     string // the directory, empty when there is none
-	Branch   string // the branch, empty when there is none
-	Unlanded bool   // it may contain work that Base does not have
+	Owner    string // the task that owns the record, empty if unknown
+	Path     string // the directory, empty if it does not exist
+	Branch   string // the branch, empty if it does not exist
+	Unlanded bool   // there may be work that Base does not contain
 }
 
 func (e *LeftoverError) Error() string {
@@ -100,8 +100,8 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	return w, nil
 }
 
-// beginAdd creates the branch, the directory and the git directory. The directory has files of the
-// pool if there were some.
+// beginAdd creates the branch, the directory and the git directory. The directory contains the files of the
+// returned pool entry, if the pool had a suitable one.
 func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.Worktree, from pool.Entry, err error) {
 	if err := repo.EnsureCovenDir(r.Root); err != nil {
 		return nil, pool.Entry{}, err
@@ -137,8 +137,8 @@ func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.
 	return r.Worktree(taskID, rec), from, nil
 }
 
-// fill checks out the files and writes a matching index for W's git. from is the entry of the
-// pool that W's files were; zero: there are no files.
+// fill checks out the files and writes a matching index for the worktree's git. from is the pool entry that
+// supplied the existing files; it is the zero Entry if there are none.
 func fill(ctx context.Context, w *repo.Worktree, from pool.Entry, start string) error {
 	if from.ID != "" {
 		if err := fillBy(ctx, w, start, func(ix *content.Index) error { return pool.Reuse(ctx, w, ix, from, start) }); err == nil || ctx.Err() != nil {
@@ -191,8 +191,8 @@ func leftover(ctx context.Context, r *repo.Repo, taskID, start string) error {
 	return found
 }
 
-// unlanded reports whether a leftover may contain work that start does not have. In
-// case of doubt it returns true.
+// unlanded reports whether a leftover may contain work that start does not contain. When in doubt, it
+// returns true.
 func unlanded(ctx context.Context, r *repo.Repo, w *repo.Worktree, found LeftoverError, tip, start string) bool {
 	if found.Path != "" && found.Branch == "" {
 		return true
@@ -207,8 +207,8 @@ func unlanded(ctx context.Context, r *repo.Repo, w *repo.Worktree, found Leftove
 	return found.Branch != "" && adds(ctx, r, tip, start)
 }
 
-// adds reports whether merging tip into start would change anything: a branch
-// that landed by squash is not an ancestor, and still adds nothing.
+// adds reports whether merging tip into start would change anything. A branch that landed by squash is not
+// an ancestor of start, but adds nothing.
 func adds(ctx context.Context, r *repo.Repo, tip, start string) bool {
 	merged, err := integrate.MergeCommits(ctx, r, tip, start)
 	if err != nil {

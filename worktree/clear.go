@@ -22,12 +22,12 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// clearNote is the note of what Clear rescues.
+// clearNote is the note of the rescues that Clear stores.
 const clearNote = "leftovers, removed"
 
-// Clear removes exactly the leftover s, if it still exists (ErrNotStale). First it
-// stores content that exists nowhere else under refs/coven/rescue and returns that ref,
-// or "". If storing fails, nothing is removed; for ignored files above 10 MB the error
+// Clear removes exactly the leftover s. If s no longer exists, the error is ErrNotStale. Clear first stores
+// content that exists nowhere else under refs/coven/rescue and returns that ref, or "" if there was no such
+// content. If storing fails, nothing is removed. If there are more than 10 MB of ignored files, the error
 // is an *IgnoredError.
 func Clear(ctx context.Context, r *repo.Repo, s Stale) (rescueRef string, err error) {
 	l, err := r.Lock(ctx, repo.TaskLock(s.name()), "clear "+s.Kind+" of "+s.Task)
@@ -47,11 +47,10 @@ func Clear(ctx context.Context, r *repo.Repo, s Stale) (rescueRef string, err er
 	return rescueRef, nil
 }
 
-// name returns the name of the task.
 func (s Stale) name() string { return names.SafeName(s.Task) }
 
 func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (string, error) {
-	now, err := stale(ctx, r) // again: the caller has the task's lock now
+	now, err := stale(ctx, r) // list again, now that the caller holds the task's lock
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +62,7 @@ func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (strin
 	w := r.Worktree(s.Task, repo.Record{})
 	switch s.Kind {
 	case StaleRegistration:
-		w.Admin, w.Name = s.Path, content.ScratchName // not a task: no record is written
+		w.Admin, w.Name = s.Path, content.ScratchName // not a task name, so that no record is written
 		return storeAnd(ctx, r, w, func() error { return rescue.KeepAdmin(ctx, w, clearNote) }, func() error { return file.RemoveAll(s.Path) })
 	case StaleDirectory:
 		w.Path, w.Name = s.Path, content.ScratchName
@@ -84,7 +83,7 @@ func clearStale(ctx context.Context, r *repo.Repo, s Stale, l *lock.Lock) (strin
 	}
 }
 
-// storeAnd stores, then removes, and returns the ref that storing made.
+// storeAnd calls store, then remove. It returns the rescue ref that store created, or "".
 func storeAnd(ctx context.Context, r *repo.Repo, w *repo.Worktree, store, remove func() error) (string, error) {
 	before, err := rescue.List(ctx, r, w.TaskID)
 	if err != nil {
@@ -105,7 +104,7 @@ func storeAnd(ctx context.Context, r *repo.Repo, w *repo.Worktree, store, remove
 	return ref, remove()
 }
 
-// keepDirectory stores all files of an unknown directory.
+// keepDirectory rescues all files of an unknown directory.
 func keepDirectory(ctx context.Context, w *repo.Worktree) error {
 	if vacant, err := w.IsVacant(); err != nil || vacant {
 		return err
@@ -114,7 +113,7 @@ func keepDirectory(ctx context.Context, w *repo.Worktree) error {
 	return err
 }
 
-// trashNow renames a directory and deletes it.
+// trashNow moves a directory to the trash and empties the trash.
 func trashNow(r *repo.Repo, w *repo.Worktree) error {
 	if err := pool.Trash(r, w.Path, w.Name); err != nil {
 		return err
@@ -123,7 +122,7 @@ func trashNow(r *repo.Repo, w *repo.Worktree) error {
 	return pool.EmptyTrash(r)
 }
 
-// forgetUnexamined removes the record and the ref of a directory of unexaminedDir.
+// forgetUnexamined removes the record and the ref of a directory in unexaminedDir.
 func forgetUnexamined(ctx context.Context, r *repo.Repo, path string) error {
 	id := filepath.Base(path)
 	if filepath.Base(filepath.Dir(path)) != unexaminedDir || file.Exists(path) {
@@ -137,7 +136,7 @@ func forgetUnexamined(ctx context.Context, r *repo.Repo, path string) error {
 	return file.RemoveAll(r.StatePath("unexamined", id))
 }
 
-// clearBranch keeps the commits of the branch, unless another ref does.
+// clearBranch rescues the commits of the branch, unless another ref reaches them, and deletes the branch.
 func clearBranch(ctx context.Context, r *repo.Repo, w *repo.Worktree, ref string) (string, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
@@ -169,7 +168,7 @@ func clearIntegration(ctx context.Context, w *repo.Worktree, l *lock.Lock) error
 	return os.Remove(integrate.MovePath(w))
 }
 
-// clearLanding finishes or undoes the changes of a landing to a checkout.
+// clearLanding finishes or undoes an interrupted landing's changes to a checkout.
 func clearLanding(ctx context.Context, r *repo.Repo, w *repo.Worktree, path string) (string, error) {
 	all, err := land.Checkouts(r)
 	if err != nil {

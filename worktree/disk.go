@@ -15,21 +15,21 @@ import (
 	"github.com/coven-run/coven/worktree/pool"
 )
 
-// RefDisk is what refs of one kind take: how many there are, and the size of the objects that no
-// branch, tag or remote branch has. It is an estimate: git stores objects as differences to
-// others.
+// RefDisk is the number and disk use of refs of one kind. The size counts the objects that no branch, tag
+// or remote-tracking branch reaches. It is an estimate, because git stores objects as deltas against other
+// objects.
 type RefDisk struct {
 	Refs  int
 	Bytes int64
 }
 
-// SnapshotDisk returns what the snapshots of all sessions take.
+// SnapshotDisk returns the disk use of the snapshots of all sessions.
 func SnapshotDisk(ctx context.Context, r *repo.Repo) (RefDisk, error) {
 	return refDisk(ctx, r, names.SnapshotsPrefix)
 }
 
-// RescueDisk returns what the rescues of all tasks take, except for objects that snapshots have,
-// too.
+// RescueDisk returns the disk use of the rescues of all tasks, without the objects that snapshots also
+// contain.
 func RescueDisk(ctx context.Context, r *repo.Repo) (RefDisk, error) {
 	return refDisk(ctx, r, names.RescuesPrefix, names.SnapshotsPrefix)
 }
@@ -51,7 +51,7 @@ func refDisk(ctx context.Context, r *repo.Repo, prefix string, except ...string)
 	return RefDisk{Refs: len(refs), Bytes: bytes}, err
 }
 
-// Disk returns the directories of a worktree: its files, and its git directory if git has one.
+// Disk returns the directories of a worktree: its files and, if it is registered, its git directory.
 func Disk(r *repo.Repo, info Info) []string {
 	dirs := []string{info.Path}
 	if admin := adminOf(r, info.Path); admin != "" {
@@ -60,7 +60,7 @@ func Disk(r *repo.Repo, info Info) []string {
 	return dirs
 }
 
-// PoolDisk returns the entries of the pool: files of landed worktrees, and ignored ones.
+// PoolDisk returns the directories of the pool's entries.
 func PoolDisk(r *repo.Repo) (paths []string) {
 	for _, name := range pool.Dirs(r) {
 		paths = append(paths, pool.Path(r, name))
@@ -68,7 +68,7 @@ func PoolDisk(r *repo.Repo) (paths []string) {
 	return paths
 }
 
-// OtherDisk returns what is next to the worktrees: remains of removed ones.
+// OtherDisk returns the remains of removed worktrees, which are in the directory of the worktrees.
 func OtherDisk(r *repo.Repo) ([]string, error) {
 	dir := filepath.Join(r.Root, names.WorktreesDir)
 	entries, err := os.ReadDir(dir)

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// The handles are of package repo, so that the packages of verbs can use them.
+// The types are declared in package repo, so that the packages below this one can use them.
 type (
 	// A Repo is a repository with a checkout. It is safe for concurrent use.
 	Repo = repo.Repo
@@ -26,7 +26,7 @@ type (
 	BareError = repo.BareError
 )
 
-// Errors of opening a repository and of finding its branches and worktrees.
+// Errors from opening a repository and finding its branches and worktrees.
 var (
 	ErrNotRepository = repo.ErrNotRepository
 	ErrNoCommits     = repo.ErrNoCommits
@@ -37,21 +37,22 @@ var (
 	ErrUnknownBranch = repo.ErrUnknownBranch
 )
 
-// Open finds the repository that a directory is in: see repo.Open.
+// Open finds the repository that contains dir. See repo.Open.
 func Open(ctx context.Context, dir string) (*Repo, error) { return repo.Open(ctx, dir) }
 
-// SafeName makes the ID of a task or session safe in paths and refs: see repo.SafeName.
+// SafeName makes the ID of a task or session safe for use in paths and refs. See names.SafeName.
 func SafeName(id string) string { return names.SafeName(id) }
 
-// Branch returns the branch of a task, without refs/heads/.
+// Branch returns the name of a task's branch, without refs/heads/.
 func Branch(taskID string) string { return names.Branch(taskID) }
 
-// EnsureCovenDir creates the directory of coven in a checkout: see repo.EnsureCovenDir.
+// EnsureCovenDir creates coven's directory in a checkout. See repo.EnsureCovenDir.
 func EnsureCovenDir(root string) error { return repo.EnsureCovenDir(root) }
 
-// SessionsIgnored reports whether git ignores the records of sessions: see repo.SessionsIgnored.
+// SessionsIgnored reports whether git ignores the session records. See repo.SessionsIgnored.
 func SessionsIgnored(root string) (bool, error) { return repo.SessionsIgnored(root) }
 
-// CurrentTree stores W's current content and returns its tree: tracked files and untracked ones that are not
-// ignored, as in a commit. It equals the tree of the branch's tip if and only if there is nothing to commit.
+// CurrentTree stores the worktree's current content and returns its tree. As in a commit, the tree contains
+// tracked files and untracked files that are not ignored. It equals the tree of the branch's tip if and
+// only if there is nothing to commit.
 func CurrentTree(ctx context.Context, w *Worktree) (string, error) { return content.Tree(ctx, w) }

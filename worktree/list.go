@@ -20,12 +20,12 @@ type Info struct {
 	TaskID  string // empty without a record
 	Path    string
 	Branch  string
-	Tip     string // empty: there is no such branch
+	Tip     string // empty if the branch does not exist
 	Present bool   // the directory exists
-	Ready   bool   // Add had finished
+	Ready   bool   // Add finished
 }
 
-// List lists the tasks' worktrees and remains of worktrees, by name.
+// List lists the tasks' worktrees, including incomplete remains, sorted by name.
 func List(ctx context.Context, r *repo.Repo) ([]Info, error) {
 	found, err := r.TaskNames()
 	if err != nil {

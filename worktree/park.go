@@ -14,8 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/pool"
 )
 
-// park moves W into the pool, with the indexes that describe it. The caller has the lock of the
-// worktrees.
+// park moves the worktree's files and its indexes into the pool. The caller holds the worktrees lock.
 func (m *removal) park(ctx context.Context) error {
 	w, r := m.w, m.w.Repo
 	p := pool.Entry{ID: w.Name + "-" + rand.Text()[:8], Task: w.TaskID, Tree: m.tree, Settings: m.rec.Settings, Parked: time.Now().UTC(), Aside: m.aside}

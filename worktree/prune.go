@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// OnlyHere reports whether W contains anything besides what has landed: files, ignored ones too,
-// commits, git directories. landed is the tip of the branch that has landed. If there are more
-// ignored files than Remove stores, the error is an *IgnoredError.
+// OnlyHere reports whether the worktree contains anything that has not landed: files (including ignored
+// ones), commits, or git directories. landed is the branch tip that has landed. If there are more ignored
+// files than Remove would store, the error is an *IgnoredError.
 func OnlyHere(ctx context.Context, w *repo.Worktree, landed string) (bool, error) {
 	l, err := w.Lock(ctx, "look at")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// PutTip moves the task's branch back to tip. First it stores the current commits of
-// the branch under the returned ref. W's files do not change.
+// PutTip moves the task's branch back to tip. It first stores the branch's current commits under the
+// returned ref. The worktree's files do not change. If the branch is already at tip, ref is "".
 func PutTip(ctx context.Context, w *repo.Worktree, tip, note string) (ref string, err error) {
 	now, err := w.Tip(ctx)
 	if err != nil || now == tip {

@@ -23,16 +23,14 @@ import (
 	"github.com/coven-run/coven/worktree/supply"
 )
 
-// Recreate restores a deleted W on its branch with exactly the content of the session's
-// latest snapshot, which it returns. If the branch has moved since that snapshot, or
-// there is none, W gets the content of the branch's tip and the returned snapshot is
-// zero.
+// Recreate restores a task's deleted worktree on its branch. The files get exactly the content of the
+// session's latest snapshot, which Recreate returns. If the branch has moved since that snapshot, or if
+// there is no snapshot, the files get the content of the branch's tip, and the returned snapshot is zero.
 //
-// A deleted branch is created again at the commit of the snapshot. Content that was
-// neither committed nor in a snapshot is lost: ignored files, and the .git of
-// repositories inside W. Recreate fails with ErrNoWorktree if there is neither branch
-// nor snapshot, and with a *LeftoverError if W exists. It can be repeated after a kill;
-// until it has succeeded, Find does not find W.
+// A deleted branch is created again at the commit of the snapshot. Content that was neither committed nor
+// in a snapshot is lost: ignored files, and the .git of repositories inside the worktree. Recreate fails
+// with ErrNoWorktree if there is neither branch nor snapshot, and with a *LeftoverError if the worktree
+// exists. After a kill, it can be called again; until it has succeeded, Find does not find the worktree.
 func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.Worktree, snapshot.Snapshot, error) {
 	l, err := r.Lock(ctx, repo.TaskLock(names.SafeName(taskID)), "recreate "+taskID)
 	if err != nil {
@@ -49,13 +47,13 @@ func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.
 	return re.w, re.from, nil
 }
 
-// A recreation is one Recreate that holds the task's lock.
+// A recreation is the state of one call of Recreate, which holds the task's lock.
 type recreation struct {
 	w    *repo.Worktree
 	rec  repo.Record
-	tip  string            // of the branch, empty: there is none
-	from snapshot.Snapshot // zero: W gets the content of start
-	// start is the branch's tip, or the commit at which the branch is created again.
+	tip  string            // tip of the branch, empty if it does not exist
+	from snapshot.Snapshot // zero to restore the content of start
+	// start is the branch's tip, or the commit at which to create the branch again.
 	start string
 }
 
@@ -84,7 +82,7 @@ func lost(ctx context.Context, r *repo.Repo, taskID, session string) (*recreatio
 	return re, re.choose(ctx, session)
 }
 
-// choose selects the content of W.
+// choose selects the content to restore.
 func (re *recreation) choose(ctx context.Context, session string) error {
 	last, err := snapshot.Last(ctx, re.w.Repo, session)
 	if err != nil {
@@ -105,8 +103,8 @@ func (re *recreation) choose(ctx context.Context, session string) error {
 	return nil
 }
 
-// startingPoint returns the commit for a deleted branch: as close as possible to its
-// old tip.
+// startingPoint returns the commit at which to create a deleted branch, as close as possible to its old
+// tip.
 func (re *recreation) startingPoint(ctx context.Context, last snapshot.Snapshot) (string, error) {
 	for _, oid := range []string{last.Tip, re.rec.Base} {
 		if oid == "" {
@@ -141,7 +139,7 @@ func (re *recreation) run(ctx context.Context) error {
 	return re.w.Repo.WriteRecord(re.w.Name, re.rec)
 }
 
-// register replaces the old registration by a new one.
+// register replaces the old registration with a new one.
 func (re *recreation) register(ctx context.Context) error {
 	w := re.w
 	l, err := w.Repo.Lock(ctx, repo.WorktreesLock, "recreate "+w.TaskID)
@@ -181,8 +179,8 @@ func (re *recreation) register(ctx context.Context) error {
 	return register(ctx, w.Repo, reg)
 }
 
-// discard removes the remains of a killed Recreate. It rescues files that are not from
-// the snapshot, although none are expected.
+// discard removes the remains of a killed Recreate. It rescues files that differ from the snapshot,
+// although none are expected.
 func (re *recreation) discard(ctx context.Context) error {
 	w := re.w
 	vacant, err := w.IsVacant()
@@ -215,8 +213,8 @@ func (re *recreation) discard(ctx context.Context) error {
 	return pool.Trash(w.Repo, w.Path, w.Name)
 }
 
-// unlink removes the registrations of a W that does not exist, and rescues content
-// that only they have.
+// unlink removes the registrations of a worktree that does not exist. It rescues content that only they
+// contain.
 func unlink(ctx context.Context, w *repo.Worktree) error {
 	admins, err := registrations(w)
 	if err != nil {
@@ -235,8 +233,8 @@ func unlink(ctx context.Context, w *repo.Worktree) error {
 	return nil
 }
 
-// registrations returns the names in GitDir/worktrees that refer to W: the name in the
-// record, and others that point to W and belong to no other task.
+// registrations returns the names in GitDir/worktrees that refer to the worktree: the recorded name, and
+// those that point to its path and belong to no other task.
 func registrations(w *repo.Worktree) ([]string, error) {
 	admins, err := w.Repo.Admins()
 	if err != nil {
@@ -257,8 +255,8 @@ func registrations(w *repo.Worktree) ([]string, error) {
 	return found, nil
 }
 
-// belongsToOther reports whether a registration belongs to a checkout that is not at
-// path: after `git worktree prune`, a user's checkout may have the same name.
+// belongsToOther reports whether a registration belongs to a checkout at another path. After `git worktree
+// prune`, a user's checkout may reuse the name.
 func belongsToOther(r *repo.Repo, admin, path string) bool {
 	says := r.AdminPath(admin)
 	if says == "" || says == path {
@@ -275,8 +273,8 @@ func belongsToOther(r *repo.Repo, admin, path string) bool {
 	return filepath.Clean(dir) == filepath.Join(r.GitDir, "worktrees", admin)
 }
 
-// fill writes the files. It discards the kept indexes and the records of submodules, which
-// describe the deleted files.
+// fill writes the files. It first discards the kept indexes and the submodule records, which describe the
+// deleted files.
 func (re *recreation) fill(ctx context.Context) error {
 	w := re.w
 	for _, kept := range []string{w.StatePath(content.CommitIndex), w.StatePath(content.SnapshotIndex), w.StatePath("include.json"), submodule.LeftPath(w), sparse.OutsidePath(w)} {
@@ -305,7 +303,7 @@ func (re *recreation) fill(ctx context.Context) error {
 	return load(w, w.Git(), content.CommitIndex, (*content.Index).Publish, func(ix *content.Index) error { return ix.Read(ctx, re.start) })
 }
 
-// load reads a tree into a new kept index.
+// load opens a kept index, calls read to fill it, and calls end to store it.
 func load(w *repo.Worktree, g git.Repo, name string, end, read func(*content.Index) error) error {
 	ix, err := content.Open(w, g, name)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
-// A registration makes W a worktree of git, without its files. Two ways lead there: `git worktree
-// add`, and for a repository that is read in process the same files written by coven, because
-// git would start three processes. See gitrepository-layout(5).
+// A registration makes a directory a git worktree without files. coven either runs `git worktree add` or,
+// if the repository is read in process, writes the same files itself, because git would start three
+// processes. See gitrepository-layout(5).
 type registration struct {
 	w     *repo.Worktree
-	start string // the commit of the new branch; empty: the branch exists
-	// admin is called with the name of the git directory in GitDir/worktrees, before that exists
-	// if coven makes it.
+	start string // the commit of the new branch, empty if the branch exists
+	// admin is called with the name of the git directory in GitDir/worktrees. If coven creates that
+	// directory itself, it calls admin first.
 	admin func(name string) error
 }
 
-// register requires the lock of the worktrees.
+// register registers a worktree. The caller must hold the worktrees lock.
 func register(ctx context.Context, r *repo.Repo, reg registration) error {
 	if !r.Git().ReadInProcess() {
 		return registerByGit(ctx, r, reg)
@@ -46,14 +46,14 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 		return err
 	}
 	failpoint.Point("register.admin")
-	// While the file "locked" is there, `git worktree prune` leaves the directory alone.
+	// While the file "locked" exists, `git worktree prune` does not remove the directory.
 	for _, f := range []struct{ name, content string }{
 		{"locked", "coven is adding this worktree\n"},
 		{"gitdir", filepath.Join(reg.w.Path, ".git") + "\n"},
 		{"commondir", "../..\n"},
 		{"HEAD", "ref: " + names.HeadsPrefix + reg.w.Branch + "\n"},
 	} {
-		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // a git that runs beside reads all or nothing
+		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // atomic, because another git process may read it
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 	return os.Remove(filepath.Join(dir, "locked"))
 }
 
-// newAdmin makes a directory in GitDir/worktrees with a name that is free.
+// newAdmin creates a directory in GitDir/worktrees under an unused name.
 func newAdmin(r *repo.Repo, reg registration) (string, error) {
 	all := filepath.Join(r.GitDir, "worktrees")
 	if err := os.MkdirAll(all, 0o755); err != nil {
@@ -81,7 +81,7 @@ func newAdmin(r *repo.Repo, reg registration) (string, error) {
 		}
 		dir := filepath.Join(all, name)
 		if file.Exists(dir) {
-			continue // a user's worktree can have the name
+			continue // a user's worktree may have the name
 		}
 		if err := reg.admin(name); err != nil {
 			return "", err

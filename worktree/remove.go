@@ -22,16 +22,16 @@ import (
 // A RemoveRequest describes how to remove a worktree.
 type RemoveRequest struct {
 	Note    string // reason, recorded in the rescue
-	KeepBig bool   // store ignored files of any size
-	// DropIgnored permits losing ignored files above the limit: the user has seen their
-	// names in an *IgnoredError.
+	KeepBig bool   // store ignored files regardless of their size
+	// DropIgnored permits losing ignored files above the limit, because the user has seen their names in an
+	// *IgnoredError.
 	DropIgnored bool
-	// Landed is the branch tip that has landed; empty: none. If the branch still exists
-	// and W contains nothing else, nothing is stored.
+	// Landed is the branch tip that has landed. It is empty if none has. If the branch still exists and the
+	// worktree contains nothing else, nothing is stored.
 	Landed string
 }
 
-// policy returns how ignored files are treated.
+// policy returns the policy for ignored files.
 func (req RemoveRequest) policy() rescue.Policy {
 	switch {
 	case req.KeepBig:
@@ -42,12 +42,11 @@ func (req RemoveRequest) policy() rescue.Policy {
 	return rescue.CapIgnored
 }
 
-// Remove stores content that exists nowhere else, then removes the worktree, its branch
-// and coven's records. It returns the ref of the stored content, or "". If storing
-// fails, nothing is removed.
+// Remove stores content that exists nowhere else, then removes the worktree, its branch and coven's
+// records. It returns the ref of the stored content, or "". If storing fails, nothing is removed.
 //
-// The files of a worktree that has landed go to the pool, if the repository has one. Ignored
-// files that are too large to store stay there until the pool needs the space.
+// The files of a landed worktree go to the pool, if the repository has one. Ignored files that are too
+// large to store stay there until the pool needs the space.
 func Remove(ctx context.Context, w *repo.Worktree, req RemoveRequest) (rescueRef string, err error) {
 	l, err := w.Lock(ctx, "remove")
 	if err != nil {
@@ -75,20 +74,20 @@ func Remove(ctx context.Context, w *repo.Worktree, req RemoveRequest) (rescueRef
 	return rescueRef, nil
 }
 
-// A removal is one Remove that holds the task's lock.
+// A removal is the state of one call of Remove, which holds the task's lock.
 type removal struct {
 	w     *repo.Worktree
 	req   RemoveRequest
-	tip   string // of the branch; empty: there is none
-	tree  string // of W, if everything that is not ignored has landed
+	tip   string // tip of the branch, empty if it does not exist
+	tree  string // tree of the files, if everything except ignored files has landed
 	rec   repo.Record
 	bare  bool // there are no ignored files
-	parks bool // W goes to the pool
-	aside bool // with ignored files that exist nowhere else
+	parks bool // the files go to the pool
+	aside bool // parked with ignored files that exist nowhere else
 }
 
-// Leftover returns a handle on the possibly incomplete remains of a task's worktree,
-// for Rescue and Remove only. The error is ErrNoWorktree if nothing is left.
+// Leftover returns a handle on the possibly incomplete remains of a task's worktree. It may only be passed
+// to Rescue and Remove. The error is ErrNoWorktree if nothing is left.
 func Leftover(ctx context.Context, r *repo.Repo, taskID string) (*repo.Worktree, error) {
 	name := names.SafeName(taskID)
 	rec, err := r.ReadRecord(name)
@@ -111,7 +110,7 @@ func Leftover(ctx context.Context, r *repo.Repo, taskID string) (*repo.Worktree,
 	return w, nil
 }
 
-// store rescues content that exists only in W.
+// store rescues content that exists only in the worktree.
 func (m *removal) store(ctx context.Context) (ref string, err error) {
 	if m.tip, err = m.w.TipIfAny(ctx); err != nil {
 		return "", err
@@ -131,7 +130,7 @@ func (m *removal) store(ctx context.Context) (ref string, err error) {
 	return info.Ref, err
 }
 
-// unsaved reports whether W, or its branch, has anything that exists nowhere else.
+// unsaved reports whether the worktree or its branch contains anything that exists nowhere else.
 func (m *removal) unsaved(ctx context.Context, p rescue.Policy) (bool, error) {
 	only, err := m.onlyHere(ctx)
 	if err == nil && !only && m.tree != "" && !m.bare {
@@ -140,8 +139,7 @@ func (m *removal) unsaved(ctx context.Context, p rescue.Policy) (bool, error) {
 	return only, err
 }
 
-// onlyHere reports whether W, or its branch, has anything besides ignored files that exists
-// nowhere else.
+// onlyHere is like unsaved, but ignores ignored files.
 func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 	w := m.w
 	vacant, err := w.IsVacant()
@@ -170,7 +168,7 @@ func (m *removal) onlyHere(ctx context.Context) (bool, error) {
 	return m.besidesLanded(ctx, rec)
 }
 
-// besidesLanded reports whether W has anything besides ignored files that has not landed.
+// besidesLanded reports whether the worktree contains anything that has not landed, except ignored files.
 func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, error) {
 	commit, err := m.w.Repo.Git().Commit(ctx, m.tip)
 	if err != nil {
@@ -193,8 +191,8 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 	return false, nil
 }
 
-// hidesPath reports whether W, whose files are those of a tree, has anything else to store: ignored
-// files, git directories, reserved files that differ, edits in submodules, work in its own git
+// hidesPath reports whether the worktree contains anything to store in addition to the files of tree:
+// ignored files, git directories, modified reserved files, edits in submodules, or work in its git
 // directory.
 func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p rescue.Policy) (bool, error) {
 	ix, raw, err := content.OpenStaged(ctx, w, nil)
@@ -218,8 +216,8 @@ func hidesPath(ctx context.Context, w *repo.Worktree, tree string, p rescue.Poli
 	return !own.Empty(), err
 }
 
-// onlyIgnored reports whether ignored files, and git directories inside W, are all that exists
-// nowhere else: the pool keeps these.
+// onlyIgnored reports whether ignored files and nested git directories are the only content that exists
+// nowhere else. The pool keeps them.
 func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
 	ix, raw, err := content.OpenStaged(ctx, m.w, nil)
 	if err != nil {
@@ -242,8 +240,8 @@ func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
 	return own.Empty(), err
 }
 
-// unregister moves W away immediately and then forgets it. The branch is deleted second
-// to last: while it exists, an interrupted removal is detected and can be repeated.
+// unregister first moves the worktree's directory away, then removes its records. The branch is deleted
+// second to last: while it exists, an interrupted removal is detected and can be repeated.
 func (m *removal) unregister(ctx context.Context) error {
 	l, err := m.w.Repo.Lock(ctx, repo.WorktreesLock, "remove "+m.w.TaskID)
 	if err != nil {
@@ -258,7 +256,8 @@ func (m *removal) unregister(ctx context.Context) error {
 	return forget(ctx, m.w, m.tip)
 }
 
-// forget requires the locks of the task and of the worktrees.
+// forget moves the directory to the trash and deletes the registration, the branch and coven's records. The
+// caller must hold the task lock and the worktrees lock.
 func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 	if err := pool.Trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
@@ -281,8 +280,8 @@ func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 	return file.RemoveAll(w.StatePath())
 }
 
-// clearUnready removes the leftovers of a killed Add or Remove. The caller holds the
-// task's lock, so neither is running.
+// clearUnready removes the leftovers of a killed Add or Remove. The caller holds the task's lock, so
+// neither is running.
 func clearUnready(ctx context.Context, r *repo.Repo, taskID string) error {
 	rec, err := r.ReadRecord(names.SafeName(taskID))
 	if err != nil || rec.Task != taskID {
@@ -304,7 +303,7 @@ func clearUnready(ctx context.Context, r *repo.Repo, taskID string) error {
 	return forget(ctx, w, tip)
 }
 
-// adminOf finds the git directory of a worktree that no agent has used yet.
+// adminOf returns the git directory registered for path, or "". No agent may have used the worktree yet.
 func adminOf(r *repo.Repo, path string) string {
 	admins, err := r.Admins()
 	if err != nil {

@@ -36,33 +36,32 @@ const (
 	StaleLanding      = "landing"      // a landing was killed while it changed a checkout
 )
 
-// unexaminedDir has worktrees that coven 0.1.0 renamed after they had landed, if it was killed before it had
-// looked for what else they have. Refs with unexaminedPrefix are the commits that landed.
+// unexaminedDir contains worktrees that coven 0.1.0 renamed after they had landed, if it was killed before
+// it had searched them for unsaved content. Refs with unexaminedPrefix point to the commits that landed.
 const (
 	unexaminedDir    = ".unexamined"
 	unexaminedPrefix = "refs/coven/unexamined/"
 )
 
-// staleAge is the minimum age of an operation's file that counts as left over. Files in
-// use are locked, but only shortly after they are created.
+// staleAge is the minimum age at which an operation's file counts as left over. Files in use are locked,
+// but only shortly after they are created.
 const staleAge = time.Minute
 
 // A Stale is a leftover, identified by Path or Ref.
 type Stale struct {
 	Kind string
-	Task string // its ID; without a record, the name in Path or Ref
+	Task string // the ID, or the name in Path or Ref without a record
 	Path string // absolute
 	Ref  string // full name
 	Text string // one line for the user
 }
 
-// ErrNotStale means that something is not, or no longer, left over.
+// ErrNotStale is returned for a path or ref that is not, or no longer, left over.
 var ErrNotStale = errors.New("no longer left over")
 
-// FindStale lists leftovers, sorted by kind and name. owned reports whether a task belongs
-// to a session; its files are not listed, and neither are files that a running
-// operation uses. A branch with a record is never listed, even without a worktree: it
-// is work that Recreate and Leftover find.
+// FindStale lists leftovers, sorted by kind and name. owned reports whether a task belongs to a session.
+// Files of such tasks and files of running operations are not listed. A branch with a record is never
+// listed, even without a worktree: it is work that Recreate and Leftover find.
 func FindStale(ctx context.Context, r *repo.Repo, owned func(taskID string) bool) ([]Stale, error) {
 	all, err := stale(ctx, r)
 	if err != nil {
@@ -94,7 +93,7 @@ func stale(ctx context.Context, r *repo.Repo) ([]Stale, error) {
 	return all, nil
 }
 
-// A survey lists everything that exists of tasks, by name.
+// A survey lists all traces of tasks, by name.
 type survey struct {
 	tasks   map[string]string // name -> ID, if known
 	records []string          // names in coven/tasks
@@ -133,7 +132,7 @@ func lookForStale(ctx context.Context, r *repo.Repo) (*survey, error) {
 	return s, err
 }
 
-// task returns the ID of a name.
+// task returns the ID of the task with this name, or the name if the ID is unknown.
 func (s *survey) task(name string) string {
 	if id := s.tasks[name]; id != "" {
 		return id
@@ -177,7 +176,7 @@ func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, erro
 		switch {
 		case strings.HasPrefix(name, pool.TrashPrefix):
 			found = append(found, Stale{Kind: StaleTrash, Path: path, Text: "remains of a removed worktree: " + path})
-		case name == pool.DirName, name == unexaminedDir: // Tidy, and below
+		case name == pool.DirName, name == unexaminedDir: // pool.Tidy removes the former; the latter is handled below
 		case entry.IsDir() && !known[path] && !s.recorded(name):
 			found = append(found, Stale{
 				Kind: StaleDirectory, Task: s.task(name), Path: path,
@@ -208,7 +207,7 @@ func staleRecords(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	return found, nil
 }
 
-// staleBranches omits branches that a user has checked out.
+// staleBranches finds branches without worktree and record, except those that a user has checked out.
 func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
 	for name := range s.tips {
@@ -290,20 +289,19 @@ func isOperation(entry fs.DirEntry) bool {
 	return entry.IsDir() && strings.HasPrefix(entry.Name(), content.OperationPrefix)
 }
 
-// isUnfinished reports whether an entry is a temporary file that was to replace another
-// one.
+// isUnfinished reports whether an entry is a temporary file of an interrupted atomic write.
 func isUnfinished(entry fs.DirEntry) bool {
 	return entry.Type().IsRegular() && strings.HasPrefix(entry.Name(), ".")
 }
 
-// working reports whether an operation has the lock of a task.
+// working reports whether an operation holds the lock of a task.
 func working(r *repo.Repo, taskID string) bool {
 	_, held := r.Locks.Holder(repo.TaskLock(names.SafeName(taskID)))
 	return held
 }
 
-// inUse reports whether an operation works in this directory. It holds a lock
-// on it, which a kill ends.
+// inUse reports whether an operation uses this directory. A running operation holds a lock on it, which
+// ends when the operation is killed.
 func inUse(dir string) bool {
 	file, err := os.Open(dir)
 	if err != nil {
@@ -322,7 +320,7 @@ func isOld(path string) bool {
 	return err == nil && repo.Age(info) >= staleAge
 }
 
-// reachableElsewhere reports whether another ref leads to a commit.
+// reachableElsewhere reports whether a ref other than ref reaches commit.
 func reachableElsewhere(ctx context.Context, r *repo.Repo, commit, ref string) (bool, error) {
 	out, err := r.Git().Output(ctx, "for-each-ref", "--count=2", "--format=%(refname)", "--contains", commit)
 	if err != nil {
@@ -331,7 +329,7 @@ func reachableElsewhere(ctx context.Context, r *repo.Repo, commit, ref string) (
 	return slices.ContainsFunc(strings.Fields(string(out)), func(name string) bool { return name != ref }), nil
 }
 
-// deleteRef removes a ref if it has not changed.
+// deleteRef removes a ref if it still points to oid.
 func deleteRef(ctx context.Context, r *repo.Repo, ref, oid string) error {
 	return r.Transact(ctx, r.Git(), "coven: clear", git.Delete(ref, oid))
 }

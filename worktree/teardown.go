@@ -14,25 +14,25 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// A Teardown is the time while programs prepare the removal of W. What they do to files that git
-// does not ignore, and to the branch, is undone, so that Remove finds the work of the task.
+// A Teardown is the period in which programs prepare the removal of a worktree. Their changes to the branch
+// and to files that git does not ignore are undone, so that Remove finds the task's own work.
 type Teardown struct {
 	w       *repo.Worktree
 	session string
 	state   teardownState
 }
 
-// teardownState is teardown.json: the state of W before the programs ran. It lasts until that
-// state is restored.
+// teardownState is teardown.json, the state of the worktree before the programs ran. The file exists until
+// that state is restored.
 type teardownState struct {
 	Snapshot string `json:"snapshot"` // commit
-	Tip      string `json:"tip"`      // of the branch
+	Tip      string `json:"tip"`      // tip of the branch
 }
 
 func teardownPath(w *repo.Worktree) string { return w.StatePath("teardown.json") }
 
-// BeginTeardown saves W as a snapshot of a session. If coven was killed during an earlier
-// Teardown, W first gets back the state before that.
+// BeginTeardown saves the worktree as a snapshot of a session. If coven was killed during an earlier
+// Teardown, it first restores the state before that.
 func BeginTeardown(ctx context.Context, w *repo.Worktree, session string) (*Teardown, error) {
 	t := &Teardown{w: w, session: session}
 	if err := file.ReadJSON(teardownPath(w), &t.state); err == nil {
@@ -57,9 +57,8 @@ func BeginTeardown(ctx context.Context, w *repo.Worktree, session string) (*Tear
 	return t, nil
 }
 
-// End restores W. changed lists the files that the programs had changed, and rescue is the ref of
-// what they had committed, or "". If End fails, W must not be removed; the next BeginTeardown tries
-// again.
+// End restores the worktree. changed lists the files that the programs changed, and rescue is the ref of
+// their commits, or "". If End fails, the worktree must not be removed; the next BeginTeardown tries again.
 func (t *Teardown) End(ctx context.Context) (changed []string, rescue string, err error) {
 	failpoint.Point("teardown.ended")
 	w := t.w

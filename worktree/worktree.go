@@ -1,7 +1,7 @@
 // Package worktree manages a git worktree for each task: it adds, finds, lists and removes them, and keeps the
-// files of those that have landed in a pool for the next. Recreate restores a worktree that a user deleted;
-// FindStale and Clear find and remove what a killed process left behind. The other verbs have packages of their
-// own: see the directories. In all of them, W denotes the directory of a task's worktree.
+// files of landed worktrees in a pool for reuse. Recreate restores a worktree that a user deleted; FindStale and
+// Clear find and remove the leftovers of killed processes. Each other operation has its own package below this
+// directory. In all of these packages, W denotes the directory of a task's worktree.
 //
 // Rules of all these packages:
 //   - Nothing is lost: before content is overwritten or removed, it is stored under
@@ -9,22 +9,22 @@
 //   - A user's checkout is never switched, stashed or overwritten.
 //   - If W does not exist, operations fail with ErrNoWorktree; they never treat it as a
 //     W whose files were deleted. Each operation checks before and after it reads W.
-//   - The agent owns its worktree W, also W/.git and the worktree's git directory. git
-//     never runs with those: always with the repository's git directory, W as work tree
-//     and an index of our own. Their content never decides where coven writes.
+//   - The agent owns its worktree W, including W/.git and the worktree's git directory.
+//     git never uses those: it always runs with the repository's git directory, W as work
+//     tree and a separate index. Their content never decides where coven writes.
 //   - An index is a cache. Each operation works on a private copy and replaces the
 //     index at the end, so a killed operation leaves no lock and no partial state. An
-//     operation records what it is about to move.
+//     operation records each move before it begins.
 //   - Locks (GitDir/coven/locks) are taken in this order: gc, task, worktrees,
 //     target, checkout; landing takes only the locks of its target and of the target's
 //     checkouts. git child processes inherit the lock of their operation, so it lasts
 //     as long as they do. The file of a lock names its holder; only the lock itself
 //     shows whether it is held.
 //   - A lock file of git belongs to the process that made it. Operations wait for it
-//     and then report it (*BusyError, *CheckoutError), but never remove it, except those that
-//     killed programs of a task left in W's own git directory. While coven
-//     changes a checkout, it holds the index lock of that checkout itself: see package
-//     checkout.
+//     and then report it (*BusyError, *CheckoutError), but never remove it. The only
+//     exception is a lock file that a killed program of a task left in W's git directory.
+//     While coven changes a checkout, it holds the index lock of that checkout: see
+//     package checkout.
 //   - Worktrees, registrations and checkouts that coven did not make are never changed,
 //     except that a checkout of the target follows a landing.
 //
@@ -32,9 +32,10 @@
 // indexes, op-* with the index of each running operation, integrate.json while an
 // integration runs, conflicted.json while W holds a conflicted merge, watch.json while a
 // step is watched, submodules.json: see package submodule, outside.json: see package sparse),
-// coven/tasks/.scratch, coven/locks, coven/lines (who waits to land: see ticket), coven/raw (settings for snapshots), coven/moves
-// (moves of checkouts in progress: see package checkout), coven/refs.log (coven's own changes
-// of refs), coven/plain (git without the repository's configuration); refs/heads/coven/<name>,
-// refs/coven/{claims,snapshots,rescue}. In the checkout: .coven/worktrees/<name>, and
-// .coven/worktrees/.pool with the files of landed worktrees, which coven/pool describes.
+// coven/tasks/.scratch, coven/locks, coven/lines (the queues for landing: see package land),
+// coven/raw (settings for snapshots), coven/moves (moves of checkouts in progress: see package
+// checkout), coven/refs.log (coven's own changes of refs), coven/plain (git without the
+// repository's configuration); refs/heads/coven/<name>, refs/coven/{claims,snapshots,rescue}.
+// In the checkout: .coven/worktrees/<name>, and .coven/worktrees/.pool with the files of landed
+// worktrees, which coven/pool describes.
 package worktree

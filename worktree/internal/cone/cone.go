@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// A Cone selects files as a sparse checkout in git's cone mode does: those in some directories,
-// and those that are directly in the directories above.
+// A Cone selects the files in some directories, and the files directly in the parents of these directories.
 type Cone struct {
 	Dirs []string `json:"dirs"`
 }
 
-// alwaysThere are directories that every worktree has: coven and the tracker use them.
+// alwaysThere returns the directories that every worktree contains, because coven and the tracker use them.
 func alwaysThere() []string { return []string{".beads", ".coven"} }
 
-// Skips reports whether a path is outside of the cone. Nothing is outside of no cone.
+// Skips reports whether a path is outside the cone. A nil cone skips nothing.
 func (c *Cone) Skips(name string) bool {
 	if c == nil {
 		return false
@@ -27,7 +26,7 @@ func (c *Cone) Skips(name string) bool {
 	return dir != "." && !slices.ContainsFunc(c.Dirs, within) && !slices.ContainsFunc(alwaysThere(), within)
 }
 
-// Key distinguishes cones.
+// Key returns a text that differs for different cones. It is empty for nil.
 func (c *Cone) Key() string {
 	if c == nil {
 		return ""
@@ -35,7 +34,7 @@ func (c *Cone) Key() string {
 	return fmt.Sprintf("%q", c.Dirs)
 }
 
-// Patterns returns the cone as git's file of patterns.
+// Patterns returns the cone as the text of git's sparse-checkout file.
 func (c *Cone) Patterns() string {
 	dirs := slices.Concat(c.Dirs, alwaysThere())
 	above := map[string]bool{}
@@ -61,7 +60,7 @@ func (c *Cone) Patterns() string {
 
 var coneEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// Parse reads git's file of patterns.
+// Parse parses the text of git's sparse-checkout file.
 func Parse(text string) (*Cone, error) {
 	c := &Cone{}
 	var above []string

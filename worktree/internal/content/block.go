@@ -13,9 +13,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// blockers lists the files in a checkout that changes would overwrite and that are not
-// in its index, so that their content exists nowhere else. git itself protects only
-// files that are not ignored.
+// blockers lists the files in a checkout that the changes would overwrite and that are not in its index:
+// their content exists nowhere else. git itself protects only files that are not ignored.
 func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, error) {
 	var found []string
 	for _, change := range changes {
@@ -35,8 +34,8 @@ func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, 
 	return repo.Without(found, tracked), err
 }
 
-// InTheWay lists the files at or below a path, or a file in place of one of its
-// directories. Paths are relative to top.
+// InTheWay lists the files at or below a path. If one of the path's directories is a file, it lists that
+// file. Paths are relative to top.
 func InTheWay(top, name string) ([]string, error) {
 	elements := strings.Split(name, "/")
 	for i := range elements {
@@ -54,8 +53,7 @@ func InTheWay(top, name string) ([]string, error) {
 	return FilesBelow(top, name)
 }
 
-// FilesBelow lists files and symbolic links in a directory, recursively, without those
-// of git.
+// FilesBelow lists the files and symbolic links in a directory, recursively. It skips git directories.
 func FilesBelow(top, dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(filepath.Join(top, dir), func(name string, entry fs.DirEntry, err error) error {

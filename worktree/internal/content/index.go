@@ -1,9 +1,9 @@
-// Package content reads and changes the files of a worktree through git's index: it lists differences, stages
-// files for commits and snapshots, stores trees, and moves the files from one tree to another.
+// Package content reads and changes the files of a worktree through git's index: it lists differences,
+// stages files for commits and snapshots, stores trees, and moves the files from one tree to another.
 //
-// Commits and snapshots have different trees. A commit has the files as git converts them, without ignored ones, and
-// with the reserved paths (.beads, .coven/sessions) of the target. A snapshot has the bytes of the files. Each has
-// a kept index of its own, of which an operation changes a copy.
+// Commits and snapshots have different trees. A commit contains the files as git converts them, without
+// ignored files, and with the target's reserved paths (.beads, .coven/sessions). A snapshot contains the
+// bytes of the files. Each has its own kept index; operations change copies of it.
 package content
 
 import (
@@ -25,26 +25,25 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// The kept indexes of a worktree: one for commits (with clean filters applied), and
-// one for snapshots (with unchanged bytes).
+// The names of a worktree's kept indexes.
 const (
 	CommitIndex   = "index"
 	SnapshotIndex = "snapshot-index"
 )
 
-// An Index is one operation's own copy of a kept index.
+// An Index is one operation's private copy of a kept index.
 type Index struct {
 	Worktree *repo.Worktree
 	Git      git.Repo
-	Dir      string // holds the copy and git's lock for it
+	Dir      string // contains the copy and git's lock for it
 	Kept     string
-	held     *os.File // dir, locked
+	held     *os.File // Dir, locked
 
 	equals keptTree // see SetEqual
-	fresh  string   // the tree that W has, if Add has just made it; empty: W must be compared
+	fresh  string   // the tree that Add has just checked out, empty if the files must be compared
 }
 
-// OperationPrefix begins the names of the directories of indexes.
+// OperationPrefix is the prefix of the names of index directories.
 const OperationPrefix = "op-"
 
 // Open copies the kept index with this name, or creates an empty one.
@@ -60,17 +59,16 @@ func Open(w *repo.Worktree, g git.Repo, name string) (*Index, error) {
 	if tree, known := w.Repo.Memo.Fresh.LoadAndDelete(ix.Kept); known {
 		ix.fresh = tree.(string)
 	}
-	// The lock shows that the directory is in use. On file systems without such locks, its
-	// age is used instead.
+	// The lock shows that the directory is in use. On file systems without locks, its age is used instead.
 	if ix.held, err = os.Open(dir); err == nil {
 		_ = syscall.Flock(int(ix.held.Fd()), syscall.LOCK_EX)
 	}
 	ix.Git.Index = filepath.Join(dir, "index")
 	if damaged(ix.Kept) {
-		_ = os.RemoveAll(ix.Kept) // git makes a new one from the files; Link reports what stays
+		_ = os.RemoveAll(ix.Kept) // git creates a new one from the files; os.Link reports an error if it is still there
 	}
-	// A link is sufficient, because git never changes an index in place. It preserves the
-	// time stamp, which git needs to detect changed entries.
+	// A link suffices, because git never changes an index in place. It preserves the modification time,
+	// which git needs to detect changed entries.
 	if err := os.Link(ix.Kept, ix.Git.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		ix.Drop()
 		return nil, fmt.Errorf("open an index: %w", err)
@@ -78,8 +76,8 @@ func Open(w *repo.Worktree, g git.Repo, name string) (*Index, error) {
 	return ix, nil
 }
 
-// damaged reports whether a kept index is not one: git does not sync it, so that it can be empty
-// after a power failure.
+// damaged reports whether a kept index is invalid. git does not sync it, so it may be empty after a power
+// failure.
 func damaged(path string) bool {
 	if _, err := os.Lstat(path); err != nil {
 		return false
@@ -94,7 +92,7 @@ func damaged(path string) bool {
 	return err != nil || string(head) != indexSignature
 }
 
-// indexSignature begins every index of git.
+// indexSignature is the beginning of every git index.
 const indexSignature = "DIRC"
 
 // Keep makes this copy the kept index.
@@ -106,14 +104,14 @@ func (ix *Index) Keep() error {
 	return nil
 }
 
-// Drop removes the copy. Leftovers are removed with the worktree.
+// Drop removes the copy. If that fails, the copy is removed with the worktree.
 func (ix *Index) Drop() {
 	_ = os.RemoveAll(ix.Dir)
-	_ = ix.held.Close() // the error for nil does not matter
+	_ = ix.held.Close() // closing a nil file returns an error, which is harmless
 }
 
-// Publish keeps the index and copies it to W's own git directory, so that `git status`
-// in W is clean. If the agent has removed that directory, nothing is copied.
+// Publish keeps the index and copies it to the worktree's git directory, so that `git status` in the
+// worktree is clean. If the agent has removed that directory, nothing is copied.
 func (ix *Index) Publish() error {
 	if err := ix.CopyTo(filepath.Join(ix.Worktree.Admin, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the index of %s: %w", ix.Worktree.Path, err)
@@ -121,8 +119,8 @@ func (ix *Index) Publish() error {
 	return ix.Keep()
 }
 
-// CopyTo replaces a file by a copy of the index with the same time stamp. With a link,
-// the agent could change coven's index.
+// CopyTo replaces the file name with a copy of the index and its modification time. It must not be a link,
+// because the agent could then change coven's index.
 func (ix *Index) CopyTo(name string) error {
 	in, err := os.Open(ix.Git.Index)
 	if err != nil {
@@ -147,16 +145,16 @@ func (ix *Index) CopyTo(name string) error {
 	return out.CloseAtomicallyReplace()
 }
 
-// SwitchTo moves the files from one tree, which is in the index, to another. git refuses to overwrite
-// a file with an unknown time stamp: then the index is refreshed, because a file that was only touched
-// has not changed.
+// SwitchTo moves the files from one tree, which is in the index, to another. git refuses to overwrite a
+// file with an unknown modification time. Then SwitchTo refreshes the index and tries again, because the
+// file may only have been touched.
 func (ix *Index) SwitchTo(ctx context.Context, from, to string, show Show) error {
 	refused := ix.Move(ctx, from, to, show)
 	if refused == nil {
 		return nil
 	}
 	if err := ix.Git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
-		return refused // 1: some files are changed
+		return refused // exit code 1 means that some files have changed
 	}
 	if ix.Move(ctx, from, to, show) != nil {
 		return refused
@@ -169,12 +167,12 @@ func (ix *Index) WriteTree(ctx context.Context) (string, error) {
 	return ix.Git.Line(ctx, "write-tree")
 }
 
-// Put replaces, adds or (with mode "0") removes entries without touching files.
+// Put replaces, adds or (with mode "0") removes entries. It does not touch files.
 func (ix *Index) Put(ctx context.Context, entries []git.Entry) error {
 	return Put(ctx, ix.Worktree.Repo, ix.Git, entries)
 }
 
-// Put is Index.Put for the index of another checkout.
+// Put is Index.Put for the index of any checkout.
 func Put(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -191,18 +189,17 @@ func Put(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) err
 	return err
 }
 
-// Update updates the entries of these paths from the files, and removes the entries of
-// missing files.
+// Update updates the entries of these paths from the files. It removes the entries of missing files.
 func (ix *Index) Update(ctx context.Context, paths []string) error {
 	return takePaths(ctx, ix.Worktree.Repo, ix.Git, paths)
 }
 
-// takePaths updates entries, also for the index of a user's checkout.
+// takePaths is Index.Update for the index of any checkout.
 func takePaths(ctx context.Context, r *repo.Repo, g git.Repo, paths []string) error {
 	var there []string
 	var gone []git.Entry
 	for _, p := range paths {
-		if file.BeyondLink(g.WorkTree, p) { // git refuses to add or remove them
+		if file.BeyondLink(g.WorkTree, p) { // git refuses to add or remove such a path
 			gone = append(gone, git.Entry{Mode: "0", Path: p})
 		} else {
 			there = append(there, p)
@@ -222,7 +219,7 @@ func oidLength(r *repo.Repo) int {
 	return 40
 }
 
-// CheckOutOnly writes the files of entries without keeping the entries.
+// CheckOutOnly writes the files of the entries. It does not add the entries to the index.
 func (ix *Index) CheckOutOnly(ctx context.Context, entries []git.Entry) error {
 	if len(entries) == 0 {
 		return nil

@@ -18,8 +18,8 @@ import (
 // git-crypt prevent plain text from being stored.
 const unconverted = "* -text -ident -working-tree-encoding\n"
 
-// RawGit returns W for snapshots, with unconverted files. It uses a git directory with
-// its own attributes; objects are stored in the repository.
+// RawGit returns the git.Repo for snapshots, which does not convert files. It uses a git directory with its
+// own attributes, but stores objects in the repository.
 func RawGit(w *repo.Worktree) (git.Repo, error) {
 	g := w.Git()
 	g.Dir = w.Repo.StatePath("raw")
@@ -35,7 +35,7 @@ func RawGit(w *repo.Worktree) (git.Repo, error) {
 	return g, nil
 }
 
-// PrepareRaw creates the git directory, or updates its copies.
+// PrepareRaw creates the git directory for snapshots, or updates the files in it.
 func PrepareRaw(r *repo.Repo, dir string) error {
 	for _, sub := range []string{"refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -64,7 +64,8 @@ func PrepareRaw(r *repo.Repo, dir string) error {
 	return nil
 }
 
-// RawConfig includes the repository's settings, for its filters.
+// RawConfig returns the configuration for snapshots. It includes the repository's settings, which define
+// its filters.
 func RawConfig(r *repo.Repo) string {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 	if r.Format == "sha256" {
@@ -74,9 +75,8 @@ func RawConfig(r *repo.Repo) string {
 	return config + "[include]\n\tpath = \"" + path + "\"\n"
 }
 
-// StageRaw stages W unconverted in the snapshot index and returns the tree.
-// Repositories in W, including submodules, are stored as plain files. extra lists
-// ignored paths to include.
+// StageRaw stages the worktree's unconverted files in the snapshot index and returns the tree. Nested
+// repositories, including submodules, are stored as plain files. extra lists ignored paths to include.
 func StageRaw(ctx context.Context, w *repo.Worktree, ix *Index, extra []string) (string, error) {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
@@ -108,8 +108,8 @@ func StageRaw(ctx context.Context, w *repo.Worktree, ix *Index, extra []string) 
 	return tree, errors.Join(err, w.CheckExists())
 }
 
-// trackedIgnored lists the files that the branch tracks but the index did not contain:
-// new files, and tracked files that ignore rules match.
+// trackedIgnored lists existing files that the branch tracks, but that are neither in the index nor
+// untracked: tracked files that ignore rules match.
 func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l Listing) ([]string, error) {
 	if tip == "" {
 		return nil, nil
@@ -137,7 +137,7 @@ func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l Listing
 	return paths, nil
 }
 
-// OpenStaged opens the snapshot index and stages W in it.
+// OpenStaged opens the snapshot index and stages the worktree's files in it.
 func OpenStaged(ctx context.Context, w *repo.Worktree, extra []string) (*Index, string, error) {
 	g, err := RawGit(w)
 	if err != nil {

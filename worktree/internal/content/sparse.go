@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
-// Outside returns the entries of an index outside of the cone: those that are skipped, and the
-// paths of those that W has, or had.
+// Outside returns the index entries outside the cone: the entries that are skipped, and the paths of
+// entries whose files are, or were, in the worktree.
 func (ix *Index) Outside(ctx context.Context) (skipped []git.Entry, visible map[string]bool, err error) {
 	visible = map[string]bool{}
 	if !file.Exists(ix.Git.Index) {
@@ -40,7 +40,7 @@ func (ix *Index) Outside(ctx context.Context) (skipped []git.Entry, visible map[
 	return l.skipped, visible, nil
 }
 
-// mark sets or removes the bits of entries.
+// mark sets or clears the skip-worktree bit of entries.
 func (ix *Index) mark(ctx context.Context, option string, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -54,7 +54,7 @@ const (
 	unskipOption = "--no-skip-worktree"
 )
 
-// skip adds entries that W does not have.
+// skip adds entries whose files are not in the worktree.
 func (ix *Index) skip(ctx context.Context, entries []git.Entry) error {
 	if err := ix.Put(ctx, entries); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (ix *Index) skip(ctx context.Context, entries []git.Entry) error {
 	return ix.mark(ctx, skipOption, paths(entries))
 }
 
-// without removes entries from the index, and returns the tree of the others.
+// without removes entries from the index and returns the tree of the remaining ones.
 func (ix *Index) without(ctx context.Context, entries []git.Entry) (tree string, err error) {
 	if err := ix.Put(ctx, deleting(entries)); err != nil {
 		return "", err
@@ -70,7 +70,7 @@ func (ix *Index) without(ctx context.Context, entries []git.Entry) (tree string,
 	return ix.WriteTree(ctx)
 }
 
-// deleting returns edits that remove entries.
+// deleting returns edits that remove the entries.
 func deleting(entries []git.Entry) []git.Entry {
 	var edits []git.Entry
 	for _, e := range entries {
@@ -87,13 +87,14 @@ func paths(entries []git.Entry) []string {
 	return names
 }
 
-// A Show reports whether W gets a file although it is outside of the cone.
+// A Show reports whether a file outside the cone is checked out nevertheless.
 type Show func(git.Entry) bool
 
 // ShowNone is a Show for worktrees that have only the files of their cone.
 func ShowNone(git.Entry) bool { return false }
 
-// ShowUnlikeBranch shows what differs from the branch, and what W has or had.
+// ShowUnlikeBranch returns a Show for files that differ from the branch, and for files that are, or were,
+// in the worktree.
 func ShowUnlikeBranch(ctx context.Context, w *repo.Worktree) (Show, error) {
 	if w.Cone == nil {
 		return ShowNone, nil
@@ -110,8 +111,8 @@ func ShowUnlikeBranch(ctx context.Context, w *repo.Worktree) (Show, error) {
 	return func(e git.Entry) bool { return has[e.Path] != e || known[e.Path] }, err
 }
 
-// skippedOf returns the entries of a tree that W does not have after it moved there: those outside
-// of the cone, unless the index has them visible, W has something there, or they are shown.
+// skippedOf returns the entries of a tree that are not checked out: those outside the cone, except entries
+// that are visible in the index, that exist in the worktree, or that show selects.
 func skippedOf(ctx context.Context, w *repo.Worktree, tree string, visible map[string]bool, show Show) ([]git.Entry, error) {
 	entries, err := w.Repo.Git().Entries(ctx, tree)
 	there := sparse.PresenceOf(w)
@@ -120,7 +121,7 @@ func skippedOf(ctx context.Context, w *repo.Worktree, tree string, visible map[s
 	}), err
 }
 
-// treeWithout returns a tree without some of its entries.
+// treeWithout returns a tree without the given entries.
 func treeWithout(ctx context.Context, w *repo.Worktree, tree string, entries []git.Entry) (string, error) {
 	ix, err := Open(w, w.Git(), "none")
 	if err != nil {
@@ -152,8 +153,8 @@ func (ix *Index) CheckOut(ctx context.Context, tree string, show Show) error {
 	return ix.skip(ctx, skipped)
 }
 
-// Read reads the branch into the index for commits, without the files. What is not in W outside of
-// the cone counts as the record says.
+// Read reads the branch into the index for commits, without writing files. Missing files outside the cone
+// get the entries that sparse.ReadOutside returns.
 func (ix *Index) Read(ctx context.Context, tip string) error {
 	if ix.Worktree.Cone == nil {
 		return ix.Git.Run(ctx, "read-tree", "--reset", tip)
@@ -187,11 +188,11 @@ func (ix *Index) Read(ctx context.Context, tip string) error {
 	if err != nil {
 		return err
 	}
-	return ix.mark(ctx, unskipOption, paths(gone)) // git keeps the bits of entries that stay
+	return ix.mark(ctx, unskipOption, paths(gone)) // git preserves the bits of unchanged entries
 }
 
-// noteGone records the files outside of the cone that W had, and has no more. W was staged with
-// this listing.
+// noteGone records the files outside the cone that were in the worktree, but have been deleted. l is the
+// listing with which the worktree was staged.
 func noteGone(w *repo.Worktree, tip string, l Listing) error {
 	if w.Cone == nil {
 		return nil
@@ -210,8 +211,8 @@ func noteGone(w *repo.Worktree, tip string, l Listing) error {
 	return sparse.WriteOutside(w, rec)
 }
 
-// NoteGoneAsIn records the files outside of the cone that the branch has and a snapshot has not, to
-// which W was moved.
+// NoteGoneAsIn records the files outside the cone that are on the branch, but not in tree. The worktree is
+// about to be moved to tree, a snapshot.
 func NoteGoneAsIn(ctx context.Context, w *repo.Worktree, tree string) error {
 	if w.Cone == nil {
 		return nil
@@ -234,7 +235,7 @@ func NoteGoneAsIn(ctx context.Context, w *repo.Worktree, tree string) error {
 	return errors.Join(err, sparse.WriteOutside(w, rec))
 }
 
-// Move is git's two-way merge of W from one tree, which is in the index, to another.
+// Move is git's two-way merge of the worktree from one tree, which is in the index, to another.
 func (ix *Index) Move(ctx context.Context, from, to string, show Show) error {
 	if ix.Worktree.Cone == nil {
 		return ix.Git.Run(ctx, "read-tree", "-m", "-u", from, to)
@@ -259,7 +260,7 @@ func (ix *Index) Move(ctx context.Context, from, to string, show Show) error {
 	return ix.skip(ctx, after)
 }
 
-// knownOutside returns the paths outside of the cone that W has or had, as far as coven knows.
+// knownOutside returns the known paths outside the cone that are, or were, in the worktree.
 func knownOutside(ctx context.Context, w *repo.Worktree, tip string) (map[string]bool, error) {
 	ix, err := Open(w, w.Git(), CommitIndex)
 	if err != nil {
@@ -277,8 +278,8 @@ func knownOutside(ctx context.Context, w *repo.Worktree, tip string) (map[string
 	return known, err
 }
 
-// skipAsIn gives an index of snapshots entries for what W does not have outside of the cone, and
-// reports whether that changes the index. What the task has deleted has none.
+// skipAsIn gives the snapshot index entries for the files outside the cone that are not in the worktree,
+// and reports whether that changed the index. Files that the task has deleted get no entry.
 func (ix *Index) skipAsIn(ctx context.Context, tip string, l Listing) (bool, error) {
 	if ix.Worktree.Cone == nil || tip == "" {
 		return false, nil

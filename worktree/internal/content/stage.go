@@ -16,11 +16,11 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// Reserved lists the paths whose content in a branch is always the target's:
-// the tracker's file and the session records.
+// Reserved returns the paths whose content on a branch always equals the target's: the tracker's file and
+// the session records.
 func Reserved() []string { return []string{".beads", ".coven/sessions"} }
 
-// IsReserved reports whether a path is reserved, or below a reserved one.
+// IsReserved reports whether p is a reserved path or below one.
 func IsReserved(p string) bool {
 	for _, dir := range Reserved() {
 		if p == dir || strings.HasPrefix(p, dir+"/") {
@@ -30,19 +30,19 @@ func IsReserved(p string) bool {
 	return false
 }
 
-// Listing is git's comparison of W with an index.
+// A Listing is git's comparison of a worktree with an index.
 type Listing struct {
-	Stale             []string    // entries that differ from their file, or have none
+	Stale             []string    // entries that differ from their file, or whose file is missing
 	Untracked         []string    // files without an entry that are not ignored
-	Nested            []string    // repositories without an entry, no slash at the end
+	Nested            []string    // repositories without an entry; the paths have no trailing slash
 	entries           []string    // paths of all entries
-	links             []string    // entries that name a commit of another repository
-	skipped           []git.Entry // entries that are not in a sparse W
-	skippedButPresent []string    // those that are there now; they are stale, too
+	links             []string    // entries of type commit: submodules and nested repositories
+	skipped           []git.Entry // entries that a sparse worktree does not check out
+	skippedButPresent []string    // skipped entries whose file exists; they are also in Stale
 }
 
-// Clean reports whether the listing shows no difference between W and the index, and no links, which would need a
-// closer look.
+// Clean reports whether the listing shows no differences and no links. Links would need a closer
+// examination.
 func (l *Listing) Clean() bool {
 	return len(l.Stale)+len(l.Untracked)+len(l.Nested)+len(l.links) == 0
 }
@@ -50,10 +50,10 @@ func (l *Listing) Clean() bool {
 // Options of list.
 const (
 	WithoutIgnored = "--exclude-standard"
-	withIgnored    = "--" // ignored files are untracked ones, too
+	withIgnored    = "--" // ignored files are listed as untracked
 )
 
-// List compares W with the index.
+// List compares the worktree with the index.
 func (ix *Index) List(ctx context.Context, option string) (l Listing, err error) {
 	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-t", "-s", "-c", "-m", "-d", "-o", option)
 	if err != nil {
@@ -69,7 +69,7 @@ func (ix *Index) List(ctx context.Context, option string) (l Listing, err error)
 	return l, nil
 }
 
-// add reads "? path" or "TAG MODE OID STAGE\tpath".
+// add parses "? path" or "TAG MODE OID STAGE\tpath".
 func (l *Listing) add(field string) error {
 	if name, found := strings.CutPrefix(field, "? "); found {
 		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
@@ -90,7 +90,7 @@ func (l *Listing) add(field string) error {
 		return nil
 	}
 	if words[0] != "H" {
-		l.Stale = append(l.Stale, name) // maybe twice: modified and deleted
+		l.Stale = append(l.Stale, name) // possibly twice: as modified and as deleted
 		return nil
 	}
 	l.entries = append(l.entries, name)
@@ -100,10 +100,9 @@ func (l *Listing) add(field string) error {
 	return nil
 }
 
-// Stage updates the index to the content of W: tracked files and untracked ones that
-// are not ignored. Repositories inside W are added as plain files, except submodules
-// in .gitmodules, of which the index has the commit: see leftLinks. If W does not exist
-// before or after, the error is ErrNoWorktree.
+// Stage updates the index to the content of the worktree: tracked files, and untracked files that are not
+// ignored. Nested repositories are added as plain files. For submodules in .gitmodules, the index contains
+// the commit; see leftLinks. If the worktree does not exist before or after, the error is ErrNoWorktree.
 func (ix *Index) Stage(ctx context.Context) (Listing, error) {
 	if err := ix.Worktree.CheckExists(); err != nil {
 		return Listing{}, err
@@ -145,8 +144,8 @@ func (ix *Index) stageAll(ctx context.Context) (Listing, error) {
 	return l, ix.countLeft(ctx, left, links)
 }
 
-// unknownLinks returns the links that are not submodules and whose directory has
-// files. `git add` of a repository inside W creates such links.
+// unknownLinks returns the links that are not submodules and whose directory contains files. `git add` of a
+// nested repository creates such links.
 func (ix *Index) unknownLinks(ctx context.Context, links []string) ([]string, error) {
 	known, err := submodule.Paths(ctx, ix.Worktree)
 	if err != nil {
@@ -162,8 +161,8 @@ func (ix *Index) unknownLinks(ctx context.Context, links []string) ([]string, er
 	return unknown, nil
 }
 
-// filesInside lists the files in repositories inside W that neither the inner nor the
-// outer ignore rules match.
+// filesInside lists the files in nested repositories that neither the inner nor the outer ignore rules
+// match.
 func (ix *Index) filesInside(ctx context.Context, repositories []string) ([]string, error) {
 	var all []string
 	for queue := repositories; len(queue) > 0; queue = queue[1:] {
@@ -190,7 +189,7 @@ func (ix *Index) notIgnored(ctx context.Context, paths []string) ([]string, erro
 	return repo.Without(paths, ignored), err
 }
 
-// IgnoredBy returns the paths that the ignore rules in a repository's files match.
+// IgnoredBy returns the paths that the repository's ignore rules match.
 func IgnoredBy(ctx context.Context, g git.Repo, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -202,7 +201,7 @@ func IgnoredBy(ctx context.Context, g git.Repo, paths []string) ([]string, error
 		asked = append(asked, "./"+p)
 	}
 	out, err := g.Feed(ctx, git.Join(asked), "check-ignore", "-z", "--stdin", "--no-index")
-	if err != nil && git.ExitCode(err) != 1 { // 1: none of them
+	if err != nil && git.ExitCode(err) != 1 { // exit code 1 means that none is ignored
 		return nil, fmt.Errorf("ask for ignored files: %w", err)
 	}
 	found := git.Split(out)
@@ -212,8 +211,8 @@ func IgnoredBy(ctx context.Context, g git.Repo, paths []string) ([]string, error
 	return found, nil
 }
 
-// StageOn opens the index for commits, stages W on top of a commit, and returns the tree, which has the
-// reserved paths of that commit. git processes keep the lock l, unless it is nil.
+// StageOn opens the index for commits, stages the worktree on top of the commit tip, and returns the tree.
+// Its reserved paths are those of tip. git processes inherit the lock l, unless it is nil.
 func StageOn(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) (*Index, string, error) {
 	g := w.Git()
 	if l != nil {
@@ -230,8 +229,8 @@ func StageOn(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) (*
 	return ix, tree, err
 }
 
-// Blocking lists the files in W without an index entry at paths that a move between
-// two trees writes. git would overwrite ignored files.
+// Blocking lists the files that have no index entry and whose paths would be written by a move between two
+// trees. git would overwrite ignored ones.
 func Blocking(ctx context.Context, ix *Index, from, to string) ([]string, error) {
 	changes, err := ix.Git.Changes(ctx, from, to)
 	if err != nil {
@@ -240,7 +239,8 @@ func Blocking(ctx context.Context, ix *Index, from, to string) ([]string, error)
 	return blockers(ctx, ix.Git, changes)
 }
 
-// leftLinks returns those of W that the index has: a snapshot has the files of submodules.
+// leftLinks returns the recorded commits of submodules that stayed behind. It returns nil for the snapshot
+// index, because snapshots contain the files of submodules.
 func (ix *Index) leftLinks() (submodule.Lefts, error) {
 	if filepath.Base(ix.Kept) != CommitIndex {
 		return nil, nil
@@ -248,8 +248,8 @@ func (ix *Index) leftLinks() (submodule.Lefts, error) {
 	return submodule.ReadLeft(ix.Worktree)
 }
 
-// countLeft gives the submodules that stayed behind the entries as which they count. W was staged
-// in the index.
+// countLeft sets the index entries of the submodules that stayed behind to their recorded commits. The
+// worktree must have been staged in the index.
 func (ix *Index) countLeft(ctx context.Context, left submodule.Lefts, links []string) error {
 	var edits []git.Entry
 	for _, path := range links {

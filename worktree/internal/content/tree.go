@@ -14,10 +14,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
-// Tree stores W's current content and returns its tree: tracked files and untracked
-// ones that are not ignored, as in a commit. It equals the tree of the branch's tip if
-// and only if there is nothing to commit. Reserved paths (.beads, .coven/sessions) are
-// as in the branch's tip.
+// Tree stores the worktree's current content and returns its tree. As in a commit, the tree contains
+// tracked files and untracked files that are not ignored. It equals the tree of the branch's tip if and
+// only if there is nothing to commit. Reserved paths (.beads, .coven/sessions) are those of the branch's
+// tip.
 func Tree(ctx context.Context, w *repo.Worktree) (string, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
@@ -35,14 +35,14 @@ func Tree(ctx context.Context, w *repo.Worktree) (string, error) {
 	return tree, ix.Keep()
 }
 
-// StageFor stages W on top of tip with the reserved paths of another commit,
-// and returns the tree.
+// StageFor stages the worktree on top of tip, with the reserved paths of the commit reservedFrom, and
+// returns the tree.
 func (ix *Index) StageFor(ctx context.Context, tip, reservedFrom string) (string, error) {
 	tree, err := ix.Worktree.Repo.Git().Tree(ctx, tip)
 	if err != nil {
 		return "", err
 	}
-	// The index must contain tip's files first, because a tracked file may be ignored.
+	// The index must contain tip's files first, because ignore rules may match tracked files.
 	if ix.KnownTree() != tree {
 		if err := ix.Read(ctx, tip); err != nil {
 			return "", err
@@ -63,19 +63,19 @@ func (ix *Index) StageFor(ctx context.Context, tip, reservedFrom string) (string
 		tree, err = ix.WriteTree(ctx)
 	}
 	ix.SetEqual(tree)
-	return tree, errors.Join(err, ix.Worktree.CheckExists()) // files of a missing W are not deleted files
+	return tree, errors.Join(err, ix.Worktree.CheckExists()) // a missing worktree does not mean deleted files
 }
 
-// A keptTree is the content of an index, and the tree whose entries it has. It is remembered in
-// this process only: what a program of a task writes to the file has another content.
+// A keptTree is the checksum of an index and the tree that it is equal to. It is kept only in memory: if a
+// program of a task writes to the index, the checksum differs.
 type keptTree struct {
 	content [sha256.Size]byte
 	tree    string
-	outside string // see outsideText
+	outside string // sparse.OutsideText of the worktree
 }
 
-// SetEqual notes that the index has exactly the entries of a tree now. If it is not changed any
-// more before it is kept, the next operation does not have to read the tree.
+// SetEqual records that the index has exactly the entries of tree. If the index does not change before it
+// is kept, the next operation need not read the tree.
 func (ix *Index) SetEqual(tree string) {
 	ix.equals = keptTree{}
 	if content, err := file.Sum(ix.Git.Index); err == nil {
@@ -83,8 +83,8 @@ func (ix *Index) SetEqual(tree string) {
 	}
 }
 
-// KnownTree returns the tree whose entries the index has. It is empty if that is not known, or if
-// the index has changed: git must then read or write a tree.
+// KnownTree returns the tree that the index is equal to. It returns "" if that is unknown or the index has
+// changed; git must then read or write a tree.
 func (ix *Index) KnownTree() string {
 	known, noted := ix.Worktree.Repo.Memo.Trees.Load(ix.Kept)
 	if !noted {
@@ -96,8 +96,8 @@ func (ix *Index) KnownTree() string {
 	return known.(keptTree).tree
 }
 
-// reserve replaces the reserved entries by those of a commit, and reports whether it changed
-// the index. The index had the entries of a tree before W was staged with this listing.
+// reserve replaces the reserved entries with those of the commit from, and reports whether it changed the
+// index. The index had the entries of tree before the worktree was staged with listing l.
 func (ix *Index) reserve(ctx context.Context, tree, from string, l Listing) (bool, error) {
 	var present []git.Entry
 	var err error
@@ -112,13 +112,14 @@ func (ix *Index) reserve(ctx context.Context, tree, from string, l Listing) (boo
 	return ix.ReplaceReserved(ctx, present, from)
 }
 
-// nearReserved reports whether staging a path may change reserved entries: it is one, or above
-// one.
+// nearReserved reports whether staging a path may change reserved entries: whether it is, contains, or is
+// below a reserved path.
 func nearReserved(p string) bool {
 	return IsReserved(p) || slices.ContainsFunc(Reserved(), func(dir string) bool { return strings.HasPrefix(dir, p+"/") })
 }
 
-// ResetReserved is reserve for an index of which nothing is known.
+// ResetReserved replaces the reserved entries with those of a commit. Unlike reserve, it reads the present
+// entries from the index.
 func (ix *Index) ResetReserved(ctx context.Context, from string) error {
 	present, err := ix.reservedEntries(ctx)
 	if err != nil {
@@ -136,8 +137,8 @@ func (ix *Index) reservedEntries(ctx context.Context) ([]git.Entry, error) {
 	return indexEntries(fields)
 }
 
-// ReplaceReserved replaces the reserved entries that are present by those of a commit, and reports whether it
-// changed the index.
+// ReplaceReserved replaces the reserved entries in present with those of the commit from, and reports
+// whether it changed the index.
 func (ix *Index) ReplaceReserved(ctx context.Context, present []git.Entry, from string) (changed bool, err error) {
 	want, err := ix.Worktree.Repo.Git().Entries(ctx, from, Reserved()...)
 	if err != nil {
@@ -147,7 +148,7 @@ func (ix *Index) ReplaceReserved(ctx context.Context, present []git.Entry, from 
 	return len(edits) > 0, ix.Put(ctx, edits)
 }
 
-// indexEntries reads `ls-files -s -z`.
+// indexEntries parses the output of `ls-files -s -z`.
 func indexEntries(fields []string) ([]git.Entry, error) {
 	entries := make([]git.Entry, 0, len(fields))
 	for _, field := range fields {
@@ -160,7 +161,7 @@ func indexEntries(fields []string) ([]git.Entry, error) {
 	return entries, nil
 }
 
-// IndexEntry parses an entry as `git ls-files -s` prints it: "MODE OID STAGE\tpath".
+// IndexEntry parses an entry in the format of `git ls-files -s`: "MODE OID STAGE\tpath".
 func IndexEntry(field string) (git.Entry, error) {
 	meta, name, found := strings.Cut(field, "\t")
 	words := strings.Fields(meta)
@@ -194,17 +195,15 @@ func replacing(present, want []git.Entry) []git.Entry {
 	return edits
 }
 
-// ScratchName is used in place of a task's name for indexes that belong to no task.
+// ScratchName replaces the task name for indexes that belong to no task.
 const ScratchName = ".scratch"
 
-// WithReserved returns the tree of treeish with the reserved paths of another commit
-// or tree.
+// WithReserved returns the tree of treeish with the reserved paths of another commit or tree.
 func WithReserved(ctx context.Context, r *repo.Repo, treeish, from string) (string, error) {
 	return TreeWithPaths(ctx, r, treeish, from, Reserved())
 }
 
-// TreeWithPaths returns the tree of treeish with some files and directories of another commit or
-// tree.
+// TreeWithPaths returns the tree of treeish with the given files and directories of another commit or tree.
 func TreeWithPaths(ctx context.Context, r *repo.Repo, treeish, from string, paths []string) (string, error) {
 	have, err := r.Git().Entries(ctx, treeish, paths...)
 	if err != nil {
@@ -221,7 +220,7 @@ func TreeWithPaths(ctx context.Context, r *repo.Repo, treeish, from string, path
 	return editTree(ctx, r, treeish, edits)
 }
 
-// editTree returns a tree with some entries changed.
+// editTree applies edits to a tree and returns the new tree.
 func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []git.Entry) (string, error) {
 	scratch := &repo.Worktree{Repo: r, Name: ScratchName, Path: r.Root}
 	ix, err := Open(scratch, scratch.Git(), "none")
@@ -238,7 +237,7 @@ func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []git.Ent
 	return ix.WriteTree(ctx)
 }
 
-// EntriesByPath returns the entries of a tree by their paths.
+// EntriesByPath returns the entries of a tree, indexed by path.
 func EntriesByPath(ctx context.Context, w *repo.Worktree, tree string) (map[string]git.Entry, error) {
 	list, err := w.Repo.Git().Entries(ctx, tree)
 	entries := make(map[string]git.Entry, len(list))

@@ -15,14 +15,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// unconverting reports whether git stores the bytes of files as they are, whatever a tree's
-// attributes say.
+// unconverting reports whether git stores files without conversion, as long as the tree has no attributes
+// of its own.
 func unconverting(ctx context.Context, r *repo.Repo) bool {
 	settings, err := r.Git().Configured(ctx, `^core\.(autocrlf|eol|attributesfile|symlinks)$`, false)
 	return err == nil && len(settings) == 0 && !slices.ContainsFunc(attributesFiles(r.GitDir), file.Exists)
 }
 
-// attributesFiles lists where git looks for attributes besides the files of a checkout.
+// attributesFiles lists the attributes files that git reads in addition to those of a checkout.
 func attributesFiles(gitDir string) []string {
 	config := os.Getenv("XDG_CONFIG_HOME")
 	if config == "" {
@@ -31,7 +31,8 @@ func attributesFiles(gitDir string) []string {
 	return []string{filepath.Join(gitDir, "info", "attributes"), filepath.Join(config, "git", "attributes"), "/etc/gitattributes"}
 }
 
-// dirsHave reports whether W has one of these names at its top or in a directory of the paths.
+// dirsHave reports whether one of the names exists at the top of the worktree or in a directory of the
+// paths.
 func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
 	dirs := map[string]bool{".": true}
 	for _, p := range paths {
@@ -52,8 +53,9 @@ func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
 	return false, nil
 }
 
-// UnchangedTree returns the tree of the branch's tip if W is known to have exactly its files, as they are
-// stored: a snapshot has that tree, too. One listing shows it, or none if Add has just made W.
+// UnchangedTree returns the tree of the branch's tip if the worktree is known to contain exactly its files,
+// without conversion. A snapshot then has the same tree. The check takes one listing, or none if Add has
+// just created the worktree.
 func UnchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool) {
 	if !committedLast(w) || !unconverting(ctx, w.Repo) {
 		return "", false
@@ -78,8 +80,8 @@ func UnchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool)
 	return tree, err == nil && !converted
 }
 
-// committedLast reports whether W is more likely to be as the index for commits than as that for snapshots,
-// because it is the younger one.
+// committedLast reports whether the index for commits is newer than the one for snapshots. The worktree is
+// then more likely to equal the former.
 func committedLast(w *repo.Worktree) bool {
 	commits, err := os.Lstat(w.StatePath(CommitIndex))
 	if err != nil {
@@ -89,13 +91,13 @@ func committedLast(w *repo.Worktree) bool {
 	return err != nil || !snapshots.ModTime().After(commits.ModTime())
 }
 
-// isTipTree reports whether the branch's tip has a tree.
+// isTipTree reports whether tree is the tree of the branch's tip.
 func isTipTree(ctx context.Context, w *repo.Worktree, tree string) bool {
 	tip, err := w.Tip(ctx)
 	return err == nil && IsTreeOf(ctx, w, tip, tree)
 }
 
-// IsTreeOf reports whether a commit, if there is one, has a tree.
+// IsTreeOf reports whether tree is the tree of commit. It returns false if commit is empty.
 func IsTreeOf(ctx context.Context, w *repo.Worktree, commit, tree string) bool {
 	if commit == "" {
 		return false
@@ -104,8 +106,8 @@ func IsTreeOf(ctx context.Context, w *repo.Worktree, commit, tree string) bool {
 	return err == nil && of == tree
 }
 
-// HoldsOnly reports whether one listing shows that W has the files of a tree and nothing else: no
-// ignored files and no git directories.
+// HoldsOnly reports whether the worktree is known to contain exactly the files of a tree, without ignored
+// files and git directories. The check takes one listing.
 func HoldsOnly(ctx context.Context, w *repo.Worktree, tree string) bool {
 	if file.Exists(filepath.Join(w.Admin, submodule.ModulesDir)) || file.CheckDirectory(filepath.Join(w.Path, ".git")) == nil {
 		return false
@@ -126,14 +128,14 @@ func HoldsOnly(ctx context.Context, w *repo.Worktree, tree string) bool {
 	return err == nil && !repositories && isReadable(w)
 }
 
-// isReadable reports whether all directories of W can be read. git leaves out the files of others, as if they
-// did not exist: they may belong to another user, or have a path that is too long.
+// isReadable reports whether all directories of the worktree can be read. git silently omits unreadable
+// ones, which may belong to another user or have too long a path.
 func isReadable(w *repo.Worktree) bool {
 	return filepath.WalkDir(w.Path, func(_ string, _ fs.DirEntry, err error) error { return err }) == nil
 }
 
-// SeedSnapshots makes the index for commits the first index for snapshots, if they would be the
-// same: otherwise the first snapshot reads all files.
+// SeedSnapshots makes the index for commits the first snapshot index, if both would have the same content.
+// Without it, the first snapshot reads all files.
 func SeedSnapshots(ctx context.Context, w *repo.Worktree) {
 	if file.Exists(w.StatePath(SnapshotIndex)) || !unconverting(ctx, w.Repo) {
 		return
@@ -149,18 +151,18 @@ func SeedSnapshots(ctx context.Context, w *repo.Worktree) {
 	}
 	entries, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil || slices.ContainsFunc(entries, func(e git.Entry) bool { return e.Mode == git.ModeSubmodule }) {
-		return // a snapshot has the files of submodules
+		return // a snapshot contains the files of submodules
 	}
 	var paths []string
 	for _, e := range entries {
 		paths = append(paths, e.Path)
 	}
 	if converted, err := dirsHave(w, paths, ".gitattributes"); err == nil && !converted {
-		_ = os.Link(ix.Git.Index, w.StatePath(SnapshotIndex)) // without it, git makes a new one
+		_ = os.Link(ix.Git.Index, w.StatePath(SnapshotIndex)) // if this fails, git creates a new index
 	}
 }
 
-// MayConvert reports whether git may write files with other bytes than their blobs have.
+// MayConvert reports whether git may write files whose bytes differ from their blobs.
 func MayConvert(ctx context.Context, r *repo.Repo, tree string) (bool, error) {
 	entries, err := r.Git().Entries(ctx, tree)
 	attributes := slices.ContainsFunc(entries, func(e git.Entry) bool { return path.Base(e.Path) == ".gitattributes" })

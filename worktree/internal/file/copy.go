@@ -25,7 +25,7 @@ func CopyRegular(to, from string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// CopyIfExists copies a file of the repository, if there is one.
+// CopyIfExists copies a file of the repository, if it exists.
 func CopyIfExists(from, to string) error {
 	info, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) {

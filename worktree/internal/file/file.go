@@ -1,6 +1,6 @@
-// Package file reads, writes, copies and removes files where an agent may have put something else:
-// a link, a pipe, a directory, a file of any size.
+// Package file reads, writes, copies and removes files at paths where an agent may have put something else:
+// a link, a pipe, a directory, or a file of any size.
 //
-// Read, Open and CopyRegular refuse everything but a regular file and do not follow a link in the
-// last element of a path. The other functions are for paths that only coven and the user can write.
+// Read, Open and CopyRegular accept only regular files and do not follow a link in the last element of a
+// path. The other functions are for paths that only coven and the user can write.
 package file

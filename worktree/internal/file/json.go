@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// ReadJSON decodes a file.
+// ReadJSON decodes a JSON file.
 func ReadJSON(path string, value any) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -17,7 +17,7 @@ func ReadJSON(path string, value any) error {
 	return json.Unmarshal(raw, value)
 }
 
-// WriteJSON replaces a file atomically and durably. It creates the directory if necessary.
+// WriteJSON replaces a JSON file atomically and durably. It creates the directory if necessary.
 func WriteJSON(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -29,7 +29,7 @@ func WriteJSON(path string, value any) error {
 	return regularfile.Replace(path, append(raw, '\n'), 0o644)
 }
 
-// WriteJSONNoSync is WriteJSON without syncing: a power failure may lose the new content.
+// WriteJSONNoSync is WriteJSON without syncing. A power failure may lose the new content.
 func WriteJSONNoSync(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {

@@ -9,20 +9,19 @@ import (
 	"strings"
 )
 
-// Directories lists the directories in a directory, which may be none.
+// Directories lists the directories in a directory. It returns none if path is not a directory.
 func Directories(path string) []fs.DirEntry {
 	if CheckDirectory(path) != nil {
 		return nil
 	}
-	entries, _ := os.ReadDir(path) // what cannot be listed stays
+	entries, _ := os.ReadDir(path) // directories that cannot be listed stay
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() })
 }
 
 // IsGitDir reports whether git refuses to store a path element with this name.
 func IsGitDir(element string) bool { return strings.EqualFold(element, ".git") }
 
-// BeyondLink reports whether a directory of a path is a symbolic link, so that the
-// path is not in this checkout.
+// BeyondLink reports whether a parent directory of p is a symbolic link, so that p is not in the checkout.
 func BeyondLink(top, p string) bool {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 		if info, err := os.Lstat(filepath.Join(top, dir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {

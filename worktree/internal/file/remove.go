@@ -10,8 +10,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// CheckNotMounted returns an error if something is mounted at or below a path: removing the directory would delete
-// files of the user.
+// CheckNotMounted returns an error if a file system is mounted at or below a path. Removing the directory
+// would delete the user's files in it.
 func CheckNotMounted(path string) error {
 	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(real, filepath.Base(path))
@@ -28,7 +28,8 @@ func CheckNotMounted(path string) error {
 	return nil
 }
 
-// RemoveAll is os.RemoveAll that also removes read-only directories, such as Go's module cache.
+// RemoveAll is like os.RemoveAll, but also removes read-only directories, such as Go's module cache. It
+// fails if a file system is mounted there.
 func RemoveAll(path string) error {
 	if err := CheckNotMounted(path); err != nil {
 		return err

@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// Exists reports whether a file of any kind exists at this path.
+// Exists reports whether a file of any type exists at this path.
 func Exists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }
 
-// CheckDirectory returns an error if a path is anything but a directory. Never follow a link in the place of a
-// directory of coven's: its target may belong to the user.
+// CheckDirectory returns an error unless path is a directory. It does not follow a symbolic link, because
+// the target may belong to the user.
 func CheckDirectory(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.IsDir() {

@@ -10,8 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// Recreate creates a new file at a path where the agent may have created something
-// else.
+// Recreate creates a file. It first removes anything that the agent may have created at the path.
 func Recreate(path, text string) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
@@ -24,7 +23,7 @@ func Recreate(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// WriteIfChanged writes a file unless it already has this content.
+// WriteIfChanged writes a file, unless it already has this content.
 func WriteIfChanged(path, content string) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(content)) {
 		return nil
@@ -32,7 +31,7 @@ func WriteIfChanged(path, content string) error {
 	return regularfile.Replace(path, []byte(content), 0o644)
 }
 
-// WriteNoSync replaces a file atomically. It need not survive a power failure.
+// WriteNoSync replaces a file atomically. The new content need not survive a power failure.
 func WriteNoSync(path string, content []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path))
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Modes of entries that are no files.
+// Modes of entries that are not files.
 const (
 	ModeSubmodule = "160000"
 	ModeTree      = "040000" // only At returns it
 )
 
-// A Change is a path that differs between two trees. Mode and Oid are those of the
-// second tree, all zeros for a deleted path.
+// A Change is a path that differs between two trees. Mode and Oid are from the second tree, and all zeros
+// for a deleted path.
 type Change struct {
 	Status                     byte // A, D, M or T; renames are not detected
 	OldMode, OldOid, Mode, Oid string
@@ -37,8 +37,8 @@ func (r Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	return ParseRaw(out)
 }
 
-// ParseRaw reads -z --raw output without renames. Of several old modes, as printed by
-// -c for merges, the last one is used.
+// ParseRaw parses -z --raw output without renames. If there are several old modes, as -c prints for merges,
+// it uses the last one.
 func ParseRaw(out []byte) ([]Change, error) {
 	fields := Split(out)
 	var changes []Change
@@ -60,8 +60,7 @@ func ParseRaw(out []byte) ([]Change, error) {
 // An Entry is one file of a tree or an index.
 type Entry struct{ Mode, Oid, Path string }
 
-// Entries lists the files of a tree, only those under the given paths if any
-// are given.
+// Entries lists the files of a tree, or only those under the given paths, if any.
 func (r Repo) Entries(ctx context.Context, tree string, paths ...string) ([]Entry, error) {
 	entries, err := objects(ctx, r, []string{tree}, func(s *storage, trees []plumbing.Hash) ([]Entry, error) {
 		return s.peelAndList(trees[0], paths)

@@ -13,12 +13,12 @@ type Location struct {
 	Dir    string // the git directory of that checkout
 	Shared string // the common git directory of all checkouts
 	Format string // "sha1" or "sha256"
-	Bare   bool   // there is no checkout: Top is empty
+	Bare   bool   // there is no checkout, and Top is empty
 	Inside bool   // the directory is in a checkout, not in a git directory
 }
 
-// Discover asks git which repository dir is in. It must not be used on a directory
-// that an agent can write. All other functions need the git directory.
+// Discover asks git for the repository that contains dir. It must not be called on a directory that an
+// agent can write. All other functions need the git directory.
 func Discover(ctx context.Context, dir string) (Location, error) {
 	if at, ok := discoverAtOnce(ctx, dir); ok {
 		return at, nil
@@ -41,8 +41,8 @@ func Discover(ctx context.Context, dir string) (Location, error) {
 	return at, err
 }
 
-// discoverAtOnce asks for everything of a checkout with one git. It fails if dir is in none, or
-// if a path contains a line feed.
+// discoverAtOnce runs git once for all values. It fails if dir is not in a checkout, or if a path contains
+// a line feed.
 func discoverAtOnce(ctx context.Context, dir string) (Location, bool) {
 	answer, err := discover(ctx, dir, "--is-bare-repository", "--is-inside-work-tree", "--show-object-format",
 		"--absolute-git-dir", "--path-format=absolute", "--git-common-dir", "--show-toplevel")
@@ -53,8 +53,8 @@ func discoverAtOnce(ctx context.Context, dir string) (Location, bool) {
 	return Location{Inside: true, Format: lines[2], Dir: lines[3], Shared: lines[4], Top: lines[5]}, true
 }
 
-// discover asks for values on lines of their own, which is clear only if none is a path with
-// line feeds.
+// discover runs `git rev-parse`, which prints each value on its own line. With several values, the result
+// is ambiguous if a path contains a line feed.
 func discover(ctx context.Context, dir string, args ...string) (string, error) {
 	args = append([]string{"rev-parse"}, args...)
 	cmd := exec.CommandContext(ctx, "git", args...)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// kept reports whether git gets a GIT_ variable of coven's own environment. Others
-// could select another repository, index or program.
+// kept reports whether git inherits a GIT_ variable from coven's environment. Other variables could select
+// another repository, index or program.
 func kept(name string) bool {
 	switch name {
 	case "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
@@ -18,10 +18,10 @@ func kept(name string) bool {
 	return false
 }
 
-// neutral returns the settings of every run. What a record can name is on disk when a transaction
-// of refs ends, whatever the user's settings say: objects are written to the disk at once, and
-// Transact flushes the disk, with all that was written before. (With the method batch, git 2.39
-// loses objects, without an error, when another git removes an empty directory of objects.)
+// neutral returns the settings of every run. When a ref transaction ends, the objects that a record may
+// name are on disk, regardless of the user's settings: objects are written out at once, and Transact
+// flushes the disk with all earlier writes. (With fsyncMethod=batch, git 2.39 silently loses objects when
+// another git process removes an empty object directory.)
 func neutral() []Setting {
 	return []Setting{
 		{"core.hooksPath", "/dev/null"},

@@ -11,12 +11,12 @@ import (
 // An Error is a git run that failed.
 type Error struct {
 	Args     []string // without the program and its global options
-	ExitCode int      // -1 when git did not start or was killed
-	Stderr   string   // complete, for people
-	Err      error    // the cause: the context's error if that ended git
+	ExitCode int      // -1 if git did not start or was killed
+	Stderr   string   // complete, for display
+	Err      error    // the cause, or the context's error if that ended git
 }
 
-// Error returns the subcommand and git's message, or why git ended without one.
+// Error returns the subcommand and git's message, or the reason why git ended without a message.
 func (e *Error) Error() string {
 	name := "git"
 	if len(e.Args) > 0 {
@@ -37,7 +37,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitCode returns the exit code in err: 0 for nil, -1 when git did not run.
+// ExitCode returns the exit code in err: 0 for nil, -1 if git did not run.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0

@@ -10,15 +10,14 @@ import (
 	"github.com/go-git/go-billy/v5"
 )
 
-// gitFiles is a git directory as go-git reads it. Those of go-billy look at each directory above a
-// file whenever they open it, which takes them longer than to read a ref. It opens only
-// regular files: to open a pipe that a program has put in the place of one would take forever.
-// Nothing can be written.
+// gitFiles is a read-only file system on a git directory for go-git. go-billy's own file systems examine
+// every parent directory whenever they open a file, which takes longer than reading a ref. gitFiles opens
+// only regular files: opening a pipe that a program has put in place of a file would block forever.
 type gitFiles struct{ dir string }
 
 var _ billy.Filesystem = gitFiles{}
 
-// at returns the path of a name, which must not lead out of the directory.
+// at returns the path of a name, which must be inside the directory.
 func (f gitFiles) at(name string) (string, error) {
 	if !filepath.IsLocal(name) {
 		return "", fmt.Errorf("%s: %w", name, billy.ErrCrossedBoundary)
@@ -76,7 +75,7 @@ func (f gitFiles) Readlink(name string) (string, error) {
 	return os.Readlink(path)
 }
 
-// ReadDir leaves out what is removed meanwhile.
+// ReadDir omits files that are removed while it runs.
 func (f gitFiles) ReadDir(name string) ([]fs.FileInfo, error) {
 	path, err := f.at(name)
 	if err != nil {
@@ -119,13 +118,13 @@ func (gitFiles) Symlink(string, string) error                { return billy.ErrR
 // Capabilities implements billy.Capable.
 func (gitFiles) Capabilities() billy.Capability { return billy.ReadCapability | billy.SeekCapability }
 
-// unlocked is an open file, which readers need not lock.
+// unlocked is an open file whose Lock does nothing: readers need no lock.
 type unlocked struct{ *os.File }
 
 func (unlocked) Lock() error   { return nil }
 func (unlocked) Unlock() error { return nil }
 
-// nowhere is a file system in which go-git finds no alternates.
+// nowhere is a file system in which no file exists, so that go-git finds no alternates.
 type nowhere struct{ billy.Filesystem }
 
 func (nowhere) Stat(string) (fs.FileInfo, error) { return nil, fs.ErrNotExist }

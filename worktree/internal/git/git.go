@@ -1,6 +1,5 @@
-// Package git reads repositories and runs the git program for package worktree, its only
-// importer. Refs and objects are read in process, with go-git, where that gives what git would
-// give (see Store).
+// Package git reads repositories and runs the git program for package worktree, its only importer. Refs and
+// objects are read in process, with go-git, if the result is the same as git's (see Store).
 //
 // Rules:
 //   - git is run with an argument list, never through a shell, and only -z or
@@ -8,13 +7,13 @@
 //   - The git directory is always given. Except for Discover, nothing is looked up
 //     from a working directory, because an agent controls the files in its worktree,
 //     and a git directory can name programs to run.
-//   - Every run has neutral settings (see environ): no hooks, no filesystem
-//     monitor, no signing, no background maintenance, no descent into
-//     submodules, no replaced objects, literal pathspecs.
+//   - Every run has neutral settings (see environ): no hooks, no file system monitor,
+//     no signing, no background maintenance, no recursion into submodules, no
+//     replaced objects, literal pathspecs.
 //   - Every failure of the program is an *Error.
 //   - A child runs in its own process group, so that Ctrl-C does not interrupt a
 //     checkout. When the context is canceled, the child gets TERM, on which git
-//     removes its lock files. A child that waits for a pipe gets it, too.
+//     removes its lock files. A child that blocks on a named pipe also gets TERM.
 package git
 
 import (
@@ -29,22 +28,21 @@ import (
 	"time"
 )
 
-// A Setting is one configuration value, as `git -c Key=Value` gives it.
+// A Setting is one configuration value, as in `git -c Key=Value`.
 type Setting struct{ Key, Value string }
 
-// A Repo selects the parts of a repository on which git runs. It is a value: copy it
-// and change the copy.
+// A Repo selects the parts of a repository that git uses. It is a value: copy it and change the copy.
 type Repo struct {
 	Dir       string    // the git directory
-	WorkTree  string    // top of the checkout, and where git runs
-	Index     string    // the index file; empty for the one of Dir
-	ObjectDir string    // the object directory; empty for the one of Dir
+	WorkTree  string    // top of the checkout, and git's working directory
+	Index     string    // the index file, or empty for the index of Dir
+	ObjectDir string    // the object directory, or empty for the one of Dir
 	Settings  []Setting // override the neutral ones
 	Env       []string  // KEY=VALUE, overrides coven's environment
-	// Hold is a locked file that every child inherits. If coven is killed, the lock lasts
-	// until the last child has ended.
+	// Hold is a locked file that every child inherits. If coven is killed, the lock lasts until the last
+	// child has ended.
 	Hold *os.File
-	// Store reads refs and objects of the repository in process; nil if git reads all.
+	// Store reads refs and objects of the repository in process. It is nil if git reads everything.
 	Store *Store
 }
 
@@ -71,8 +69,7 @@ func (r Repo) Fields(ctx context.Context, args ...string) ([]string, error) {
 	return Split(out), err
 }
 
-// Feed runs git with the given standard input and returns its output, even if git
-// fails.
+// Feed runs git with the given standard input. It returns the output even if git fails.
 func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) (out []byte, err error) {
 	for range objectTries {
 		if out, err = r.feed(ctx, stdin, args); !lostDirectory(err) {
@@ -82,8 +79,8 @@ func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) (out []byt
 	return out, err
 }
 
-// objectTries is how often git tries to write objects while another git removes empty directories
-// of objects: a collection of garbage does.
+// objectTries is the number of attempts to write objects while another git process, for example a garbage
+// collection, removes empty object directories.
 const objectTries = 5
 
 func lostDirectory(err error) bool {
@@ -136,7 +133,7 @@ func Split(out []byte) []string {
 	return strings.Split(text, "\x00")
 }
 
-// Join is the reverse of Split.
+// Join is the inverse of Split.
 func Join(items []string) []byte {
 	var out bytes.Buffer
 	for _, item := range items {
@@ -163,7 +160,7 @@ func (r Repo) command(ctx context.Context, args []string) *exec.Cmd {
 	return apart(cmd)
 }
 
-// apart runs a child in its own process group and makes cancellation send TERM.
+// apart makes a child run in its own process group, and makes cancellation send TERM.
 func apart(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -7,11 +7,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// maxWalk is how many commits a question about history reads in process. git answers longer
-// ones faster: it has a commit graph.
+// maxWalk is the maximum number of commits that a history query reads in process. git answers longer ones
+// faster, because it has a commit graph.
 const maxWalk = 256
 
-// commit reads a commit object.
 func (s *storage) commit(oid plumbing.Hash) (Commit, error) {
 	kind, raw, err := s.body(oid)
 	if err != nil {
@@ -35,14 +34,13 @@ func (s *storage) commits(oids []plumbing.Hash) ([]Commit, error) {
 	return commits, nil
 }
 
-// isAncestor reports whether a commit is reachable from another.
 func (s *storage) isAncestor(ancestor, of plumbing.Hash) (bool, error) {
 	bases, err := s.mergeBases(ancestor, of)
 	return slices.Contains(bases, ancestor.String()), err
 }
 
-// mergeBases returns the common ancestors of two commits that git's walk finds. If it is more
-// than one, some may be ancestors of others.
+// mergeBases returns the common ancestors of two commits that git's walk finds. If there are several, some
+// may be ancestors of others.
 func (s *storage) mergeBases(one, two plumbing.Hash) ([]string, error) {
 	w := walk{storage: s, seen: map[string]*visited{}}
 	if err := w.reach(one.String(), fromOne); err != nil {
@@ -56,7 +54,7 @@ func (s *storage) mergeBases(one, two plumbing.Hash) ([]string, error) {
 		v := heap.Pop(&w.queue).(*visited)
 		marks := v.marks
 		if marks == fromOne|fromTwo {
-			if !slices.Contains(found, v) { // else it was reached once more
+			if !slices.Contains(found, v) { // otherwise it was reached again
 				found = append(found, v)
 			}
 			marks |= below
@@ -80,7 +78,7 @@ func (s *storage) mergeBases(one, two plumbing.Hash) ([]string, error) {
 const (
 	fromOne = 1 << iota
 	fromTwo
-	below // of a common ancestor
+	below // reachable from a common ancestor
 )
 
 type visited struct {
@@ -88,14 +86,14 @@ type visited struct {
 	marks  int
 }
 
-// walk visits commits, the newest first.
+// walk visits commits, newest first.
 type walk struct {
 	storage *storage
 	seen    map[string]*visited
 	queue   newestFirst
 }
 
-// reach adds marks to a commit, and visits it if it has not had them.
+// reach adds marks to a commit, and queues it if some of them are new.
 func (w *walk) reach(oid string, marks int) error {
 	v, known := w.seen[oid]
 	if !known {
@@ -134,7 +132,7 @@ func (q *newestFirst) Pop() any {
 	return v
 }
 
-// unsettled reports whether a commit waits that may lead to another common ancestor.
+// unsettled reports whether a queued commit may lead to another common ancestor.
 func (q newestFirst) unsettled() bool {
 	for _, v := range q {
 		if v.marks&below == 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// refsUnder lists the refs of one directory: "refs/heads/".
+// refsUnder lists the refs below one directory, such as "refs/heads/".
 func (s *Store) refsUnder(dirs []string) ([]Ref, error) {
 	if len(dirs) != 1 || !strings.HasPrefix(dirs[0], "refs/") || !strings.HasSuffix(dirs[0], "/") || strings.ContainsAny(dirs[0], "*?[\\") {
 		return nil, errAsk
@@ -17,7 +17,7 @@ func (s *Store) refsUnder(dirs []string) ([]Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	// packed-refs is read after the files, because git removes a file only when the ref is packed.
+	// Read packed-refs after the loose refs: git removes a loose ref only after packing it.
 	packed, err := s.packed(dirs[0])
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s *Store) refsUnder(dirs []string) ([]Ref, error) {
 		oid := packed[name]
 		if oid == "" {
 			if oid, err = s.ref(name); err != nil {
-				return nil, err // also if it is gone again
+				return nil, err // also if it was removed meanwhile
 			}
 		}
 		refs = append(refs, Ref{Name: name, Oid: oid})
@@ -38,7 +38,7 @@ func (s *Store) refsUnder(dirs []string) ([]Ref, error) {
 	return refs, nil
 }
 
-// loose lists the refs that are files.
+// loose lists the loose refs.
 func (s *Store) loose(dir string) (names []string, err error) {
 	err = filepath.WalkDir(filepath.Join(s.dir, dir), func(file string, entry fs.DirEntry, err error) error {
 		switch {
@@ -58,10 +58,10 @@ func (s *Store) loose(dir string) (names []string, err error) {
 	return names, err
 }
 
-// packed returns the refs that are in packed-refs, and their values.
+// packed returns the refs in packed-refs and their values.
 func (s *Store) packed(dir string) (map[string]string, error) {
 	refs := map[string]string{}
-	err := s.use(func(*storage) error { // the repository is readable in process
+	err := s.use(func(*storage) error { // check that the repository is readable in process
 		content, err := readRegular(filepath.Join(s.dir, "packed-refs"))
 		if isAbsent(err) {
 			return nil

@@ -17,13 +17,13 @@ import (
 // ErrNoObject is returned for an object that does not exist.
 var ErrNoObject = errors.New("no such object")
 
-// An Object is an object read by Objects.
+// An Object describes an object read by Objects.
 type Object struct {
 	Oid, Kind string
 	Size      int64
 }
 
-// Objects reads objects in order. visit may leave a body unread.
+// Objects reads objects in order. visit need not read the whole body.
 func (r Repo) Objects(ctx context.Context, oids []string, visit func(Object, io.Reader) error) error {
 	if len(oids) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func nextObject(in *bufio.Reader, visit func(Object, io.Reader) error) error {
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return fmt.Errorf("read git objects: %w", err)
 	}
-	_, err = in.Discard(1) // the line feed after a body
+	_, err = in.Discard(1) // the line feed after the body
 	return err
 }
 
@@ -110,7 +110,7 @@ type Commit struct {
 	Message   string
 }
 
-// Commits reads commit objects, given by oid.
+// Commits reads the commits with these object IDs.
 func (r Repo) Commits(ctx context.Context, oids ...string) ([]Commit, error) {
 	commits, err := objects(ctx, r, oids, func(s *storage, ids []plumbing.Hash) ([]Commit, error) {
 		return s.commits(ids)
@@ -130,7 +130,7 @@ func (r Repo) Commits(ctx context.Context, oids ...string) ([]Commit, error) {
 	return commits, err
 }
 
-// Commit reads the commit that a revision names.
+// Commit reads the commit of a revision.
 func (r Repo) Commit(ctx context.Context, rev string) (Commit, error) {
 	c, err := objects(ctx, r, []string{rev}, func(s *storage, ids []plumbing.Hash) (Commit, error) {
 		return s.commit(ids[0])

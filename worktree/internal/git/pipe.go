@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A PipeError means that git wanted to read a file in whose place a program has put a pipe, to
-// which nobody writes. git would wait forever.
-type PipeError struct{ Dir string } // where git ran
+// A PipeError means that git was blocked because a program replaced a file that git reads with a named pipe
+// that no process writes to.
+type PipeError struct{ Dir string } // git's working directory
 
-// Error names the directory, and how to find the pipe.
+// Error names the directory and the command that finds the pipe.
 func (e *PipeError) Error() string {
 	return fmt.Sprintf("a pipe is in the place of a file that git reads; to find it: find %s -type p", e.Dir)
 }
@@ -22,10 +22,10 @@ func (e *PipeError) NextCommand() string {
 	return "find '" + strings.ReplaceAll(e.Dir, "'", `'\''`) + "' -type p"
 }
 
-// pipePatience is how long git runs before coven looks whether it waits for a pipe.
+// pipePatience is the interval at which coven checks whether git is blocked on a pipe.
 const pipePatience = time.Second
 
-// run runs a command that can be canceled. It cancels one that waits for a pipe.
+// run runs a command, and cancels it if it blocks on a named pipe.
 func run(cmd *exec.Cmd, cancel context.CancelCauseFunc) error {
 	if err := cmd.Start(); err != nil {
 		return err
@@ -35,7 +35,7 @@ func run(cmd *exec.Cmd, cancel context.CancelCauseFunc) error {
 	return cmd.Wait()
 }
 
-// watchForPipes cancels a running command when it waits for a pipe.
+// watchForPipes cancels a running command when it blocks on a named pipe.
 func watchForPipes(cmd *exec.Cmd, cancel context.CancelCauseFunc) (stop func()) {
 	over := make(chan struct{})
 	go func() {

@@ -10,10 +10,10 @@ import (
 // ErrNoRef is returned for a ref that does not exist.
 var ErrNoRef = errors.New("no such ref")
 
-// A Ref is the full name of a ref and the oid of its object.
+// A Ref is the full name of a ref and the ID of its object.
 type Ref struct{ Name, Oid string }
 
-// Refs lists the refs with the given full name, or under it, in the order of their names.
+// Refs lists the refs with the given full names or below them, sorted by name.
 func (r Repo) Refs(ctx context.Context, under ...string) ([]Ref, error) {
 	found, err := inProcess(ctx, r, func(s *Store) ([]Ref, error) { return s.refsUnder(under) })
 	if err == nil {
@@ -32,8 +32,8 @@ func (r Repo) Refs(ctx context.Context, under ...string) ([]Ref, error) {
 	return refs, nil
 }
 
-// Ref returns the oid of the ref with this full name, or ErrNoRef. It reads only this
-// ref, unlike git for-each-ref, which reads all refs next to it.
+// Ref returns the object ID of the ref with this full name, or ErrNoRef. It reads only this ref, unlike
+// `git for-each-ref`, which reads the whole directory.
 func (r Repo) Ref(ctx context.Context, name string) (string, error) {
 	oid, err := inProcess(ctx, r, func(s *Store) (string, error) { return s.ref(name) })
 	if err == nil || errors.Is(err, ErrNoRef) {
@@ -47,7 +47,7 @@ func (r Repo) Ref(ctx context.Context, name string) (string, error) {
 	if ok && strings.Contains(failed.Stderr, "' - not a valid ref") {
 		return "", fmt.Errorf("%s: %w", name, ErrNoRef)
 	}
-	return r.listed(ctx, name) // its object may be missing
+	return r.listed(ctx, name) // the object may be missing
 }
 
 // listed is Ref for a ref whose object may be missing.
@@ -73,8 +73,8 @@ func (e Edit) Ref() string { return e.ref }
 // Deletes reports whether the edit removes its ref.
 func (e Edit) Deletes() bool { return e.verb == "delete" }
 
-// Values returns the object ids before and after the edit, empty for no ref. known reports
-// whether the edit requires the one before; ok is false if the edit changes nothing.
+// Values returns the object IDs before and after the edit. They are empty if the ref does not exist. known
+// reports whether the edit requires the value before. ok is false if the edit changes nothing.
 func (e Edit) Values() (before, after string, known, ok bool) {
 	switch e.verb {
 	case "create":

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Configured returns the user's settings whose keys match the regular expression,
-// weakest first, without the neutral ones. If asPath is set, values are treated as
-// paths: ~ is expanded.
+// Configured returns the user's settings whose keys match the regular expression, lowest precedence first,
+// without the neutral ones. If asPath is set, values are paths in which ~ is expanded.
 func (r Repo) Configured(ctx context.Context, pattern string, asPath bool) ([]Setting, error) {
 	r = r.withoutNeutral()
 	if found, ok := r.known(ctx, pattern, asPath); ok {
@@ -38,8 +37,8 @@ func (r Repo) Configured(ctx context.Context, pattern string, asPath bool) ([]Se
 	return found, nil
 }
 
-// Enabled reports whether a setting of the user is true. An unset one is false; a
-// value that is not a boolean is an error.
+// Enabled reports whether a boolean setting of the user is true. If it is not set, Enabled returns false.
+// If it is not a boolean, Enabled returns an error.
 func (r Repo) Enabled(ctx context.Context, key string) (bool, error) {
 	r = r.withoutNeutral()
 	if found, ok := r.known(ctx, "^"+regexp.QuoteMeta(strings.ToLower(key))+"$", false); ok {
@@ -51,7 +50,7 @@ func (r Repo) Enabled(ctx context.Context, key string) (bool, error) {
 			return true, nil
 		case "false", "no", "off", "0":
 			return false, nil
-		} // git knows other numbers, and what no value means
+		} // git accepts other numbers, and settings without a value
 	}
 	value, err := r.Line(ctx, "config", "--type=bool", "--get", key)
 	if failed, ok := errors.AsType[*Error](err); ok && failed.ExitCode == 1 && failed.Stderr == "" {
@@ -65,7 +64,7 @@ func (r Repo) withoutNeutral() Repo {
 	return r
 }
 
-// known answers Configured from the configuration that git has listed before.
+// known is Configured in process, with the cached configuration. ok is false if git must be run.
 func (r Repo) known(ctx context.Context, pattern string, asPath bool) ([]Setting, bool) {
 	if r.Store == nil || r.Store.dir != r.Dir {
 		return nil, false
@@ -93,7 +92,7 @@ func (r Repo) known(ctx context.Context, pattern string, asPath bool) ([]Setting
 	return found, true
 }
 
-// expand returns the path that a value means, or false if only git knows it.
+// expand expands ~ in a path. It returns false if git must expand the path.
 func expand(value string) (string, bool) {
 	switch {
 	case value == "", strings.HasPrefix(value, "%("), strings.HasPrefix(value, ":("):
@@ -105,19 +104,20 @@ func expand(value string) (string, bool) {
 	return value, value[0] != '~'
 }
 
-// configList is the configuration as git listed it, for as long as its files stay as they are.
-// The zero value is empty.
+// configList caches git's listing of the configuration until one of its files changes. The zero value is
+// empty.
 type configList struct {
 	mu       sync.Mutex
 	settings []Setting
-	includes bool            // only git knows what the configuration is: it includes files
-	files    map[string]seen // as they were when git read them; nil: nothing is listed
+	includes bool            // the configuration includes files, so that only git can evaluate it
+	files    map[string]seen // state of the files when git read them; nil means that nothing is cached
 
 	now func() time.Time // for tests; nil means time.Now
 }
 
-// unsettled is how long a file may change without another time stamp: some file systems have stamps of whole
-// seconds, or of two. Other stamps are of a clock that ticks at least a hundred times a second.
+// unsettled returns the time within which a file may change again without getting a new modification time.
+// Some file systems have timestamps of one or two whole seconds. The clock of other timestamps ticks at
+// least a hundred times a second.
 func unsettled(mtime time.Time) time.Duration {
 	if mtime.Nanosecond() == 0 {
 		return 2 * time.Second
@@ -125,8 +125,8 @@ func unsettled(mtime time.Time) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// list returns all settings. It fails if they cannot be kept: git includes other files, whose
-// choice can depend on much, or a file has just changed.
+// list returns all settings. It fails if the configuration includes other files, which may depend on many
+// conditions, or if git fails. It does not cache the settings if a file has just changed.
 func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +151,7 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 			return nil, false
 		}
 		if _, known := files[file]; !known {
-			files[file] = look(file) // the one of the machine, or an included one
+			files[file] = look(file) // the system's file, or an included one
 		}
 		includes = includes || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.")
 		settings = append(settings, Setting{Key: key, Value: value})
@@ -162,7 +162,7 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 	}
 	for _, s := range files {
 		if mtime := time.Unix(0, s.mtime); now.Sub(mtime) < unsettled(mtime) {
-			return settings, !includes // of now, but not for later
+			return settings, !includes // valid now, but not cached
 		}
 	}
 	c.settings, c.includes, c.files = settings, includes, files
@@ -178,8 +178,8 @@ func (c *configList) unchanged() bool {
 	return true
 }
 
-// configFiles lists the files that git reads for a git directory, whether they are there or not.
-// The one of the machine may be elsewhere; git names it if it is there.
+// configFiles lists the files that git reads for a git directory, whether or not they exist. The system's
+// file may be elsewhere; if it exists, git names it.
 func configFiles(dir string) []string {
 	files := []string{filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree")}
 	system := "/etc/gitconfig"

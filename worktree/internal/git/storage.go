@@ -14,30 +14,30 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// Limits of what is read in process.
+// Limits for reading in process.
 const (
-	// maxIndexes is the size, in bytes, of all pack indexes together: go-git keeps them in
-	// memory and computes their checksums, git maps them.
+	// maxIndexes is the maximum total size of the pack indexes, in bytes. go-git keeps them in memory and
+	// computes their checksums, while git maps them.
 	maxIndexes = 4 << 20
-	// maxCached is the size, in bytes, of the objects that are kept in memory.
+	// maxCached is the maximum total size of cached objects, in bytes.
 	maxCached = 4 << 20
-	// maxObject is the size, in bytes, of an object that is read into memory.
+	// maxObject is the maximum size of an object to read into memory, in bytes.
 	maxObject = 8 << 20
-	// maxAlternates is how many object directories are searched.
+	// maxAlternates is the maximum number of object directories to search.
 	maxAlternates = 16
 )
 
 const alternatesFile = "objects/info/alternates"
 
-// storage is a git directory and the directories from which it borrows objects.
+// storage is a git directory and its alternate object directories.
 type storage struct {
 	refs    *filesystem.Storage
 	objects []*filesystem.Storage
-	cache   cache.Object // of small objects: go-git itself opens the file of a loose one each time
+	cache   cache.Object // small objects; go-git itself opens the file of a loose object each time
 }
 
-// openStorage opens a git directory and its alternates. It follows these itself: go-git
-// reads the indexes of their packs anew for each object, and relative paths differently from git.
+// openStorage opens a git directory and its alternates. It follows alternates itself, because go-git reads
+// the indexes of their packs again for each object, and interprets relative paths differently from git.
 func openStorage(dir string) (*storage, error) {
 	dirs, err := withAlternates(nil, dir)
 	if err != nil {
@@ -57,7 +57,7 @@ func openStorage(dir string) (*storage, error) {
 	return s, nil
 }
 
-// withAlternates adds to dirs a directory that has objects, and those from which it borrows.
+// withAlternates appends a git directory and its alternates to dirs, recursively.
 func withAlternates(dirs []string, dir string) ([]string, error) {
 	if len(dirs) == maxAlternates {
 		return nil, errAsk
@@ -90,7 +90,7 @@ func withAlternates(dirs []string, dir string) ([]string, error) {
 func smallIndexes(dirs []string) bool {
 	size := int64(0)
 	for _, dir := range dirs {
-		packs, _ := os.ReadDir(filepath.Join(dir, "objects", "pack")) // without it, there are none
+		packs, _ := os.ReadDir(filepath.Join(dir, "objects", "pack")) // if it does not exist, there are no packs
 		for _, p := range packs {
 			if info, err := p.Info(); err == nil && filepath.Ext(p.Name()) == ".idx" {
 				size += info.Size()
@@ -100,7 +100,7 @@ func smallIndexes(dirs []string) bool {
 	return size <= maxIndexes
 }
 
-// readRegular reads a small file, and nothing that is not a regular one.
+// readRegular reads a small regular file. It fails for any other file.
 func readRegular(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -112,7 +112,7 @@ func readRegular(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// find calls f with each object directory, until f does not miss the object there.
+// find calls f with each object directory until it finds the object.
 func find[T any](s *storage, f func(*filesystem.Storage) (T, error)) (value T, err error) {
 	for _, objects := range s.objects {
 		if value, err = f(objects); !errors.Is(err, plumbing.ErrObjectNotFound) {
@@ -175,7 +175,7 @@ type inMemory struct {
 	body []byte
 }
 
-// bodies reads objects that are small together.
+// bodies reads objects whose total size is small.
 func (s *storage) bodies(oids []plumbing.Hash) ([]inMemory, error) {
 	var all []inMemory
 	size := 0
@@ -192,7 +192,7 @@ func (s *storage) bodies(oids []plumbing.Hash) ([]inMemory, error) {
 	return all, nil
 }
 
-// hash reads a full SHA-1 object id.
+// hash parses a full SHA-1 object ID.
 func hash(oid string) (plumbing.Hash, error) {
 	if len(oid) != 40 || !plumbing.IsHash(oid) {
 		return plumbing.ZeroHash, errAsk

@@ -16,36 +16,36 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// errAsk means that git must be asked.
+// errAsk means that the caller must run git instead.
 var errAsk = errors.New("this repository is not read in process")
 
-// A Store reads refs and objects of a repository in process, with go-git. Methods of Repo
-// use it and ask the git program whenever the Store fails, so what it cannot read only
-// costs time: other formats than SHA-1 objects and files for refs, shallow or partial clones,
-// grafts, large packs, damage. It is safe for concurrent use.
+// A Store reads refs and objects of a repository in process, with go-git. The methods of Repo use it, and
+// run git whenever it fails. Unsupported repositories are therefore only slower: those with other formats
+// than SHA-1 objects and refs in files, shallow or partial clones, grafts, large packs, or damage. A Store
+// is safe for concurrent use.
 type Store struct {
 	dir string // the common git directory
 
 	mu     sync.Mutex
 	opened *storage // nil if it must be opened
-	read   layout   // what dir was when opened was opened
+	read   layout   // the layout of dir when opened was opened
 
 	config configList
 	refs   refWriter
 
-	writeOut func(*os.File) error // hands the content of a new object to the disk
+	writeOut func(*os.File) error // starts writing the content of a new object to disk
 }
 
 // OpenStore returns the Store of a common git directory. It reads nothing yet.
 func OpenStore(dir string) *Store { return &Store{dir: dir, writeOut: writeOut} }
 
-// ReadInProcess reports whether the repository has the common format, which is read in process.
+// ReadInProcess reports whether the repository has the common format, so that it is read in process.
 func (r Repo) ReadInProcess() bool {
 	return r.Store != nil && r.Store.dir == r.Dir && r.Store.use(func(*storage) error { return nil }) == nil
 }
 
-// use calls f with the storage. If f misses an object, a repack may have moved it, so f is
-// called once more on a storage that knows the packs of now.
+// use calls f with the storage. If f does not find an object, a repack may have moved it. Then use opens
+// the storage again and repeats the call.
 func (s *Store) use(f func(*storage) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Store) use(f func(*storage) error) error {
 	}
 }
 
-// safely calls f and turns a panic into an error: git decides what damaged data means.
+// safely calls f and turns a panic into an error, so that git handles damaged data.
 func safely(f func(*storage) error, opened *storage) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -91,11 +91,11 @@ func (s *Store) open() (*storage, error) {
 	return opened, err
 }
 
-// layout is what decides how a git directory is read. A change of it is a reason to read
-// everything anew.
+// layout is the state of the files that determine how a git directory is read. If it changes, everything is
+// read again.
 type layout struct{ config, shallow, grafts, alternates, packs seen }
 
-// seen is a file as it was last seen; the zero value means that there was none.
+// seen identifies the state of a file. It is zero if the file does not exist.
 type seen struct {
 	inode uint64
 	size  int64
@@ -119,13 +119,13 @@ func readLayout(dir string) layout {
 	return layout{config: at("config"), shallow: at("shallow"), grafts: at("info/grafts"), alternates: at(alternatesFile), packs: at("objects/pack")}
 }
 
-// readable reports whether go-git reads this git directory as git does.
+// readable reports whether go-git reads this git directory in the same way as git.
 func (l layout) readable(dir string) bool {
 	return l.config != seen{} && l.shallow == seen{} && l.grafts == seen{} && plainFormat(filepath.Join(dir, "config"))
 }
 
-// plainFormat reports whether a repository has SHA-1 objects, files for refs, and no other
-// extension: its objects and refs are where every implementation looks for them.
+// plainFormat reports whether a repository has SHA-1 objects, refs in files, and no other extension, so
+// that every implementation finds its objects and refs.
 func plainFormat(file string) bool {
 	content, err := readRegular(file)
 	settings := config.New()
@@ -144,7 +144,7 @@ func plainFormat(file string) bool {
 	return true
 }
 
-// ref returns the oid of a ref, or ErrNoRef. Refs of a single worktree are not in a Store.
+// ref returns the object ID of a ref, or ErrNoRef. A Store does not contain the refs of single worktrees.
 func (s *Store) ref(name string) (oid string, err error) {
 	for _, own := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
 		if strings.HasPrefix(name, own) {
@@ -161,7 +161,7 @@ func (s *Store) ref(name string) (oid string, err error) {
 	return oid, err
 }
 
-// maxSymbolic is how many symbolic refs git follows.
+// maxSymbolic is the maximum number of symbolic refs to follow, as in git.
 const maxSymbolic = 5
 
 func (s *Store) resolve(opened *storage, name string) (string, error) {
@@ -174,7 +174,7 @@ func (s *Store) resolve(opened *storage, name string) (string, error) {
 		case err != nil:
 			return "", err
 		case looseErr == nil && !s.isLoose(name, ref):
-			return "", errAsk // the file could not be read, and packed-refs has an older value
+			return "", errAsk // the file could not be read, and packed-refs has an old value
 		case ref.Type() == plumbing.HashReference:
 			return ref.Hash().String(), nil
 		}
@@ -185,7 +185,7 @@ func (s *Store) resolve(opened *storage, name string) (string, error) {
 
 func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// isLoose reports whether the file of a ref has this value. A directory is no ref.
+// isLoose reports whether the file of a ref has this value. It also returns true if there is no such file.
 func (s *Store) isLoose(name string, ref *plumbing.Reference) bool {
 	info, err := os.Lstat(filepath.Join(s.dir, name))
 	if err != nil || info.IsDir() {
@@ -196,7 +196,7 @@ func (s *Store) isLoose(name string, ref *plumbing.Reference) bool {
 	return err == nil && strings.TrimSpace(string(content)) == words[1]
 }
 
-// named returns the object that an id, HEAD of a git directory or the full name of a ref names.
+// named returns the object ID for a name: an ID, HEAD of a git directory, or the full name of a ref.
 func (s *Store) named(dir, name string) (plumbing.Hash, error) {
 	if name == "HEAD" {
 		branch, err := s.branch(dir)
@@ -215,12 +215,11 @@ func (s *Store) named(dir, name string) (plumbing.Hash, error) {
 	return hash(name)
 }
 
-// branch returns the ref that HEAD of a git directory of the repository is attached to.
 func (s *Store) branch(dir string) (branch string, err error) {
 	err = s.use(func(*storage) error {
 		head := filepath.Join(dir, "HEAD")
 		if info, err := os.Lstat(head); err != nil || !info.Mode().IsRegular() {
-			return errAsk // a link is an old form
+			return errAsk // a symbolic link is an old format
 		}
 		content, err := readRegular(head)
 		if err != nil {

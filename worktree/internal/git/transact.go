@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Transact applies all edits or none. The message is written to the logs of the refs that have
-// one.
+// Transact applies all edits or none. The message is written to the reflogs of the refs that have one.
 func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error {
 	quiet := r.quiet(edits)
 	r.Settings = append(slices.Clip(r.Settings), Setting{"core.fsyncMethod", "fsync"})
@@ -25,7 +24,7 @@ func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error
 	return err
 }
 
-// lines returns edits as git update-ref reads them.
+// lines returns the edits in the input format of `git update-ref`.
 func lines(edits []Edit) []byte {
 	var in bytes.Buffer
 	for _, e := range edits {
@@ -37,12 +36,12 @@ func lines(edits []Edit) []byte {
 	return in.Bytes()
 }
 
-// quietPrefix begins the names of coven's own refs. git keeps no log of them unless the user
-// wants logs of all refs, and then the message does not matter.
+// quietPrefix is the prefix of coven's own refs. git keeps no reflog of them unless the user wants reflogs
+// of all refs. In that case the message does not matter.
 const quietPrefix = "refs/coven/"
 
-// quiet reports whether edits can be made by the process that serves them all: it cannot hold
-// the lock of an operation, and has no message.
+// quiet reports whether the shared git process can make the edits. It cannot hold the lock of an operation,
+// and its transactions have no message.
 func (r Repo) quiet(edits []Edit) bool {
 	if r.Store == nil || r.Store.dir != r.Dir || r.Hold != nil || r.ObjectDir != "" || len(r.Settings)+len(r.Env) > 0 {
 		return false
@@ -55,18 +54,17 @@ func (r Repo) quiet(edits []Edit) bool {
 	return true
 }
 
-// A refWriter makes transactions of refs with one git update-ref for many. The zero value runs
-// none; git is started when it is needed and ends when it was idle for a while.
+// A refWriter makes ref transactions with a shared git update-ref process. It starts the process when
+// needed, and ends it when it has been idle for some time. The zero value has no process.
 type refWriter struct {
 	mu      sync.Mutex
 	running *refProcess
-	used    int // transactions
+	used    int // number of transactions so far
 }
 
-// idleFor is how long git waits for another transaction.
+// idleFor is the time until an idle process is ended.
 const idleFor = 2 * time.Second
 
-// apply makes one transaction.
 func (w *refWriter) apply(ctx context.Context, r Repo, edits []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +74,7 @@ func (w *refWriter) apply(ctx context.Context, r Repo, edits []byte) error {
 	reused := w.running != nil
 	prepared, err := w.try(ctx, r, edits)
 	if err != nil && reused && !prepared && ctx.Err() == nil {
-		_, err = w.try(ctx, r, edits) // the idle process was killed, or this is a refusal, which comes again
+		_, err = w.try(ctx, r, edits) // either the idle process was killed, or git refused the edits and will refuse them again
 	}
 	if w.used++; err == nil {
 		used := w.used
@@ -100,17 +98,17 @@ func (w *refWriter) try(ctx context.Context, r Repo, edits []byte) (prepared boo
 	return prepared, err
 }
 
-// endIdle ends git unless there was a transaction since.
+// endIdle ends the process, unless there was a transaction since.
 func (w *refWriter) endIdle(used int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running != nil && w.used == used {
-		_ = w.running.end(context.Background(), nil) // between transactions, nothing can be lost
+		_ = w.running.end(context.Background(), nil) // nothing can be lost between transactions
 		w.running = nil
 	}
 }
 
-// Close ends what the Store has running. It can be used again.
+// Close ends the git process of the Store, if any. The Store can still be used.
 func (s *Store) Close() {
 	s.refs.mu.Lock()
 	defer s.refs.mu.Unlock()
@@ -125,9 +123,9 @@ type refProcess struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Reader
-	said bytes.Buffer // on standard error; complete after end
+	said bytes.Buffer // standard error, complete after end
 	kill context.CancelCauseFunc
-	ctx  context.Context //nolint:containedctx // of the process, which outlives one transaction
+	ctx  context.Context //nolint:containedctx // context of the process, which outlives a transaction
 }
 
 var refArgs = []string{"update-ref", "--stdin", "-z"}
@@ -149,8 +147,8 @@ func startRefProcess(r Repo) (*refProcess, error) {
 	return p, p.cmd.Start()
 }
 
-// transact makes one transaction. prepared reports whether git may have made it although there
-// is an error.
+// transact makes one transaction. If there is an error, prepared reports whether git may have committed it
+// anyway.
 func (p *refProcess) transact(ctx context.Context, edits []byte) (prepared bool, err error) {
 	defer context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })()
 	defer watchForPipes(p.cmd, p.kill)()
@@ -160,7 +158,7 @@ func (p *refProcess) transact(ctx context.Context, edits []byte) (prepared bool,
 	return true, p.send([]byte("commit\x00"), "commit")
 }
 
-// send writes commands and waits until git has done them.
+// send writes commands and waits until git has confirmed them.
 func (p *refProcess) send(commands []byte, done ...string) error {
 	if _, err := p.in.Write(commands); err != nil {
 		return err
@@ -177,7 +175,7 @@ func (p *refProcess) send(commands []byte, done ...string) error {
 	return nil
 }
 
-// end ends git, and returns what it said as the reason of an error.
+// end ends the process. If cause is not nil, it returns an error with git's message.
 func (p *refProcess) end(ctx context.Context, cause error) error {
 	_ = p.in.Close()
 	err := p.cmd.Wait()

@@ -12,7 +12,7 @@ import (
 
 const (
 	modeTree = ModeTree
-	modeNone = "000000" // of a path that does not exist
+	modeNone = "000000" // mode of a path that does not exist
 )
 
 // treeNode is an entry of one tree object.
@@ -21,7 +21,7 @@ type treeNode struct {
 	oid        plumbing.Hash
 }
 
-// order is the key by which git sorts the entries of a tree.
+// order is git's sort key for the entries of a tree.
 func (n treeNode) order() string {
 	if n.mode == modeTree {
 		return n.name + "/"
@@ -29,7 +29,6 @@ func (n treeNode) order() string {
 	return n.name
 }
 
-// tree reads the entries of a tree object.
 func (s *storage) tree(oid plumbing.Hash) ([]treeNode, error) {
 	raw, err := s.object(oid)
 	if err != nil {
@@ -52,8 +51,8 @@ func (s *storage) tree(oid plumbing.Hash) ([]treeNode, error) {
 	return nodes, nil
 }
 
-// wellFormed reports whether a tree is one that git writes: each name is a part of a path, and is there
-// once, in order.
+// wellFormed reports whether a tree could have been written by git: each name is a single path element and
+// unique, and the names are sorted.
 func wellFormed(nodes []treeNode) bool {
 	for i, n := range nodes {
 		if n.name == "" || strings.Contains(n.name, "/") || i > 0 && nodes[i-1].order() >= n.order() {
@@ -69,7 +68,7 @@ func wellFormed(nodes []treeNode) bool {
 	return true
 }
 
-// canonical returns a mode as git prints it, whatever an old program has stored.
+// canonical returns a mode in the form in which git prints it. Old programs may have stored other forms.
 func canonical(mode uint32) string {
 	switch kind := mode & 0o170000; {
 	case kind == 0o100000 && mode&0o100 != 0:
@@ -84,7 +83,7 @@ func canonical(mode uint32) string {
 	return ModeSubmodule
 }
 
-// peel returns the tree of a commit or a tree.
+// peel returns the tree of a commit or tree.
 func (s *storage) peel(oid plumbing.Hash) (plumbing.Hash, error) {
 	kind, raw, err := s.body(oid)
 	switch {
@@ -98,7 +97,7 @@ func (s *storage) peel(oid plumbing.Hash) (plumbing.Hash, error) {
 	return plumbing.ZeroHash, errAsk
 }
 
-// peelAndList is entries of a commit or a tree.
+// peelAndList is entries for a commit or tree.
 func (s *storage) peelAndList(treeish plumbing.Hash, paths []string) ([]Entry, error) {
 	for _, path := range paths {
 		if !isPlainPath(path) {
@@ -112,7 +111,7 @@ func (s *storage) peelAndList(treeish plumbing.Hash, paths []string) ([]Entry, e
 	return s.entries(tree, paths)
 }
 
-// peelAndCompare is changes between commits or trees.
+// peelAndCompare is changes for commits or trees.
 func (s *storage) peelAndCompare(from, to plumbing.Hash) ([]Change, error) {
 	before, err := s.peel(from)
 	if err != nil {
@@ -123,13 +122,13 @@ func (s *storage) peelAndCompare(from, to plumbing.Hash) ([]Change, error) {
 		return nil, err
 	}
 	if before == after {
-		_, err := s.tree(before) // git reads it, too
+		_, err := s.tree(before) // git reads it as well
 		return nil, err
 	}
 	return s.changes(before, after)
 }
 
-// entries lists the files under a tree, those under paths if there are any.
+// entries lists the files of a tree, or only those under the given paths, if any.
 func (s *storage) entries(tree plumbing.Hash, paths []string) ([]Entry, error) {
 	found := []Entry{}
 	var walk func(tree plumbing.Hash, dir string) error
@@ -156,7 +155,7 @@ func (s *storage) entries(tree plumbing.Hash, paths []string) ([]Entry, error) {
 	return found, walk(tree, "")
 }
 
-// selected reports whether a path is one of paths or under one, and whether it is above one.
+// selected reports whether path equals or is below one of paths, and whether it is above one.
 func selected(path string, paths []string) (inside, above bool) {
 	inside = len(paths) == 0
 	for _, p := range paths {
@@ -166,8 +165,8 @@ func selected(path string, paths []string) (inside, above bool) {
 	return inside, above
 }
 
-// isPlainPath reports whether git takes a path as it is: it removes doubled and final slashes
-// and dots.
+// isPlainPath reports whether git uses a path unchanged. It normalizes doubled and trailing slashes and
+// dots.
 func isPlainPath(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if part == "" || part == "." || part == ".." {
@@ -177,7 +176,7 @@ func isPlainPath(path string) bool {
 	return true
 }
 
-// changes compares two trees, as git diff-tree -r --no-renames does.
+// changes compares two trees like `git diff-tree -r --no-renames`.
 func (s *storage) changes(from, to plumbing.Hash) ([]Change, error) {
 	d := treeDiff{storage: s}
 	err := d.compare(from, to, "")
@@ -189,7 +188,7 @@ type treeDiff struct {
 	changes []Change
 }
 
-// compare adds the changes under a directory; the zero hash is an empty one.
+// compare adds the changes below a directory. The zero hash stands for an empty directory.
 func (d *treeDiff) compare(from, to plumbing.Hash, dir string) error {
 	if from == to {
 		return nil
@@ -236,7 +235,8 @@ func compareFirst(before, after []treeNode) int {
 	return strings.Compare(before[0].order(), after[0].order())
 }
 
-// pair adds the change from one entry to another of the same order; one of them may be missing.
+// pair adds the change between two entries of the same name, or of a missing entry to or from a present
+// one.
 func (d *treeDiff) pair(old, now treeNode, dir string) error {
 	if old.mode == now.mode && old.oid == now.oid {
 		return nil
@@ -257,7 +257,7 @@ func (d *treeDiff) pair(old, now treeNode, dir string) error {
 	return nil
 }
 
-// nameUnless returns the name of the entry unless another one has given it.
+// nameUnless returns the name of n, or "" if other has a name.
 func (n treeNode) nameUnless(other treeNode) string {
 	if other.name != "" {
 		return ""
@@ -265,10 +265,10 @@ func (n treeNode) nameUnless(other treeNode) string {
 	return n.name
 }
 
-// kindOf returns the part of a mode that tells files, links and submodules apart.
+// kindOf returns the part of a mode that distinguishes files, links and submodules.
 func kindOf(mode string) string { return mode[:3] }
 
-// entryAt returns the entry at a path, or that of the first part of it that is no directory.
+// entryAt returns the entry at a path. If a parent of the path is not a directory, it returns that parent.
 func (s *storage) entryAt(treeish plumbing.Hash, path string) (Entry, error) {
 	at, err := s.peel(treeish)
 	rest, dir := path, ""
@@ -290,7 +290,7 @@ func (s *storage) entryAt(treeish plumbing.Hash, path string) (Entry, error) {
 	return Entry{}, err
 }
 
-// blobAt reads a file of a commit or tree.
+// blobAt reads a file in a commit or tree.
 func (s *storage) blobAt(treeish plumbing.Hash, path string) ([]byte, error) {
 	tree, err := s.peel(treeish)
 	if err != nil {

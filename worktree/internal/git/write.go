@@ -21,7 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// Blob stores bytes and returns their oid.
+// Blob stores content and returns its object ID.
 func (r Repo) Blob(ctx context.Context, content []byte) (string, error) {
 	if oid, err := r.writeLoose(ctx, "blob", content); err == nil {
 		return oid, nil
@@ -30,16 +30,16 @@ func (r Repo) Blob(ctx context.Context, content []byte) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// A NewCommit is a commit to store. Its author and committer are the user, as the environment in
-// Repo.Env and the configuration say.
+// A NewCommit is a commit to store. Its author and committer are the user, according to Repo.Env and the
+// configuration.
 type NewCommit struct {
 	Tree    string
 	Parents []string
 	Message string   // valid UTF-8 without NUL
-	Options []string // of git commit-tree; with any, git stores the commit
+	Options []string // options of `git commit-tree`; if there are any, git stores the commit
 }
 
-// StoreCommit stores a commit and returns its oid.
+// StoreCommit stores a commit and returns its object ID.
 func (r Repo) StoreCommit(ctx context.Context, c NewCommit) (string, error) {
 	if body, err := r.commitBody(ctx, c); err == nil {
 		if oid, err := r.writeLoose(ctx, "commit", body); err == nil {
@@ -54,7 +54,7 @@ func (r Repo) StoreCommit(ctx context.Context, c NewCommit) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// commitBody returns what git commit-tree would write.
+// commitBody returns the commit object that `git commit-tree` would write, or errAsk.
 func (r Repo) commitBody(ctx context.Context, c NewCommit) ([]byte, error) {
 	if len(c.Options) > 0 {
 		return nil, errAsk
@@ -73,12 +73,12 @@ func (r Repo) commitBody(ctx context.Context, c NewCommit) ([]byte, error) {
 	}
 	body = fmt.Appendf(body, "\n%s", c.Message)
 	if !utf8.Valid(body) {
-		return nil, errAsk // git converts it
+		return nil, errAsk // git converts the encoding
 	}
 	return body, err
 }
 
-// relations returns the lines of a commit that name other objects, which must be there.
+// relations returns the tree and parent lines of a commit. It fails unless these objects exist.
 func (s *storage) relations(tree plumbing.Hash, parents []plumbing.Hash) ([]byte, error) {
 	if err := s.mustBe(tree, plumbing.TreeObject); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (s *storage) relations(tree plumbing.Hash, parents []plumbing.Hash) ([]byte
 }
 
 func (s *storage) mustBe(oid plumbing.Hash, kind plumbing.ObjectType) error {
-	if _, err := s.size(oid); err != nil { // it may be gone since it was read
+	if _, err := s.size(oid); err != nil { // it may have been removed since it was read
 		return err
 	}
 	found, err := s.object(oid)
@@ -106,7 +106,7 @@ func (s *storage) mustBe(oid plumbing.Hash, kind plumbing.ObjectType) error {
 	return err
 }
 
-// ident returns the author or committer of a new commit as a commit has it.
+// ident returns the author or committer line of a new commit.
 func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, error) {
 	env := map[string]string{}
 	for _, entry := range r.environ() {
@@ -124,7 +124,7 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 	variable := "GIT_" + strings.ToUpper(who) + "_"
 	choose := func(what string) (string, error) {
 		if value, set := env[variable+strings.ToUpper(what)]; set && value == "" {
-			return "", errAsk // git takes an empty address for what it is
+			return "", errAsk // git handles an empty address
 		}
 		for _, value := range []string{env[variable+strings.ToUpper(what)], configured[who+"."+what], configured["user."+what]} {
 			if value != "" {
@@ -151,11 +151,11 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 	return fmt.Sprintf("%s <%s> %s", name, email, date), nil
 }
 
-// plainDateRE is a date as a commit has it.
+// plainDateRE matches a date in the format of a commit object.
 var plainDateRE = lazyregexp.New(`^[0-9]{1,12} [+-][0-9]{4}$`)
 
-// withoutCrud removes from a name or an address the characters that git removes. Only git knows
-// whether it removes dots: versions before 2.44 do.
+// withoutCrud removes the characters from a name or address that git removes. Whether git removes dots
+// depends on its version (before 2.44 it does), so then git must be run.
 func withoutCrud(text string) (string, error) {
 	trim := func(crud string) string {
 		return strings.TrimFunc(text, func(c rune) bool { return c <= ' ' || strings.ContainsRune(crud, c) })
@@ -171,8 +171,8 @@ func withoutCrud(text string) (string, error) {
 	return text, nil
 }
 
-// WritesInProcess reports whether objects are written in process: the repository has the common
-// format, and no setting whose meaning only git knows.
+// WritesInProcess reports whether objects are written in process. This requires the common format, and no
+// setting that only git supports.
 func (r Repo) WritesInProcess(ctx context.Context) bool {
 	if !r.ReadInProcess() || r.ObjectDir != "" {
 		return false
@@ -181,7 +181,7 @@ func (r Repo) WritesInProcess(ctx context.Context) bool {
 	return ok && len(special) == 0
 }
 
-// writeLoose writes an object to the disk unless the repository has it as a file of its own.
+// writeLoose writes a loose object to disk, unless the repository already has it as a loose object.
 func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string, error) {
 	if !r.WritesInProcess(ctx) {
 		return "", errAsk
@@ -191,12 +191,12 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 	file := filepath.Join(dir, oid[2:])
 	now := time.Now()
 	if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() && os.Chtimes(file, now, now) == nil {
-		return oid, nil // younger: git gc waits before it removes what no ref has yet
+		return oid, nil // it is new now, so that git gc does not remove it before a ref reaches it
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
-	temporary := filepath.Join(dir, "tmp_obj_"+rand.Text()) // git gc removes what is left of this name
+	temporary := filepath.Join(dir, "tmp_obj_"+rand.Text()) // git gc removes leftovers with this prefix
 	out, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
 	if err != nil {
 		return "", err
@@ -212,13 +212,13 @@ func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string,
 	return oid, nil
 }
 
-// deflaters are used again: each has tables of more than half a megabyte.
+// deflaters are reused, because each has tables of more than half a megabyte.
 var deflaters = sync.Pool{New: func() any {
 	w, _ := zlib.NewWriterLevel(nil, zlib.BestSpeed) // the level is valid
 	return w
 }}
 
-// deflate writes the parts of an object compressed.
+// deflate compresses the parts of an object and writes them.
 func deflate(to io.Writer, parts ...[]byte) error {
 	w := deflaters.Get().(*zlib.Writer)
 	defer deflaters.Put(w)
@@ -231,7 +231,7 @@ func deflate(to io.Writer, parts ...[]byte) error {
 	return w.Close()
 }
 
-// objectID returns the SHA-1 oid of an object, and what precedes its body in its file.
+// objectID returns the SHA-1 ID of an object, and the header that precedes its body in its file.
 func objectID(kind string, body []byte) (oid string, header []byte) {
 	header = fmt.Appendf(nil, "%s %d\x00", kind, len(body))
 	hash := sha1.New() //nolint:gosec // see the import

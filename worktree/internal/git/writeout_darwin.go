@@ -6,6 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeOut hands the content of a file to the disk, as git does with
-// core.fsyncMethod=writeout-only. The transaction that names the object makes the disk keep it.
+// writeOut starts writing the content of a file to disk, like git with core.fsyncMethod=writeout-only. The
+// ref transaction that makes the object reachable flushes the disk.
 func writeOut(f *os.File) error { return unix.Fsync(int(f.Fd())) }

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeOut hands the content of a file to the disk, as git does with
-// core.fsyncMethod=writeout-only. The transaction that names the object makes the disk keep it.
+// writeOut writes the content of a file to disk, like git with core.fsyncMethod=writeout-only. The ref
+// transaction that makes the object reachable flushes the disk.
 func writeOut(f *os.File) error {
 	err := unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
-	if err != nil { // not every file system can
+	if err != nil { // some file systems do not support it
 		return f.Sync()
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Package lock provides locks that processes and goroutines share: one file each, which names its
-// holder. A lock ends with the last process that has the file open, so that the git child of a killed
-// coven still excludes others.
+// Package lock provides locks between processes and goroutines. Each lock is a file that names its holder.
+// A lock lasts until the last process that has the file open ends, so that the git child of a killed coven
+// still excludes others.
 package lock
 
 import (
@@ -16,18 +16,19 @@ import (
 // A Dir is a directory of locks. It is safe for concurrent use.
 type Dir struct {
 	path   string
-	queues sync.Map // of chan struct{}, by name: see Acquire
+	queues sync.Map // of chan struct{}, by lock name: see Acquire
 }
 
-// Open returns the locks in a directory. The first lock creates the directory.
+// Open returns the locks in a directory. Acquiring the first lock creates the directory.
 func Open(path string) *Dir { return &Dir{path: path} }
 
-// Acquire waits for a lock until ctx is done. Others who wait see operation, such as "land T".
+// Acquire waits for a lock until ctx is done. The holder record shows operation, such as "land T", to other
+// waiters.
 func (d *Dir) Acquire(ctx context.Context, name, operation string) (*Lock, error) {
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	// Only one goroutine waits for the file, because each that does occupies a thread.
+	// Only one goroutine at a time waits for the file, because a waiting goroutine occupies a thread.
 	value, _ := d.queues.LoadOrStore(name, make(chan struct{}, 1))
 	queue := value.(chan struct{})
 	select {
@@ -45,25 +46,26 @@ func (d *Dir) Acquire(ctx context.Context, name, operation string) (*Lock, error
 	return l, nil
 }
 
-// Holder returns the holder of a lock, if it is held.
+// Holder returns the holder of a lock. The bool reports whether the lock is held.
 func (d *Dir) Holder(name string) (Holder, bool) { return HolderOf(filepath.Join(d.path, name)) }
 
-// A Lock excludes other processes and other goroutines of this one.
+// A Lock excludes other processes and other goroutines of this process.
 type Lock struct {
 	file   *lockedfile.File
-	leave  func() // leaves the queue of this process; nil if there is none
+	leave  func() // leaves the queue of this process; may be nil
 	holder Holder // as written to the file
 }
 
-// New returns the lock on a file that is locked. Others who wait see operation.
+// New returns the Lock for a file that is already locked. The holder record shows operation to other
+// waiters.
 func New(file *lockedfile.File, operation string) *Lock {
 	l := &Lock{file: file}
 	l.sign(operation)
 	return l
 }
 
-// Await waits for a lock until ctx is done. open returns when it has the lock. If Await fails, it calls
-// failed once open is over.
+// Await waits for a lock until ctx is done. open must block until it has the lock. If Await fails, it calls
+// failed after open has returned.
 func Await(ctx context.Context, open func() (*lockedfile.File, error), failed func()) (*lockedfile.File, error) {
 	type result struct {
 		file *lockedfile.File
@@ -81,7 +83,7 @@ func Await(ctx context.Context, open func() (*lockedfile.File, error), failed fu
 		}
 		return res.file, res.err
 	case <-ctx.Done():
-		go func() { // open cannot be interrupted: unlock when it returns
+		go func() { // open cannot be interrupted; unlock the file when it returns
 			if res := <-got; res.err == nil {
 				_ = res.file.Close()
 			}
@@ -94,7 +96,7 @@ func Await(ctx context.Context, open func() (*lockedfile.File, error), failed fu
 // File returns the locked file, for a child process that shares the lock.
 func (l *Lock) File() *os.File { return l.file.File }
 
-// Release ends the lock. It fails only if the file was closed before, which is a programmer error.
+// Release releases the lock. It can only fail if the file was closed before, which is a programming error.
 func (l *Lock) Release() {
 	_ = l.file.Truncate(0)
 	_ = l.file.Close()

@@ -1,4 +1,4 @@
-// Package names has the names that coven gives to branches, refs and directories, for tasks and sessions.
+// Package names defines the names of branches, refs and directories for tasks and sessions.
 package names
 
 import (
@@ -10,34 +10,31 @@ import (
 // WorktreesDir is the directory of worktrees in the main checkout.
 const WorktreesDir = ".coven/worktrees"
 
-// A record on disk can name a commit that no branch contains yet. Before the record is
-// written, a ref is created that protects the commit from git gc:
-// refs/coven/keep/<task>/<purpose>. The next record of its kind moves the ref, and it
-// is removed with the worktree.
+// A record on disk may name a commit that no branch contains yet. Before such a record is written, the ref
+// refs/coven/keep/<task>/<purpose> is created to protect the commit from git gc. The next record of the
+// same kind moves the ref, and removing the worktree deletes it.
 const (
 	KeepPrefix  = "refs/coven/keep/"
-	KeepLanding = "landing"    // the commit that a recorded intent is about to land
-	KeepMove    = "integrate"  // the merge that integrate.json moves W to
-	KeepTarget  = "conflicted" // the target's commit that conflicted.json names
-	KeepMerged  = "merged"     // what outside.json names
-	KeepWatched = "watched"    // a tree of the trees that watch.json names
+	KeepLanding = "landing"    // the commit that a recorded landing is about to land
+	KeepMove    = "integrate"  // the merge in integrate.json
+	KeepTarget  = "conflicted" // the target's commit in conflicted.json
+	KeepMerged  = "merged"     // the commit in outside.json
+	KeepWatched = "watched"    // a commit with the trees in watch.json
 )
 
-// KeepRef returns the ref that protects a commit of a task for a purpose.
 func KeepRef(taskID, purpose string) string { return KeepPrefix + SafeName(taskID) + "/" + purpose }
 
-// Parts of names.
+// Parts and limits of names.
 const (
 	BranchPrefix = "coven/" // of the branches of tasks
 	MaxName      = 80       // bytes of a safe name
 	HashDigits   = 8
 )
 
-// SafeName makes a task or session id safe as a path element, as part of a ref name
-// and as an argument. An id that is already safe stays as it is; another one is
-// cleaned and gets 8 hexadecimal digits of its SHA-256. Ids that differ only in case
-// result in names that differ only in case. Add records the id with the name, and
-// refuses a name that belongs to another id.
+// SafeName makes a task or session ID safe as a path element, as a part of a ref name, and as an argument.
+// A safe ID is unchanged. In any other ID, unsafe characters are replaced, and 8 hexadecimal digits of its
+// SHA-256 are appended. IDs that differ only in case result in names that differ only in case. Add records
+// the ID with the name, and refuses a name that belongs to another ID.
 func SafeName(id string) string {
 	if isSafe(id) {
 		return id
@@ -76,8 +73,7 @@ func isSafeByte(c byte) bool {
 		'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// cleaned replaces every run of other characters by one hyphen, and every run
-// of dots by one dot.
+// cleaned replaces every run of unsafe characters with one hyphen, and every run of dots with one dot.
 func cleaned(id string) string {
 	var out strings.Builder
 	last := byte(0)
@@ -94,23 +90,23 @@ func cleaned(id string) string {
 	return out.String()
 }
 
-// ClaimsPrefix begins the refs of claims.
+// ClaimsPrefix is the prefix of the refs of claims.
 const ClaimsPrefix = "refs/coven/claims/"
 
-// RescuesPrefix begins the refs of rescues.
+// RescuesPrefix is the prefix of the refs of rescues.
 const RescuesPrefix = "refs/coven/rescue/"
 
-// RescuePrefix begins the refs of the rescues of a task.
+// RescuePrefix returns the prefix of the refs of a task's rescues.
 func RescuePrefix(taskID string) string { return RescuesPrefix + SafeName(taskID) + "/" }
 
-// SnapshotsPrefix begins the refs of snapshots.
+// SnapshotsPrefix is the prefix of the refs of snapshots.
 const SnapshotsPrefix = "refs/coven/snapshots/"
 
-// SnapshotRef returns the ref of the snapshots of a session.
+// SnapshotRef returns the ref of a session's snapshots.
 func SnapshotRef(session string) string { return SnapshotsPrefix + SafeName(session) }
 
-// PrivateDir is the private common directory, in W's own git directory.
+// PrivateDir is the name of the private common directory inside the worktree's git directory.
 const PrivateDir = "common"
 
-// HeadsPrefix begins the refs of branches.
+// HeadsPrefix is the prefix of the refs of branches.
 const HeadsPrefix = "refs/heads/"

@@ -2,5 +2,5 @@ package protected
 
 import "syscall"
 
-// changeTime returns when the kernel last saw a change, in nanoseconds.
+// changeTime returns the time of the last change of a file or its metadata, in nanoseconds.
 func changeTime(s *syscall.Stat_t) int64 { return s.Ctimespec.Nano() }

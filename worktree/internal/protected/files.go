@@ -14,18 +14,18 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// The beginnings of Value.Text.
+// Prefixes of Value.Text.
 const (
 	sumPrefix  = "sha256:"
 	linkPrefix = "link: "
 	oddPrefix  = "not a readable file: "
 )
 
-// Limits of what is read.
+// Limits for reading.
 const (
-	maxContent  = 1 << 20 // of a file, in bytes; of a larger one size and times are compared
-	maxIncludes = 50      // files that the configuration includes
-	maxDepth    = 4       // of directories below the directory of hooks
+	maxContent  = 1 << 20 // bytes of a file; of a larger one, size and times are compared
+	maxIncludes = 50      // included configuration files
+	maxDepth    = 4       // levels of directories below the hooks directory
 	maxHooks    = 500     // files
 )
 
@@ -34,7 +34,7 @@ func (r *reader) config() {
 	for _, name := range []string{"config", "config.worktree", "objects/info/alternates", "objects/info/http-alternates"} {
 		r.file(Config, filepath.Join(r.GitDir, name))
 	}
-	entries, _ := os.ReadDir(filepath.Join(r.GitDir, "info")) // it need not exist
+	entries, _ := os.ReadDir(filepath.Join(r.GitDir, "info")) // it may not exist
 	for _, entry := range entries {
 		if name := entry.Name(); name != "refs" && !strings.HasSuffix(name, ".lock") { // git gc writes refs
 			r.file(Config, filepath.Join(r.GitDir, "info", name))
@@ -45,7 +45,7 @@ func (r *reader) config() {
 	}
 }
 
-// includes reads the files that a file of settings includes.
+// includes reads the files that a configuration file includes.
 func (r *reader) includes(path string) {
 	for _, included := range includesOf(r.state.Files[path].Content, path) {
 		if _, known := r.state.Files[included]; known || len(r.state.Files) > maxIncludes {
@@ -56,8 +56,8 @@ func (r *reader) includes(path string) {
 	}
 }
 
-// includesOf returns the paths that settings include. It understands what git writes; a path
-// in a form that it does not know is the business of that file's owner.
+// includesOf returns the paths that a configuration file includes. It parses the syntax that git writes. A
+// file whose user wrote it in another syntax may have includes that are not watched.
 func includesOf(settings []byte, path string) []string {
 	var found []string
 	inside := false
@@ -80,7 +80,7 @@ func includesOf(settings []byte, path string) []string {
 	return found
 }
 
-// unquoted returns a value without quotes, escapes and a comment.
+// unquoted removes quotes, escapes and a trailing comment from a value.
 func unquoted(value string) string {
 	var out strings.Builder
 	quoted := false
@@ -111,7 +111,7 @@ func absolute(path, dir string) string {
 	return filepath.Clean(path)
 }
 
-// hooks reads the files of a directory of hooks. Samples do not run.
+// hooks reads the files of a hooks directory. It skips samples, which git does not run.
 func (r *reader) hooks(dir string, depth int) {
 	if depth >= maxDepth || r.skipped(dir) {
 		return
@@ -136,7 +136,7 @@ func (r *reader) skipped(path string) bool {
 	return slices.ContainsFunc(r.Skip, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }
 
-// file reads one file, if there is one.
+// file reads a file, if it exists.
 func (r *reader) file(kind Kind, path string) {
 	if _, known := r.state.Files[path]; known || r.skipped(path) {
 		return
@@ -162,7 +162,7 @@ func (r *reader) file(kind Kind, path string) {
 	r.state.Files[path] = f
 }
 
-// place returns a path as a Change shows it.
+// place returns the name of a path in a Change.
 func (r *reader) place(path string) (Place, string) {
 	if name, found := strings.CutPrefix(path, r.GitDir+"/"); found {
 		return InGitDir, name
@@ -173,7 +173,7 @@ func (r *reader) place(path string) (Place, string) {
 	return Elsewhere, path
 }
 
-// ValueOf returns the value of a Config or Hook file now.
+// ValueOf returns the current value of a Config or Hook file.
 func ValueOf(path string) Value {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,8 +185,8 @@ func ValueOf(path string) Value {
 	return valueOf(path, info, stampOf(info))
 }
 
-// valueOf returns the value of a file. A link to a file has the file's content, too, because
-// git follows it.
+// valueOf returns the value of a file. The value of a link also contains the checksum of its target's
+// content, because git follows the link.
 func valueOf(path string, info fs.FileInfo, now stamp) Value {
 	v := Value{Mode: info.Mode().String()}
 	switch {

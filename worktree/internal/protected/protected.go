@@ -1,12 +1,12 @@
-// Package protected reads the parts of a repository that its worktrees share, and that no program of a task may
-// change: refs, configuration and hooks. It finds and describes changes.
+// Package protected reads the shared parts of a repository that no program of a task may change: refs,
+// configuration and hooks. It finds and describes changes.
 //
 // Rules:
-//   - It only reads, and it runs no program. Whatever an agent puts in place of a file, such
-//     as a pipe, a link or a huge file, is described and not followed or waited for.
+//   - It only reads, and it runs no program. If an agent replaces a file with something
+//     else, such as a pipe, a link or a huge file, it is described, but not followed or read.
 //   - A file is read again unless its inode, size and times are the same. The kernel sets the
 //     change time, so a program without privileges cannot hide a change.
-//   - Severity is a pure function of a Change and of whether a fence held the programs.
+//   - Severity is a pure function of a Change and of whether a fence confined the programs.
 package protected
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// A Kind is a kind of thing that is watched.
+// A Kind is the kind of a watched item.
 type Kind string
 
 // The kinds.
@@ -32,32 +32,32 @@ const (
 // A Place is the directory to which the name of a Change is relative.
 type Place string
 
-// The places. A file anywhere else has an absolute name.
+// The places. The name of a file anywhere else is an absolute path.
 const (
 	InGitDir   Place = "git"
 	InCheckout Place = "checkout"
 	Elsewhere  Place = ""
 )
 
-// A Value is the state of a thing. The zero Value means that it does not exist.
+// A Value is the state of a watched item. The zero Value means that it does not exist.
 type Value struct {
-	// Text identifies the state. Of a ref: an object id, or "ref: NAME" for a symbolic one.
-	// Of a file: "sha256:HEX" of its content, "link: TARGET", an object id (Checkout, Index,
-	// Sibling), or a description of what is there instead of a readable file.
+	// Text identifies the state. For a ref, it is an object ID, or "ref: NAME" for a symbolic ref. For a
+	// file, it is "sha256:HEX" for its content, "link: TARGET", an object ID (Checkout, Index, Sibling), or
+	// a description of an unreadable file.
 	Text string `json:"text,omitempty"`
-	// Mode is the mode of a file as git or ls shows it: 100755, -rwxr-xr-x.
+	// Mode is the mode of a file as shown by git or ls, such as 100755 or -rwxr-xr-x.
 	Mode string `json:"mode,omitempty"`
 	// Content is the content of a file, unless it is too large or kept elsewhere.
 	Content []byte `json:"content,omitempty"`
 }
 
-// Exists reports whether the thing exists.
+// Exists reports whether the item exists.
 func (v Value) Exists() bool { return v.Text != "" }
 
-// Is reports whether two values are the same state.
+// Is reports whether two values describe the same state.
 func (v Value) Is(other Value) bool { return v.Text == other.Text && v.Mode == other.Mode }
 
-// Stored reports whether the value can be restored: it has its content, or needs none.
+// Stored reports whether the value can be restored: whether it includes the content, or needs none.
 func (v Value) Stored() bool {
 	if strings.HasPrefix(v.Text, sumPrefix) {
 		return v.Content != nil || v.Text == sum(nil)
@@ -65,15 +65,15 @@ func (v Value) Stored() bool {
 	return !strings.HasPrefix(v.Text, oddPrefix)
 }
 
-// A Change is a thing that has changed.
+// A Change is the change of a watched item.
 type Change struct {
 	Kind   Kind   `json:"kind"`
-	Name   string `json:"name"`         // of a ref: refs/heads/main. Of a file: relative to In
+	Name   string `json:"name"`         // of a ref: refs/heads/main; of a file: relative to In
 	In     Place  `json:"in,omitempty"` // of a Config or Hook
 	Task   string `json:"task,omitempty"`
 	Before Value  `json:"before,omitzero"`
 	After  Value  `json:"after,omitzero"`
-	// Forward means that a ref moved to a commit that contains the one before.
+	// Forward means that a ref moved to a commit that contains the previous one.
 	Forward bool `json:"forward,omitempty"`
 }
 
@@ -83,10 +83,10 @@ func (c Change) Reversed() Change {
 	return c
 }
 
-// String describes the change in a few words: "branch main was moved back".
+// String describes the change in a few words, such as "branch main was moved back".
 func (c Change) String() string { return c.thing() + " was " + c.verb() }
 
-// thing names what has changed.
+// thing names the changed item.
 func (c Change) thing() string {
 	switch c.Kind {
 	case Ref:
@@ -132,7 +132,7 @@ func (c Change) verb() string {
 	return fmt.Sprintf("moved from %s to %s", short(c.Before.Text), short(c.After.Text))
 }
 
-// short shortens an object id, or the target of a symbolic ref.
+// short shortens the text of a ref's value for display.
 func short(text string) string {
 	if target, symbolic := strings.CutPrefix(text, symbolicPrefix); symbolic {
 		return strings.TrimPrefix(target, headsPrefix)
@@ -145,7 +145,7 @@ func short(text string) string {
 
 func isSymbolic(v Value) bool { return strings.HasPrefix(v.Text, symbolicPrefix) }
 
-// Compare returns what differs between two states, ordered by kind and name.
+// Compare returns the changes between two states, ordered by Sort.
 func Compare(before, after State) []Change {
 	var changes []Change
 	for name, old := range before.Refs {
@@ -172,7 +172,7 @@ func Compare(before, after State) []Change {
 	return changes
 }
 
-// Sort orders changes by kind, with hooks and configuration first, and name.
+// Sort sorts changes by kind, starting with hooks and configuration, then by task and name.
 func Sort(changes []Change) {
 	order := []Kind{Hook, Config, Ref, Checkout, Index, Sibling}
 	slices.SortFunc(changes, func(a, b Change) int {

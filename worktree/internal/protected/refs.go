@@ -22,11 +22,11 @@ const (
 
 var oid = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// packTries limits how often the refs are read because git packed them meanwhile.
+// packTries limits how often the refs are read again because git packed them during the reading.
 const packTries = 10
 
-// refs reads packed and loose refs. A loose ref overrides a packed one. git packs refs in the
-// order packed-refs, loose file: if packed-refs changed meanwhile, all are read again.
+// refs reads packed and loose refs. A loose ref overrides a packed one. git first writes packed-refs and
+// then removes the loose files. If packed-refs changed during the reading, everything is read again.
 func (r *reader) refs() {
 	for range packTries {
 		r.packed()
@@ -42,7 +42,7 @@ func (r *reader) refs() {
 	}
 }
 
-// packedStamp returns the stamp of packed-refs, zero if there is none.
+// packedStamp returns the stamp of packed-refs, or the zero stamp if it does not exist.
 func (r *reader) packedStamp() stamp {
 	info, err := os.Lstat(filepath.Join(r.GitDir, "packed-refs"))
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *reader) packedStamp() stamp {
 	return s
 }
 
-// packed reads packed-refs, unless it is the file that the earlier state has.
+// packed reads packed-refs, unless the file is unchanged since the earlier state.
 func (r *reader) packed() {
 	path := filepath.Join(r.GitDir, "packed-refs")
 	now := r.packedStamp()
@@ -81,7 +81,7 @@ func (r *reader) packed() {
 	}
 }
 
-// isOid is oid.MatchString, and faster.
+// isOid is a faster oid.MatchString.
 func isOid(text string) bool {
 	if len(text) != 40 && len(text) != 64 {
 		return false
@@ -94,11 +94,11 @@ func isOid(text string) bool {
 	return true
 }
 
-// below reads the loose refs of a directory, whose path is relative to the git directory.
+// below reads the loose refs in a directory, relative to the git directory.
 func (r *reader) below(dir string) {
 	entries, err := os.ReadDir(filepath.Join(r.GitDir, dir))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return // git may have removed an empty one
+		return // git may have removed an empty directory
 	}
 	if err != nil {
 		r.state.Refs[dir] = oddPrefix + "unreadable directory"
@@ -109,18 +109,18 @@ func (r *reader) below(dir string) {
 		switch {
 		case entry.IsDir():
 			r.below(name)
-		case !strings.HasSuffix(name, ".lock"): // git is writing it
+		case !strings.HasSuffix(name, ".lock"): // skip files that git is writing
 			r.loose(name)
 		}
 	}
 }
 
-// loose reads one ref.
+// loose reads a loose ref.
 func (r *reader) loose(name string) {
 	path := filepath.Join(r.GitDir, name)
 	info, err := os.Lstat(path)
 	if err != nil {
-		return // it was packed or removed just now
+		return // it was just packed or removed
 	}
 	now := stampOf(info)
 	r.state.cache.loose[name] = now

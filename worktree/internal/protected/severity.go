@@ -2,16 +2,16 @@ package protected
 
 import "strings"
 
-// A Severity is what a change means for the step during which it happened.
+// A Severity is the consequence of a change for the step during which it happened.
 type Severity string
 
 // The severities, weakest first.
 const (
-	// Noted: it is recorded, and nothing else happens.
+	// Noted means that the change is only recorded.
 	Noted Severity = "noted"
-	// Holds: a person decides before the task lands.
+	// Holds means that a person decides before the task lands.
 	Holds Severity = "holds"
-	// Stops: the step fails.
+	// Stops means that the step fails.
 	Stops Severity = "stops"
 )
 
@@ -22,10 +22,10 @@ const (
 	head           = "HEAD"
 )
 
-// Severity returns what the change means. fenced means that the kernel kept the programs of
-// the step from writing to the repository, so that changes which people make in their daily
-// work are a person's. Without a fence only moves of remote-tracking refs are harmless, and
-// files of checkouts may be a person's work.
+// Severity returns the severity of the change. fenced means that the kernel prevented the programs of the
+// step from writing to the repository, so that changes which are part of a person's daily work were made by
+// a person. Without a fence, only moves of remote-tracking refs are harmless, and changes of files in
+// checkouts may be a person's work.
 func (c Change) Severity(fenced bool) Severity {
 	switch c.Kind {
 	case Checkout, Index, Sibling:
@@ -38,7 +38,7 @@ func (c Change) Severity(fenced bool) Severity {
 	return Stops
 }
 
-// Worst returns the strongest severity of changes, or "" if there are none.
+// Worst returns the highest severity of the changes, or "" if there are none.
 func Worst(changes []Change, fenced bool) Severity {
 	worst := Severity("")
 	for _, c := range changes {
@@ -50,8 +50,8 @@ func Worst(changes []Change, fenced bool) Severity {
 	return worst
 }
 
-// isDailyWork reports whether people change refs like this while a task runs: they commit,
-// switch branches, stash, bisect, and fetch tags.
+// isDailyWork reports whether people make such a change to a ref while a task runs: they commit, switch
+// branches, stash, bisect, and fetch tags.
 func (c Change) isDailyWork() bool {
 	created := !c.Before.Exists() && !isSymbolic(c.After)
 	switch {
@@ -69,17 +69,17 @@ func (c Change) isDailyWork() bool {
 	return false
 }
 
-// isOurs reports whether only coven writes a ref.
+// isOurs reports whether only coven writes the ref.
 func isOurs(name string) bool {
 	return strings.HasPrefix(name, "refs/coven/") || strings.HasPrefix(name, headsPrefix+"coven/")
 }
 
-// isRemoteTracking reports whether fetches write a ref.
+// isRemoteTracking reports whether fetches write the ref.
 func isRemoteTracking(name string) bool {
 	return strings.HasPrefix(name, "refs/remotes/") || strings.HasPrefix(name, "refs/prefetch/")
 }
 
-// isOfCheckout reports whether a ref belongs to the work in one checkout.
+// isOfCheckout reports whether the ref belongs to the work in a single checkout.
 func isOfCheckout(name string) bool {
 	for _, prefix := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
 		if strings.HasPrefix(name, prefix) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A State is what Read found. It can be stored as JSON.
+// A State is the result of Read. It can be stored as JSON.
 type State struct {
 	Refs  map[string]string `json:"refs"`  // "HEAD" and full names: an object id, or "ref: NAME"
 	Files map[string]File   `json:"files"` // by path
@@ -22,18 +22,18 @@ type File struct {
 	Value
 }
 
-// A Source says where to read.
+// A Source specifies the state to read.
 type Source struct {
 	GitDir string   // the common git directory
 	Root   string   // top of the main checkout
 	Hooks  []string // directories of hooks
-	Skip   []string // directories whose files are the business of their tasks
-	// Refs lists the refs and HEAD if they are not files; nil: they are.
+	Skip   []string // directories whose files belong to tasks
+	// Refs lists the refs and HEAD. It is nil if they are files.
 	Refs func() (map[string]string, error)
 }
 
-// Read reads the state of a repository. Files that are the same as in the earlier state, which
-// may be zero, are not read again.
+// Read reads the state of a repository. earlier is an earlier state, or zero. Files that have not changed
+// since are not read again.
 func Read(from Source, earlier State) (State, error) {
 	r := &reader{Source: from, last: earlier, state: State{Files: map[string]File{}}}
 	r.state.cache.files = map[string]stamp{}
@@ -57,7 +57,7 @@ type reader struct {
 	state State
 }
 
-// cache has the stamps of files, and the packed refs.
+// cache contains the stamps of files, and the packed refs.
 type cache struct {
 	files, loose map[string]stamp
 	packedStamp  stamp // never fresh
@@ -65,18 +65,19 @@ type cache struct {
 	packed       map[string]string
 }
 
-// A stamp identifies the content of a file that nobody with a clock of his own wrote.
+// A stamp identifies the content of a file, unless a program can set the change time.
 type stamp struct {
 	dev, ino, size int64
 	mtime, ctime   int64 // nanoseconds
 	mode           fs.FileMode
-	fresh          bool // it was written so recently that a later write may have the same times
+	fresh          bool // written so recently that a later write may result in the same times
 }
 
-// tick is longer than the resolution of the times of a file system.
+// tick is longer than the timestamp resolution of file systems.
 const tick = 100 * time.Millisecond
 
-// stampOf returns the stamp of a file, or the zero stamp, which is like no other.
+// stampOf returns the stamp of a file. If that is not available, it returns the zero stamp, which never
+// compares equal.
 func stampOf(info fs.FileInfo) stamp {
 	sys, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -92,11 +93,11 @@ func stampOf(info fs.FileInfo) stamp {
 
 func isFresh(s stamp) bool { return time.Since(time.Unix(0, s.ctime)) < tick }
 
-// is reports whether two stamps identify the same content. earlier is the older one.
+// is reports whether two stamps identify the same content. earlier is the older stamp.
 func (s stamp) is(earlier stamp) bool {
 	if earlier.fresh || s == (stamp{}) {
 		return false
 	}
 	s.fresh = false
-	return s == earlier // which is not fresh either
+	return s == earlier // earlier is not fresh either
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 )
 
-// Admins lists GitDir/worktrees.
+// Admins lists the names in GitDir/worktrees.
 func (r *Repo) Admins() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(r.GitDir, "worktrees"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -26,11 +26,11 @@ func (r *Repo) Admins() ([]string, error) {
 	return names, err
 }
 
-// AdminPath returns the checkout that a git directory belongs to, or "" if that is
+// AdminPath returns the checkout that a git directory in GitDir/worktrees belongs to, or "" if that is
 // unknown, for example while git creates it.
 func (r *Repo) AdminPath(admin string) string {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
-	raw, err := file.Read(filepath.Join(dir, "gitdir"), MaxGitFile) // an agent may have put a pipe there
+	raw, err := file.Read(filepath.Join(dir, "gitdir"), MaxGitFile) // an agent may have replaced it with a pipe
 	if err != nil {
 		return ""
 	}
@@ -44,7 +44,7 @@ func (r *Repo) AdminPath(admin string) string {
 	return filepath.Dir(link)
 }
 
-// TaskAdmins returns the names of the git directories that agents can write.
+// TaskAdmins returns the names of the git directories that belong to tasks, so that agents can write them.
 func (r *Repo) TaskAdmins() (map[string]bool, error) {
 	names, err := r.TaskNames()
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Repo) TaskAdmins() (map[string]bool, error) {
 	return mine, nil
 }
 
-// TaskNames lists the tasks that have one of coven's directories.
+// TaskNames lists the names of the tasks that have a directory in coven's part of the git directory.
 func (r *Repo) TaskNames() ([]string, error) {
 	entries, err := os.ReadDir(r.StatePath("tasks"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,8 +76,8 @@ func (r *Repo) TaskNames() ([]string, error) {
 	return names, err
 }
 
-// Checkouts returns the top directories of all checkouts of the repository: the main
-// one, unless the repository is bare, and the linked ones that point back to it.
+// Checkouts returns the top directories of all checkouts of the repository: the main checkout, unless the
+// repository is bare, and the linked ones whose .git points back to the repository.
 func (r *Repo) Checkouts() ([]string, error) {
 	admins, err := r.Admins()
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *Repo) Checkouts() ([]string, error) {
 
 // pointsTo reports whether a checkout's .git file names this git directory.
 func pointsTo(link, dir string) bool {
-	file, err := regularfile.Open(link) // an agent may have put a pipe there
+	file, err := regularfile.Open(link) // an agent may have replaced it with a pipe
 	if err != nil {
 		return false
 	}

@@ -19,7 +19,7 @@ import (
 // A BareError means that the directory is a bare repository, not one of its checkouts.
 type BareError struct {
 	Dir       string
-	Checkouts []string // where to run coven instead
+	Checkouts []string // checkouts in which coven can run
 }
 
 func (e *BareError) Error() string {
@@ -39,10 +39,10 @@ func bareError(at git.Location) error {
 	return errors.Join(&BareError{Dir: at.Shared, Checkouts: tops}, err)
 }
 
-// bareRoot returns the checkout that serves as the main checkout of a bare repository,
-// for coven's configuration, sessions and worktrees. It is the first checkout in which
-// coven was run, also after it was moved; if it no longer exists, the current one. A
-// file stores its path and its name in the git directory.
+// bareRoot returns the checkout that serves as the main checkout of a bare repository, for coven's
+// configuration, sessions and worktrees. It is the first checkout in which coven was run, even if that has
+// been moved, or the current checkout if that no longer exists. Its path and its name in the git directory
+// are stored in a file.
 func (r *Repo) bareRoot() (string, error) {
 	tops, err := r.Checkouts()
 	if err != nil {
@@ -67,8 +67,7 @@ func (r *Repo) bareRoot() (string, error) {
 	return root, regularfile.Replace(path, rootRecord(root, name), 0o644)
 }
 
-// firstRoot makes the current checkout the root, unless another coven process has just
-// chosen one.
+// firstRoot makes the current checkout the root, unless another coven process has just chosen one.
 func (r *Repo) firstRoot(path string) (string, error) {
 	if err := os.MkdirAll(r.StatePath(), 0o755); err != nil {
 		return "", err
@@ -77,7 +76,7 @@ func (r *Repo) firstRoot(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(made.Name()) //nolint:errcheck // it has another link
+	defer os.Remove(made.Name()) //nolint:errcheck // path is another link to it
 	_, err = made.Write(rootRecord(r.Checkout, filepath.Base(r.CheckoutGitDir)))
 	if err = errors.Join(err, made.Close()); err != nil {
 		return "", err

@@ -14,15 +14,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A BusyError means that a lock file of git exists: another git process works in the
-// repository or was killed there. Nothing was changed. coven never removes such a file.
+// A BusyError means that a lock file of git exists: another git process is running in the repository, or
+// was killed. Nothing was changed. coven never removes such a file.
 type BusyError struct {
 	File   string
 	Age    time.Duration // since File was created
-	Others []string      // further lock files of the same age, of the same transaction
+	Others []string      // further lock files of the same transaction
 }
 
-// Files returns all lock files.
 func (e *BusyError) Files() []string { return append([]string{e.File}, e.Others...) }
 
 func (e *BusyError) Error() string { return e.Reason() + "; next: " + e.Next() }
@@ -32,7 +31,7 @@ func (e *BusyError) Reason() string {
 	return fmt.Sprintf("another git process has held %s for %v", e.File, e.Age.Round(time.Second))
 }
 
-// Next tells the user to remove them.
+// Next returns the instruction that removes the lock files.
 func (e *BusyError) Next() string {
 	command := "rm"
 	for _, file := range e.Files() {
@@ -42,10 +41,9 @@ func (e *BusyError) Next() string {
 }
 
 const (
-	// lockWait limits how long a landing waits for locks of other git processes.
+	// lockWait limits the time to wait for a lock of another git process.
 	lockWait = 5 * time.Second
-	// transactTries limits how often a transaction is repeated because of short-lived
-	// locks.
+	// transactTries limits how often a transaction is repeated because of short-lived locks.
 	transactTries = 3
 )
 
@@ -71,8 +69,8 @@ func AwaitGone(ctx context.Context, file string) error {
 	}
 }
 
-// Transact applies all ref edits or none. If another git process does not release a
-// lock, the error is a *BusyError.
+// Transact applies all ref edits or none. If another git process does not release a lock, the error is a
+// *BusyError.
 func (r *Repo) Transact(ctx context.Context, g git.Repo, message string, edits ...git.Edit) error {
 	var refs []string
 	deletes := false
@@ -94,7 +92,7 @@ func (r *Repo) Transact(ctx context.Context, g git.Repo, message string, edits .
 		}
 		busy := r.refLocks(ctx, refs, deletes)
 		if len(busy) == 0 {
-			return err // for another reason
+			return err // failed for another reason
 		}
 		if old, held := heldSince(busy, start); held {
 			return fmt.Errorf("%s: %w", message, old)
@@ -103,8 +101,8 @@ func (r *Repo) Transact(ctx context.Context, g git.Repo, message string, edits .
 	return err
 }
 
-// Explain is for git commands that change refs themselves: it replaces their error
-// by a *BusyError if another git process holds a lock.
+// Explain is for git commands that change refs themselves. If another git process holds a lock, it replaces
+// their error with a *BusyError.
 func (r *Repo) Explain(ctx context.Context, err error, refs ...string) error {
 	for _, busy := range r.refLocks(ctx, refs, true) {
 		return busy
@@ -112,7 +110,7 @@ func (r *Repo) Explain(ctx context.Context, err error, refs ...string) error {
 	return err
 }
 
-// refLocks lists the lock files that block a transaction.
+// refLocks lists the existing lock files that could block a transaction.
 func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*BusyError {
 	var names []string
 	for _, ref := range refs {
@@ -122,7 +120,7 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 		names = append(names, "packed-refs.lock")
 	}
 	if head, err := r.HeadOf(ctx, r.GitDir); err == nil && slices.Contains(refs, head) {
-		names = append(names, "HEAD.lock") // git also writes HEAD's log
+		names = append(names, "HEAD.lock") // git also writes the reflog of HEAD
 	}
 	var found []*BusyError
 	for _, name := range names {
@@ -134,7 +132,7 @@ func (r *Repo) refLocks(ctx context.Context, refs []string, deletes bool) []*Bus
 	return found
 }
 
-// heldSince returns the locks that existed at start, as one error.
+// heldSince returns those of the locks that already existed at start, as one error.
 func heldSince(locks []*BusyError, start time.Time) (*BusyError, bool) {
 	var held *BusyError
 	for _, lock := range locks {
@@ -149,5 +147,5 @@ func heldSince(locks []*BusyError, start time.Time) (*BusyError, bool) {
 	return held, held != nil
 }
 
-// Age returns the time since a file was changed.
+// Age returns the time since the last modification of a file.
 func Age(info fs.FileInfo) time.Duration { return time.Since(info.ModTime()) }

@@ -8,13 +8,12 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// MakeCommit stores a commit. author contains environment variables that override the
-// author.
+// MakeCommit stores a commit. author contains environment variables that set the author. It may be nil.
 func (r *Repo) MakeCommit(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
 	return r.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: message, Parents: parents}, author)
 }
 
-// StoreCommit is MakeCommit with all options of a commit.
+// StoreCommit is MakeCommit for a commit with options.
 func (r *Repo) StoreCommit(ctx context.Context, c git.NewCommit, author []string) (string, error) {
 	g := r.Git()
 	if r.Redact != nil {
@@ -29,20 +28,20 @@ func (r *Repo) StoreCommit(ctx context.Context, c git.NewCommit, author []string
 	return g.StoreCommit(ctx, c)
 }
 
-// CleanMessage converts text to a message that git accepts.
+// CleanMessage converts text to a commit message that git accepts.
 func CleanMessage(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	return strings.TrimRight(text, "\n") + "\n"
 }
 
-// The committer if no user is configured.
+// The identity of the committer if the user has none configured.
 const (
 	FallbackName  = "coven"
 	FallbackEmail = "coven@localhost"
 )
 
-// identity returns environment variables that complete the user's identity. Otherwise
-// git would guess it from the machine, or refuse.
+// identity returns environment variables that complete the user's identity. Without them, git would derive
+// it from the host name, or fail.
 func (r *Repo) identity(ctx context.Context) ([]string, error) {
 	settings, err := r.Git().Configured(ctx, `^(user|author|committer)\.(name|email)$`, false)
 	if err != nil {

@@ -24,7 +24,7 @@ sessions/*/results/
 secrets.yaml
 `
 
-// keepSessions is the comment above the line that people remove to commit records.
+// keepSessions is the comment above the line that users remove to commit records.
 const (
 	keepSessions   = "# Sessions hold what tools printed. To commit them, remove the next line."
 	ignoreSessions = "sessions/"
@@ -33,9 +33,9 @@ const (
 // MaxIgnore limits the size of a .gitignore, in bytes.
 const MaxIgnore = 1 << 20
 
-// SessionsIgnored reports whether ROOT/.coven/.gitignore ignores sessions, or deliberately does
-// not, because a person removed only that line. A missing file counts as ignoring: it is created
-// when needed.
+// SessionsIgnored reports whether ROOT/.coven/.gitignore ignores sessions. It also returns true if a user
+// removed only that line, which is deliberate, and if the file does not exist, because it is created when
+// needed.
 func SessionsIgnored(root string) (bool, error) {
 	data, err := regularfile.ReadIn(root, ".coven/.gitignore", MaxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,8 +51,8 @@ func SessionsIgnored(root string) (bool, error) {
 	return slices.ContainsFunc(lines, ignores) || slices.Contains(lines, keepSessions), nil
 }
 
-// EnsureCovenDir creates ROOT/.coven and, if missing, the .gitignore in it that keeps
-// worktrees, locks and logs out of the repository.
+// EnsureCovenDir creates ROOT/.coven. If it contains no .gitignore, it creates one that excludes worktrees,
+// locks and logs.
 func EnsureCovenDir(root string) error {
 	dir := filepath.Join(root, ".coven")
 	if err := regularfile.Directory(root, names.WorktreesDir); err != nil {
@@ -72,8 +72,8 @@ func EnsureCovenDir(root string) error {
 	return nil
 }
 
-// Ignores reports whether a path of the main checkout is ignored and not tracked by
-// git. path is relative to the root.
+// Ignores reports whether git ignores a path in the main checkout and does not track it. path is relative
+// to the root.
 func (r *Repo) Ignores(ctx context.Context, path string) (bool, error) {
 	seen, err := r.RootGit().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// filterSettings makes the repository's clean and smudge filters run in the main
-// checkout. git would start them in the worktree, where the agent can replace relative
-// programs and modules of `python -m`.
+// filterSettings returns settings that run the repository's clean and smudge filters in the main checkout.
+// git would run them in the worktree, where the agent can replace programs with relative paths and modules
+// of `python -m`.
 func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 	r.configAtOpen = r.configFiles()
 	found, err := r.Git().Configured(ctx, filterKeys, false)
@@ -26,8 +26,8 @@ func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 
 const filterKeys = `^filter\..*\.(clean|smudge|process)$`
 
-// configFiles returns the repository's configuration; what cannot be read is empty, too, when it
-// is compared.
+// configFiles returns the text of the repository's configuration, for comparison. An unreadable file counts
+// as empty.
 func (r *Repo) configFiles() string {
 	var all strings.Builder
 	for _, name := range []string{"config", "config.worktree"} {
@@ -41,15 +41,15 @@ func (r *Repo) configFiles() string {
 // maxConfig limits the configuration that is compared, in bytes.
 const maxConfig = 1 << 20
 
-// currentFilters returns the filters, and disables those that were configured since Open: an
-// agent without a sandbox may have planted them.
+// currentFilters returns the filter settings. It disables filters that were configured since Open, because
+// an agent without a sandbox may have planted them.
 func (r *Repo) currentFilters() []git.Setting {
 	if r.configFiles() == r.configAtOpen {
 		return r.Filters
 	}
 	found, err := r.Git().Configured(context.Background(), filterKeys, false)
 	if err != nil {
-		return r.Filters // git cannot read its configuration: it runs nothing
+		return r.Filters // git cannot read its configuration, so it runs no filter
 	}
 	settings := slices.Clone(r.Filters)
 	for _, s := range found {
@@ -62,7 +62,7 @@ func (r *Repo) currentFilters() []git.Setting {
 	return settings
 }
 
-// FiltersFor makes the filters run in a checkout although git writes its new files
+// FiltersFor returns settings that run the filters in a checkout, for a git that writes its new files
 // elsewhere.
 func (r *Repo) FiltersFor(top string) []git.Setting {
 	return within(r.filterCommands,

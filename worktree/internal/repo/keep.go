@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/names"
 )
 
-// Keep creates a ref for a commit that a record is about to name.
+// Keep protects a commit from git gc. Call it before writing a record that names the commit.
 func (w *Worktree) Keep(ctx context.Context, purpose, oid string) error {
 	return w.Repo.keep(ctx, w.TaskID, purpose, oid)
 }
@@ -17,7 +17,7 @@ func (r *Repo) keep(ctx context.Context, taskID, purpose, oid string) error {
 	return r.Transact(ctx, r.Git(), "coven: keep", git.Set(names.KeepRef(taskID, purpose), oid))
 }
 
-// Unkeep returns the edits that remove all such refs of a task.
+// Unkeep returns the edits that remove all refs that Keep created for a task.
 func (w *Worktree) Unkeep() []git.Edit {
 	var edits []git.Edit
 	for _, purpose := range []string{names.KeepLanding, names.KeepMove, names.KeepTarget, names.KeepMerged, names.KeepWatched} {
@@ -26,7 +26,7 @@ func (w *Worktree) Unkeep() []git.Edit {
 	return edits
 }
 
-// HasCommit reports whether a commit and its tree are in the repository.
+// HasCommit reports whether the repository has a commit and its tree.
 func (r *Repo) HasCommit(ctx context.Context, oid string) (bool, error) {
 	tree, err := r.Git().Tree(ctx, oid)
 	if git.ExitCode(err) > 0 {

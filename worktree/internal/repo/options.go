@@ -1,13 +1,13 @@
 package repo
 
-// A Pool limits the files of landed worktrees that are kept for later ones. The zero value keeps none.
+// A Pool limits the files of landed worktrees that are kept for reuse. The zero value keeps none.
 type Pool struct {
-	Bytes int64    // the most disk space
-	Keep  []string // globs of ignored files that pass from task to task; ** spans directories
+	Bytes int64    // maximum disk space
+	Keep  []string // globs of ignored files that are passed from task to task; ** spans directories
 }
 
 // Sparse selects the files that new worktrees have. The zero value selects all.
 type Sparse struct {
-	Main bool     // as the main checkout; all if that is not sparse
-	Dirs []string // these directories, with slashes, and the files directly in those above; nil: all
+	Main bool     // use the selection of the main checkout, if that is sparse
+	Dirs []string // directories to include, with slashes, and the files directly in their parents; nil means all
 }

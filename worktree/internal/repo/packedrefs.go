@@ -19,8 +19,8 @@ const (
 // OidRE matches the ID of an object.
 var OidRE = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// ReadPackedRefs reads the packed refs of a git directory that an agent controls: the object of
-// each ref by its full name.
+// ReadPackedRefs reads the packed refs of a git directory that an agent controls. It returns the object IDs
+// by full ref name.
 func ReadPackedRefs(dir string) (map[string]string, error) {
 	raw, err := file.Read(filepath.Join(dir, "packed-refs"), MaxPackedRefs)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -11,18 +11,18 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// PlainGit returns git for the objects and refs of the repository, with a configuration of
-// coven's own instead of the repository's, which an agent may have changed, or made unreadable.
+// PlainGit returns a git.Repo for the objects and refs of the repository with a separate, minimal
+// configuration. An agent may have changed the repository's configuration, or made it unreadable.
 func (r *Repo) PlainGit() (git.Repo, error) {
 	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
-		return r.Git(), nil // the refs are not files: only the repository's own git can write them
+		return r.Git(), nil // the refs are not files, so git needs the repository's configuration to write them
 	}
 	dir := r.StatePath("plain")
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 	if r.Format == "sha256" {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
 	}
-	g := git.Repo{Dir: dir, Store: r.Store} // it reads no configuration but the format
+	g := git.Repo{Dir: dir, Store: r.Store} // the configuration only contains the format
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return g, fmt.Errorf("prepare git: %w", err)
 	}

@@ -14,30 +14,30 @@ import (
 	"github.com/coven-run/coven/worktree/internal/names"
 )
 
-// The log of coven's own changes is GitDir/coven/refs.log: a line "OLD NEW NAME" for each
-// ref that a coven is about to change, so that no change of coven's is without a line, and
-// "=OLD NEW NAME" after it. A first line without the second means that coven was killed, or
-// that git refused.
-// The name "checkout:REF" stands for the files of the main checkout that a landing on REF moves:
-// the second line follows when all are moved.
-// The tripwire takes a change that the log explains for coven's own. A fence keeps agents
-// from writing it. An agent without a fence can forge a line.
+// The log of coven's ref changes is GitDir/coven/refs.log. Before coven changes a ref, it writes a line
+// "OLD NEW NAME", so that none of its changes lacks a line, and afterwards "=OLD NEW NAME". A first line
+// without the second means that coven was killed or that git refused the change. The name "checkout:REF"
+// stands for the files in the main checkout that a landing on REF moves; its second line follows when all
+// of them are moved.
+//
+// The tripwire attributes the changes in the log to coven. A fence prevents agents from writing the log.
+// An agent without a fence can forge a line.
 const (
-	noRef  = "-" // there is no such ref
-	anyRef = "?" // coven did not require a value
+	noRef  = "-" // the ref does not exist
+	anyRef = "?" // coven required no value
 	done   = "="
 
 	MovedCheckout = "checkout:"
 	maxRefLog     = 4 << 20
 )
 
-// RefLogPath returns the file with coven's changes of refs.
+// RefLogPath returns the path of the log of coven's ref changes.
 func (r *Repo) RefLogPath() string { return r.StatePath("refs.log") }
 
-// LogRefs logs edits that are about to be made.
+// LogRefs logs edits before they are made.
 func (r *Repo) LogRefs(edits ...git.Edit) error { return r.logEdits("", edits) }
 
-// LogDone logs edits that were made. Without these lines the log explains a little more.
+// LogDone logs edits after they are made. If that fails, the log merely permits more values than necessary.
 func (r *Repo) LogDone(edits []git.Edit) { _ = r.logEdits(done, edits) }
 
 func (r *Repo) logEdits(mark string, edits []git.Edit) error {
@@ -65,7 +65,7 @@ func (r *Repo) logEdits(mark string, edits []git.Edit) error {
 	if err != nil {
 		return fmt.Errorf("log the change of refs: %w", err)
 	}
-	_, err = file.WriteString(lines.String()) // one write: others append at the same time
+	_, err = file.WriteString(lines.String()) // a single write, because other processes append concurrently
 	return errors.Join(err, file.Close())
 }
 
@@ -80,17 +80,17 @@ func orNoRef(oid string) string {
 	return oid
 }
 
-// A LogPosition is a place in the log.
+// A LogPosition is a position in the log.
 type LogPosition struct {
-	Inode  uint64 `json:"inode"` // of the file; 0: there was none
+	Inode  uint64 `json:"inode"` // inode of the file, or 0 if it did not exist
 	Offset int64  `json:"offset"`
-	// End is the end of the log, after Offset: what was logged as made before it counts as
-	// about to be made. 0: Offset is the end.
+	// End is the end of the log if it is after Offset, or 0. Edits before End count as about to be made,
+	// even if they were already logged as made.
 	End int64 `json:"end,omitempty"`
 }
 
-// LogEnd returns the end of the log. A log that has become too long is set aside: marks
-// before it still find it.
+// LogEnd returns the end of the log. It renames a log that has become too long; earlier positions remain
+// valid.
 func (r *Repo) LogEnd() (LogPosition, error) {
 	info, err := os.Stat(r.RefLogPath())
 	if err == nil && info.Size() > maxRefLog {
@@ -108,11 +108,11 @@ func (r *Repo) LogEnd() (LogPosition, error) {
 	return LogPosition{Inode: InodeOf(info), Offset: info.Size()}, nil
 }
 
-// pendingTail is the length of the end of the log in which pending changes are looked for.
+// pendingTail is the length of the end of the log that is searched for pending changes, in bytes.
 const pendingTail = 64 << 10
 
-// LogBegin returns the position from which the log explains all later changes: its end,
-// or before the first change that is still being made.
+// LogBegin returns the position from which the log explains all later changes: its end, or the beginning of
+// the first change that is still being made.
 func (r *Repo) LogBegin() (LogPosition, error) {
 	at, err := r.LogEnd()
 	if err != nil || at.Offset == 0 {
@@ -124,7 +124,7 @@ func (r *Repo) LogBegin() (LogPosition, error) {
 	if err != nil {
 		return at, err
 	}
-	if start > 0 { // maybe within a line
+	if start > 0 { // may be in the middle of a line
 		_, whole, _ := strings.Cut(text, "\n")
 		start, text = start+int64(len(text)-len(whole)), whole
 	}
@@ -134,9 +134,9 @@ func (r *Repo) LogBegin() (LogPosition, error) {
 	return at, nil
 }
 
-// firstPending returns where the first change of a text of the log begins that was not made yet.
+// firstPending returns the offset of the first change in text that is not logged as made.
 func firstPending(text string) (offset int, found bool) {
-	open, at := map[string][]int{}, 0 // line -> where it was logged as about to be made
+	open, at := map[string][]int{}, 0 // the offsets at which each line was logged as about to be made
 	for line := range strings.Lines(text) {
 		if made, ok := strings.CutPrefix(line, done); !ok {
 			open[line] = append(open[line], at)
@@ -154,7 +154,7 @@ func firstPending(text string) (offset int, found bool) {
 	return offset, found
 }
 
-// InodeOf returns the inode of a file, or 0 if the system has none.
+// InodeOf returns the inode of a file, or 0 if it is not available.
 func InodeOf(info fs.FileInfo) uint64 {
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
 		return sys.Ino
@@ -162,24 +162,24 @@ func InodeOf(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// A loggedMove is a line of the log.
+// A loggedMove is one line of the log.
 type loggedMove struct {
-	old, New string // empty: no ref; old may be anyRef
+	old, New string // empty for no ref; old may be anyRef
 	done     bool
 }
 
-// A RefLog has the lines since a position, by name.
+// A RefLog maps the names of refs to their logged moves.
 type RefLog map[string][]loggedMove
 
-// LogSince reads the log between a position and now. An edit that was logged as made after the
-// position until counts as about to be made: the refs were read then.
+// LogSince reads the log from a position to its end. Edits that were logged as made after the position
+// until count as about to be made, because until is the position at which the refs were read.
 func (r *Repo) LogSince(from, until LogPosition) (RefLog, error) {
 	now, start, at, err := readLog(r.RefLogPath(), from)
 	if err != nil {
 		return nil, err
 	}
 	log := RefLog{}
-	if !at && from.Inode != 0 { // it was set aside meanwhile
+	if !at && from.Inode != 0 { // it was renamed since
 		old, _, found, err := readLog(r.RefLogPath()+".old", from)
 		if err != nil {
 			return nil, err
@@ -196,14 +196,14 @@ func (r *Repo) LogSince(from, until LogPosition) (RefLog, error) {
 	return log, nil
 }
 
-// Read adds the lines of a text. Moves that end between from and to were made.
+// Read adds the lines of text. Moves whose second line ends after from and at or before to count as made.
 func (l RefLog) Read(text string, from, to int) {
 	at := 0
 	for line := range strings.Lines(text) {
 		at += len(line)
 		words := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
 		if len(words) != 3 {
-			continue // it is being written
+			continue // a line that is being written
 		}
 		old, isDone := strings.CutPrefix(words[0], done)
 		move := loggedMove{strings.TrimPrefix(old, noRef), strings.TrimPrefix(words[1], noRef), isDone && at > from && at <= to}
@@ -211,8 +211,8 @@ func (l RefLog) Read(text string, from, to int) {
 	}
 }
 
-// readLog reads a file from a position in it, or all of it if the position is in another. start
-// is where the text begins.
+// readLog reads a log from a position in it. If the position is in another file, it reads the whole log.
+// start is the offset of the returned text.
 func readLog(path string, from LogPosition) (text string, start int64, at bool, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -236,8 +236,8 @@ func readLog(path string, from LogPosition) (text string, start int64, at bool, 
 	return string(raw), start, at, err
 }
 
-// Explains reports whether logged moves lead from one value of a ref to another. They explain
-// no longer the value that a ref had before a move that was made.
+// Explains reports whether the logged moves lead from one value of a ref to another. After a completed
+// move, the value before that move is no longer possible.
 func (l RefLog) Explains(name, before, after string) bool {
 	possible := map[string]bool{before: true}
 	for _, m := range l[name] {
@@ -251,7 +251,7 @@ func (l RefLog) Explains(name, before, after string) bool {
 	return possible[after]
 }
 
-// Last returns the value of a ref after the last move that was made; ok: there was one.
+// Last returns the value of a ref after its last completed move. ok is false if there was none.
 func (l RefLog) Last(name string) (value string, ok bool) {
 	for _, m := range l[name] {
 		if m.done {
@@ -261,7 +261,7 @@ func (l RefLog) Last(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// Mentions reports whether coven changed a ref of a task: it worked on the task.
+// Mentions reports whether the log contains a change of the task's claim or branch.
 func (l RefLog) Mentions(name string) bool {
 	return l[names.ClaimsPrefix+name] != nil || l[names.HeadsPrefix+names.BranchPrefix+name] != nil
 }

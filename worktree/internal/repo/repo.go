@@ -1,11 +1,11 @@
-// Package repo has the handles of package worktree and all that every operation on them needs: find a
-// repository and its worktrees, record a worktree, name things, lock, change refs, make commits.
+// Package repo defines the handles of package worktree and the operations that all packages need: find a
+// repository and its worktrees, record a worktree, lock, change refs, and make commits.
 //
-// Repo and Worktree have no operation that reads or changes the files of a worktree: those are functions
-// of the packages above, which take a handle.
+// Repo and Worktree have no methods that read or change the files of a worktree. Those are functions in the
+// importing packages, which take a handle.
 //
-// Refs change in transactions only (Repo.Transact). Each is logged before and after, so that a step of an
-// agent is not accused of coven's own changes.
+// Refs are changed only in transactions (Repo.Transact). Each is logged before and after, so that coven's
+// own changes are not attributed to an agent's step.
 package repo
 
 import (
@@ -34,39 +34,37 @@ var (
 
 // A Repo is a repository with a checkout. It is safe for concurrent use.
 type Repo struct {
-	Root     string // top of the main checkout; of a bare repository see bareRoot
+	Root     string // top of the main checkout; for a bare repository see bareRoot
 	Checkout string // top of the checkout that Open was called in
-	GitDir   string // the git directory that all checkouts share
+	GitDir   string // the git directory shared by all checkouts
 
-	// Redact removes secrets from the message of each commit that coven creates; it may be
-	// nil.
+	// Redact removes secrets from the message of each commit that coven creates. It may be nil.
 	Redact func(message string) string
-	// Hidden reports whether programs of tasks cannot read a file, so that no worktree gets a
-	// copy of it; it may be nil.
+	// Hidden reports whether the programs of tasks must not read a file, so that it is not copied to
+	// worktrees. It may be nil.
 	Hidden func(path string) bool
 
-	// Pool limits what is kept of landed worktrees for later ones.
+	// Pool limits the files of landed worktrees that are kept for reuse.
 	Pool Pool
 	// Sparse selects the files of new worktrees.
 	Sparse Sparse
-	// Submodules means that new worktrees have the files of submodules: see populate.
+	// Submodules means that new worktrees get the files of submodules.
 	Submodules bool
 
 	CheckoutGitDir string        // the git directory of Checkout
-	Bare           bool          // all checkouts are linked ones
+	Bare           bool          // all checkouts are linked worktrees
 	Format         string        // hash algorithm of the objects
 	Filters        []git.Setting // see filterSettings
 
-	filterCommands []git.Setting // as they are configured
+	filterCommands []git.Setting // the filters in the configuration
 	configAtOpen   string        // see currentFilters
 	Memo           *memo
 	Locks          *lock.Dir
 	Store          *git.Store
 }
 
-// Open finds the repository that dir is in: in the main checkout, any subdirectory, or
-// a linked worktree. If dir is in a task's worktree, the main checkout is used
-// instead.
+// Open finds the repository that contains dir, which may be the main checkout, a subdirectory, or a linked
+// worktree. If dir is in a task's worktree, Open uses the enclosing checkout instead.
 func Open(ctx context.Context, dir string) (*Repo, error) {
 	start, err := personsDir(dir)
 	if err != nil {
@@ -115,8 +113,8 @@ func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
 	return r, nil
 }
 
-// mainCheckout returns the top of the main checkout. If the shared git directory is
-// not named .git, core.worktree has the path of the checkout.
+// mainCheckout returns the top of the main checkout. If the shared git directory is not named .git,
+// core.worktree contains the path of the checkout.
 func mainCheckout(ctx context.Context, at git.Location) (string, error) {
 	if at.Dir == at.Shared {
 		return at.Top, nil
@@ -139,8 +137,8 @@ func mainCheckout(ctx context.Context, at git.Location) (string, error) {
 	return root, nil
 }
 
-// personsDir resolves dir. If it is in a task's worktree, it returns the enclosing
-// checkout instead, because the agent controls W/.git.
+// personsDir resolves dir. If dir is in a task's worktree, it returns the enclosing checkout instead,
+// because the agent controls the worktree's .git.
 func personsDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -170,7 +168,7 @@ func insideAny(dir string) bool {
 	}
 }
 
-// Git returns the repository for operations on refs, objects and merges.
+// Git returns the git.Repo for operations on refs, objects and merges.
 func (r *Repo) Git() git.Repo {
 	return git.Repo{Dir: r.GitDir, WorkTree: r.Root, Store: r.Store}
 }

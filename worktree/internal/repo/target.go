@@ -21,15 +21,14 @@ var (
 	ErrTaskBranch = exit.Sentinel(exit.Usage, "git switch BRANCH", "branch belongs to a task: use --onto with another branch")
 )
 
-// A Target is the branch a task lands on, as it was when it was read.
+// A Target is the branch that a task lands on, and its tip at the time of reading.
 type Target struct {
 	Branch string `json:"branch"` // main
 	Ref    string `json:"ref"`    // refs/heads/main
 	Tip    string `json:"tip"`    // oid of its commit
 }
 
-// Target reads the branch onto; empty means the branch that is checked out in
-// Checkout.
+// Target reads the branch onto. If onto is empty, it reads the branch that is checked out in Checkout.
 func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 	ref := names.HeadsPrefix + strings.TrimPrefix(onto, names.HeadsPrefix)
 	if onto == "" {
@@ -56,8 +55,7 @@ func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 	return target, nil
 }
 
-// HeadOf returns the ref that is checked out in the checkout with this git
-// directory, or ErrDetached.
+// HeadOf returns the ref that is checked out in the checkout with this git directory, or ErrDetached.
 func (r *Repo) HeadOf(ctx context.Context, gitDir string) (string, error) {
 	ref, err := git.Repo{Dir: gitDir, Store: r.Store}.Branch(ctx)
 	if git.ExitCode(err) == 1 {
@@ -66,7 +64,7 @@ func (r *Repo) HeadOf(ctx context.Context, gitDir string) (string, error) {
 	return ref, err
 }
 
-// Branches lists the local branches except those of tasks, by name.
+// Branches lists the local branches except those of tasks, sorted by name.
 func (r *Repo) Branches(ctx context.Context) ([]string, error) {
 	refs, err := r.Git().Refs(ctx, names.HeadsPrefix)
 	if err != nil {

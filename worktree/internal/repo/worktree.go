@@ -26,32 +26,32 @@ type Worktree struct {
 	TaskID string
 	Path   string // .coven/worktrees/<name> in the main checkout
 	Branch string // coven/<name>
-	Number int    // 1, and one more each time that Recreate made it again
+	Number int    // 1, incremented each time that Recreate restores the worktree
 
 	Repo  *Repo
 	Name  string // SafeName(TaskID)
-	Admin string // the worktree's own git directory, which the agent can write
-	// partial permits access to the remains of a killed Recreate.
+	Admin string // the worktree's git directory, which the agent can write
+	// Partial permits access to the remains of a killed Recreate.
 	Partial bool
-	Cone    *cone.Cone // nil: W has all files of its branch
-	// Of a W that has landed and was renamed: its branch is gone. See worktreeOf.
-	LandedState string // its directory of coven's; empty: that of the task
-	LandedTip   string // of the branch
+	Cone    *cone.Cone // nil if all files of the branch are checked out
+	// LandedState and LandedTip are set for a landed worktree that was renamed and whose branch is deleted.
+	LandedState string // its directory of coven's files; empty for that of the task
+	LandedTip   string // tip of the branch
 }
 
-// Record is task.json: coven's data about a worktree, stored where the agent cannot
-// write.
+// Record is task.json, coven's data about a worktree. It is stored where the agent cannot write.
 type Record struct {
 	Task  string `json:"task"`
 	Base  string `json:"base"`
 	Admin string `json:"admin"` // name in GitDir/worktrees
 	Ready bool   `json:"ready"` // the checkout is complete
-	// Settings of git when the files were written: see poolSettingsOf. They are empty if the worktree is not for the pool.
+	// Settings are git's settings when the files were written: see pool.SettingsOf. They are empty if the
+	// worktree must not go to the pool.
 	Settings string     `json:"settings,omitempty"`
-	Sparse   *cone.Cone `json:"sparse,omitempty"` // the files that W has; nil: all
+	Sparse   *cone.Cone `json:"sparse,omitempty"` // the files to check out; nil means all
 	// Again means that the checkout was complete before Recreate started.
 	Again bool `json:"again,omitempty"`
-	Made  int  `json:"made,omitempty"` // how often Recreate made it again
+	Made  int  `json:"made,omitempty"` // number of times that Recreate has restored the worktree
 }
 
 // Find returns the worktree of a task, or ErrNoWorktree.
@@ -70,8 +70,8 @@ func (r *Repo) Find(_ context.Context, taskID string) (*Worktree, error) {
 	return w, nil
 }
 
-// Here returns the worktree of a task that a directory is in, or ErrNoWorktree. It asks no git: an agent
-// can change the answers of git.
+// Here returns the worktree that contains a directory, or ErrNoWorktree. It does not run git, because an
+// agent can change git's answers.
 func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 	return r.Find(ctx, rec.Task)
 }
 
-// Worktree returns the handle of a task's worktree, which need not exist.
+// Worktree returns the handle of a task's worktree. The worktree need not exist.
 func (r *Repo) Worktree(taskID string, rec Record) *Worktree {
 	name := names.SafeName(taskID)
 	w := &Worktree{
@@ -102,12 +102,12 @@ func (r *Repo) Worktree(taskID string, rec Record) *Worktree {
 	return w
 }
 
-// WorktreePath returns the directory of the worktree with a name.
+// WorktreePath returns the directory of the worktree with this name.
 func (r *Repo) WorktreePath(name string) string {
 	return filepath.Join(r.Root, names.WorktreesDir, name)
 }
 
-// ReadRecord returns the record of the worktree with a name.
+// ReadRecord reads the record of the worktree with this name.
 func (r *Repo) ReadRecord(name string) (Record, error) {
 	var rec Record
 	raw, err := os.ReadFile(r.recordPath(name))
@@ -117,7 +117,7 @@ func (r *Repo) ReadRecord(name string) (Record, error) {
 	return rec, json.Unmarshal(raw, &rec)
 }
 
-// WriteRecord replaces the record of the worktree with a name.
+// WriteRecord replaces the record of the worktree with this name.
 func (r *Repo) WriteRecord(name string, rec Record) error {
 	return file.WriteJSON(r.recordPath(name), rec)
 }
@@ -136,7 +136,7 @@ func (w *Worktree) Tip(ctx context.Context) (string, error) {
 	return tip, nil
 }
 
-// MergeBase returns the newest common commit of the task's branch and another commit.
+// MergeBase returns the best common ancestor of the task's branch and another commit.
 func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, err
 	return fork, nil
 }
 
-// Git returns W for git commands, without an index.
+// Git returns the git.Repo of the worktree. It has no index.
 func (w *Worktree) Git() git.Repo {
 	settings := []git.Setting{
 		{Key: "core.sparseCheckout", Value: "false"},
@@ -166,11 +166,11 @@ func (w *Worktree) Git() git.Repo {
 	}
 }
 
-// StateDir is a directory for the files of agent CLIs about the task, outside of W. It exists as
-// long as W does, once it is made.
+// StateDir returns a directory for files of agent CLIs about the task, outside the worktree. Once created,
+// it exists as long as the worktree does.
 func (w *Worktree) StateDir() string { return w.StatePath("state") }
 
-// StatePath returns a path in coven's private directory of this task.
+// StatePath returns a path in coven's private directory of the task.
 func (w *Worktree) StatePath(elem ...string) string {
 	if w.LandedState != "" {
 		return filepath.Join(append([]string{w.LandedState}, elem...)...)
@@ -178,15 +178,14 @@ func (w *Worktree) StatePath(elem ...string) string {
 	return w.Repo.StatePath(append([]string{"tasks", w.Name}, elem...)...)
 }
 
-// Lock waits for the lock on the worktree until ctx is done. verb describes the operation to others who
-// wait.
+// Lock waits for the lock on the worktree until ctx is done. Other waiters see verb and the task.
 func (w *Worktree) Lock(ctx context.Context, verb string) (*lock.Lock, error) {
 	return w.Repo.Lock(ctx, TaskLock(w.Name), verb+" "+w.TaskID)
 }
 
-// CheckExists fails with ErrNoWorktree if W does not exist or is empty. A W that contains only
-// .git exists: the agent deleted all files. During Recreate, and after a killed one, W
-// counts as missing because its content is incomplete.
+// CheckExists fails with ErrNoWorktree if the worktree does not exist or is empty. A worktree that contains
+// only .git exists: the agent has deleted all files. During Recreate, and after a killed one, the worktree
+// counts as missing, because its content is incomplete.
 func (w *Worktree) CheckExists() error {
 	vacant, err := w.IsVacant()
 	if err != nil {
@@ -205,7 +204,7 @@ func (w *Worktree) CheckExists() error {
 	return nil
 }
 
-// IsVacant reports whether nothing exists at W's path.
+// IsVacant reports whether the worktree's path does not exist or is an empty directory.
 func (w *Worktree) IsVacant() (bool, error) {
 	if !file.Exists(w.Path) {
 		return true, nil
@@ -226,7 +225,7 @@ func (w *Worktree) IsVacant() (bool, error) {
 	return false, err
 }
 
-// OrMissing returns ErrNoWorktree instead of err if W has disappeared meanwhile.
+// OrMissing adds ErrNoWorktree to err if the worktree has disappeared.
 func (w *Worktree) OrMissing(err error) error {
 	if err == nil || errors.Is(err, ErrNoWorktree) {
 		return err
@@ -237,7 +236,7 @@ func (w *Worktree) OrMissing(err error) error {
 	return err
 }
 
-// TipIfAny is Tip, or "" if the branch does not exist.
+// TipIfAny is like Tip, but returns "" if the branch does not exist.
 func (w *Worktree) TipIfAny(ctx context.Context) (string, error) {
 	tip, err := w.Tip(ctx)
 	if errors.Is(err, git.ErrNoRef) {

@@ -1,5 +1,5 @@
-// Package sparse gives a worktree only a part of the repository's files, in git's cone mode, and knows which files
-// outside the cone are there although they are not part of it.
+// Package sparse checks out only a part of the repository's files in a worktree, in git's cone mode. It
+// also records the state of files outside the cone.
 package sparse
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// NewCone returns the cone of a new worktree; nil: it has all files.
+// NewCone returns the cone of a new worktree, or nil if it gets all files.
 func NewCone(ctx context.Context, r *repo.Repo) (*cone.Cone, error) {
 	if r.Sparse.Dirs != nil {
 		return &cone.Cone{Dirs: r.Sparse.Dirs}, nil
@@ -47,9 +47,9 @@ func NewCone(ctx context.Context, r *repo.Repo) (*cone.Cone, error) {
 	return cone.Parse(text)
 }
 
-// WriteCone lets W's own git know the cone, if the configuration of the repository allows worktrees
-// their own; see settleConfig for that of an isolated W. Otherwise it knows the entries of W's
-// index, as far as it does not write new ones.
+// WriteCone writes the cone to the worktree's git configuration. It has an effect if the repository's
+// configuration enables configuration per worktree; for an isolated worktree see package isolation.
+// Otherwise the worktree's git respects the skip-worktree bits of its index, but does not set new ones.
 func WriteCone(ctx context.Context, w *repo.Worktree) error {
 	if w.Cone == nil {
 		return nil
@@ -68,18 +68,19 @@ func WriteCone(ctx context.Context, w *repo.Worktree) error {
 	return nil
 }
 
-// Presence looks for files in W, with one look for all in a directory that does not exist.
+// Presence checks for files in a worktree. It checks each directory once, so that all files in a missing
+// directory cost one system call.
 type Presence struct {
 	top  string
 	dirs map[string]bool
 }
 
-// PresenceOf returns a Presence for W, which lists each directory once.
+// PresenceOf returns a Presence for the worktree.
 func PresenceOf(w *repo.Worktree) Presence {
 	return Presence{top: w.Path, dirs: map[string]bool{".": true}}
 }
 
-// Has reports whether anything is at a path. What is behind a symbolic link is not.
+// Has reports whether anything exists at a path. It does not follow symbolic links.
 func (p Presence) Has(name string) bool {
 	return p.hasDir(path.Dir(name)) && file.Exists(filepath.Join(p.top, name))
 }
@@ -97,7 +98,7 @@ func (p Presence) hasDir(dir string) bool {
 	return there
 }
 
-// Present returns the paths of the entries that are in W.
+// Present returns the paths of the entries that exist in the worktree.
 func Present(w *repo.Worktree, entries []git.Entry) []string {
 	var paths []string
 	there := PresenceOf(w)
@@ -109,18 +110,17 @@ func Present(w *repo.Worktree, entries []git.Entry) []string {
 	return paths
 }
 
-// Outside is outside.json: as what files outside of the cone count that are not in W.
+// Outside is outside.json. It records the state of files that are outside the cone and not in the worktree.
 type Outside struct {
-	Tip  string   `json:"tip,omitempty"`  // of the branch
-	Tree string   `json:"tree,omitempty"` // a commit that has these files while the branch is at Tip: a merge in W
-	Gone []string `json:"gone,omitempty"` // they count as deleted: W had them
+	Tip  string   `json:"tip,omitempty"`  // tip of the branch
+	Tree string   `json:"tree,omitempty"` // commit with these files while the branch is at Tip, because a merge is in progress
+	Gone []string `json:"gone,omitempty"` // files that count as deleted, because the worktree had them
 }
 
-// OutsidePath returns the file of the record that WriteOutside writes.
+// OutsidePath returns the path of the file that WriteOutside writes.
 func OutsidePath(w *repo.Worktree) string { return w.StatePath("outside.json") }
 
-// ReadOutside reads the record for a tip of the branch. Tree is that of the tip if no merge is in
-// progress.
+// ReadOutside reads the record for a tip of the branch. If no merge is in progress, Tree is tip.
 func ReadOutside(w *repo.Worktree, tip string) (Outside, error) {
 	var rec Outside
 	err := file.ReadJSON(OutsidePath(w), &rec)
@@ -133,16 +133,17 @@ func ReadOutside(w *repo.Worktree, tip string) (Outside, error) {
 	return rec, nil
 }
 
-// OutsideText returns the record as it is in its file.
+// OutsideText returns the text of the record's file. It is empty if the file does not exist or the worktree
+// is not sparse.
 func OutsideText(w *repo.Worktree) string {
 	if w.Cone == nil {
 		return ""
 	}
-	raw, _ := os.ReadFile(OutsidePath(w)) // without the file, it is empty
+	raw, _ := os.ReadFile(OutsidePath(w)) // if the file does not exist, it is empty
 	return string(raw)
 }
 
-// WriteOutside writes the record of a sparse W.
+// WriteOutside writes the record of a sparse worktree.
 func WriteOutside(w *repo.Worktree, rec Outside) error {
 	if w.Cone == nil {
 		return nil
@@ -160,7 +161,7 @@ func WriteOutside(w *repo.Worktree, rec Outside) error {
 	return file.WriteJSON(OutsidePath(w), rec)
 }
 
-// Disable removes settings that git copied from a sparse main checkout.
+// Disable removes the sparse settings that git copied from a sparse main checkout.
 func Disable(ctx context.Context, r *repo.Repo, admin string) error {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
 	err := os.Remove(filepath.Join(dir, "info", "sparse-checkout"))

@@ -13,14 +13,15 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// ModulesDir is where a git directory has those of submodules.
+// ModulesDir is the directory with the git directories of submodules inside a git directory.
 const ModulesDir = "modules"
 
-// ModulesOf returns where the git directories of the main checkout's submodules are.
+// ModulesOf returns the directory with the git directories of the main checkout's submodules.
 func ModulesOf(r *repo.Repo) string { return filepath.Join(r.RootGit().Dir, ModulesDir) }
 
-// Borrows reports whether a git directory of a submodule in W has nothing that would be lost with
-// it: it is as populate makes it, and has no objects of its own. The main checkout has those.
+// Borrows reports whether the git directory of a submodule in the worktree can be deleted without loss: it
+// is as package supply created it, and has no objects of its own, because it borrows those of the main
+// checkout.
 func Borrows(w *repo.Worktree, dir string) bool {
 	from, ok := Lender(w, dir)
 	entries, err := os.ReadDir(dir)
@@ -48,8 +49,8 @@ func Borrows(w *repo.Worktree, dir string) bool {
 	}) == nil
 }
 
-// Lender returns the git directory from which another one borrows its objects: of a submodule of
-// the main checkout.
+// Lender returns the git directory from which dir borrows its objects. The bool reports whether it belongs
+// to a submodule of the main checkout.
 func Lender(w *repo.Worktree, dir string) (string, bool) {
 	raw, err := file.Read(filepath.Join(dir, "objects", "info", "alternates"), repo.MaxGitFile)
 	from, ok := strings.CutSuffix(string(raw), "/objects\n")
@@ -59,8 +60,8 @@ func Lender(w *repo.Worktree, dir string) (string, bool) {
 	return from, strings.HasPrefix(from, ModulesOf(w.Repo)+"/")
 }
 
-// Dir finds a submodule's git directory without running git, because in a
-// task's worktree the agent controls its settings.
+// Dir finds the git directory of a submodule. It does not run git, because in a task's worktree the agent
+// controls git's settings.
 func Dir(path string) (string, bool) {
 	dotGit := filepath.Join(path, ".git")
 	info, err := os.Lstat(dotGit)
@@ -81,13 +82,13 @@ func Dir(path string) (string, bool) {
 	return dir, true
 }
 
-// IsOrdinary reports whether every git directory of a worktree may have this file, or coven handles
-// it otherwise.
+// IsOrdinary reports whether any git directory of a worktree may contain this file, or coven handles the
+// file separately.
 func IsOrdinary(name string) bool {
 	switch name {
 	case "HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "AUTO_MERGE", "index", "gitdir", "commondir", "locked", "config.worktree",
 		"logs", "refs", "info", "hooks", "modules", "description", names.PrivateDir, names.PrivateDir + ".new":
 		return true
 	}
-	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // unfinished, see file.WriteNoSync
+	return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, ".") // a temporary file of file.WriteNoSync
 }

@@ -1,5 +1,5 @@
-// Package submodule knows which commits the submodules of a worktree count as, and where their git directories
-// are.
+// Package submodule determines the commits that the submodules of a worktree count as, and finds their git
+// directories.
 package submodule
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A Left is a submodule whose checkout stayed behind when W moved.
+// A Left is a submodule whose checkout stayed at its commit when the worktree moved.
 type Left struct {
-	Head string `json:"head"`         // the commit that is checked out
-	As   string `json:"as,omitempty"` // the commit as which it counts; empty: no submodule
+	Head string `json:"head"`         // the checked-out commit
+	As   string `json:"as,omitempty"` // the commit that it counts as, empty if it counts as deleted
 }
 
 // Lefts maps paths in W to the submodules that stayed behind.
 type Lefts map[string]Left
 
-// LeftPath returns the file of the record that SetLeft writes.
+// LeftPath returns the path of the file that SetLeft writes.
 func LeftPath(w *repo.Worktree) string { return w.StatePath("submodules.json") }
 
-// ReadLeft reads the submodules whose commits W leaves.
+// ReadLeft reads the submodules that stayed behind.
 func ReadLeft(w *repo.Worktree) (Lefts, error) {
 	left := Lefts{}
 	err := file.ReadJSON(LeftPath(w), &left)
@@ -42,7 +42,7 @@ func ReadLeft(w *repo.Worktree) (Lefts, error) {
 	return left, err
 }
 
-// countsAs returns the commit as which a submodule counts whose HEAD is at a commit.
+// countsAs returns the commit that a submodule at commit head counts as.
 func (l Lefts) countsAs(path, head string) string {
 	if link, found := l[path]; found && link.Head == head {
 		return link.As
@@ -50,8 +50,8 @@ func (l Lefts) countsAs(path, head string) string {
 	return head
 }
 
-// Head returns the commit that is checked out in the repository at a path of W; empty:
-// there is none. It only reads files.
+// Head returns the commit that is checked out in the repository at a path in the worktree, or "" if there
+// is none. It only reads files.
 func Head(w *repo.Worktree, path string) string {
 	top := filepath.Join(w.Path, path)
 	if info, err := os.Lstat(top); err != nil || !info.IsDir() || file.BeyondLink(w.Path, path) {
@@ -75,7 +75,7 @@ func Head(w *repo.Worktree, path string) string {
 	return head
 }
 
-// refIn returns the commit of a branch in a git directory that an agent controls.
+// refIn returns the value of a ref in a git directory that an agent controls.
 func refIn(dir, name string) string {
 	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), repo.MaxGitFile); err == nil {
 		return strings.TrimSpace(string(raw))
@@ -87,7 +87,7 @@ func refIn(dir, name string) string {
 	return packed[name]
 }
 
-// LeaveLinks records the submodules that stayed behind when W moved from one tree to another.
+// LeaveLinks records the submodules that stayed behind when the worktree moved from one tree to another.
 func LeaveLinks(ctx context.Context, w *repo.Worktree, from, to string) error {
 	changes, err := w.Repo.Git().Changes(ctx, from, to)
 	if err != nil {
@@ -105,8 +105,8 @@ func LeaveLinks(ctx context.Context, w *repo.Worktree, from, to string) error {
 	return SetLeft(w, goals)
 }
 
-// SetLeft records that the submodules at these paths count as these commits from now on. It
-// forgets those that have moved since.
+// SetLeft records the commits that the submodules at these paths count as from now on. It forgets
+// submodules that have moved since they were recorded.
 func SetLeft(w *repo.Worktree, goals map[string]string) error {
 	left, err := ReadLeft(w)
 	if err != nil || len(left)+len(goals) == 0 {
@@ -130,8 +130,8 @@ func SetLeft(w *repo.Worktree, goals map[string]string) error {
 	return file.WriteJSON(LeftPath(w), now)
 }
 
-// LeftBehind returns the repositories that count as nothing, because W moved to a tree without
-// these submodules.
+// LeftBehind returns the repositories to ignore, because the worktree moved to a tree without these
+// submodules.
 func LeftBehind(w *repo.Worktree, left Lefts, repositories []string) []string {
 	var behind []string
 	for _, path := range repositories {
@@ -142,13 +142,13 @@ func LeftBehind(w *repo.Worktree, left Lefts, repositories []string) []string {
 	return behind
 }
 
-// Paths lists the paths of the submodules that .gitmodules names in W.
+// Paths lists the paths of the submodules in the worktree's .gitmodules, sorted.
 func Paths(ctx context.Context, w *repo.Worktree) ([]string, error) {
 	names, err := Names(ctx, w)
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// Names returns the names of the submodules in .gitmodules by their paths.
+// Names returns the names of the submodules in the worktree's .gitmodules, by path.
 func Names(ctx context.Context, w *repo.Worktree) (map[string]string, error) {
 	modules := filepath.Join(w.Path, ".gitmodules")
 	if info, err := os.Lstat(modules); err != nil || !info.Mode().IsRegular() {
@@ -168,11 +168,11 @@ func Names(ctx context.Context, w *repo.Worktree) (map[string]string, error) {
 	return names, nil
 }
 
-// LinkPrefix begins a line of a snapshot's message.
+// LinkPrefix is the prefix of a line with a submodule in a snapshot's message.
 const LinkPrefix = "Submodule: "
 
-// OwnLinks returns lines for a snapshot, which has the files of submodules but not their commits:
-// the submodules in W that count as another commit than the one in the branch.
+// OwnLinks returns lines for the message of a snapshot, which contains the files of submodules but not
+// their commits. The lines list the submodules that count as another commit than that of the branch.
 func OwnLinks(ctx context.Context, w *repo.Worktree, tip string) (string, error) {
 	paths, err := Paths(ctx, w)
 	if err != nil || tip == "" {
@@ -199,7 +199,7 @@ func OwnLinks(ctx context.Context, w *repo.Worktree, tip string) (string, error)
 	return lines.String(), nil
 }
 
-// LinkIn returns the commit of a submodule in a tree; empty: there is no such submodule.
+// LinkIn returns the commit of a submodule in a tree, or "" if the tree has no such submodule.
 func LinkIn(ctx context.Context, w *repo.Worktree, tree, path string) (string, error) {
 	entries, err := w.Repo.Git().Entries(ctx, tree, path)
 	if err != nil || len(entries) != 1 || entries[0].Mode != git.ModeSubmodule {
@@ -208,7 +208,7 @@ func LinkIn(ctx context.Context, w *repo.Worktree, tree, path string) (string, e
 	return entries[0].Oid, nil
 }
 
-// CutLines cuts lines that begin with a prefix off the end of a text.
+// CutLines splits the lines that begin with prefix off the end of text.
 func CutLines(text, prefix string) (before, lines string) {
 	before = text
 	for {
@@ -220,7 +220,7 @@ func CutLines(text, prefix string) (before, lines string) {
 	}
 }
 
-// ParseLinks reads such lines.
+// ParseLinks parses the lines that OwnLinks returns. It returns the commits by path.
 func ParseLinks(lines string) map[string]string {
 	links := map[string]string{}
 	for line := range strings.Lines(lines) {
@@ -232,7 +232,8 @@ func ParseLinks(lines string) map[string]string {
 	return links
 }
 
-// Links lists the paths at which W can have a submodule: of the branch, or left behind.
+// Links lists the paths at which the worktree may have a submodule: those on the branch, and those left
+// behind.
 func Links(ctx context.Context, w *repo.Worktree) ([]string, error) {
 	left, err := ReadLeft(w)
 	if err != nil {
