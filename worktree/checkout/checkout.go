@@ -3,39 +3,39 @@
 // never missing and never partially written.
 //
 // The result is the same as that of `git read-tree -m -u OLD NEW`: other changes of the
-// user, staged or not, are kept, other files keep their content and time stamps, and the
-// move is refused if a file to be changed differs from OLD.
+// user, staged or not, are preserved, other files keep their content and timestamps, and
+// the move is refused if a file to be changed differs from OLD.
 //
 // Order of effects (State is one of coven's directories in the git directory; the record
 // is State.json):
 //
 //  1. The record names OLD, NEW and a token; then index.lock is linked into place with
-//     the token as its content. From now on no other git process writes the index, and a
+//     the token as its content. From then on no other git process writes the index, and a
 //     recovery can distinguish this lock from others.
 //  2. The merged index and all new contents are created in State: git merges the index
 //     and writes the files, with the attributes of NEW, on the file system of the
 //     checkout. This also reserves the space. If the move is refused or the disk is full,
 //     it ends here, and nothing has changed.
-//  3. One step per path is added to the record: the present and the new content, each as
-//     a hash.
-//  4. The steps exchange staged and present content, each with one rename. A directory
-//     that becomes a file, or the reverse, is one step. The displaced content is compared
-//     with that of step 3: if it differs, it was edited meanwhile; it is exchanged back,
-//     and the move is undone.
-//  5. The merged index, with the time stamps of the staged files, is renamed into place.
+//  3. One step per path is added to the record, with hashes of the present and the new
+//     content.
+//  4. Each step exchanges staged and present content with one rename. A directory that
+//     becomes a file, or vice versa, is one step. The displaced content is compared with
+//     its hash. If it differs, it was edited in between: it is exchanged back, and the
+//     move is undone.
+//  5. The merged index, with the timestamps of the staged files, is renamed into place.
 //     Advance returns with the index still locked.
 //  6. The caller moves the branch. Then Settle completes the move, or Undo reverts it with
-//     the old index and the old files, which are kept until then.
+//     the old index and the old files, which are preserved until then.
 //
 // After a kill, Left finds the record, and Settle or Undo works from the record and the
-// files. Both may be killed and repeated. A path with neither OLD nor NEW content was
-// edited since and does not change; displaced content that exists nowhere else is passed
-// to Rescue. An index.lock with other content is never removed.
+// files. Both may be killed and repeated. A path with neither OLD nor NEW content has been
+// edited and does not change; displaced content that exists nowhere else is passed to
+// Rescue. An index.lock with other content is never removed.
 //
 // Without an atomic exchange, a second link to the old file is created and the new file is
 // renamed over it; moves that would have to exchange a directory are refused.
 //
-// The caller must hold a lock so that there is one caller at a time per checkout.
+// Callers must use a lock so that only one of them works on a checkout at a time.
 package checkout
 
 import (
@@ -50,8 +50,8 @@ import (
 type Error struct {
 	Path   string
 	Reason string
-	Files  []string // the files in the way, if it is about files
-	Next   string   // what to do, preferably a command
+	Files  []string // the files that block the move, if any
+	Next   string   // instruction for the user, preferably a command
 	Cause  error    // may be nil
 }
 
@@ -70,7 +70,7 @@ var ErrFull = errors.New("the disk is full")
 
 // A Checkout is a user's checkout.
 type Checkout struct {
-	Git   git.Repo // with the checkout's own git directory and work tree
+	Git   git.Repo // with the git directory and the work tree of the checkout
 	Ref   string   // the branch that is moved
 	Task  string   // the task that lands, for messages
 	State string   // coven's directory for this checkout, in the git directory
@@ -82,8 +82,8 @@ type Checkout struct {
 	// Settings run the filters of the repository in the checkout.
 	Settings []git.Setting
 
-	exchange   func(from, to place) error // nil: that of the system
-	stageAtTop bool                       // even on the same file system
+	exchange   func(from, to place) error // for tests; nil means swap of the operating system
+	stageAtTop bool                       // stage at the top of the checkout even if it is on the file system of the git directory
 }
 
 func (c *Checkout) top() string { return c.Git.WorkTree }

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoExchange means that the file system cannot exchange two paths at once.
+// errNoExchange means that the file system cannot exchange two paths atomically.
 var errNoExchange = errors.New("this file system cannot exchange two paths at once")
 
-// A place is a name in an open directory. It is not followed if it is a link.
+// A place is a name in an open directory. Operations on it do not follow symbolic links.
 type place struct {
 	dir  int
 	name string
 }
 
-// at opens the directory of a path below top without following symbolic links, because
-// their targets are not in this checkout.
+// at opens the parent directory of a path below top. It does not follow symbolic links, because their
+// targets are not in the checkout.
 func at(top, path string) (place, func(), error) {
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 	fd, err := unix.Open(top, flags, 0)
@@ -38,7 +38,7 @@ func at(top, path string) (place, func(), error) {
 	return place{dir: fd, name: elements[len(elements)-1]}, func() { _ = unix.Close(fd) }, nil
 }
 
-// between runs an operation on paths below two directories.
+// between runs an operation on a path below from and the path as below to.
 func between(from, path, to, as string, run func(from, to place) error) error {
 	a, done, err := at(from, path)
 	if err != nil {
@@ -76,8 +76,8 @@ func move(from, to place) error {
 	return unix.Unlinkat(from.dir, from.name, 0)
 }
 
-// replace replaces the file to by from, after it has linked to as aside. The path
-// exists all the time.
+// replace replaces the file to with from. It first links the old file to aside. The path exists all the
+// time.
 func replace(from, to, aside place) error {
 	if err := unix.Linkat(to.dir, to.name, aside.dir, aside.name, 0); err != nil {
 		return err

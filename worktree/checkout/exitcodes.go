@@ -2,5 +2,5 @@ package checkout
 
 import "github.com/coven-run/coven/internal/exit"
 
-// CommandExit returns exit.Person: the checkout is the person's.
+// CommandExit returns exit.Person, because the checkout belongs to a person.
 func (e *Error) CommandExit() int { return exit.Person }

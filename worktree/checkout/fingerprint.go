@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fingerprint identifies the content of a path: kind, permissions and bytes, and for
-// a directory everything in it. It is empty if the path does not exist.
+// A fingerprint identifies the content of a path: type, permissions and bytes, and for a directory
+// everything in it. It is empty if the path does not exist.
 type fingerprint string
 
-// take returns the fingerprint of a path. A path below something other than a
-// directory does not exist.
+// take returns the fingerprint of a path. If a parent of the path is not a directory, the path does not
+// exist.
 func take(path string) (fingerprint, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -75,7 +75,7 @@ func ofDirectory(path string) (fingerprint, error) {
 	return fingerprint(fmt.Sprintf("dir %x", sum.Sum(nil))), nil
 }
 
-// A node identifies a file independent of its name.
+// A node identifies a file independently of its name.
 type node struct {
 	Dev uint64 `json:"dev"`
 	Ino uint64 `json:"ino"`

@@ -16,17 +16,17 @@ import (
 // errIndex means that an index does not have the documented format.
 var errIndex = errors.New("the index has an unknown format")
 
-// An entry is one path of an index.
+// An entry is one entry of an index.
 type entry struct {
-	Mode string // as git prints it: 100644
+	Mode string // in git's format: 100644
 	Oid  string
-	skip bool // not in the checkout: sparse
-	at   int  // offset of its time stamps
-	// assumed means that git does not look at the file.
+	skip bool // skip-worktree: not in a sparse checkout
+	at   int  // offset of its timestamps
+	// assumed means that git does not check the file for changes.
 	assumed bool
 }
 
-// file reports whether the checkout has a file or link for the entry.
+// file reports whether the checkout contains a file or symbolic link for the entry.
 func (e entry) file() bool { return e.Mode != "" && !e.skip && !e.link() }
 
 // link reports whether the entry is a submodule.
@@ -36,29 +36,29 @@ func (e entry) same(other entry) bool {
 	return e.Mode == other.Mode && e.Oid == other.Oid && e.skip == other.skip
 }
 
-// An index is a git index (versions 2 to 4) in memory. Only time stamps are changed in
-// it; git writes everything else.
+// An index is a git index (versions 2 to 4) in memory. Only timestamps are modified; git writes everything
+// else.
 type index struct {
 	raw     []byte
-	size    int // of an object name, in bytes
+	size    int // of an object ID, in bytes
 	entries map[string]entry
-	// A split or a sparse index does not contain all entries itself.
+	// split and sparse mean that the index does not contain all entries itself.
 	split, sparse bool
-	unmerged      bool // it has conflicts, which are not among the entries
+	unmerged      bool // there are conflicts; entries does not contain them
 }
 
 const (
 	headerSize  = 12
 	statSize    = 40
-	extended    = 1 << 14 // of the flags
+	extended    = 1 << 14 // flag
 	stages      = 3 << 12
 	assumedFile = 1 << 15
-	skipEntry   = 1 << 14 // of the extended flags
+	skipEntry   = 1 << 14 // extended flag
 	nameLength  = 1<<12 - 1
 	sha256Chars = 64
 )
 
-// readIndex parses an index. oid is any object name of the repository.
+// readIndex parses an index. oid is any object ID of the repository; its length determines the format.
 func readIndex(raw []byte, oid string) (*index, error) {
 	x := &index{raw: raw, size: len(oid) / 2, entries: map[string]entry{}}
 	if len(raw) < headerSize+x.size || string(raw[:4]) != "DIRC" {
@@ -78,7 +78,7 @@ func readIndex(raw []byte, oid string) (*index, error) {
 	return x, x.extensions(pos)
 }
 
-// entryAt reads the entry at an offset and returns the offset of the next one.
+// entryAt parses the entry at an offset and returns the offset of the next one.
 func (x *index) entryAt(pos int, before string, version uint32) (int, string, error) {
 	end := len(x.raw) - x.size
 	p := pos + statSize + x.size
@@ -109,7 +109,7 @@ func (x *index) entryAt(pos int, before string, version uint32) (int, string, er
 	return next, name, nil
 }
 
-// nameAt reads the name at p of the entry at pos.
+// nameAt parses the name at offset p of the entry at offset pos.
 func (x *index) nameAt(pos, p int, before string, version uint32) (string, int, error) {
 	if version == 4 {
 		strip, size := offset(x.raw[p:])
@@ -127,7 +127,7 @@ func (x *index) nameAt(pos, p int, before string, version uint32) (string, int, 
 	}
 	name := before + string(x.raw[p:p+length])
 	next := p + length + 1
-	if version < 4 { // padded with 1 to 8 NULs
+	if version < 4 { // padded with 1 to 8 NUL bytes
 		next = pos + (p+length-pos+8)/8*8
 	}
 	if next > len(x.raw)-x.size {
@@ -136,7 +136,7 @@ func (x *index) nameAt(pos, p int, before string, version uint32) (string, int, 
 	return name, next, nil
 }
 
-// offset reads a variable-length number, as in packs. size is 0 if it is truncated.
+// offset parses a variable-length number as in packs. size is 0 if it is truncated.
 func offset(raw []byte) (n uint64, size int) {
 	for i, b := range raw {
 		if i > 0 {
@@ -169,7 +169,7 @@ func (x *index) extensions(pos int) error {
 	return nil
 }
 
-// clashes reports whether a path has an entry above or below it.
+// clashes reports whether the index has an entry above or below one of the paths.
 func (x *index) clashes(paths map[string]bool) bool {
 	for p := range paths {
 		for dir := path.Dir(p); dir != "." && dir != "/"; dir = path.Dir(dir) {
@@ -188,10 +188,9 @@ func (x *index) clashes(paths map[string]bool) bool {
 	return false
 }
 
-// stamp sets the time stamps of an entry as git does after it has written the file:
-// those of staged, but with the current change time, because a rename changes it. They
-// do not match a file that was edited since. Like git, it stores the lower 32 bits of
-// each number.
+// stamp sets the timestamps of an entry as git does after writing the file: those of staged, but with the
+// current change time, because a rename changes it. They do not match a file that has been edited since.
+// Like git, it stores the lower 32 bits of each number.
 func (x *index) stamp(path string, staged, now unix.Stat_t) {
 	e, ok := x.entries[path]
 	if !ok {
@@ -201,19 +200,20 @@ func (x *index) stamp(path string, staged, now unix.Stat_t) {
 		uint32(now.Ctim.Sec), uint32(now.Ctim.Nsec), uint32(staged.Mtim.Sec), uint32(staged.Mtim.Nsec),
 		uint32(staged.Dev), uint32(staged.Ino), 0, staged.Uid, staged.Gid, size(staged.Size),
 	} {
-		if i != 6 { // the mode is not a time stamp
+		if i != 6 { // the mode is not a timestamp
 			binary.BigEndian.PutUint32(x.raw[e.at+4*i:], word)
 		}
 	}
 }
 
-// stamped reports whether a file has the time stamps of an entry, and cannot have been edited since
-// without a change of them: it is older than the index, which was written at a time in seconds. Of an empty
-// file only git can say that: it sets the size of an entry to 0 if the file must be read.
+// stamped reports whether a file has the timestamps of an entry and cannot have been edited since without
+// changing them, because it is older than the index. written is the modification time of the index in
+// seconds. stamped returns false for an empty file, because git sets the size of an entry to 0 if it must
+// read the file.
 func (x *index) stamped(e entry, st unix.Stat_t, written int64) bool {
 	const modeType = 0o170000
 	mode := binary.BigEndian.Uint32(x.raw[e.at+24:])
-	is := uint32(st.Mode) //nolint:unconvert // of another type on macOS
+	is := uint32(st.Mode) //nolint:unconvert // the type differs on macOS
 	if is&modeType != mode&modeType || mode&modeType == unix.S_IFREG && (is^mode)&0o100 != 0 || st.Mtim.Sec >= written || st.Size == 0 {
 		return false
 	}
@@ -228,7 +228,8 @@ func (x *index) stamped(e entry, st unix.Stat_t, written int64) bool {
 	return true
 }
 
-// size returns the lower 32 bits of a size, but not 0, which means "unknown".
+// size returns the lower 32 bits of a size. It never returns 0 for a nonempty file, because 0 means
+// "unknown".
 func size(bytes int64) uint32 {
 	if low := uint32(bytes); low != 0 || bytes == 0 {
 		return low
@@ -236,7 +237,7 @@ func size(bytes int64) uint32 {
 	return 1 << 31
 }
 
-// seal updates the checksum, if there is one.
+// seal updates the checksum, if the index has one.
 func (x *index) seal() {
 	body, sum := x.raw[:len(x.raw)-x.size], x.raw[len(x.raw)-x.size:]
 	if bytes.Equal(sum, make([]byte, x.size)) {

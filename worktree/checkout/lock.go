@@ -15,15 +15,15 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// lockTries limits the attempts to lock the index. Other git processes, such as an
-// editor's `git status`, repeatedly lock it for a moment.
+// lockTries limits the attempts to lock the index. Other git processes, such as an editor's `git status`,
+// often lock it briefly.
 const lockTries = 20
 
 func newToken() string { return "coven " + rand.Text() }
 
 func (c *Checkout) lockPath() string { return filepath.Join(c.Git.Dir, "index.lock") }
 
-// lock locks the index like git, with a file that contains the token from the start.
+// lock locks the index like git, but the lock file contains the token from the start.
 func (m *Move) lock(ctx context.Context) error {
 	if m.owned() {
 		return nil
@@ -46,7 +46,7 @@ func (m *Move) lock(ctx context.Context) error {
 	}
 }
 
-// appear gives a file a second name, or without hard links a new name, so that it
+// appear gives a file a second name, or a new name if hard links are not supported, so that the file
 // appears with its content. It fails with fs.ErrExist if the name exists.
 func appear(file, as string) error {
 	err := os.Link(file, as)
@@ -57,7 +57,7 @@ func appear(file, as string) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// The file system supports neither: the file is empty for a moment.
+	// The file system supports neither, so the file is empty for a moment.
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -70,10 +70,9 @@ func appear(file, as string) error {
 	return errors.Join(err, out.Close())
 }
 
-// owned reports whether index.lock belongs to this move.
 func (m *Move) owned() bool { return Token(m.c.lockPath()) == m.rec.Token }
 
-// Token returns the token in one of coven's lock files, or "" for other lock files.
+// Token returns the token in a lock file that coven created, or "" for other lock files.
 func Token(file string) string {
 	f, err := regularfile.Open(file, syscall.O_NOFOLLOW)
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// merge creates the new index, the new files, and the steps.
+// merge creates the new index and the new files, and determines the steps.
 func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change) error {
 	units := unitsOf(changes)
 	before, err := m.copyIndex(ctx, from)
 	if err != nil {
 		return err
 	}
-	// The present content is read before git compares it with the index: if it differs
-	// later, it was edited meanwhile.
+	// Read the present content before git compares it with the index. If it differs later, it was edited in
+	// between.
 	have, err := m.look(units)
 	if err != nil {
 		return err
 	}
-	if !m.untouched(before, changes) && m.check(ctx, from, to) != nil { // perhaps files were only touched
+	if !m.untouched(before, changes) && m.check(ctx, from, to) != nil { // perhaps the files were only touched
 		if have, err = m.retry(ctx, units, from, to, before, changes); err != nil {
 			return err
 		}
@@ -44,8 +44,8 @@ func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change)
 	return m.plan(have, before)
 }
 
-// copyIndex links the index into State twice: as the working copy, which git never
-// changes in place, and as the backup.
+// copyIndex links the index into State twice: as the working copy, which git never changes in place, and as
+// the backup.
 func (m *Move) copyIndex(ctx context.Context, oid string) (*index, error) {
 	index := filepath.Join(m.c.Git.Dir, "index")
 	for _, as := range []string{m.keptPath(), m.mergedPath()} {
@@ -57,15 +57,14 @@ func (m *Move) copyIndex(ctx context.Context, oid string) (*index, error) {
 	if err != nil || !x.split && !x.sparse {
 		return x, err
 	}
-	// git splits it again at its next write, if configured.
+	// If so configured, git splits the index again at its next write.
 	if err := m.whole().Run(ctx, "update-index", "-q", "--no-split-index", "--force-write-index"); err != nil {
 		return nil, err
 	}
 	return m.loadIndex(m.mergedPath(), oid)
 }
 
-// loadMerged reads the merged index, and ensures that it is a separate file, because
-// it is modified later.
+// loadMerged reads the merged index. It first makes it a separate file, because it is modified later.
 func (m *Move) loadMerged(oid string) error {
 	merged, err := nodeOf(m.mergedPath())
 	if err != nil {
@@ -88,8 +87,8 @@ func (m *Move) loadMerged(oid string) error {
 	return err
 }
 
-// duplicate links a file, or copies it with its time stamp if links are not supported.
-// git needs the time stamp of an index to detect changed entries.
+// duplicate links a file, or copies it with its modification time if links are not supported. git needs the
+// modification time of an index to detect changed entries.
 func duplicate(file, as string) error {
 	err := os.Link(file, as)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +120,7 @@ func (m *Move) loadIndex(file, oid string) (*index, error) {
 	return x, nil
 }
 
-// whole returns a git that writes all entries into one index.
+// whole returns a git.Repo that writes all entries into one index.
 func (m *Move) whole() git.Repo {
 	g := m.git()
 	g.Settings = append(slices.Clone(g.Settings),
@@ -129,7 +128,7 @@ func (m *Move) whole() git.Repo {
 	return g
 }
 
-// check lets git compare the files to be changed with the index.
+// check makes git compare the files to be changed with the index.
 func (m *Move) check(ctx context.Context, from, to string) error {
 	g := m.whole()
 	g.Index = filepath.Join(m.c.State, "index.check")
@@ -140,8 +139,8 @@ func (m *Move) check(ctx context.Context, from, to string) error {
 	return g.Run(ctx, "read-tree", "-m", from, to)
 }
 
-// untouched reports whether the time stamps of the files to be changed are those of the index, so that
-// nothing is in the way. If not, only git can say.
+// untouched reports whether the index proves that all files to be changed are unmodified and that no file
+// is in the way. If it returns false, git must check.
 func (m *Move) untouched(x *index, changes []git.Change) bool {
 	info, err := os.Stat(m.mergedPath())
 	if err != nil || x.split || x.sparse || x.unmerged {
@@ -159,7 +158,7 @@ func (m *Move) untouched(x *index, changes []git.Change) bool {
 	return len(added) == 0 || !x.clashes(added)
 }
 
-// asBefore reports whether the index and the checkout have a path as it is before a change.
+// asBefore reports whether the index and the checkout have the old state of a change.
 func (m *Move) asBefore(x *index, c git.Change, written int64) bool {
 	st, err := statOf(filepath.Join(m.c.top(), c.Path))
 	e, tracked := x.entries[c.Path]
@@ -172,14 +171,14 @@ func (m *Move) asBefore(x *index, c git.Change, written int64) bool {
 	return tracked && err == nil && e.Mode == c.OldMode && e.Oid == c.OldOid && !e.skip && !e.assumed && x.stamped(e, st, written)
 }
 
-// retry refreshes the index and checks again, or returns the files in the way.
+// retry refreshes the index and checks again. If the check fails, the error lists the files in the way.
 func (m *Move) retry(ctx context.Context, units []string, from, to string, before *index, changes []git.Change) (map[string]fingerprint, error) {
 	have, err := m.look(units)
 	if err != nil {
 		return nil, err
 	}
 	err = m.whole().Run(ctx, "update-index", "-q", "--refresh")
-	if err != nil && git.ExitCode(err) != 1 { // 1: some files are changed
+	if err != nil && git.ExitCode(err) != 1 { // exit code 1 means that some files have changed
 		return nil, err
 	}
 	if err := m.check(ctx, from, to); err != nil {
@@ -188,8 +187,8 @@ func (m *Move) retry(ctx context.Context, units []string, from, to string, befor
 	return have, nil
 }
 
-// refused returns an error with the files in the way: changed files, untracked files,
-// or otherwise staged files.
+// refused returns an error that lists the files in the way: modified files, untracked files, or files with
+// other staged changes.
 func (m *Move) refused(ctx context.Context, from string, before *index, changes []git.Change, cause error) error {
 	dirty, err := m.git().Fields(ctx, "ls-files", "-z", "-m", "-d")
 	if err != nil {
@@ -229,15 +228,15 @@ func (m *Move) deletedByBoth(change git.Change) bool {
 	return change.Status == 'D' && err == nil && at == node{}
 }
 
-// touches reports whether a path equals one of names or is above or below it.
+// touches reports whether a path equals, contains, or is below one of names.
 func touches(names []string, p string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == p || strings.HasPrefix(name, p+"/") || strings.HasPrefix(p, name+"/")
 	})
 }
 
-// unitsOf returns the paths that each change in one step: files, and directories that
-// become files or the reverse.
+// unitsOf returns the paths that each change in one step: files, and directories that become files or vice
+// versa.
 func unitsOf(changes []git.Change) []string {
 	leaf := map[string]bool{}
 	for _, change := range changes {
@@ -250,7 +249,7 @@ func unitsOf(changes []git.Change) []string {
 	return sorted(units)
 }
 
-// unitOf returns the highest directory of path that is in leaf, or path.
+// unitOf returns the topmost parent directory of path that is in leaf, or path.
 func unitOf(leaf map[string]bool, path string) string {
 	for i, r := range path {
 		if r == '/' && leaf[path[:i]] {
@@ -269,8 +268,7 @@ func sorted(set map[string]bool) []string {
 	return all
 }
 
-// look returns the fingerprints of the units. Paths beyond a symbolic link are not in
-// this checkout.
+// look returns the fingerprints of the units. Paths behind a symbolic link are not in the checkout.
 func (m *Move) look(units []string) (map[string]fingerprint, error) {
 	have := map[string]fingerprint{}
 	for _, unit := range units {
@@ -287,7 +285,7 @@ func (m *Move) look(units []string) (map[string]fingerprint, error) {
 	return have, nil
 }
 
-// blocked returns a parent of a path that is not a directory.
+// blocked returns the topmost parent of a path that exists and is not a directory.
 func (c *Checkout) blocked(path string) (string, bool) {
 	for i, r := range path {
 		if r != '/' {
@@ -304,9 +302,8 @@ func (c *Checkout) blocked(path string) (string, bool) {
 	return "", false
 }
 
-// compare records the entries that differ before and after. If the sparse-checkout
-// rules have changed, git also changes entries outside the move, whose files would
-// have to appear or disappear.
+// compare records the index entries that differ. If the sparse-checkout rules have changed, git also
+// changes entries outside the move, whose files would have to appear or disappear. Then compare fails.
 func (m *Move) compare(before *index, changes []git.Change) error {
 	ours := map[string]bool{}
 	for _, change := range changes {

@@ -25,9 +25,9 @@ type Move struct {
 	staged map[string]unix.Stat_t // the staged files
 }
 
-// Advance moves index and files from one commit to another, and keeps the index locked
-// for the caller's next effect. If it fails, nothing has changed. The error is an
-// *Error if the checkout prevents the move.
+// Advance moves the index and the files from one commit to another. It keeps the index locked, so that the
+// caller can move the branch. If it fails, nothing has changed. If the checkout prevents the move, the
+// error is an *Error.
 func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) {
 	changes, err := c.Git.Changes(ctx, from, to)
 	if err != nil || len(changes) == 0 {
@@ -35,7 +35,7 @@ func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) 
 	}
 	merge := func(m *Move) error { return m.merge(ctx, from, to, changes) }
 	m, err := c.run(ctx, record{From: from, To: to}, merge)
-	if errors.Is(err, unix.EXDEV) && !c.stageAtTop { // one device, mounted twice
+	if errors.Is(err, unix.EXDEV) && !c.stageAtTop { // bind mounts of the same device
 		c.stageAtTop = true
 		m, err = c.run(ctx, record{From: from, To: to}, merge)
 	}
@@ -48,7 +48,7 @@ func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) 
 	return m, err
 }
 
-// run executes a move that plan has prepared.
+// run begins a move, calls plan to prepare it, and applies it. If anything fails, it undoes the move.
 func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) (*Move, error) {
 	m := &Move{c: c, rec: rec, staged: map[string]unix.Stat_t{}}
 	m.rec.Checkout, m.rec.Ref, m.rec.Task, m.rec.Token = c.top(), c.Ref, c.Task, newToken()
@@ -100,7 +100,7 @@ func (m *Move) begin(ctx context.Context) error {
 	return m.c.onBranch()
 }
 
-// onBranch checks, with the index locked, that the checkout is still on the branch.
+// onBranch checks, while the index is locked, that the checkout is still on the branch.
 func (c *Checkout) onBranch() error {
 	file := filepath.Join(c.Git.Dir, "HEAD")
 	info, err := os.Lstat(file)
@@ -131,7 +131,7 @@ func (m *Move) apply() error {
 	return m.publish()
 }
 
-// do executes one step, and reverts it if the displaced content was edited meanwhile.
+// do executes one step. It reverts the step if the displaced content was edited in the meantime.
 func (m *Move) do(i int, s step) error {
 	path := string(s.Path)
 	switch {
@@ -176,7 +176,7 @@ func (m *Move) remove(i int, s step) error {
 	}
 	err = between(m.old(), strconv.Itoa(i), m.c.top(), path, move)
 	if errors.Is(err, fs.ErrExist) {
-		err = nil // rescued at the end
+		err = nil // end will rescue it
 	}
 	return errors.Join(m.c.inTheWay(path), err)
 }
@@ -207,9 +207,8 @@ func (m *Move) replace(i int, s step) error {
 	return errors.Join(m.c.inTheWay(path), m.bringBack(i, s))
 }
 
-// unable returns the error that the file system lacks an operation that a landing
-// needs. After the checkout has switched to another branch, the landing does not need
-// it.
+// unable returns the error for a file system without an operation that the landing needs. If the user
+// switches the checkout to another branch, the landing does not need the operation.
 func (c *Checkout) unable(why, path string) *Error {
 	return &Error{
 		Path: c.top(), Reason: errNoExchange.Error() + ", and " + why, Files: []string{path},
@@ -217,14 +216,14 @@ func (c *Checkout) unable(why, path string) *Error {
 	}
 }
 
-// bringBack restores a file that was linked aside.
+// bringBack restores a file that replace linked to its aside name.
 func (m *Move) bringBack(i int, s step) error {
 	return between(m.old(), strconv.Itoa(i), m.c.top(), string(s.Path), func(from, to place) error {
 		return unix.Renameat(from.dir, from.name, to.dir, to.name)
 	})
 }
 
-// gone reports whether a path, or a directory of it, does not exist.
+// gone reports whether err means that a path, or one of its parent directories, does not exist.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
@@ -253,7 +252,7 @@ func (c *Checkout) makeDir(path string) error {
 	return nil
 }
 
-// removeDir removes a directory if it is empty, and reports whether it did.
+// removeDir removes a directory if it is empty. It reports whether it did.
 func (c *Checkout) removeDir(path string) bool {
 	p, done, err := at(c.top(), path)
 	if err != nil {
@@ -263,12 +262,12 @@ func (c *Checkout) removeDir(path string) bool {
 	return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR) == nil
 }
 
-// publish sets the time stamps of the new files in the merged index and renames it
-// into place. The file does not grow, so this needs no disk space.
+// publish sets the timestamps of the new files in the merged index and renames the index into place. The
+// file does not grow, so this needs no disk space.
 //
-// git compares time stamps by the second, and reads files that were written in the
-// same second as the index. So the files are checked again after the index is written:
-// earlier edits are detected here, later ones by git.
+// git compares timestamps with a resolution of a second, and reads files that were written in the same
+// second as the index. Therefore the files are checked again after writing the index: earlier edits are
+// detected here, later ones by git.
 func (m *Move) publish() error {
 	for edited := m.stampAll(); ; {
 		if err := m.writeIndex(); err != nil {
@@ -287,8 +286,8 @@ func (m *Move) publish() error {
 	return nil
 }
 
-// stampAll sets the time stamps in the entries of new files. It returns the number of
-// files that were edited since they were staged, which git must read again.
+// stampAll sets the timestamps in the entries of new files. It returns the number of files that were edited
+// since they were staged, which git must read again.
 func (m *Move) stampAll() (edited int) {
 	for path, staged := range m.staged {
 		now, err := statOf(filepath.Join(m.c.top(), path))
@@ -317,7 +316,7 @@ func (m *Move) fresh() string      { return filepath.Join(m.rec.Stage, "new") }
 func (m *Move) old() string        { return filepath.Join(m.rec.Stage, "old") }
 func (m *Move) done() string       { return m.c.State + ".done" }
 
-// git returns a git that uses the merged index.
+// git returns a git.Repo that uses the merged index.
 func (m *Move) git() git.Repo {
 	g := m.c.Git
 	g.Index = m.mergedPath()

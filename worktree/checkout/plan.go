@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// plan determines the steps.
+// plan determines the steps of the move.
 func (m *Move) plan(have map[string]fingerprint, before *index) error {
 	leaf, files := map[string]bool{}, []string{}
 	for unit := range have {
@@ -46,23 +46,23 @@ func (m *Move) plan(have map[string]fingerprint, before *index) error {
 	return err
 }
 
-// planning converts units to steps.
+// planning is the state of plan, which converts units to steps.
 type planning struct {
 	m        *Move
 	have     map[string]fingerprint
 	before   *index
 	steps    []step
 	blocking []string
-	occupied []step // additions at paths that exist
-	folded   bool   // names differ only in case, on a case-insensitive file system
+	occupied []step // additions at paths that already exist
+	folded   bool   // some names differ only in case, and the file system is case-insensitive
 }
 
-// unit adds the step for one path.
+// unit plans the step for one path.
 func (p *planning) unit(path string) error {
 	b, a := p.before.entries[path], p.m.merged.entries[path]
 	have := p.have[path]
 	if a.link() {
-		if isDir(have) && !p.holds(path) { // a submodule is not changed
+		if isDir(have) && !p.holds(path) { // a submodule's checkout does not move
 			return nil
 		}
 		if err := os.MkdirAll(filepath.Join(p.m.fresh(), path), 0o777); err != nil {
@@ -92,7 +92,7 @@ func (p *planning) unit(path string) error {
 	return err
 }
 
-// holds reports whether the index has files below a path.
+// holds reports whether the move changes files below a path that are in the old index.
 func (p *planning) holds(path string) bool {
 	for _, c := range p.m.rec.Changes {
 		if strings.HasPrefix(string(c.Path), path+"/") && p.before.entries[string(c.Path)].file() {
@@ -110,7 +110,7 @@ func (p *planning) add(s step) {
 	p.steps = append(p.steps, s)
 }
 
-// drop removes a tracked file, or the directory of a submodule if it is empty.
+// drop plans the removal of a tracked file, or of a submodule's directory if it is empty.
 func (p *planning) drop(s step, b entry) {
 	switch {
 	case b.file():
@@ -125,8 +125,8 @@ func (p *planning) drop(s step, b entry) {
 	p.steps = append(p.steps, s)
 }
 
-// meet checks additions at existing paths: directories that become files, empty
-// directories, or the user's files.
+// meet checks additions at paths that already exist: directories that become files, empty directories, or
+// the user's files.
 func (p *planning) meet() error {
 	for _, s := range p.occupied {
 		path := string(s.Path)
@@ -151,8 +151,7 @@ func (p *planning) meet() error {
 	return nil
 }
 
-// twin reports whether the file at a path is one that is removed under a name that
-// differs only in case.
+// twin reports whether the file at a path is also removed under another name, which differs only in case.
 func (p *planning) twin(path string) (bool, error) {
 	at, err := nodeOf(filepath.Join(p.m.c.top(), path))
 	for _, s := range p.steps {
@@ -165,8 +164,8 @@ func (p *planning) twin(path string) (bool, error) {
 	return false, err
 }
 
-// strangers lists the untracked files at or below a path, or an untracked file in
-// place of one of its directories.
+// strangers lists the untracked files at or below a path. If a parent of the path is an untracked file, it
+// returns that file.
 func (m *Move) strangers(path string, known *index) []string {
 	if file, blocked := m.c.blocked(path); blocked {
 		path = file
@@ -175,7 +174,7 @@ func (m *Move) strangers(path string, known *index) []string {
 	top := filepath.Join(m.c.top(), path)
 	_ = filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
 		if entry == nil || entry.IsDir() {
-			return err // unreadable files are not removed: the step fails
+			return err // an unreadable file is not removed, because the step fails
 		}
 		relative := path + filepath.ToSlash(strings.TrimPrefix(file, top))
 		if _, tracked := known.entries[relative]; !tracked {
@@ -186,8 +185,8 @@ func (m *Move) strangers(path string, known *index) []string {
 	return found
 }
 
-// ordered sorts exchanges first, and additions before removals, so that a renamed file
-// exists all the time.
+// ordered sorts the steps: exchanges first, then additions, then removals, so that a renamed file exists
+// all the time. If names are folded, additions are last.
 func (p *planning) ordered() []step {
 	rank := func(s step) int {
 		switch {
@@ -209,7 +208,7 @@ func (p *planning) ordered() []step {
 	return p.steps
 }
 
-// missing lists the directories that additions need, parents first.
+// missing lists the directories to create for additions, parents first.
 func (p *planning) missing() []name {
 	set := map[string]bool{}
 	for _, s := range p.steps {

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// A record is on disk from before the first effect of a move until its end.
+// A record describes a move. It is written before the first effect of the move and removed at its end.
 type record struct {
 	Checkout string   `json:"checkout"`
 	From     string   `json:"from"`
@@ -25,25 +25,25 @@ type record struct {
 	Index    node     `json:"index"`           // the merged index
 	Steps    []step   `json:"steps,omitempty"`
 	Changes  []change `json:"changes,omitempty"`
-	Dirs     []name   `json:"dirs,omitempty"` // created for additions
+	Dirs     []name   `json:"dirs,omitempty"` // directories to create for additions
 }
 
 // A step exchanges, adds or removes one path.
 type step struct {
 	Path name        `json:"path"`
-	Have fingerprint `json:"have,omitempty"` // empty: the path is added
-	Want fingerprint `json:"want,omitempty"` // empty: the path is removed
+	Have fingerprint `json:"have,omitempty"` // empty if the path is added
+	Want fingerprint `json:"want,omitempty"` // empty if the path is removed
 	Node node        `json:"node"`           // of the staged file
 }
 
-// A change is one entry of the index, before and after.
+// A change is an index entry before and after the move.
 type change struct {
 	Path name   `json:"path"`
 	Old  string `json:"old,omitempty"` // "MODE OID", or empty
 	New  string `json:"new,omitempty"`
 }
 
-// A name is a path, which need not be valid UTF-8.
+// A name is a path. It need not be valid UTF-8.
 type name string
 
 // MarshalText escapes bytes that JSON cannot represent.
@@ -58,7 +58,7 @@ func (n *name) UnmarshalText(text []byte) error {
 
 func (c *Checkout) recordPath() string { return c.State + ".json" }
 
-// save writes the record, which is on disk when save returns.
+// save writes the record durably.
 func (m *Move) save() error {
 	raw, err := json.Marshal(m.rec)
 	if err == nil {
@@ -73,14 +73,14 @@ func (m *Move) save() error {
 	return nil
 }
 
-// A Left describes a killed move.
+// A Left describes an interrupted move.
 type Left struct {
 	Ref      string // the branch
 	Task     string
 	From, To string
 }
 
-// Left returns the killed move of this checkout, or nil.
+// Left returns the interrupted move of this checkout, or nil.
 func (c *Checkout) Left() (*Move, *Left, error) {
 	raw, err := os.ReadFile(c.recordPath())
 	if errors.Is(err, fs.ErrNotExist) {

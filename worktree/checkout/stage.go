@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart reports whether the git directory and the checkout are on different file
-// systems, so that files cannot be exchanged between them.
+// apart reports whether the stage must be at the top of the checkout, because the git directory is on
+// another file system and files cannot be exchanged between the two.
 func (c *Checkout) apart() (bool, error) {
 	if c.stageAtTop {
 		return true, nil
@@ -28,9 +28,9 @@ func (c *Checkout) apart() (bool, error) {
 	return here.Dev != there.Dev, errors.Join(err, err2)
 }
 
-// makeStage creates the directories of the stage. At the top of the checkout, a
-// .gitignore in the stage hides it from git and `git clean`. It is created elsewhere
-// and renamed into place with the .gitignore.
+// makeStage creates the directories of the stage. If the stage is at the top of the checkout, a .gitignore
+// in it hides it from git and `git clean`. The .gitignore is renamed into place, so that it is never
+// incomplete.
 func (m *Move) makeStage() error {
 	if m.rec.Stage != m.c.State {
 		hidden := filepath.Join(m.rec.Stage, ".git")
@@ -51,9 +51,8 @@ func (m *Move) makeStage() error {
 	return errors.Join(os.MkdirAll(m.fresh(), 0o777), os.MkdirAll(m.old(), 0o777))
 }
 
-// stage lets git merge the index and write the new files to an empty directory. git
-// reads the attributes from the new index. Filters run in the checkout, because their
-// programs may have relative names.
+// stage makes git merge the index and write the new files to an empty directory. git reads the attributes
+// from the new index. Filters run in the checkout, because their programs may have relative paths.
 func (m *Move) stage(ctx context.Context, from, to string) error {
 	g := m.whole()
 	g.WorkTree = m.fresh()
@@ -68,7 +67,7 @@ func (m *Move) stage(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// know records the time stamps of staged files.
+// know records the stat data of the staged files.
 func (m *Move) know(paths []string) error {
 	for _, path := range paths {
 		st, err := statOf(filepath.Join(m.fresh(), path))
@@ -80,7 +79,7 @@ func (m *Move) know(paths []string) error {
 	return nil
 }
 
-// almostFull is the free space, in bytes, below which a disk counts as full.
+// almostFull is the free space in bytes below which a file system counts as full.
 const almostFull = 256 << 10
 
 // isFull reports whether the file system of a directory is full.
@@ -92,8 +91,7 @@ func isFull(dir string) bool {
 	return disk.Bavail*uint64(disk.Bsize) < almostFull || disk.Files > 0 && disk.Ffree == 0
 }
 
-// explain replaces an error caused by a full disk by ErrFull, because git only prints
-// the reason.
+// explain replaces an error with ErrFull if a disk is full, because git's error is only text.
 func (c *Checkout) explain(err error) error {
 	if _, known := errors.AsType[*Error](err); known {
 		return err
@@ -101,8 +99,8 @@ func (c *Checkout) explain(err error) error {
 	return Explain(err, c.top(), c.State, c.top())
 }
 
-// Explain adds ErrFull to an error if one of these directories is on a full file
-// system. path is the checkout that the error is about.
+// Explain returns an *Error for path that wraps ErrFull and err if one of the directories is on a full file
+// system. Otherwise it returns err.
 func Explain(err error, path string, dirs ...string) error {
 	for _, dir := range dirs {
 		for _, there := os.Lstat(dir); errors.Is(there, fs.ErrNotExist); _, there = os.Lstat(dir) {

@@ -18,7 +18,7 @@ import (
 // Settle completes a move after the branch has moved.
 func (m *Move) Settle(ctx context.Context) error {
 	if m.rec.Token == "" {
-		return nil // nothing to move
+		return nil // nothing was moved
 	}
 	failpoint.Point("checkout.settle")
 	for i := range m.rec.Steps {
@@ -27,7 +27,7 @@ func (m *Move) Settle(ctx context.Context) error {
 	return m.end(ctx)
 }
 
-// Undo reverts a move at any stage. It does not change files that were edited since.
+// Undo reverts a move at any stage. It does not change files that have been edited since.
 func (m *Move) Undo(ctx context.Context) error {
 	if m.rec.Token == "" {
 		return nil
@@ -55,14 +55,13 @@ func (m *Move) Undo(ctx context.Context) error {
 	return m.end(ctx)
 }
 
-// finished reports whether the move has ended and only its files must be removed: see
-// end.
+// finished reports whether the move has ended, so that only its files must be removed: see end.
 func (m *Move) finished() bool {
 	_, err := os.Lstat(m.c.State)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// back reverts one step, if it was executed and its result was not edited.
+// back reverts one step, if it was executed and the file has not been edited since.
 func (m *Move) back(i int, s step) error {
 	path := string(s.Path)
 	if s.Want == "" {
@@ -80,7 +79,7 @@ func (m *Move) back(i int, s step) error {
 	if s.Have == "" {
 		return between(m.c.top(), path, m.fresh(), path, move)
 	}
-	if n, err := nodeOf(m.aside(i)); err != nil || n != (node{}) { // see replace
+	if n, err := nodeOf(m.aside(i)); err != nil || n != (node{}) { // the step used replace
 		return errors.Join(err, m.bringBack(i, s))
 	}
 	return m.unexchange(s)
@@ -120,7 +119,7 @@ func ignore(err, known error) error {
 	return err
 }
 
-// makeParents creates the missing directories of a path.
+// makeParents creates the missing parent directories of a path.
 func (m *Move) makeParents(p string) error {
 	for i, r := range p {
 		if r == '/' {
@@ -132,7 +131,7 @@ func (m *Move) makeParents(p string) error {
 	return nil
 }
 
-// removeParents removes the directories that a removal has left empty.
+// removeParents removes parent directories that a removal has left empty.
 func (m *Move) removeParents(s step) {
 	if s.Want != "" {
 		return
@@ -150,8 +149,8 @@ func (m *Move) isLink(dir string) bool {
 	})
 }
 
-// restoreIndex publishes the old index, unless another git process has written one
-// since: then it restores only the entries of the move.
+// restoreIndex restores the old index. If another git process has written the index since, it restores only
+// the entries of the move.
 func (m *Move) restoreIndex(ctx context.Context) error {
 	index := filepath.Join(m.c.Git.Dir, "index")
 	now, err := nodeOf(index)
@@ -182,12 +181,12 @@ func (m *Move) revertEntries(ctx context.Context, index string) error {
 		return err
 	}
 	if err := g.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
-		return err // 1: some files are changed
+		return err // exit code 1 means that some files have changed
 	}
 	return os.Rename(g.Index, index)
 }
 
-// revert restores the entries that still have their content after the move.
+// revert restores the entries that still have the content that the move gave them.
 func revert(ctx context.Context, g git.Repo, rec record) error {
 	fields, err := g.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {
@@ -217,8 +216,8 @@ func revert(ctx context.Context, g git.Repo, rec record) error {
 	return err
 }
 
-// end unlocks the index, stores content that exists nowhere else, and removes the
-// files of the move. After State is renamed, the move cannot be undone.
+// end unlocks the index, rescues content that exists nowhere else, and removes the files of the move. Once
+// State has been renamed, the move cannot be undone.
 func (m *Move) end(ctx context.Context) error {
 	if err := m.unlock(); err != nil {
 		return err
@@ -244,8 +243,8 @@ func (m *Move) end(ctx context.Context) error {
 	return ignore(os.Remove(m.c.recordPath()), fs.ErrNotExist)
 }
 
-// rescue stores displaced files with neither the old nor the new content: an editor
-// may have written to an open file after it was displaced.
+// rescue stores displaced files whose content is neither the old nor the new one: an editor may have
+// written to an open file after it was displaced.
 func (m *Move) rescue(ctx context.Context) error {
 	files := map[string]string{}
 	for i, s := range m.rec.Steps {
@@ -268,8 +267,7 @@ func (m *Move) rescue(ctx context.Context) error {
 	return m.c.Rescue(ctx, files)
 }
 
-// listFiles adds a file, or all files in a directory, under their path in the
-// checkout.
+// listFiles adds a file, or all files in a directory, to files. as is its path in the checkout.
 func listFiles(files map[string]string, as, file string) error {
 	return filepath.WalkDir(file, func(found string, entry fs.DirEntry, err error) error {
 		if err == nil && (entry.Type().IsRegular() || entry.Type() == fs.ModeSymlink) {

@@ -1,5 +1,5 @@
-// Package claim gives a task to one session at a time: a ref of the repository names the session, and a
-// landing verifies it in the transaction that moves the target.
+// Package claim assigns a task to one session at a time: a ref of the repository names the session, and a
+// landing verifies the ref in the transaction that moves the target.
 package claim
 
 import (
@@ -30,25 +30,25 @@ var (
 	ErrClaimLost = errors.New("claim of the task was lost")
 )
 
-// A Claim records the session that works on a task. It is a JSON blob that
-// refs/coven/claims/<name> points to. A landing verifies its oid.
+// A Claim records the session that works on a task. It is a JSON blob that refs/coven/claims/<name> points
+// to. A landing verifies the blob's object ID.
 type Claim struct {
 	Task    string    `json:"task"`
 	Holder  string    `json:"holder"`
 	Session string    `json:"session"`
 	Attempt int       `json:"attempt"`
 	Expires time.Time `json:"expires"`
-	// Nonce makes each claim a distinct object; Acquire sets it.
+	// Nonce makes each claim a distinct object. Acquire sets it.
 	Nonce string `json:"nonce"`
 }
 
-// Held is a claim with its oid.
+// Held is a claim and its object ID.
 type Held struct {
 	Claim
 	Oid string
 }
 
-// A ClaimedError holds the conflicting claim.
+// A ClaimedError means that another claim exists.
 type ClaimedError struct{ Present Held }
 
 func (e *ClaimedError) Error() string {
@@ -56,17 +56,17 @@ func (e *ClaimedError) Error() string {
 		e.Present.Holder, e.Present.Session, e.Present.Expires.Format(time.RFC3339))
 }
 
-// Is makes a ClaimedError an ErrClaimed.
+// Is reports whether target is ErrClaimed.
 func (e *ClaimedError) Is(target error) bool { return target == ErrClaimed }
 
-// Acquire claims a task that is not claimed, or replaces the claim whose oid is replaces.
-// It fails with a *ClaimedError if there is another claim, and with ErrNoClaim if the
-// claim to replace does not exist.
+// Acquire claims a task. If replaces is empty, the task must not be claimed; otherwise Acquire replaces the
+// claim with that object ID. It fails with a *ClaimedError if there is another claim, and with ErrNoClaim
+// if the claim to replace does not exist.
 func Acquire(ctx context.Context, r *repo.Repo, claim Claim, replaces string) (Held, error) {
 	return setClaim(ctx, r, claim, replaces, "claim.take")
 }
 
-// setClaim moves the claim's ref. point names the crash points around it.
+// setClaim sets the claim's ref. point is the prefix of the failpoints before and after.
 func setClaim(ctx context.Context, r *repo.Repo, claim Claim, replaces, point string) (Held, error) {
 	claim.Expires = claim.Expires.UTC().Truncate(time.Second)
 	claim.Nonce = rand.Text()
@@ -96,11 +96,9 @@ func setClaim(ctx context.Context, r *repo.Repo, claim Claim, replaces, point st
 	return Held{}, err
 }
 
-// claimTries limits the attempts to claim a task whose conflicting claim has
-// disappeared.
+// claimTries limits the attempts to claim a task when the conflicting claim keeps disappearing.
 const claimTries = 10
 
-// errClaimGone means that a conflicting claim has disappeared.
 var errClaimGone = errors.New("conflicting claim has disappeared")
 
 // Of returns the current claim of a task, or ErrNoClaim.
@@ -123,7 +121,7 @@ func Of(ctx context.Context, r *repo.Repo, taskID string) (Held, error) {
 	return held, nil
 }
 
-// List lists all current claims, by task.
+// List lists all current claims, sorted by task.
 func List(ctx context.Context, r *repo.Repo) ([]Held, error) {
 	refs, err := r.Git().Refs(ctx, names.ClaimsPrefix)
 	if err != nil {
@@ -149,10 +147,9 @@ func List(ctx context.Context, r *repo.Repo) ([]Held, error) {
 	return all, nil
 }
 
-// Renew changes the expiry of a claim. The returned claim has a new oid, which is
-// required to land from then on: a landing in progress with the old oid fails with
-// ErrClaimLost. The error is ErrClaimLost if the claim does not exist and a
-// *ClaimedError if another run holds the task.
+// Renew changes the expiry of a claim. The returned claim has a new object ID, which is required to land
+// from then on: a landing in progress with the old one fails with ErrClaimLost. The error is ErrClaimLost
+// if the claim does not exist, and a *ClaimedError if another run holds the task.
 func Renew(ctx context.Context, r *repo.Repo, held Held, expires time.Time) (Held, error) {
 	if held.Oid == "" {
 		return Held{}, fmt.Errorf("renew the claim of %s: %w", held.Task, ErrClaimLost)
@@ -166,7 +163,7 @@ func Renew(ctx context.Context, r *repo.Repo, held Held, expires time.Time) (Hel
 	return renewed, err
 }
 
-// Release releases a task. It fails like Claim if oid is not the current claim.
+// Release releases a task. The errors are those of Acquire if oid is not the current claim.
 func Release(ctx context.Context, r *repo.Repo, taskID, oid string) error {
 	failpoint.Point("claim.release.before")
 	err := r.Transact(ctx, r.Git(), "coven: unclaim", git.Delete(Ref(taskID), oid))
@@ -177,7 +174,7 @@ func Release(ctx context.Context, r *repo.Repo, taskID, oid string) error {
 	return nil
 }
 
-// claimRefused returns why a claim ref did not change.
+// claimRefused returns the reason why a claim's ref could not be changed.
 func claimRefused(ctx context.Context, r *repo.Repo, taskID, expected string, err error) error {
 	present, readErr := Of(ctx, r, taskID)
 	switch {
@@ -192,7 +189,7 @@ func claimRefused(ctx context.Context, r *repo.Repo, taskID, expected string, er
 	}
 }
 
-// Ref returns the ref of the claim of a task.
+// Ref returns the ref of a task's claim.
 func Ref(taskID string) string { return names.ClaimsPrefix + names.SafeName(taskID) }
 
 // CommandExit returns exit.Person.

@@ -1,5 +1,5 @@
-// Package commit commits the content of a worktree with the repository's hooks, and refuses files that look like
-// secrets or mistakes.
+// Package commit commits the content of a worktree. It runs the repository's hooks and refuses files that
+// look like secrets or mistakes.
 package commit
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// A Request describes a commit of W's content.
+// A Request describes a commit of a worktree's content.
 type Request struct {
 	Message   string     // subject, and a body after an empty line
 	Trailers  []string   // "Coven-Task: x"
-	TargetTip string     // the target's commit, which determines reserved paths
-	Hooks     HookRunner // nil: the repository's commit hooks are not run
-	Allow     []string   // paths approved by the user: never suspect
-	// Merge is the target's commit that is merged in W (Conflicted.TargetTip); it becomes
-	// the second parent. A commit is then created even if it changes nothing, unless the
-	// branch already contains Merge.
+	TargetTip string     // the target's commit, which provides the reserved paths
+	Hooks     HookRunner // nil to run none of the repository's commit hooks
+	Allow     []string   // suspect paths that the user has approved
+	// Merge is the target's commit that was merged into the files (Conflicted.TargetTip). It becomes the
+	// second parent. A commit is then created even if the files have not changed, unless the branch already
+	// contains Merge.
 	Merge string
 }
 
@@ -35,17 +35,16 @@ type Request struct {
 type Commit struct {
 	Oid, Tree string
 	Files     []string // changed files
-	Empty     bool     // there was nothing to commit: Oid is the unchanged tip
+	Empty     bool     // there was nothing to commit, and Oid is the unchanged tip
 }
 
-// Create commits everything in W that is not ignored to the task's branch, on top of
-// commits of the agent, and makes `git status` in W clean.
+// Create commits everything in the worktree that is not ignored to the task's branch, on top of any commits
+// by the agent. It makes `git status` in the worktree clean.
 //
-// Hooks run in git's order: pre-commit (after which W is read again),
-// prepare-commit-msg, commit-msg, post-commit. The error is a *HookError if a hook
-// fails; a *SuspectError for files that should not be in a repository, even if the
-// agent committed them; and, after IntegrateConflicted or with Merge, an
-// *UnresolvedError if conflicts remain. None of them changes the branch.
+// Hooks run in git's order: pre-commit (after which the files are read again), prepare-commit-msg,
+// commit-msg, post-commit. The error is a *HookError if a hook fails; a *SuspectError for files that should
+// not be in a repository, even if the agent committed them; and, after MergeConflicted or with Merge, an
+// *UnresolvedError if conflicts remain. None of these errors changes the branch.
 func Create(ctx context.Context, w *repo.Worktree, req Request) (Commit, error) {
 	if strings.TrimSpace(req.Message) == "" {
 		return Commit{}, errors.New("commit: empty message")
@@ -73,13 +72,12 @@ func Create(ctx context.Context, w *repo.Worktree, req Request) (Commit, error) 
 	return done, nil
 }
 
-// A committing is a commit in progress.
 type committing struct {
 	w   *repo.Worktree
 	req Request
 	ix  *content.Index
 	tip git.Commit
-	// merge is the second parent, empty: there is none.
+	// merge is the second parent. It may be empty.
 	merge string
 }
 
@@ -104,7 +102,7 @@ func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Loc
 	return c, err
 }
 
-// secondParent returns the commit to merge, or "" if the branch already contains it.
+// secondParent returns the object ID of the commit to merge, or "" if the branch already contains it.
 func secondParent(ctx context.Context, w *repo.Worktree, tip, merge string) (string, error) {
 	commit, err := w.Repo.Git().Commit(ctx, merge)
 	if err != nil {

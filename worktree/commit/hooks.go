@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// The hooks of a commit, and their files.
+// Names of hooks and of their files.
 const (
 	PreCommit     = "pre-commit"
 	PrepareMsg    = "prepare-commit-msg"
@@ -26,13 +26,13 @@ const (
 	hookIndexFile = "coven-hook-index"
 )
 
-// A Hook is a commit hook to run. It must be sandboxed: it is code of the repository or
-// of the agent.
+// A Hook is a commit hook to run. It must be sandboxed, because its code comes from the repository or the
+// agent.
 type Hook struct {
 	Name string   // pre-commit
 	Path string   // the script
-	Args []string // without the script
-	Dir  string   // W, where it runs
+	Args []string // arguments
+	Dir  string   // working directory: the worktree
 	Env  []string // KEY=VALUE, in addition to the runner's environment
 	// Input is the hook's standard input.
 	Input []byte
@@ -54,25 +54,26 @@ func (e *HookError) Error() string {
 
 func (e *HookError) Unwrap() error { return e.Err }
 
-// HookSet is the set of hooks for one commit. Their files, a copy of the index and the
-// message, are in W's own git directory, which they can write inside the sandbox.
-// Changes of the index are ignored.
+// HookSet is the set of hooks for one commit. Their files, a copy of the index and the message, are in the
+// worktree's git directory, which the hooks can write inside the sandbox. Changes of the index copy are
+// ignored.
 type HookSet struct {
 	w      *repo.Worktree
 	runner HookRunner
 	Index  *content.Index
 	dir    string // directory of the scripts
-	Input  []byte // for hooks that read it
+	Input  []byte // standard input for hooks that read it
 }
 
-// A MessageHook may change a commit's message; args follow the file's name.
+// A MessageHook is a hook that may change a commit's message. Its arguments are the name of the message
+// file and args.
 type MessageHook struct {
 	Name string
 	args []string
 }
 
-// Hooks returns the repository's hooks. If core.hooksPath is relative, they are in the
-// first checkout that has the directory.
+// Hooks returns the repository's hooks. If core.hooksPath is relative, it is resolved in the first of the
+// checkouts that contains the directory, or in the worktree.
 func Hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *content.Index, checkouts ...string) (*HookSet, error) {
 	set := &HookSet{w: w, runner: runner, Index: ix}
 	if runner == nil {
@@ -99,8 +100,8 @@ func Hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *content
 	return set, nil
 }
 
-// Has reports whether there is a hook to run. The tracker's own hooks (.beads/hooks)
-// do not run, because they would export tasks into the commit.
+// Has reports whether there is a hook to run. The tracker's own hooks (.beads/hooks) are not run, because
+// they would export tasks into the commit.
 func (s *HookSet) Has(name string) bool {
 	if s.runner == nil || strings.Contains(s.dir+"/", "/.beads/hooks/") {
 		return false
@@ -109,7 +110,7 @@ func (s *HookSet) Has(name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// Run runs a hook if there is one.
+// Run runs a hook, if it exists.
 func (s *HookSet) Run(ctx context.Context, name string, args ...string) error {
 	if !s.Has(name) {
 		return nil
@@ -132,8 +133,8 @@ func (s *HookSet) Run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// isolated runs a hook while W is isolated. Commits that the hook makes are not taken. The
-// caller holds the task's lock.
+// isolated runs a hook while the worktree is isolated. Commits made by the hook are discarded. The caller
+// holds the task's lock.
 func (s *HookSet) isolated(ctx context.Context, hook Hook) (output []byte, failed, err error) {
 	if err := isolation.Separate(ctx, s.w); err != nil {
 		return nil, nil, err
@@ -146,7 +147,7 @@ func (s *HookSet) isolated(ctx context.Context, hook Hook) (output []byte, faile
 	return output, failed, isolation.Rejoin(context.WithoutCancel(ctx), s.w, since)
 }
 
-// Message lets hooks change a message, in the given order.
+// Message runs the given hooks in order on a message and returns the result.
 func (s *HookSet) Message(ctx context.Context, text string, hooks ...MessageHook) (string, error) {
 	if !slices.ContainsFunc(hooks, func(h MessageHook) bool { return s.Has(h.Name) }) {
 		return text, nil
@@ -174,5 +175,5 @@ func (s *HookSet) Message(ctx context.Context, text string, hooks ...MessageHook
 // after runs the post-commit hook and ignores its result.
 func (s *HookSet) after(ctx context.Context) { _ = s.Run(ctx, PostCommit) }
 
-// Drop removes the hooks' files. Leftovers are removed together with W.
+// Drop removes the hooks' files. If that fails, they are removed with the worktree.
 func (s *HookSet) Drop() { _ = os.Remove(filepath.Join(s.w.Admin, hookIndexFile)) }

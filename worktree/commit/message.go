@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// WithTrailers appends trailers to a message, to its last paragraph if that already
-// consists of trailers. Existing trailers are not repeated.
+// WithTrailers appends trailers to a message. It appends to the last paragraph if that consists of
+// trailers, and does not repeat existing trailers.
 func WithTrailers(message string, trailers []string) string {
 	message = strings.TrimRight(message, "\n ")
 	paragraphs := strings.Split(message, "\n\n")
@@ -43,8 +43,8 @@ func allTrailers(lines []string) bool {
 	return true
 }
 
-// Unredacted returns the commits of the task's branch above a commit whose messages
-// contain text that Redact would remove. coven did not create these commits.
+// Unredacted returns the commits of the task's branch that are not reachable from above and whose messages
+// contain text that Redact would remove. Such commits were not created by coven.
 func Unredacted(ctx context.Context, w *repo.Worktree, above string) ([]string, error) {
 	if w.Repo.Redact == nil {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 // maxFile is the size in bytes above which a file is suspect.
 const maxFile = 10 << 20
 
-// A Suspect is a file that should not be committed without approval by the user.
+// A Suspect is a file that should not be committed without the user's approval.
 type Suspect struct {
 	Path   string
 	Reason string
@@ -36,8 +36,8 @@ func (e *SuspectError) Error() string {
 	return "files that do not belong in a commit: " + strings.Join(lines, "; ")
 }
 
-// inspect checks everything that the branch adds to the target: the tree to be
-// committed and each commit of the agent.
+// inspect checks everything that the branch adds to the target: the tree to be committed and each commit by
+// the agent.
 func (c *committing) inspect(ctx context.Context, tree string) error {
 	suspects, err := suspects(ctx, c.w, c.req.TargetTip, c.tip.Oid, c.merge, tree)
 	if err != nil {
@@ -52,8 +52,7 @@ func (c *committing) inspect(ctx context.Context, tree string) error {
 	return nil
 }
 
-// suspects compares with the merge base or with the merged commit, because changes of
-// the target are not the task's.
+// suspects compares with the merge base or the merged commit, so that it ignores changes of the target.
 func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree string) ([]Suspect, error) {
 	g := w.Repo.Git()
 	fork, err := merge, error(nil)
@@ -68,7 +67,7 @@ func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree st
 		return nil, err
 	}
 	if landed, err := g.IsAncestor(ctx, tip, target); err != nil || landed {
-		found, findErr := findSuspects(ctx, g, changes) // the branch has no commits of its own
+		found, findErr := findSuspects(ctx, g, changes) // the branch has no commits that are not on the target
 		return found, errors.Join(err, findErr)
 	}
 	commits, err := g.Output(ctx, "rev-list", tip, "^"+target)
@@ -90,7 +89,7 @@ func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree st
 // findSuspects returns the suspects among changed files, sorted by path.
 func findSuspects(ctx context.Context, g git.Repo, changes []git.Change) ([]Suspect, error) {
 	reasons := map[string]string{}
-	paths := map[string][]string{} // by oid
+	paths := map[string][]string{} // by object ID
 	for _, change := range changes {
 		if change.Status == 'D' || change.Mode == git.ModeSubmodule || content.IsReserved(change.Path) {
 			continue
@@ -113,7 +112,7 @@ func findSuspects(ctx context.Context, g git.Repo, changes []git.Change) ([]Susp
 	return found, err
 }
 
-// eachReason calls report for the blobs whose content is suspect.
+// eachReason calls report for each blob with suspect content.
 func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, report func(oid, reason string)) error {
 	var oids, small []string
 	for oid := range blobs {
@@ -140,7 +139,7 @@ func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, repo
 	})
 }
 
-// suspectName checks the name of a file.
+// suspectName returns the reason why the name of a file is suspect, or "".
 func suspectName(p string) string {
 	name := strings.ToLower(path.Base(p))
 	switch name {
@@ -161,7 +160,7 @@ func suspectName(p string) string {
 	return ""
 }
 
-// A token is a kind of secret; each secret of the kind contains hint.
+// A token is a type of secret. Each secret of the type contains hint.
 type token struct {
 	hint, reason string
 	pattern      *regexp.Regexp
@@ -176,14 +175,14 @@ func tokens() []token {
 	}
 }
 
-// suspectContent checks the content of a file.
+// suspectContent returns the reason why the content of a file is suspect, or "".
 func suspectContent(kinds []token, content []byte) string {
 	for _, t := range kinds {
 		if !bytes.Contains(content, []byte(t.hint)) {
 			continue
 		}
 		for _, match := range t.pattern.FindAll(content, -1) {
-			if !bytes.HasSuffix(match, []byte("EXAMPLE")) { // as in AWS's own documentation
+			if !bytes.HasSuffix(match, []byte("EXAMPLE")) { // AWS's documentation uses such keys
 				return t.reason
 			}
 		}

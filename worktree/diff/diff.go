@@ -1,4 +1,4 @@
-// Package diff compares a worktree, commits and trees, file by file and as a patch.
+// Package diff compares worktrees, commits and trees, as lists of files and as patches.
 package diff
 
 import (
@@ -18,26 +18,25 @@ import (
 // A FileChange is one file of a Diff.
 type FileChange struct {
 	Path    string
-	OldPath string // of a rename or copy, else empty
+	OldPath string // of a rename or copy, otherwise empty
 	Status  string // A, C, D, M, R or T
-	Added   int    // lines; 0 for a binary file
+	Added   int    // lines, 0 for a binary file
 	Deleted int
 	Binary  bool
 }
 
-// A Diff is what a task has changed so far.
+// A Diff is the difference between two trees or commits.
 type Diff struct {
-	From, To string // trees or commits compared
-	Patch    string // as `git diff`; of binary files only that they differ
+	From, To string // the compared trees or commits
+	Patch    string // as from `git diff`; for binary files it only says that they differ
 	Files    []FileChange
-	// PatchID identifies the old and new content and mode of the changed files,
-	// independent of other files. (`git patch-id` ignores the names of binary files, bytes
-	// after a NUL, and positions.)
+	// PatchID identifies the old and new content and mode of the changed files, independently of other
+	// files. (`git patch-id` ignores the names of binary files, bytes after a NUL, and positions.)
 	PatchID string // empty for an empty diff
 }
 
-// Of compares the merge base of the task's branch and another commit with the
-// current content of W: committed, staged, unstaged and untracked.
+// Of compares the merge base of the task's branch and another commit with the current content of the
+// worktree: committed, staged, unstaged and untracked files.
 func Of(ctx context.Context, w *repo.Worktree, against string) (Diff, error) {
 	fork, err := w.MergeBase(ctx, against)
 	if err != nil {
@@ -54,7 +53,7 @@ func Of(ctx context.Context, w *repo.Worktree, against string) (Diff, error) {
 	return diff, nil
 }
 
-// Parts returns the parts of the patch, one for each of Files, in order.
+// Parts returns the parts of the patch, in the order of Files.
 func (d Diff) Parts() []string {
 	parts := make([]string, 0, len(d.Files))
 	rest := d.Patch
@@ -71,14 +70,14 @@ func (d Diff) Parts() []string {
 
 // sectionEnd returns the end of the first section of a patch.
 func sectionEnd(patch string) int {
-	// Lines of content begin with a space, + or -, and line ends in names are quoted.
+	// Lines of content begin with a space, + or -, and line feeds in names are quoted.
 	if end := strings.Index(patch, "\ndiff --git "); end >= 0 {
 		return end + 1
 	}
 	return len(patch)
 }
 
-// Of returns the patch of the given files, by their current or former paths.
+// Of returns the parts of the patch for the given current or former paths.
 func (d Diff) Of(paths ...string) string {
 	var b strings.Builder
 	for i, part := range d.Parts() {
@@ -89,7 +88,7 @@ func (d Diff) Of(paths ...string) string {
 	return b.String()
 }
 
-// FilesIn lists the files in the tree of a commit, with slashes.
+// FilesIn lists the paths of the files in a commit's tree.
 func FilesIn(ctx context.Context, r *repo.Repo, commit string) ([]string, error) {
 	entries, err := r.Git().Entries(ctx, commit)
 	if err != nil {
@@ -132,23 +131,23 @@ func diff(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
 	return d, nil
 }
 
-// PatchID returns the fingerprint of the old and new content and mode of each path; empty: nothing
-// differs.
+// PatchID returns a hash of the old and new content and mode of each changed path. It is empty if nothing
+// has changed.
 func PatchID(ctx context.Context, r *repo.Repo, from, to string) (string, error) {
 	changes, err := r.Git().Changes(ctx, from, to)
 	if err != nil || len(changes) == 0 {
 		return "", err
 	}
 	lines := make([]string, len(changes))
-	for i, c := range changes { // as git diff-tree --raw -z prints them
+	for i, c := range changes { // in the format of git diff-tree --raw -z
 		lines[i] = fmt.Sprintf(":%s %s %s %s %c\x00%s", c.OldMode, c.Mode, c.OldOid, c.Oid, c.Status, c.Path)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(lines, "\x00")))
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// parseFiles reads `--raw --numstat -z`: first all raw items, then all
-// numbers, in the same order.
+// parseFiles parses the output of `--raw --numstat -z`: first all raw items, then all numbers, in the same
+// order.
 func parseFiles(fields []string) ([]FileChange, error) {
 	var files []FileChange
 	for len(fields) > 1 && strings.HasPrefix(fields[0], ":") {
@@ -192,7 +191,7 @@ func ShowCommit(ctx context.Context, r *repo.Repo, commitish string) (CommitInfo
 	return infoOf(c), nil
 }
 
-// CommitInfo is the information about a commit that is shown.
+// CommitInfo describes a commit for display.
 type CommitInfo struct {
 	Oid, Tree, Subject string
 	Parents            []string
@@ -203,7 +202,7 @@ func infoOf(c git.Commit) CommitInfo {
 	return CommitInfo{Oid: c.Oid, Tree: c.Tree, Subject: subject, Parents: c.Parents}
 }
 
-// Paths names the paths that differ between two commits or trees.
+// Paths lists the paths that differ between two commits or trees.
 func Paths(ctx context.Context, r *repo.Repo, from, to string) ([]string, error) {
 	changes, err := r.Git().Changes(ctx, from, to)
 	if err != nil {

@@ -14,20 +14,19 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A Listing is what git sees of the files of a checkout or worktree.
+// A Listing lists the files of a checkout or worktree by git's rules.
 type Listing struct {
-	Files   []string // tracked and untracked ones that are not ignored; other repositories in it, too
-	Ignored []string // directories that are ignored with all that is in them, and untracked repositories
-	Depends []string // absolute paths of other files that decide which files are ignored or tracked
+	Files   []string // tracked files, and untracked files that are not ignored; may contain nested repositories
+	Ignored []string // completely ignored directories, and untracked repositories
+	Depends []string // absolute paths of other files that determine which files are ignored or tracked
 }
 
-// ListCheckout lists the files of the checkout that Open was called in, without those that belong to
-// coven.
+// ListCheckout lists the files of the checkout in which Open was called, without coven's files.
 func ListCheckout(ctx context.Context, r *repo.Repo) (Listing, error) {
 	return listIn(ctx, r, git.Repo{Dir: r.CheckoutGitDir, WorkTree: r.Checkout, Store: r.Store}, filepath.Join(r.CheckoutGitDir, "index"))
 }
 
-// List lists the files of W, without those that belong to coven.
+// List lists the files of a worktree, without coven's files.
 func List(ctx context.Context, w *repo.Worktree) (Listing, error) {
 	ix, err := content.Open(w, w.Git(), content.CommitIndex)
 	if err != nil {
@@ -70,16 +69,16 @@ func listIn(ctx context.Context, r *repo.Repo, g git.Repo, index string) (Listin
 		}
 	}
 	slices.Sort(l.Files)
-	l.Files = slices.Compact(l.Files) // of a conflict, the index has several entries
+	l.Files = slices.Compact(l.Files) // a file in conflict has several index entries
 	l.Ignored = append(l.Ignored, covenDir)
 	l.Depends, err = deciding(ctx, r, g, index)
 	return l, err
 }
 
-// covenDir is the directory of coven in a checkout.
+// covenDir is coven's directory in a checkout.
 const covenDir = ".coven"
 
-// deciding lists the files outside of a checkout that decide which of its files git lists.
+// deciding lists the files outside a checkout that determine its listing.
 func deciding(ctx context.Context, r *repo.Repo, g git.Repo, index string) ([]string, error) {
 	settings, err := g.Configured(ctx, `^core\.excludesfile$`, true)
 	if err != nil {
@@ -100,8 +99,8 @@ func deciding(ctx context.Context, r *repo.Repo, g git.Repo, index string) ([]st
 	return slices.DeleteFunc(files, func(name string) bool { return !filepath.IsAbs(name) }), nil
 }
 
-// Uncommitted lists the changed and untracked paths in Checkout, which a task's
-// worktree will not have. Directories end in a slash. .beads and .coven are omitted.
+// Uncommitted lists the changed and untracked paths in Checkout, which a task's worktree will not contain.
+// Directories end with a slash. It omits .beads and .coven.
 func Uncommitted(ctx context.Context, r *repo.Repo) ([]string, error) {
 	g := r.Git()
 	g.Dir, g.WorkTree = r.CheckoutGitDir, r.Checkout

@@ -19,19 +19,19 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// A Move is a change of the branch together with W, recorded before it starts.
+// A Move is a change of the branch and the files of a worktree. It is recorded before it starts.
 type Move struct {
-	Old string `json:"old"` // the branch's tip before
-	New string `json:"new"` // and after
+	Old string `json:"old"` // the branch's tip before the move
+	New string `json:"new"` // the branch's tip after the move
 }
 
-// MovePath returns the file that names the move of W that is under way.
+// MovePath returns the path of the file that records a move in progress.
 func MovePath(w *repo.Worktree) string { return w.StatePath("integrate.json") }
 
-// advance moves W, whose content is the staged tree, and then the branch. In the
-// reverse order, the agent would seem to have reverted the target's changes.
+// advance first moves the files, whose content is the staged tree, and then the branch. In the reverse
+// order, the agent would seem to have reverted the target's changes after a kill.
 func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, staged string) error {
-	ctx = context.WithoutCancel(ctx) // a started move is finished now, or by settle later
+	ctx = context.WithoutCancel(ctx) // a started move is finished now, or later by Settle
 	if err := w.Keep(ctx, names.KeepMove, m.New); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, s
 	return os.Remove(MovePath(w))
 }
 
-// onlyMoved checks that each file of W has its old or its new content.
+// onlyMoved checks that each file in the worktree has its old or its new content.
 func onlyMoved(ctx context.Context, w *repo.Worktree, m Move, staged string) error {
 	changed, err := w.Repo.Git().Changes(ctx, m.Old, staged)
 	if err != nil || len(changed) == 0 {
@@ -88,9 +88,8 @@ func onlyMoved(ctx context.Context, w *repo.Worktree, m Move, staged string) err
 	return nil
 }
 
-// carry moves the files of W from the staged tree to the tree of a commit. Modified
-// reserved files do not change; ignored files in the way are rescued; submodules stay
-// where they are.
+// carry moves the files of the worktree from the staged tree to the tree of a commit. Modified reserved
+// files do not change; ignored files in the way are rescued; the checkouts of submodules do not move.
 func carry(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string, show content.Show) error {
 	goal, err := sparing(ctx, w, ix, staged, to)
 	if err != nil {
@@ -122,8 +121,8 @@ func carry(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to 
 	return err
 }
 
-// sparing returns the tree to which W moves: that of a commit, but with the reserved
-// paths of the staged tree if W has changed some of them.
+// sparing returns the tree to move to: the tree of the commit to, but with the reserved paths of the staged
+// tree if the worktree has modified reserved files.
 func sparing(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string) (string, error) {
 	l, err := ix.List(ctx, content.WithoutIgnored)
 	if err != nil {
@@ -136,9 +135,9 @@ func sparing(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, t
 	return to, nil
 }
 
-// Settle finishes a killed integration. If W was changed meanwhile, it discards the
-// record: the changes in W are then part of the task's work, and the next integration
-// does the rest.
+// Settle finishes an interrupted integration. If the worktree has been modified since, Settle only discards
+// the record: the changes in the files are then part of the task's work, and the next integration does the
+// rest.
 func Settle(ctx context.Context, w *repo.Worktree, l *lock.Lock) error {
 	var m Move
 	err := file.ReadJSON(MovePath(w), &m)
@@ -168,7 +167,7 @@ func finishMove(ctx context.Context, w *repo.Worktree, m Move, l *lock.Lock) err
 	if err != nil {
 		return err
 	}
-	if tip == m.Old && !kept { // its ref was deleted, and git gc removed the commit: integrate again
+	if tip == m.Old && !kept { // its ref was deleted and git gc removed the commit, so integrate again
 		return os.Remove(MovePath(w))
 	}
 	if tip != m.Old {

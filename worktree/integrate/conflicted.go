@@ -19,38 +19,38 @@ import (
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
-// A Conflicted is an unfinished merge in W, for a resolver to finish.
+// A Conflicted is an unfinished merge in a worktree, for a resolver to finish.
 type Conflicted struct {
-	// Files lists all paths in conflict. A path may have no file: if both sides renamed a
-	// file, the new names are also in conflict.
+	// Files lists all paths in conflict. A path may have no file: if both sides renamed a file, the new
+	// names are also in conflict.
 	Files []string `json:"files"`
-	// Beside maps additional files, which must be removed to resolve the conflict, to the
-	// paths that they are about: "logo.png~main" -> "logo.png".
+	// Beside maps additional files to the paths whose other version they contain: "logo.png~main" ->
+	// "logo.png". They must be removed to resolve the conflict.
 	Beside    map[string]string `json:"beside"`
 	Notes     []string          `json:"notes"`      // git's message about each conflict
-	BranchTip string            `json:"branch_tip"` // the task's branch, which has not moved
-	TargetTip string            `json:"target_tip"` // for CommitRequest.Merge
+	BranchTip string            `json:"branch_tip"` // the tip of the task's branch, which has not moved
+	TargetTip string            `json:"target_tip"` // for commit.Request.Merge
 	Session   string            `json:"session"`
 }
 
-// MergeConflicted writes the conflicted merge of the task's branch and the
-// target's current tip to W. Files without a conflict are merged; reserved paths are
-// the target's. HEAD and the branch do not move; git in W shows the conflicts as
-// unmerged paths.
+// MergeConflicted writes the conflicted merge of the task's branch and the target's current tip to the
+// worktree. Files without a conflict are merged; reserved paths are the target's. HEAD and the branch do
+// not move; git in the worktree shows the conflicts as unmerged paths.
 //
 //   - Text: conflict markers, labelled with the names of the two branches.
-//   - What cannot have markers (binary files, symbolic links): the task's
-//     version under its name, the target's beside it.
+//   - Files without markers (binary files, symbolic links): the task's version under
+//     its name, and the target's version under an additional name.
 //   - Deleted on one side, changed on the other: the changed file.
 //   - Renamed differently: the file under both names.
-//   - A file where the other side has a directory, a file where it has a link:
-//     one of the two beside the other.
-//   - A submodule: nothing changes, *ConflictError. Editing files cannot resolve it.
+//   - A file on one side and a directory or link on the other: one of the two under an
+//     additional name.
+//   - A submodule: nothing changes, and the error is a *ConflictError, because editing
+//     files cannot resolve the conflict.
 //
-// Commit with Merge set completes the merge: see UnresolvedError. W must be committed
-// (*DirtyError). The caller must have taken a snapshot; after a kill it restores the
-// snapshot and calls again. If there is no conflict anymore, Files is empty and nothing
-// changes: use Integrate.
+// A commit with Merge set completes the merge: see UnresolvedError. All work in the worktree must be
+// committed (*DirtyError). The caller must have taken a snapshot; after a kill it restores the snapshot and
+// calls MergeConflicted again. If there is no longer a conflict, Files is empty and nothing changes: use
+// Merge.
 func MergeConflicted(ctx context.Context, w *repo.Worktree, target repo.Target, session string) (Conflicted, error) {
 	l, err := w.Lock(ctx, "integrate")
 	if err != nil {
@@ -101,7 +101,7 @@ func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session
 	return c, putConflicted(context.WithoutCancel(ctx), w, ix, c, m, tip.Tree, tree)
 }
 
-// putConflicted records the conflicts, then moves W.
+// putConflicted records the conflicts, then moves the files.
 func putConflicted(ctx context.Context, w *repo.Worktree, ix *content.Index, c Conflicted, m labelledMerge, from, tree string) error {
 	if err := w.Keep(ctx, names.KeepTarget, c.TargetTip); err != nil {
 		return err
@@ -124,11 +124,11 @@ func putConflicted(ctx context.Context, w *repo.Worktree, ix *content.Index, c C
 	return ix.Keep()
 }
 
-// ConflictedPath returns the file that describes the merge whose conflicts are in W.
+// ConflictedPath returns the path of the file that describes the conflicted merge in the worktree.
 func ConflictedPath(w *repo.Worktree) string { return w.StatePath("conflicted.json") }
 
-// settleBeside returns the tree for W: the merged one, with both versions of files
-// that cannot have markers.
+// settleBeside returns the tree for the worktree: the merged tree, plus the target's version of files that
+// cannot have conflict markers.
 func settleBeside(ctx context.Context, w *repo.Worktree, m labelledMerge, c *Conflicted) (string, error) {
 	merged, err := content.EntriesByPath(ctx, w, m.tree)
 	if err != nil {
@@ -180,8 +180,8 @@ func treeWith(ctx context.Context, w *repo.Worktree, tree string, entries []git.
 	return ix.WriteTree(ctx)
 }
 
-// publishUnmerged gives W's own git an index in which the conflicts are unmerged
-// paths. coven's index has the files as they are.
+// publishUnmerged gives the worktree's git an index in which the conflicts are unmerged paths. coven's own
+// index contains the files without stages.
 func publishUnmerged(ctx context.Context, ix *content.Index, stages []stage) error {
 	apart := &content.Index{Worktree: ix.Worktree, Git: ix.Git, Dir: ix.Dir}
 	apart.Git.Index = filepath.Join(ix.Dir, "unmerged")
@@ -203,7 +203,7 @@ func publishUnmerged(ctx context.Context, ix *content.Index, stages []stage) err
 	return apart.CopyTo(filepath.Join(ix.Worktree.Admin, "index"))
 }
 
-// keepOutside records that files outside of the cone count as merged, though W does not have them.
+// keepOutside records that files outside the cone count as merged, although they are not in the worktree.
 func keepOutside(ctx context.Context, w *repo.Worktree, c Conflicted, tree string) error {
 	if w.Cone == nil {
 		return nil

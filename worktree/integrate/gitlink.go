@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// A GitlinkError names a submodule whose new commit exists only in the task's worktree.
-// It would be lost with the worktree, and the target would refer to a missing commit.
+// A GitlinkError means that a submodule's new commit exists only in the task's worktree. It would be lost
+// with the worktree, and the target would refer to a missing commit.
 type GitlinkError struct {
 	Path, Commit string
 	Next         string // the command that keeps the commit; may be empty
@@ -33,8 +33,8 @@ func (e *GitlinkError) Error() string {
 	return text + ", or keep it here: " + e.Next
 }
 
-// gitlinksExist checks that each submodule commit that a candidate adds exists in the
-// main checkout's submodule, or on a remote branch of the worktree's submodule.
+// gitlinksExist checks that each submodule commit that a candidate adds exists in the main checkout's
+// submodule, or on a remote branch of the worktree's submodule.
 func gitlinksExist(ctx context.Context, w *repo.Worktree, c Landing) error {
 	changes, err := w.Repo.Git().Changes(ctx, c.Old, c.Tree)
 	if err != nil {
@@ -59,15 +59,15 @@ func gitlinksExist(ctx context.Context, w *repo.Worktree, c Landing) error {
 	return nil
 }
 
-// moved reports whether a gitlink was at another path before.
+// moved reports whether a submodule's commit was at another path before.
 func moved(changes []git.Change, link git.Change) bool {
 	return slices.ContainsFunc(changes, func(c git.Change) bool {
 		return c.OldMode == git.ModeSubmodule && c.OldOid == link.Oid
 	})
 }
 
-// keepGitlink returns the command that fetches a submodule's commit into a branch of
-// the main checkout's submodule, or "" if there is no such submodule.
+// keepGitlink returns the command that fetches a submodule's commit into a branch of the main checkout's
+// submodule. It returns "" if there is no such submodule.
 func keepGitlink(ctx context.Context, w *repo.Worktree, c Landing, change git.Change) (string, error) {
 	main := filepath.Join(w.Repo.Root, change.Path)
 	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", shellword.Quote(main), shellword.Quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
@@ -98,10 +98,9 @@ func submoduleHas(ctx context.Context, w *repo.Worktree, change git.Change) (boo
 	return onRemote(ctx, w.Repo, dir, change.Oid)
 }
 
-// ownSubmodule finds the git directory of a submodule of the main checkout. Its
-// settings name programs that git runs, and a path chosen by an agent can lead back
-// into a task's worktree. Such directories, and those reached through links, are
-// ignored.
+// ownSubmodule returns the git directory of a submodule in the main checkout. The settings of a submodule
+// can name programs that git runs, and a path chosen by an agent can lead into a task's worktree. Therefore
+// it rejects directories in the agents' worktrees, and paths through symbolic links.
 func ownSubmodule(r *repo.Repo, path string) (string, bool) {
 	top := filepath.Join(r.Root, path)
 	dir, ok := submodule.Dir(top)
@@ -129,9 +128,8 @@ func ownSubmodule(r *repo.Repo, path string) (string, bool) {
 	return dir, true
 }
 
-// onRemote reports whether a commit of the submodule in dir is on a branch of a remote,
-// as last fetched or pushed. The agent controls dir: git reads only its objects, with
-// the settings of the main repository.
+// onRemote reports whether a commit of the submodule in dir is on a remote branch, as of the last fetch or
+// push. The agent controls dir, so git reads only its objects, with the settings of the main repository.
 func onRemote(ctx context.Context, r *repo.Repo, dir, oid string) (bool, error) {
 	tips, err := remoteTips(dir)
 	if err != nil || len(tips) == 0 || slices.Contains(tips, oid) {
@@ -142,13 +140,12 @@ func onRemote(ctx context.Context, r *repo.Repo, dir, oid string) (bool, error) 
 	asked := oid + "\n^" + strings.Join(tips, "\n^") + "\n"
 	above, err := g.Feed(ctx, []byte(asked), "rev-list", "--max-count=1", "--stdin")
 	if git.ExitCode(err) > 0 {
-		return false, nil // some of these commits do not exist
+		return false, nil // some of the commits do not exist
 	}
 	return len(above) == 0 && err == nil, err
 }
 
-// remoteTips returns the commits of a repository's remote branches. It only reads
-// files.
+// remoteTips returns the commits of a repository's remote branches. It only reads files.
 func remoteTips(dir string) ([]string, error) {
 	var tips []string
 	add := func(oid string) {

@@ -1,5 +1,5 @@
-// Package integrate merges the target into a worktree, so that the checks see the tree that lands, and moves the
-// worktree to the result. Conflicts can stay in the files, for an agent that resolves them.
+// Package integrate merges the target into a worktree, so that the checks see the tree that lands, and
+// moves the worktree to the result. It can leave conflicts in the files for an agent to resolve.
 package integrate
 
 import (
@@ -16,36 +16,34 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A Landing is a change that lands on its target. It is created by Integrate: checks
-// run on Tree, and exactly Tree lands. Land sets New and records the landing in the
-// Journal before anything moves. RecoverLanding needs only Task, Target.Ref, Old, New,
-// Tree and Head.
+// A Landing is a change that lands on its target. Merge creates it: checks run on Tree, and exactly Tree
+// lands. Land sets New and records the landing in the Journal before anything moves. RecoverLanding needs
+// only Task, Target.Ref, Old, New, Tree and Head.
 type Landing struct {
 	Task   string
 	Target repo.Target
-	Old    string // the target's tip before; Tip contains it
-	Tip    string // of the task's branch
-	New    string // the target's tip after; empty: not landed yet
-	Tree   string // of Tip and of New
-	From   string // of the branch before Old was merged into it; set by Integrate and Stack only
-	Head   string // where the target moves if other changes land above New with it; else empty
-	Below  string // the commit that it is stacked on; set by Stack only
+	Old    string // the target's tip before the landing, which Tip contains
+	Tip    string // tip of the task's branch
+	New    string // the target's tip after the landing, empty until it has landed
+	Tree   string // the tree of Tip and New
+	From   string // the branch's tree before Old was merged; only set by Merge and Stack
+	Head   string // the target's final tip if other changes land on top of New at the same time, otherwise empty
+	Below  string // the commit that it is stacked on; only set by Stack
 }
 
-// head returns the target's tip after the landing.
+// head returns the target's tip after the whole move.
 func (l Landing) head() string { return cmp.Or(l.Head, l.New) }
 
-// Moved returns the move of the target and its checkouts, of which l may be a part.
+// Moved returns the landing for the move of the target and its checkouts, which may include other landings.
 func (l Landing) Moved() Landing {
 	l.New = l.head()
 	return l
 }
 
-// Already reports whether the target already had the tree, so that nothing moved.
+// Already reports whether the target already had the tree, so that nothing had to move.
 func (l Landing) Already() bool { return l.New == l.Old }
 
-// A ConflictError names the files that the branch and its target changed
-// differently.
+// A ConflictError lists the files that the branch and the target changed in conflicting ways.
 type ConflictError struct {
 	Target string
 	Files  []string
@@ -55,15 +53,15 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("conflict with %s in %s", e.Target, strings.Join(e.Files, ", "))
 }
 
-// An UnrelatedError means that the target and the task's branch no longer have a common
-// commit because the target's history was replaced.
+// An UnrelatedError means that the target and the task's branch no longer have a common commit, because the
+// target's history was replaced.
 type UnrelatedError struct{ Branch, Target string }
 
 func (e *UnrelatedError) Error() string {
 	return fmt.Sprintf("%s and %s have no common commit: the history of %s was replaced after the task started", e.Branch, e.Target, e.Target)
 }
 
-// A DirtyError means that W contains uncommitted work.
+// A DirtyError means that the worktree contains uncommitted work.
 type DirtyError struct {
 	TaskID string
 	Files  []string
@@ -73,11 +71,11 @@ func (e *DirtyError) Error() string {
 	return fmt.Sprintf("worktree of %s has uncommitted changes: %s", e.TaskID, strings.Join(e.Files, ", "))
 }
 
-// Merge merges the target's current tip into the task's branch and into W. If the
-// merge does not change the branch's tree, no commit is created. On a *ConflictError
-// nothing has changed. W must be committed (*DirtyError), have a common commit with
-// the target (*UnrelatedError), and refer only to submodule commits that exist
-// elsewhere (*GitlinkError).
+// Merge merges the target's current tip into the task's branch and the worktree. If the merge does not
+// change the branch's tree, no commit is created. If the error is a *ConflictError, nothing has changed.
+// All work in the worktree must be committed (*DirtyError), the branch must have a common commit with the
+// target (*UnrelatedError), and it must refer only to submodule commits that exist elsewhere
+// (*GitlinkError).
 func Merge(ctx context.Context, w *repo.Worktree, target repo.Target) (Landing, error) {
 	l, err := w.Lock(ctx, "integrate")
 	if err != nil {
@@ -132,7 +130,7 @@ func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *loc
 	return candidate, advance(ctx, w, Move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }
 
-// related checks that a merge with the target has a base.
+// related checks that the branch and the target have a common commit.
 func related(ctx context.Context, w *repo.Worktree, tip string, target repo.Target) error {
 	_, err := w.Repo.Git().MergeBase(ctx, tip, target.Tip)
 	if errors.Is(err, git.ErrNoMergeBase) {
@@ -141,7 +139,8 @@ func related(ctx context.Context, w *repo.Worktree, tip string, target repo.Targ
 	return err
 }
 
-// CheckClean returns the branch's tip and an index of W, which must agree.
+// CheckClean returns the branch's tip and an index of the worktree. It fails with a *DirtyError if the
+// files differ from the tip.
 func CheckClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit, *content.Index, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
@@ -164,8 +163,8 @@ func CheckClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit
 	return tip, nil, errors.Join(err, dirty)
 }
 
-// MergeCommits merges two commits and returns the tree. The reserved paths are taken from
-// theirs beforehand, so that they cannot conflict.
+// MergeCommits merges two commits and returns the tree. It first replaces the reserved paths of ours with
+// those of theirs, so that they cannot conflict.
 func MergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
 	tree, err := content.WithReserved(ctx, r, ours, theirs)
 	if err != nil {
@@ -185,7 +184,7 @@ func MergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (strin
 	return content.WithReserved(ctx, r, merged, theirs)
 }
 
-// MergeTree merges two commits with the help of their merge base.
+// MergeTree merges two commits and returns the tree.
 func MergeTree(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
 	fields, err := r.Git().Fields(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
 	if git.ExitCode(err) == 1 && len(fields) > 0 {

@@ -17,17 +17,17 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// An UnresolvedError lists files with unresolved conflicts: files that still contain
-// conflict markers, and files that IntegrateConflicted put beside another one
-// (Conflicted.Beside) and that still exist. Conflicts that leave no trace, such as a
-// deletion or a rename on both sides, count as resolved.
+// An UnresolvedError lists files with unresolved conflicts: files that still contain conflict markers, and
+// files that MergeConflicted added (Conflicted.Beside) and that still exist. Conflicts that leave no trace,
+// such as a deletion or a rename on both sides, count as resolved.
 type UnresolvedError struct{ Files []string }
 
 func (e *UnresolvedError) Error() string {
 	return "unresolved conflicts in " + strings.Join(e.Files, ", ")
 }
 
-// Unresolved checks a tree before it is committed. merge is the merged commit, or "".
+// Unresolved checks a tree before it is committed, and returns an *UnresolvedError if conflicts remain.
+// merge is the merged commit, or "".
 func Unresolved(ctx context.Context, w *repo.Worktree, tree, tip, merge string) error {
 	c, err := inConflict(ctx, w, tip, merge)
 	if err != nil || len(c.Files) == 0 {
@@ -63,8 +63,8 @@ func Unresolved(ctx context.Context, w *repo.Worktree, tree, tip, merge string) 
 	return nil
 }
 
-// inConflict returns the conflict as recorded by IntegrateConflicted or, for another
-// merge, as found by git.
+// inConflict returns the conflict that MergeConflicted recorded. If merge is another commit, it returns the
+// conflict that git finds.
 func inConflict(ctx context.Context, w *repo.Worktree, tip, merge string) (Conflicted, error) {
 	var c Conflicted
 	err := file.ReadJSON(ConflictedPath(w), &c)
@@ -81,8 +81,8 @@ func inConflict(ctx context.Context, w *repo.Worktree, tip, merge string) (Confl
 	return Conflicted{}, err
 }
 
-// marked reports whether a file has conflict markers. A version of one side that was
-// taken unchanged is not examined.
+// marked reports whether a file has conflict markers. A version of one side that was taken without changes
+// is not examined.
 func marked(ctx context.Context, w *repo.Worktree, e git.Entry, c Conflicted) (bool, error) {
 	found, err := fileHasMarkers(ctx, w, e.Oid)
 	if err != nil || !found {
@@ -113,7 +113,7 @@ func fileHasMarkers(ctx context.Context, w *repo.Worktree, oid string) (bool, er
 	return found, err
 }
 
-// HasMarkers reports whether content has the markers of a complete conflict, in order.
+// HasMarkers reports whether content contains the markers of a complete conflict, in order.
 func HasMarkers(content []byte) bool {
 	want := 0
 	for line := range bytes.Lines(content) {
@@ -127,15 +127,14 @@ func HasMarkers(content []byte) bool {
 	return false
 }
 
-// isMarker reports whether a line consists of seven or more equal signs (see
-// gitattributes, conflict-marker-size), followed by a space and a label if labelled is
-// set.
+// isMarker reports whether a line begins with seven or more signs (see gitattributes,
+// conflict-marker-size). If labelled is set, a space must follow.
 func isMarker(line []byte, sign byte, labelled bool) bool {
 	rest := bytes.TrimLeft(line, string(sign))
 	return len(line)-len(rest) >= 7 && (!labelled || bytes.HasPrefix(rest, []byte(" ")))
 }
 
-// Resolved removes the record of the conflict.
+// Resolved removes the record of the conflicts.
 func Resolved(w *repo.Worktree) error {
 	err := os.Remove(ConflictedPath(w))
 	if errors.Is(err, fs.ErrNotExist) {

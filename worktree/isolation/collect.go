@@ -17,8 +17,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A CommitsError means that commits which an agent made in an isolated W cannot be taken into
-// the repository. They stay in W's git directory.
+// A CommitsError means that the commits of an agent in an isolated worktree cannot be taken into the
+// repository. They stay in the worktree's git directory.
 type CommitsError struct {
 	Task   string
 	Reason error
@@ -32,14 +32,14 @@ func (e *CommitsError) Error() string {
 // Unwrap returns the reason.
 func (e *CommitsError) Unwrap() error { return e.Reason }
 
-// TakeCommits ends Isolate: it takes the commits on the task's branch into the repository and
-// makes W an ordinary linked worktree again. The branch may point elsewhere than before; other
-// refs stay in the private common directory. No program of the task may run any more.
+// TakeCommits ends the isolation that Begin started: it takes the commits on the task's branch into the
+// repository and makes the worktree an ordinary linked worktree again. The branch may have moved to any
+// commit; other refs stay in the private common directory. No program of the task may still be running.
 //
-// Objects cross by one fetch, which checks them. git never reads the agent's configuration,
-// and reads nothing but objects of W's git directory. If they cannot be taken, the error is a
-// *CommitsError, the branch stays as it was, and W is an ordinary worktree. Collect can be
-// repeated after a kill, and does nothing if W is not isolated.
+// Objects are transferred by a single fetch, which checks them. git never reads the agent's configuration,
+// and reads only objects from the worktree's git directory. If the commits cannot be taken, the error is a
+// *CommitsError, the branch does not move, and the worktree is an ordinary one. TakeCommits can be repeated
+// after a kill, and does nothing if the worktree is not isolated.
 func TakeCommits(ctx context.Context, w *repo.Worktree) error {
 	l, err := w.Lock(ctx, "collect")
 	if err != nil {
@@ -59,7 +59,7 @@ func TakeCommits(ctx context.Context, w *repo.Worktree) error {
 	return nil
 }
 
-// end is Collect for an isolation. Its record stays until W is an ordinary worktree.
+// end ends an isolation. Its record stays until the worktree is an ordinary one.
 func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) error {
 	if err := errors.Join(regainOwn(w), Mend(w)); err != nil {
 		return err
@@ -71,8 +71,8 @@ func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) erro
 	return errors.Join(taken, Rejoin(ctx, w, since))
 }
 
-// Mend replaces what a program of the task put in the place of W's links and HEAD: git reads
-// those of all worktrees, also in a fetch into the repository, and would wait for a pipe.
+// Mend repairs the links and HEAD of the worktree, which a program of the task may have replaced. git reads
+// those of all worktrees, even during a fetch into the repository, and would block on a pipe.
 func Mend(w *repo.Worktree) error {
 	head := filepath.Join(w.Admin, "HEAD")
 	if _, err := file.Read(head, repo.MaxGitFile); err != nil {
@@ -83,7 +83,7 @@ func Mend(w *repo.Worktree) error {
 	return putLinks(w, names.PrivateDir)
 }
 
-// Rejoin makes W an ordinary linked worktree again.
+// Rejoin makes an isolated worktree an ordinary linked worktree again.
 func Rejoin(ctx context.Context, w *repo.Worktree, since Record) error {
 	removeLeftLocks(w)
 	if err := errors.Join(regainOwn(w), putLinks(w, filepath.Join("..", "..")), settleHead(ctx, w, since)); err != nil {
@@ -93,7 +93,7 @@ func Rejoin(ctx context.Context, w *repo.Worktree, since Record) error {
 	return os.Remove(isolationPath(w))
 }
 
-// takeCommits takes over the commits that were made since the branch was at tip.
+// takeCommits takes the commits that were made since the branch was at tip.
 func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) error {
 	made, err := privateTip(w)
 	if errors.Is(err, git.ErrNoRef) || err == nil && made == tip {
@@ -114,7 +114,7 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 		return err
 	}
 	edits := []git.Edit{git.Drop(IncomingRef(w))}
-	if refs[names.HeadsPrefix+w.Branch] != made { // otherwise it was killed after the branch had moved
+	if refs[names.HeadsPrefix+w.Branch] != made { // otherwise coven was killed after the branch had moved
 		edits = append(edits, git.Move(names.HeadsPrefix+w.Branch, made, tip))
 	}
 	err = w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", edits...)
@@ -122,13 +122,12 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 	return err
 }
 
-// MaxHeadLog limits the log of W's HEAD, in bytes.
+// MaxHeadLog limits the size of the reflog of the worktree's HEAD, in bytes.
 const MaxHeadLog = 16 << 20
 
-// settleHead makes HEAD of W and its log refer to what the repository has: the commit of a HEAD
-// that has left all branches is taken into the repository; HEAD returns to the task's branch if its
-// own branch stayed in the private common directory, and entries of the log whose commits did are
-// removed.
+// settleHead makes the worktree's HEAD and its reflog refer only to objects in the repository. It takes the
+// commit of a detached HEAD into the repository. If HEAD is on a branch that stayed in the private common
+// directory, it returns HEAD to the task's branch. It removes reflog entries whose commits stayed there.
 func settleHead(ctx context.Context, w *repo.Worktree, since Record) error {
 	branch := "ref: " + names.HeadsPrefix + w.Branch + "\n"
 	head := filepath.Join(w.Admin, "HEAD")
@@ -159,11 +158,11 @@ func settleHead(ctx context.Context, w *repo.Worktree, since Record) error {
 	return putFile(w, log, kept)
 }
 
-// leftHead is the private ref of a commit of HEAD that cannot be taken into the repository.
+// leftHead is the private ref for the commit of a HEAD that could not be taken into the repository.
 const leftHead = "refs/coven/left"
 
-// takeHead takes the commit of a detached HEAD into the repository, where HEAD keeps it. If it
-// cannot be taken, leftHead does, and it reports false.
+// takeHead takes the commit of a detached HEAD into the repository, and reports whether it did. If that
+// fails, leftHead preserves the commit.
 func takeHead(ctx context.Context, w *repo.Worktree, head string) bool {
 	oid := strings.TrimSuffix(head, "\n")
 	if !repo.OidRE.MatchString(oid) {
@@ -173,11 +172,11 @@ func takeHead(ctx context.Context, w *repo.Worktree, head string) bool {
 	if err == nil && kinds[oid] == "commit" {
 		return true
 	}
-	_ = putPrivateRef(w, leftHead, oid) // only a damaged private directory prevents it
+	_ = putPrivateRef(w, leftHead, oid) // fails only for a damaged private directory
 	return false
 }
 
-// resolves reports whether the content of a HEAD refers to a commit of the repository.
+// resolves reports whether the content of a HEAD file refers to a commit in the repository.
 func resolves(ctx context.Context, r *repo.Repo, head string) bool {
 	name, symbolic := strings.CutPrefix(strings.TrimSuffix(head, "\n"), "ref: ")
 	if symbolic {
@@ -191,7 +190,7 @@ func resolves(ctx context.Context, r *repo.Repo, head string) bool {
 	return err == nil && has
 }
 
-// knownEntries returns the entries of a ref's log whose commits the repository has.
+// knownEntries returns the entries of a reflog whose commits are in the repository.
 func knownEntries(ctx context.Context, r *repo.Repo, log string) (string, error) {
 	var asked strings.Builder
 	for line := range strings.Lines(log) {
@@ -218,11 +217,11 @@ func knownEntries(ctx context.Context, r *repo.Repo, log string) (string, error)
 	return kept.String(), nil
 }
 
-// IncomingRef points to the fetched commits until the branch does.
+// IncomingRef returns the ref of the fetched commits until the branch reaches them.
 func IncomingRef(w *repo.Worktree) string { return "refs/coven/in/" + w.Name }
 
-// privateTip returns the commit of the task's branch in the private common directory, or
-// git.ErrNoRef. It only reads files.
+// privateTip returns the tip of the task's branch in the private common directory, or git.ErrNoRef. It only
+// reads files.
 func privateTip(w *repo.Worktree) (string, error) {
 	name := names.HeadsPrefix + w.Branch
 	raw, err := file.Read(PrivatePath(w, name), repo.MaxGitFile)
@@ -246,9 +245,8 @@ func privateTip(w *repo.Worktree) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, git.ErrNoRef)
 }
 
-// checkPrivateObjects returns an error if the private objects contain anything but files and
-// directories: links could make objects of other repositories cross. It restores the list of
-// other object directories.
+// checkPrivateObjects returns an error if the private object directory contains anything but files and
+// directories: links could transfer objects of other repositories. It also restores the list of alternates.
 func checkPrivateObjects(w *repo.Worktree) error {
 	objects := PrivatePath(w, "objects")
 	for _, dir := range []string{PrivatePath(w), objects} {
@@ -271,16 +269,16 @@ func checkPrivateObjects(w *repo.Worktree) error {
 	return putFile(w, filepath.Join(objects, "info", "alternates"), string(alternates(w)))
 }
 
-// fetchPrivate fetches a commit of the private objects to incomingRef, from a repository that
-// consists of this commit and those objects.
+// fetchPrivate fetches a commit from the private objects to IncomingRef. It fetches from a repository that
+// consists of only this commit and these objects.
 func fetchPrivate(ctx context.Context, w *repo.Worktree, oid string, l *lock.Lock) error {
 	from, err := exportIndex(w, oid)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(from) }() // the next one replaces it
-	// The HEAD of another worktree may name a commit that is in its private directory, which git
-	// would not find. PlainGit knows no worktrees.
+	defer func() { _ = os.RemoveAll(from) }() // otherwise the next call replaces it
+	// The HEAD of another worktree may be a commit in its private directory, which git would not find.
+	// PlainGit has no worktrees.
 	g, err := w.Repo.PlainGit()
 	if err != nil {
 		return err
@@ -303,7 +301,7 @@ func fetchPrivate(ctx context.Context, w *repo.Worktree, oid string, l *lock.Loc
 	return err
 }
 
-// exportIndex makes a repository for one fetch, where the agent cannot write.
+// exportIndex creates a repository for one fetch, where the agent cannot write.
 func exportIndex(w *repo.Worktree, oid string) (string, error) {
 	dir := w.StatePath("export")
 	if err := os.RemoveAll(dir); err != nil {

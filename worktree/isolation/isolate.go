@@ -1,5 +1,5 @@
-// Package isolation gives an agent's worktree a git directory of its own: git works there as in the repository, but
-// can change nothing outside. TakeCommits takes the commits over.
+// Package isolation gives an agent's worktree a private git directory: git works there as in the
+// repository, but cannot change anything outside. TakeCommits takes the commits into the repository.
 package isolation
 
 import (
@@ -23,21 +23,21 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Writable returns the directories that programs of the task may write while W is isolated.
+// Writable returns the directories that programs of the task may write while the worktree is isolated.
 func Writable(w *repo.Worktree) []string { return []string{w.Path, w.Admin} }
 
-// PrivatePath returns a path in the private common directory of W.
+// PrivatePath returns a path in the worktree's private common directory.
 func PrivatePath(w *repo.Worktree, elem ...string) string {
 	return filepath.Join(append([]string{w.Admin, names.PrivateDir}, elem...)...)
 }
 
-// Begin gives W a private common directory, so that git works in W although it may write
-// only W and W's own git directory. There, git finds the history and the refs of the
-// repository as they are now; what it does to branches, tags, the stash and the
-// configuration stays there. Until TakeCommits, other worktrees do not see the commits in W.
+// Begin gives the worktree a private common directory, so that git works there although it may write only
+// to the worktree and the worktree's git directory. The private directory has the current history and refs
+// of the repository; git's changes to branches, tags, the stash and the configuration stay in it. Until
+// TakeCommits, other worktrees do not see the new commits.
 //
-// Isolate does nothing if W is isolated. The private directory lasts as long as W. A later
-// Isolate updates the task's branch in it, and the refs that the agent has not changed itself.
+// Begin does nothing if the worktree is isolated. The private directory exists as long as the worktree. A
+// later Begin updates the task's branch in it, and the refs that the agent has not changed itself.
 func Begin(ctx context.Context, w *repo.Worktree) error {
 	l, err := w.Lock(ctx, "isolate")
 	if err != nil {
@@ -51,14 +51,14 @@ func Begin(ctx context.Context, w *repo.Worktree) error {
 	return nil
 }
 
-// Separate is Begin for a caller who has the lock of W.
+// Separate is Begin for a caller that holds the worktree's lock.
 func Separate(ctx context.Context, w *repo.Worktree) error {
 	if err := regainOwn(w); err != nil {
 		return err
 	}
 	if _, err := ReadRecord(w); !errors.Is(err, fs.ErrNotExist) {
 		removeLeftLocks(w) // coven was killed
-		return err         // it is already
+		return err         // it is already isolated
 	}
 	refs, err := refs(ctx, w.Repo)
 	if err != nil {
@@ -82,16 +82,16 @@ func Separate(ctx context.Context, w *repo.Worktree) error {
 	return putLinks(w, names.PrivateDir)
 }
 
-// Record is isolated.json: coven's record, where the agent cannot write, that W is isolated.
+// Record is isolated.json, which records that the worktree is isolated. The agent cannot write it.
 type Record struct {
-	Tip string `json:"tip"`           // of the task's branch
-	Log string `json:"log,omitempty"` // hash of the log of W's HEAD; empty: unknown
+	Tip string `json:"tip"`           // tip of the task's branch
+	Log string `json:"log,omitempty"` // hash of the reflog of the worktree's HEAD, empty if unknown
 }
 
-// headLogSum returns a hash of the log of W's HEAD, or "" if it cannot be read.
+// headLogSum returns a hash of the reflog of the worktree's HEAD, or "" if it cannot be read.
 func headLogSum(w *repo.Worktree) string {
 	if info, err := os.Lstat(filepath.Dir(headLog(w))); err != nil || !info.IsDir() {
-		return "" // behind a link it is not W's
+		return "" // a link may lead out of the worktree's git directory
 	}
 	raw, err := file.Read(headLog(w), MaxHeadLog)
 	if err != nil {
@@ -103,7 +103,7 @@ func headLogSum(w *repo.Worktree) string {
 
 func headLog(w *repo.Worktree) string { return filepath.Join(w.Admin, "logs", "HEAD") }
 
-// preparePrivate makes the private common directory, or brings these refs into the present one.
+// preparePrivate creates the private common directory, or updates the refs in the existing one.
 func preparePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) error {
 	if info, err := os.Lstat(PrivatePath(w)); err != nil || !info.IsDir() {
 		return makePrivate(ctx, w, refs)
@@ -113,7 +113,7 @@ func preparePrivate(ctx context.Context, w *repo.Worktree, refs map[string]strin
 
 func isolationPath(w *repo.Worktree) string { return w.StatePath("isolated.json") }
 
-// ReadRecord returns the record. The error is fs.ErrNotExist if W is not isolated.
+// ReadRecord returns the record. The error is fs.ErrNotExist if the worktree is not isolated.
 func ReadRecord(w *repo.Worktree) (Record, error) {
 	var i Record
 	raw, err := os.ReadFile(isolationPath(w))
@@ -123,8 +123,8 @@ func ReadRecord(w *repo.Worktree) (Record, error) {
 	return i, json.Unmarshal(raw, &i)
 }
 
-// putPrivateTip sets the task's branch in the private common directory. An agent may have put
-// anything there.
+// putPrivateTip sets the task's branch in the private common directory, where the agent may have put
+// anything.
 func putPrivateTip(w *repo.Worktree, tip string) error {
 	if now, err := privateTip(w); err == nil && now == tip {
 		return nil
@@ -139,7 +139,6 @@ func putPrivateTip(w *repo.Worktree, tip string) error {
 	return putFile(w, PrivatePath(w, at), tip+"\n")
 }
 
-// makePrivate makes the private common directory.
 func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) error {
 	making := PrivatePath(w) + ".new"
 	if err := os.RemoveAll(making); err != nil {
@@ -167,12 +166,12 @@ func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) 
 	return os.Rename(making, PrivatePath(w))
 }
 
-// alternates is the content of objects/info/alternates of the private common directory.
+// alternates returns the content of objects/info/alternates of the private common directory.
 func alternates(w *repo.Worktree) []byte {
 	return []byte(filepath.Join(w.Repo.GitDir, "objects") + "\n")
 }
 
-// copyHooks copies the hooks of the repository, so that the agent's git runs them as usual.
+// copyHooks copies the hooks of the repository, so that the agent's git runs them.
 func copyHooks(w *repo.Worktree, to string) error {
 	from := filepath.Join(w.Repo.GitDir, "hooks")
 	entries, err := os.ReadDir(from)
@@ -198,8 +197,8 @@ func copyHooks(w *repo.Worktree, to string) error {
 
 var includePath = lazyregexp.New(`^include(if\..*)?\.path$`)
 
-// settleConfig makes a copy of the repository's configuration mean the same in its new place:
-// relative includes, and the format of the refs, which are files there.
+// settleConfig adapts a copy of the repository's configuration to its new place: it makes relative includes
+// absolute, and sets the format of the refs, which are files there.
 func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	g := w.Repo.Git()
 	raw, err := os.ReadFile(file)
@@ -208,7 +207,7 @@ func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	}
 	text := strings.ToLower(string(raw))
 	if strings.Contains(text, "refstorage") {
-		if err := g.Run(ctx, "config", "--file", file, "--unset-all", "extensions.refStorage"); git.ExitCode(err) != 5 && err != nil { // 5: it is not set
+		if err := g.Run(ctx, "config", "--file", file, "--unset-all", "extensions.refStorage"); git.ExitCode(err) != 5 && err != nil { // exit code 5 means that it is not set
 			return err
 		}
 	}
@@ -237,8 +236,8 @@ func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	return nil
 }
 
-// putLinks writes the files that connect W, its git directory and the common directory:
-// common is relative to W's git directory.
+// putLinks writes the files that connect the worktree, its git directory and the common directory. common
+// is relative to the worktree's git directory.
 func putLinks(w *repo.Worktree, common string) error {
 	return errors.Join(
 		putFile(w, filepath.Join(w.Path, ".git"), "gitdir: "+w.Admin+"\n"),
@@ -247,9 +246,9 @@ func putLinks(w *repo.Worktree, common string) error {
 	)
 }
 
-// putFile gives a file that the agent may have changed its content. What is there instead of a
-// file is set aside. The file is not synced: until the record of the isolation is removed, all
-// of it is written again, and git does not sync such files either.
+// putFile restores the content of a file that the agent may have changed. If the path is not a regular
+// file, it is set aside. The file is not synced: all of these files are written again until the record of
+// the isolation is removed, and git does not sync such files either.
 func putFile(w *repo.Worktree, path, content string) error {
 	if raw, err := file.Read(path, MaxHeadLog); err == nil && string(raw) == content {
 		return nil
@@ -262,8 +261,8 @@ func putFile(w *repo.Worktree, path, content string) error {
 	return file.WriteNoSync(path, []byte(content))
 }
 
-// clearWay sets aside what is not a directory on the way to a path in W's git directory, from
-// the top: behind a link are files of others.
+// clearWay checks the parent directories of a path in the worktree's git directory, from the top, and sets
+// aside the first that is not a directory. A link could lead to files outside.
 func clearWay(w *repo.Worktree, path string) error {
 	rel, err := filepath.Rel(w.Admin, filepath.Dir(path))
 	if err != nil {
@@ -289,7 +288,7 @@ func clearWay(w *repo.Worktree, path string) error {
 	return nil
 }
 
-// regain lets coven work in a directory from which a program of the task took the right.
+// regain restores coven's permissions on a directory that a program of the task may have removed.
 func regain(dir string, info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o700 != 0o700 {
 		return os.Chmod(dir, mode|0o700)
@@ -297,7 +296,7 @@ func regain(dir string, info fs.FileInfo) error {
 	return nil
 }
 
-// regainOwn is regain for the directories that belong to W.
+// regainOwn is regain for the directories of the worktree.
 func regainOwn(w *repo.Worktree) error {
 	for _, dir := range []string{w.Path, w.Admin, PrivatePath(w)} {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
@@ -309,14 +308,15 @@ func regainOwn(w *repo.Worktree) error {
 	return nil
 }
 
-// SetAsidePrivate moves the file at a path, if there is one, to W's git directory, under a new name.
+// SetAsidePrivate moves the file at a path, if it exists, to a new directory in the worktree's git
+// directory.
 func SetAsidePrivate(w *repo.Worktree, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil && info.IsDir() {
-		err = regain(path, info) // to move it changes it
+		err = regain(path, info) // moving a directory requires write permission
 	}
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// removeLeftLocks removes the lock files that killed programs of the task left in W's own git
-// directory, so that the next program can use git. No program of the task may run any more. If
-// another process works in W, or nobody can tell, the locks may be its own, and stay.
+// removeLeftLocks removes the lock files that killed programs of the task left in the worktree's git
+// directory, so that the next program can use git. No program of the task may still be running. If another
+// process uses the worktree, or that is unknown, the locks may belong to it and stay.
 func removeLeftLocks(w *repo.Worktree) {
 	locks := leftLocks(w)
 	if len(locks) == 0 {
@@ -22,11 +22,11 @@ func removeLeftLocks(w *repo.Worktree) {
 		return
 	}
 	for _, lock := range locks {
-		_ = os.Remove(lock) // git will name one that stays
+		_ = os.Remove(lock) // git reports a lock that stays
 	}
 }
 
-// leftLocks returns the lock files of W's checkout and of the private refs and settings.
+// leftLocks returns the lock files of the worktree's index, HEAD, and private refs and settings.
 func leftLocks(w *repo.Worktree) []string {
 	var locks []string
 	add := func(path string, entry fs.DirEntry) {
@@ -53,8 +53,8 @@ func leftLocks(w *repo.Worktree) []string {
 	return locks
 }
 
-// hasProcess reports whether the working directory of a process of this user is in dir. The
-// error is fs.ErrNotExist where there is no /proc.
+// hasProcess reports whether a process of this user has its working directory in dir. The error is
+// fs.ErrNotExist if there is no /proc.
 func hasProcess(dir string) (bool, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func hasProcess(dir string) (bool, error) {
 		return false, errors.Join(err, fs.ErrNotExist)
 	}
 	for _, cwd := range cwds {
-		at, err := os.Readlink(cwd) // fails for processes of others, and ended ones
+		at, err := os.Readlink(cwd) // fails for other users' processes and for ended ones
 		if err == nil && (at == real || strings.HasPrefix(at, real+"/")) {
 			return true, nil
 		}

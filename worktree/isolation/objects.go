@@ -9,7 +9,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// TakePrivate copies objects of the private common directory, with what they need.
+// TakePrivate copies objects of the private common directory, and the objects that they need, into the
+// repository. It returns the types of the objects.
 func TakePrivate(ctx context.Context, w *repo.Worktree, oids []string) (map[string]string, error) {
 	if err := errors.Join(regainOwn(w), checkPrivateObjects(w)); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func TakePrivate(ctx context.Context, w *repo.Worktree, oids []string) (map[stri
 	return kinds, err
 }
 
-// KindsOf returns the kinds of the objects that exist.
+// KindsOf returns the types of those objects that exist, by object ID.
 func KindsOf(ctx context.Context, g git.Repo, oids []string) (map[string]string, error) {
 	kinds := map[string]string{}
 	if len(oids) == 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// refs returns the refs of the repository: an object id, or "ref: NAME". It reads files, and
-// only those that have changed since the last time.
+// refs returns the refs of the repository. The value of a ref is an object ID, or "ref: NAME". It reads
+// only the files that have changed since the last call.
 func refs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
-	hooks, err := HookDirs(ctx, r) // the state that Watch reads, too
+	hooks, err := HookDirs(ctx, r) // the same state as for tripwire.Watch
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func refs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
 	return state.Refs, err
 }
 
-// tipNow is Tip, and cheaper.
+// tipNow is a cheaper w.Tip that first looks in refs.
 func tipNow(ctx context.Context, w *repo.Worktree, refs map[string]string) (string, error) {
 	if tip := refs[names.HeadsPrefix+w.Branch]; repo.OidRE.MatchString(tip) {
 		return tip, nil
@@ -35,11 +35,11 @@ func tipNow(ctx context.Context, w *repo.Worktree, refs map[string]string) (stri
 	return w.Tip(ctx)
 }
 
-// symbolic is in front of the name in a ref that refers to another one.
+// symbolic is the prefix of the value of a symbolic ref.
 const symbolic = "ref: "
 
-// Shared returns the refs that an agent finds in the private common directory: all but
-// coven's own, those of other checkouts, and the task's branch, which is there anyway.
+// Shared returns the refs to copy to the private common directory: all refs except coven's, those of other
+// checkouts, and the task's branch, which is set separately.
 func Shared(w *repo.Worktree, refs map[string]string) map[string]string {
 	shared := make(map[string]string, len(refs))
 	for name, to := range refs {
@@ -56,8 +56,7 @@ func Shared(w *repo.Worktree, refs map[string]string) map[string]string {
 	return shared
 }
 
-// isPlainName reports whether a name fits into a line of packed-refs. git ignores files in refs
-// that have other names.
+// isPlainName reports whether a name can be written to packed-refs. git ignores refs with other names.
 func isPlainName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f })
 }
@@ -71,17 +70,17 @@ func RefLines(refs map[string]string) string {
 	return text.String()
 }
 
-// CopiedRefsPath is coven's record, where the agent cannot write, of the refs that were copied.
+// CopiedRefsPath returns the path of coven's record of the copied refs. The agent cannot write it.
 func CopiedRefsPath(w *repo.Worktree) string { return w.StatePath("isolated-refs") }
 
 func recordCopied(w *repo.Worktree, lines string) error {
 	return file.WriteNoSync(CopiedRefsPath(w), []byte(lines))
 }
 
-// goneRefsPath is the record of the refs that were copied and that the repository has no more.
+// goneRefsPath returns the path of the record of copied refs that no longer exist in the repository.
 func goneRefsPath(w *repo.Worktree) string { return w.StatePath("isolated-refs-gone") }
 
-// recordGone adds the copied refs that the repository has no more to their record.
+// recordGone appends the copied refs that no longer exist in the repository to their record.
 func recordGone(w *repo.Worktree, before, refs map[string]string) error {
 	gone := maps.Clone(before)
 	maps.DeleteFunc(gone, func(name, _ string) bool { return refs[name] != "" })
@@ -95,8 +94,8 @@ func recordGone(w *repo.Worktree, before, refs map[string]string) error {
 	return file.WriteNoSync(goneRefsPath(w), []byte(raw+RefLines(gone)))
 }
 
-// CopiedRefs returns the refs that the private common directory has from the repository, as lines
-// "NAME VALUE".
+// CopiedRefs returns the refs that were copied from the repository to the private common directory, as
+// lines "NAME VALUE".
 func CopiedRefs(w *repo.Worktree) (map[string]bool, error) {
 	copied := map[string]bool{}
 	for _, path := range []string{CopiedRefsPath(w), goneRefsPath(w)} {
@@ -111,7 +110,6 @@ func CopiedRefs(w *repo.Worktree) (map[string]bool, error) {
 	return copied, nil
 }
 
-// copyRefs writes the refs into a new private common directory.
 func copyRefs(w *repo.Worktree, refs map[string]string, to string) error {
 	packed := strings.Builder{}
 	packed.WriteString("# pack-refs with: sorted \n")
@@ -134,9 +132,9 @@ func copyRefs(w *repo.Worktree, refs map[string]string, to string) error {
 	return recordCopied(w, RefLines(refs))
 }
 
-// updateRefs brings what the repository changed since the refs were copied into the private
-// common directory. Refs that the agent changed, or that its refs are in the way of, stay as
-// they are there, and so do those that the repository has no more.
+// updateRefs copies the refs that have changed in the repository since the last copy to the private common
+// directory. It does not change refs that the agent has changed or that conflict with the agent's refs, and
+// does not delete refs that no longer exist in the repository.
 func updateRefs(w *repo.Worktree, refs map[string]string) error {
 	lines := RefLines(refs)
 	raw, err := os.ReadFile(CopiedRefsPath(w))
@@ -153,7 +151,7 @@ func updateRefs(w *repo.Worktree, refs map[string]string) error {
 	}
 	packed, err := repo.ReadPackedRefs(PrivatePath(w))
 	if err != nil {
-		return nil //nolint:nilerr // the agent's, which git cannot read either
+		return nil //nolint:nilerr // the agent's file, which git cannot read either
 	}
 	if err := recordGone(w, before, refs); err != nil {
 		return err
@@ -172,7 +170,7 @@ func updateRefs(w *repo.Worktree, refs map[string]string) error {
 	return recordCopied(w, lines)
 }
 
-// privateRef returns the value of a ref in the private common directory, "" if there is none.
+// privateRef returns the value of a ref in the private common directory, or "" if it does not exist.
 func privateRef(w *repo.Worktree, name string, packed map[string]string) string {
 	path := PrivatePath(w, name)
 	info, err := os.Lstat(path)
@@ -186,7 +184,7 @@ func privateRef(w *repo.Worktree, name string, packed map[string]string) string 
 	return strings.TrimSuffix(string(raw), "\n")
 }
 
-// putPrivateRef writes a ref unless something is in its way.
+// putPrivateRef writes a ref, unless another file or directory is in the way.
 func putPrivateRef(w *repo.Worktree, name, to string) error {
 	dir := PrivatePath(w)
 	for _, part := range strings.Split(filepath.Dir(name), "/") {
@@ -199,11 +197,11 @@ func putPrivateRef(w *repo.Worktree, name, to string) error {
 		}
 	}
 	path := PrivatePath(w, name)
-	if info, err := os.Lstat(path); err == nil && info.IsDir() && !removed(path) { // git leaves empty ones
+	if info, err := os.Lstat(path); err == nil && info.IsDir() && !removed(path) { // git leaves empty directories
 		return nil
 	}
 	return putFile(w, path, to+"\n")
 }
 
-// removed removes an empty directory and reports whether it did.
+// removed removes an empty directory. It reports whether it did.
 func removed(dir string) bool { return os.Remove(dir) == nil }

@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// ReadState reads refs, configuration and hooks. Files that are as they were the last time are
-// not read again.
+// ReadState reads refs, configuration and hooks. It reads only the files that have changed since the last
+// call.
 func ReadState(ctx context.Context, r *repo.Repo, hooks []string) (protected.State, error) {
 	from := protected.Source{
 		GitDir: r.GitDir, Root: r.Root, Hooks: hooks,
@@ -34,7 +34,7 @@ func ReadState(ctx context.Context, r *repo.Repo, hooks []string) (protected.Sta
 	return now, err
 }
 
-// ListedRefs lists the refs with git, where they are not files.
+// ListedRefs lists the refs with git, for repositories in which refs are not files.
 func ListedRefs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
 	out, err := r.Git().Output(ctx, "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
 	if err != nil {
@@ -55,13 +55,13 @@ func ListedRefs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
 		return refs, nil
 	}
 	if refs["HEAD"], err = r.Git().Line(ctx, "rev-parse", "--verify", "HEAD"); err != nil {
-		delete(refs, "HEAD") // it is unborn or broken
+		delete(refs, "HEAD") // HEAD is unborn or broken
 	}
 	return refs, nil
 }
 
-// HookDirs returns the directories of hooks: git's own, and the configured one. Only git knows
-// that one, so it is asked when the repository's configuration has changed.
+// HookDirs returns the hooks directories: the default one, and the configured one. Only git can evaluate
+// the setting, so HookDirs runs git when the repository's configuration has changed.
 func HookDirs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	config, err := file.ReadIfExists(filepath.Join(r.GitDir, "config"))
 	if err != nil {

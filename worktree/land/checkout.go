@@ -21,18 +21,17 @@ import (
 type Checkout struct {
 	Repo *repo.Repo
 	Path string
-	Git  git.Repo // with the checkout's own git directory and index
-	Ref  string   // the requested branch: see CheckoutsOf
+	Git  git.Repo // with the git directory and index of the checkout
+	Ref  string   // the requested branch, see CheckoutsOf
 	Task string   // the task that lands, if known
 
-	held     *lock.Lock     // while it is moved
-	move     *checkout.Move // after follow
-	logMoved func()         // the same
+	held     *lock.Lock     // while the checkout is being moved
+	move     *checkout.Move // set by Follow
+	logMoved func()         // set by Follow
 }
 
-// CheckoutsOf lists the checkouts that have a branch checked out, or have an operation
-// on it in progress. It never includes tasks' worktrees, whatever their git
-// directories contain.
+// CheckoutsOf lists the checkouts in which a branch is checked out or an operation on it is in progress. It
+// never includes worktrees of tasks, regardless of the contents of their git directories.
 func CheckoutsOf(ctx context.Context, r *repo.Repo, ref string, hold *os.File) ([]Checkout, error) {
 	all, err := Checkouts(r)
 	if err != nil {
@@ -43,7 +42,7 @@ func CheckoutsOf(ctx context.Context, r *repo.Repo, ref string, hold *os.File) (
 		c.Git.Hold, c.Ref = hold, ref
 		head, err := c.Repo.HeadOf(ctx, c.Git.Dir)
 		if err != nil && !file.Exists(filepath.Join(c.Git.Dir, "HEAD")) {
-			continue // git is just creating or removing it
+			continue // git is creating or removing it
 		}
 		if err != nil && !errors.Is(err, repo.ErrDetached) {
 			return nil, fmt.Errorf("read HEAD of %s: %w", c.Path, err)
@@ -55,7 +54,7 @@ func CheckoutsOf(ctx context.Context, r *repo.Repo, ref string, hold *os.File) (
 	return found, nil
 }
 
-// Checkouts lists the checkouts of a person: all but the worktrees of tasks.
+// Checkouts lists the checkouts of the user: all except the worktrees of tasks.
 func Checkouts(r *repo.Repo) ([]Checkout, error) {
 	mine, err := r.TaskAdmins()
 	if err != nil {
@@ -82,13 +81,13 @@ func Checkouts(r *repo.Repo) ([]Checkout, error) {
 	return all, nil
 }
 
-// CheckoutOf returns a handle on a checkout with this git directory.
+// CheckoutOf returns a handle on the checkout at path with the git directory dir.
 func CheckoutOf(r *repo.Repo, dir, path string) Checkout {
 	return Checkout{Repo: r, Path: path, Git: git.Repo{Dir: dir, WorkTree: path, Store: r.Store}}
 }
 
-// borrows reports whether a rebase or bisection of the branch is in progress, with
-// HEAD detached.
+// borrows reports whether a rebase or bisection of the branch is in progress, during which HEAD is
+// detached.
 func (c Checkout) borrows(ref string) bool {
 	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
 		raw, err := os.ReadFile(filepath.Join(c.Git.Dir, name))
@@ -103,9 +102,8 @@ func (c Checkout) borrows(ref string) bool {
 	return false
 }
 
-// An operation is a git operation that may pause for the user. While it is in
-// progress, file exists in the git directory; next is the git command that continues
-// it.
+// An operation is a git operation that may pause for the user. While it is in progress, file exists in the
+// git directory. next is the git command that continues it.
 type operation struct{ file, name, next string }
 
 func operations() []operation {

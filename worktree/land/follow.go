@@ -16,18 +16,17 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// A CheckoutError describes why a user's checkout of the target cannot follow a
-// landing. The checkout is unchanged.
+// A CheckoutError describes why a user's checkout of the target cannot follow a landing. The checkout is
+// unchanged.
 type CheckoutError = checkout.Error
 
-// ErrDiskFull means that a file system has no space for the operation.
+// ErrDiskFull means that a file system has no space left for the operation.
 var ErrDiskFull = checkout.ErrFull
 
-// LeftByLanding reports whether a git lock file belongs to a landing of coven that is
-// running or was killed.
+// LeftByLanding reports whether a git lock file was created by a landing, which may be running or killed.
 func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
 
-// fullDisk adds to an error that the disk is full, if it is.
+// fullDisk adds to an error that the disk is full, if that is the case.
 func fullDisk(r *repo.Repo, err error) error {
 	for _, known := range []error{ErrTargetMoved, ErrBranchMoved, claim.ErrClaimLost, ErrCannotRebase, repo.ErrNoWorktree} {
 		if errors.Is(err, known) {
@@ -40,7 +39,7 @@ func fullDisk(r *repo.Repo, err error) error {
 	return checkout.Explain(err, r.Root, r.GitDir)
 }
 
-// Mover returns the checkout for package checkout, which moves its index and files.
+// Mover returns the checkout.Checkout that moves the index and the files.
 func (c Checkout) Mover() *checkout.Checkout {
 	return &checkout.Checkout{
 		Git: c.Git, Ref: c.Ref, Task: c.Task, State: c.Repo.StatePath("moves", c.Key()),
@@ -54,17 +53,17 @@ func (c Checkout) Key() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// LockName returns the name of the lock of this checkout.
+// LockName returns the name of the checkout's lock.
 func (c Checkout) LockName() string { return "checkout-" + c.Key() }
 
-// hold prevents other coven processes from moving the checkout.
+// hold locks the checkout, so that no other coven process moves it.
 func (c *Checkout) hold(ctx context.Context) error {
 	l, err := c.Repo.Lock(ctx, c.LockName(), "move "+c.Path)
 	c.held = l
 	return err
 }
 
-// Release gives up the lock of a checkout that Follow has moved.
+// Release releases the lock of a checkout that Follow has moved.
 func (c *Checkout) Release() {
 	if c.held != nil {
 		c.held.Release()
@@ -72,8 +71,8 @@ func (c *Checkout) Release() {
 	}
 }
 
-// Follow moves the checkout from one commit to another and keeps it locked until Settle
-// or putBack. If Follow fails, nothing has moved.
+// Follow moves the checkout from one commit to another and keeps it locked until Settle or putBack. If
+// Follow fails, nothing has moved.
 func (c *Checkout) Follow(ctx context.Context, from, to string) error {
 	if err := c.hold(ctx); err != nil {
 		return err
@@ -91,7 +90,7 @@ func (c *Checkout) Follow(ctx context.Context, from, to string) error {
 	return err
 }
 
-// advance is follow for the holder of the checkout.
+// advance is Follow for a caller that has locked the checkout.
 func (c *Checkout) advance(ctx context.Context, from, to string) (err error) {
 	if c.logMoved, err = c.LogMove(from, to); err != nil {
 		return err
@@ -107,8 +106,8 @@ func (c *Checkout) advance(ctx context.Context, from, to string) (err error) {
 	return errors.Join(err, logErr)
 }
 
-// LogMove logs, before the first file moves, that the checkout moves to another commit. moved
-// logs it after the last one.
+// LogMove logs, before the first file moves, that the checkout moves to another commit. Call moved after
+// the last file has moved; it logs the end.
 func (c *Checkout) LogMove(from, to string) (moved func(), err error) {
 	edit := git.Move(repo.MovedCheckout+c.Ref, to, from)
 	if err := c.Repo.LogRefs(edit); err != nil {
@@ -124,8 +123,8 @@ func (c *Checkout) Settle(ctx context.Context) error {
 	return c.move.Settle(ctx)
 }
 
-// putBack undoes follow, unless a concurrent commit of the user contains the landing's
-// changes: then the checkout is already correct.
+// putBack undoes Follow, unless a concurrent commit by the user contains the landing's changes: then the
+// checkout is already correct.
 func (c *Checkout) putBack(ctx context.Context, g git.Repo, intent integrate.Landing) error {
 	defer c.Release()
 	defer c.logMoved()
@@ -144,7 +143,7 @@ func (c *Checkout) putBack(ctx context.Context, g git.Repo, intent integrate.Lan
 	return c.move.Undo(ctx)
 }
 
-// ClearLeft finishes or undoes a move that a killed process left in the checkout.
+// ClearLeft finishes or undoes a move that was interrupted by a kill.
 func (c *Checkout) ClearLeft(ctx context.Context) error {
 	if err := c.hold(ctx); err != nil {
 		return err
@@ -153,8 +152,8 @@ func (c *Checkout) ClearLeft(ctx context.Context) error {
 	return c.finishLeft(ctx)
 }
 
-// finishLeft is clearLeft for the holder of the checkout. The move may belong to
-// another task and another branch.
+// finishLeft is ClearLeft for a caller that has locked the checkout. The move may belong to another task
+// and another branch.
 func (c *Checkout) finishLeft(ctx context.Context) error {
 	for {
 		m, left, err := c.Mover().Left()
@@ -190,14 +189,14 @@ func (c *Checkout) finishMove(ctx context.Context, m *checkout.Move, left *check
 	return err
 }
 
-// keeps reports whether a moved checkout must not be moved back.
+// keeps reports whether the checkout must stay at the new commit.
 func keeps(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, error) {
 	if there, err := r.Git().Has(ctx, intent.New, "commit"); err == nil && !there {
-		return false, nil // no branch has the commit
+		return false, nil // no branch reaches the commit
 	}
 	landed, err := reached(ctx, r, intent)
 	if errors.Is(err, git.ErrNoRef) {
-		return false, nil // the branch does not exist: nothing landed
+		return false, nil // the branch does not exist, so nothing landed
 	}
 	if err != nil || landed {
 		return landed, err
@@ -205,8 +204,7 @@ func keeps(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, e
 	return swallows(ctx, r.Git(), intent)
 }
 
-// swallows reports whether the target has moved to a commit that contains all changes
-// of the intent.
+// swallows reports whether the target has moved to a commit that contains all changes of the landing.
 func swallows(ctx context.Context, g git.Repo, intent integrate.Landing) (bool, error) {
 	tip, err := g.Ref(ctx, intent.Target.Ref)
 	if err != nil || tip == intent.Old {
@@ -232,15 +230,15 @@ func swallows(ctx context.Context, g git.Repo, intent integrate.Landing) (bool, 
 	return true, nil
 }
 
-// rescue stores files that a landing has displaced from the checkout and that have
-// neither the old nor the new content.
+// rescue stores files that a landing has displaced from the checkout and whose content is neither the old
+// nor the new one.
 func (c Checkout) rescue(ctx context.Context, files map[string]string) error {
 	task := c.Task
 	if task == "" {
 		task = "checkout"
 	}
 	w := c.Repo.Worktree(task, repo.Record{})
-	w.Path, w.Name = c.Path, content.ScratchName // not a task: no record is written
+	w.Path, w.Name = c.Path, content.ScratchName // not a task name, so that no record is written
 	ix, err := content.Open(w, w.Git(), "none")
 	if err != nil {
 		return err

@@ -20,14 +20,13 @@ const (
 	stateAborted   = "aborted"
 )
 
-// signTimeout limits the signing program, which may wait for a passphrase that no user
-// sees.
+// signTimeout limits the run time of the signing program, which may wait for a passphrase that no user can
+// enter.
 const signTimeout = 2 * time.Minute
 
-// A SignError means that a commit that commit.gpgSign requires to be signed could not
-// be signed.
+// A SignError means that a commit could not be signed, although commit.gpgSign requires it.
 type SignError struct {
-	Output string // what git and the signing program printed
+	Output string // output of git and the signing program
 	Err    error
 }
 
@@ -35,9 +34,8 @@ func (e *SignError) Error() string { return "cannot sign the commit to land: " +
 
 func (e *SignError) Unwrap() error { return e.Err }
 
-// hooks returns the repository's hooks for this landing, with an index of the tree
-// that lands. Those of the main checkout come before those of W, which the agent may
-// have changed.
+// hooks returns the repository's hooks for this landing, with an index of the tree that lands. Hooks in the
+// main checkout take precedence over those in the worktree, which the agent may have changed.
 func (l *landing) hooks(ctx context.Context) (*commit.HookSet, func(), error) {
 	set, err := commit.Hooks(ctx, l.w, l.req.Hooks, nil, l.w.Repo.Root)
 	if err != nil || !set.Has(commit.CommitMsg) && !set.Has(RefTransaction) {
@@ -54,7 +52,7 @@ func (l *landing) hooks(ctx context.Context) (*commit.HookSet, func(), error) {
 	return set, drop, nil
 }
 
-// message returns the message of the squash or merge commit after the commit-msg hook.
+// message returns the message of the squash or merge commit, as changed by the commit-msg hook.
 func (l *landing) message(ctx context.Context) (string, error) {
 	set, drop, err := l.hooks(ctx)
 	if err != nil {
@@ -64,8 +62,8 @@ func (l *landing) message(ctx context.Context) (string, error) {
 	return set.Message(ctx, l.req.Message, commit.MessageHook{Name: commit.CommitMsg})
 }
 
-// A refHook runs the reference-transaction hook for a landing: for the target only,
-// never for coven's own refs. The hook can refuse before anything has moved.
+// A refHook runs the reference-transaction hook for a landing. It runs only for the target, never for
+// coven's own refs. The hook can refuse the landing before anything has moved.
 type refHook struct {
 	landing *landing
 	intent  integrate.Landing
@@ -79,7 +77,7 @@ func (h refHook) prepared(ctx context.Context) error {
 	return err
 }
 
-// ended ignores the result of the hook, like git: the move is complete.
+// ended reports the end of the transaction. Like git, it ignores the hook's result.
 func (h refHook) ended(ctx context.Context, failed error) {
 	state := stateCommitted
 	if failed != nil {
@@ -98,7 +96,7 @@ func (h refHook) call(ctx context.Context, state string) error {
 	return set.Run(ctx, RefTransaction, state)
 }
 
-// store creates a commit that lands, signed if the user's settings require it.
+// store creates a commit that lands. It is signed if the user's settings require it.
 func (l *landing) store(ctx context.Context, tree, message string, author []string, parents ...string) (string, error) {
 	signs, err := l.git.Enabled(ctx, "commit.gpgSign")
 	if err != nil {

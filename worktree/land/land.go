@@ -1,5 +1,5 @@
-// Package land puts a checked change onto the target branch, one landing at a time, and moves the checkouts of the
-// target along.
+// Package land lands checked changes on the target branch, one landing at a time, and moves the checkouts
+// of the target along.
 package land
 
 import (
@@ -20,16 +20,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Errors of Land that the caller can handle.
+// Errors of Land that callers can handle.
 var (
-	// ErrTargetMoved means that the target has changed since the candidate was
-	// integrated: integrate, check and land again.
+	// ErrTargetMoved means that the target has changed since the candidate was integrated: integrate, check
+	// and land again.
 	ErrTargetMoved = errors.New("target has moved")
-	// ErrBranchMoved means that the task's branch has changed since the candidate was
-	// created.
+	// ErrBranchMoved means that the task's branch has changed since the candidate was created.
 	ErrBranchMoved = errors.New("branch of the task has moved")
-	// ErrCannotRebase means that replaying the commits one by one does not result in
-	// the checked tree.
+	// ErrCannotRebase means that replaying the commits one by one does not result in the checked tree.
 	ErrCannotRebase = errors.New("rebasing does not result in the checked tree: use strategy squash or merge")
 )
 
@@ -39,12 +37,11 @@ type Strategy string
 // The strategies.
 const (
 	Squash Strategy = "squash" // one commit; the default
-	Merge  Strategy = "merge"  // one merge commit above the branch
+	Merge  Strategy = "merge"  // a merge commit on top of the target and the branch
 	Rebase Strategy = "rebase" // the branch's commits, replayed
 )
 
-// A Journal records a landing that is about to move its target. When Intent returns,
-// the record must be durable.
+// A Journal records a landing before its target moves. The record must be durable when Intent returns.
 type Journal interface {
 	Intent(intent integrate.Landing) error
 }
@@ -52,20 +49,20 @@ type Journal interface {
 // A Request describes a landing.
 type Request struct {
 	Landing  integrate.Landing
-	Strategy Strategy // empty: Squash
-	Message  string   // of the commit; not used by Rebase
+	Strategy Strategy // empty for Squash
+	Message  string   // of the commit; unused by Rebase
 	ClaimOid string   // the claim under which the task ran
 	Journal  Journal
-	Hooks    commit.HookRunner // nil: the repository's hooks are not run
+	Hooks    commit.HookRunner // nil to run none of the repository's hooks
 }
 
-// Land makes the candidate the target's tip. It moves the target together with every
-// checkout of it, or changes nothing. There is one landing per target at a time.
+// Land makes the candidate the target's tip. It moves the target together with all of its checkouts, or
+// changes nothing. Only one landing per target runs at a time.
 //
-// Errors that change nothing: ErrTargetMoved, ErrBranchMoved, ErrClaimLost, ErrCannotRebase,
-// ErrNoWorktree if W does not exist, *HookError if a hook of the repository refuses, *SignError
-// if the commit cannot be signed, *CheckoutError if a user's checkout cannot follow, and
-// *BusyError if another git process holds a lock.
+// The following errors mean that nothing has changed: ErrTargetMoved, ErrBranchMoved, ErrClaimLost,
+// ErrCannotRebase, ErrNoWorktree if the worktree does not exist, *HookError if a hook of the repository
+// refuses, *SignError if the commit cannot be signed, *CheckoutError if a user's checkout cannot follow,
+// and *BusyError if another git process holds a lock.
 func Land(ctx context.Context, w *repo.Worktree, req Request) (integrate.Landing, error) {
 	landed, err := LandStack(ctx, Part{w, req})
 	if err != nil {
@@ -80,9 +77,9 @@ type Part struct {
 	Request  Request
 }
 
-// LandStack is Land for candidates of which each but the first is stacked on the one before:
-// see Stack. Each becomes a commit of its own, and the target moves once, to the last. All
-// intents are recorded before anything moves.
+// LandStack is Land for a stack of candidates: each except the first is stacked on the previous one, see
+// Stack. Each becomes a separate commit, and the target moves once, to the last. All intents are recorded
+// before anything moves.
 func LandStack(ctx context.Context, parts ...Part) ([]integrate.Landing, error) {
 	w, target := parts[0].Worktree, parts[0].Request.Landing.Target
 	for _, p := range parts {
@@ -111,7 +108,7 @@ func LandStack(ctx context.Context, parts ...Part) ([]integrate.Landing, error) 
 	return landed, nil
 }
 
-// valid checks a part of a stack of n.
+// valid checks a part of a stack of n parts.
 func (p Part) valid(n int) error {
 	switch {
 	case p.Request.ClaimOid == "" || p.Request.Journal == nil:
@@ -122,16 +119,16 @@ func (p Part) valid(n int) error {
 	return p.Worktree.CheckExists()
 }
 
-// A landing is one change of a LandStack that holds the target's lock.
+// A landing is one change of a LandStack, which holds the target's lock.
 type landing struct {
 	w    *repo.Worktree
 	req  Request
 	git  git.Repo
-	onto string            // the commit below
-	done integrate.Landing // with New, when its commit exists
+	onto string            // the commit below this one
+	done integrate.Landing // the landing, with New once its commit exists
 }
 
-// landings are the changes of a LandStack, from the lowest to the highest.
+// landings are the changes of a LandStack, from bottom to top.
 type landings []*landing
 
 func (s landings) run(ctx context.Context) ([]integrate.Landing, error) {
@@ -166,7 +163,7 @@ func (s landings) run(ctx context.Context) ([]integrate.Landing, error) {
 	return s.landed(), err
 }
 
-// commit creates the commits that land.
+// commit creates the commits to land.
 func (s landings) commit(ctx context.Context) error {
 	onto := s[0].req.Landing.Old
 	for _, l := range s {
@@ -198,7 +195,7 @@ func (s landings) landed() []integrate.Landing {
 	return all
 }
 
-// moveRecorded moves the target after all intents are on disk.
+// moveRecorded records all intents durably, then moves the target.
 func (s landings) moveRecorded(ctx context.Context) error {
 	for _, l := range s {
 		if err := l.req.Journal.Intent(l.done); err != nil {
@@ -209,7 +206,7 @@ func (s landings) moveRecorded(ctx context.Context) error {
 	return s.move(ctx)
 }
 
-// check verifies that the candidate is unchanged and does not touch reserved paths.
+// check verifies that the candidate has not changed and does not touch reserved paths.
 func (l *landing) check(ctx context.Context) error {
 	c := l.req.Landing
 	if err := l.stillThere(ctx); err != nil {
@@ -229,7 +226,7 @@ func (l *landing) check(ctx context.Context) error {
 	return err
 }
 
-// stillThere checks the conditions that the ref transaction verifies again.
+// stillThere checks the conditions that the ref transaction will verify again.
 func (l *landing) stillThere(ctx context.Context) error {
 	c := l.req.Landing
 	tip, err := l.git.Ref(ctx, c.Target.Ref)
@@ -246,8 +243,8 @@ func (l *landing) stillThere(ctx context.Context) error {
 	return err
 }
 
-// unobstructed checks, before anything is recorded, that no other process works on the
-// target or in a checkout of it.
+// unobstructed checks, before anything is recorded, that no other process is using the target or one of its
+// checkouts.
 func (l *landing) unobstructed(ctx context.Context) error {
 	ref := l.req.Landing.Target.Ref
 	checkouts, err := CheckoutsOf(ctx, l.w.Repo, ref, l.git.Hold)
@@ -265,7 +262,7 @@ func (l *landing) unobstructed(ctx context.Context) error {
 	return repo.AwaitGone(ctx, filepath.Join(l.w.Repo.GitDir, ref+".lock"))
 }
 
-// move moves the checkouts, then the target if all claims are still valid.
+// move moves the checkouts, and then the target, if all claims are still valid.
 func (s landings) move(ctx context.Context) error {
 	first, intent := s[0], s[0].done.Moved()
 	failpoint.Point("land.checkout.before")
@@ -336,7 +333,7 @@ func (l *landing) moveBack(ctx context.Context, moved []Checkout, intent integra
 	return failed
 }
 
-// PatchID returns the PatchID of the Diff that a candidate of Integrate is.
+// PatchID returns the PatchID of a candidate's diff.
 func PatchID(ctx context.Context, w *repo.Worktree, c integrate.Landing) (string, error) {
 	fork, err := w.MergeBase(ctx, c.Old)
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// RecoverLanding finishes or undoes a landing that was killed after its intent was
-// recorded. It reports whether the landing took place; if not, every checkout is
-// restored and the task can land again. It may be called repeatedly, also if nothing
-// is to be recovered.
+// RecoverLanding finishes or undoes a landing that was killed after its intent was recorded. It reports
+// whether the landing took place. If it did not, every checkout is restored and the task can land again.
+// RecoverLanding may be called repeatedly, and if there is nothing to recover.
 //
-// The killed coven's git may still be running. It holds the target's lock, so
-// this waits for it.
+// The git process of the killed coven may still be running. It holds the target's lock, so RecoverLanding
+// waits for it.
 func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing) (landed bool, err error) {
 	target := repo.Target{Branch: strings.TrimPrefix(intent.Target.Ref, names.HeadsPrefix)}
 	l, err := r.Lock(ctx, repo.TargetLock(target), "recover the landing of "+intent.Task)
@@ -37,8 +36,8 @@ func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing)
 	}
 	for _, c := range checkouts {
 		c.Task = intent.Task
-		// Checkouts move before the target, so if the target has moved, so have all its
-		// checkouts.
+		// Checkouts move before the target. So if the target has moved, all of its checkouts have moved as
+		// well.
 		err = errors.Join(err, c.ClearLeft(ctx))
 		failpoint.Point("recover.checkout.each")
 	}
@@ -48,14 +47,14 @@ func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing)
 	return landed, nil
 }
 
-// reached reports whether the target has the intent's commit.
+// reached reports whether the target contains the commit of the landing.
 func reached(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, error) {
 	tip, err := r.Git().Ref(ctx, intent.Target.Ref)
 	if err != nil || tip == intent.New {
 		return err == nil, err
 	}
 	if kept, err := r.HasCommit(ctx, intent.New); err != nil || !kept {
-		return false, err // its ref was deleted, and git gc removed the commit
+		return false, err // its ref was deleted and git gc removed the commit
 	}
 	return r.Git().IsAncestor(ctx, intent.New, tip)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Stack merges the task's branch onto the candidate of another task, as if that one had landed.
-// Neither the branch nor W changes. The commit New of the candidate that it returns has the
-// files of all candidates below, too, and only serves to check them and to stack further ones:
-// LandStack creates the commits that land. Patch ids compare with Below.
+// Stack merges the task's branch with the candidate of another task, as if that candidate had landed.
+// Neither the branch nor the worktree changes. The commit New of the returned candidate also contains the
+// files of all candidates below. It only serves for running checks and stacking further candidates:
+// LandStack creates the commits that land. Patch IDs compare with Below.
 //
-// The errors are those of Integrate, but for *UnrelatedError. A change of a submodule is a
-// *GitlinkError: only the task's own W has the submodule's files.
+// The errors are those of integrate.Merge, except *UnrelatedError. If a submodule changes, the error is a
+// *GitlinkError, because only the task's own worktree contains the submodule's files.
 func Stack(ctx context.Context, w *repo.Worktree, below integrate.Landing) (integrate.Landing, error) {
 	l, err := w.Lock(ctx, "stack")
 	if err != nil {
@@ -60,7 +60,7 @@ func stack(ctx context.Context, w *repo.Worktree, tip git.Commit, below integrat
 	return c, err
 }
 
-// stackBase returns a commit with the files of a candidate on which others are stacked.
+// stackBase returns a commit with the files of a candidate, for stacking others on it.
 func stackBase(ctx context.Context, r *repo.Repo, c integrate.Landing) (string, error) {
 	if c.New != "" {
 		return c.New, nil
@@ -68,7 +68,7 @@ func stackBase(ctx context.Context, r *repo.Repo, c integrate.Landing) (string, 
 	return r.MakeCommit(ctx, c.Tree, "coven: stack\n", nil, c.Old)
 }
 
-// StackPatchID returns the PatchID of the change that a stacked candidate adds to those below.
+// StackPatchID returns the PatchID of the change that a stacked candidate adds to the candidates below.
 func StackPatchID(ctx context.Context, w *repo.Worktree, c integrate.Landing) (string, error) {
 	return diff.PatchID(ctx, w.Repo, c.Below, c.Tree)
 }

@@ -32,8 +32,7 @@ func (l *landing) commit(ctx context.Context) (string, error) {
 	}
 }
 
-// replay creates the branch's own commits again above the target. It omits merges of
-// the target into the branch.
+// replay creates the branch's own commits again on top of the target. It omits merges.
 func (l *landing) replay(ctx context.Context) (string, error) {
 	c := l.req.Landing
 	out, err := l.git.Output(ctx, "rev-list", "--reverse", "--topo-order", "--no-merges", c.Tip, "^"+c.Old)
@@ -57,8 +56,8 @@ func (l *landing) replay(ctx context.Context) (string, error) {
 	return tip.Oid, err
 }
 
-// pick applies the change of one commit to tip. A temporary commit with the tree of
-// tip, on the parent of commit, provides the base for the three-way merge.
+// pick applies the change of one commit to tip. A temporary commit with the tree of tip and the parent of
+// commit provides the base of the three-way merge.
 func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit, error) {
 	if len(commit.Parents) != 1 {
 		return tip, fmt.Errorf("%s has no parent: %w", commit.Oid, ErrCannotRebase)

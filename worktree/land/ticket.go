@@ -17,9 +17,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A ticket is a place in the line for the turn to land on a target: a locked file that is
-// named by its number and contains its holder. The ticket of a killed process is not locked,
-// so nobody waits for it.
+// A ticket is a place in the queue for landing on a target: a locked file whose name is its number and
+// whose content is its holder. The ticket of a killed process is not locked, so no process waits for it.
 type ticket struct {
 	repo   *repo.Repo
 	target string
@@ -27,8 +26,8 @@ type ticket struct {
 	lock   *lock.Lock
 }
 
-// takeTicket takes the last place in the line. Numbers are given out under a lock, together
-// with the lock on the new ticket: whoever comes later sees a ticket that is held.
+// takeTicket takes the last place in the queue. It assigns the number and locks the new ticket under a
+// common lock, so that later processes never see an unlocked ticket.
 func takeTicket(ctx context.Context, r *repo.Repo, targetRef, what string) (*ticket, error) {
 	l, err := r.Lock(ctx, "line-"+targetName(targetRef), what)
 	if err != nil {
@@ -57,7 +56,7 @@ func takeTicket(ctx context.Context, r *repo.Repo, targetRef, what string) (*tic
 	return t, nil
 }
 
-// awaitFront waits until nobody with a lower number waits.
+// awaitFront waits until no ticket with a lower number is held.
 func (t *ticket) awaitFront(ctx context.Context) error {
 	for {
 		before, err := t.before()
@@ -70,7 +69,7 @@ func (t *ticket) awaitFront(ctx context.Context) error {
 	}
 }
 
-// before returns the number of the ticket next before this one; 0: there is none.
+// before returns the number of the ticket directly before this one, or 0 if there is none.
 func (t *ticket) before() (int, error) {
 	numbers, err := tickets(t.repo, t.target)
 	if err != nil {
@@ -83,11 +82,11 @@ func (t *ticket) before() (int, error) {
 	return numbers[at-1], nil
 }
 
-// awaitGone waits until a ticket is not held any more, and removes what a killed process left
-// of it. No new ticket gets its number, because this one's is higher.
+// awaitGone waits until a ticket is no longer held. It removes the file that a killed process left. The
+// number cannot be reused, because this ticket's number is higher.
 func (t *ticket) awaitGone(ctx context.Context, number int) error {
 	path := TicketFile(t.repo, t.target, number)
-	if given, ours := t.repo.Memo.Tickets.Load(path); ours { // to wait for its file would take a thread
+	if given, ours := t.repo.Memo.Tickets.Load(path); ours { // waiting for the file would occupy a thread
 		select {
 		case <-given.(chan struct{}):
 			return nil
@@ -102,14 +101,14 @@ func (t *ticket) awaitGone(ctx context.Context, number int) error {
 	if err != nil {
 		return fmt.Errorf("wait for the turn to land: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close() //nolint:errcheck // read only
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("wait for the turn to land: %w", err)
 	}
 	return nil
 }
 
-// drop gives the place up.
+// drop removes and releases the ticket.
 func (t *ticket) drop() {
 	path := TicketFile(t.repo, t.target, t.number)
 	_ = os.Remove(path) // an unlocked ticket is ignored
@@ -119,8 +118,8 @@ func (t *ticket) drop() {
 	}
 }
 
-// tickets returns the numbers of the tickets in a line, in order, those of killed processes
-// included.
+// tickets returns the numbers of the tickets in a queue in ascending order, including those of killed
+// processes.
 func tickets(r *repo.Repo, targetRef string) ([]int, error) {
 	entries, err := os.ReadDir(LineDir(r, targetRef))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -136,12 +135,12 @@ func tickets(r *repo.Repo, targetRef string) ([]int, error) {
 	return numbers, nil
 }
 
-// LineDir returns the directory with the tickets of those who wait to land on a target.
+// LineDir returns the directory with the tickets for landing on a target.
 func LineDir(r *repo.Repo, targetRef string) string {
 	return r.StatePath("lines", targetName(targetRef))
 }
 
-// TicketFile returns the file of a ticket.
+// TicketFile returns the path of a ticket's file.
 func TicketFile(r *repo.Repo, targetRef string, number int) string {
 	return filepath.Join(LineDir(r, targetRef), strconv.Itoa(number))
 }

@@ -12,13 +12,12 @@ import (
 // A Holder identifies the process that holds a lock.
 type Holder = lock.Holder
 
-// A Turn is the exclusive right to land on a target. Land does not rely on it: during a
-// turn no other coven moves the target, so that checks need not be repeated between
-// Integrate and Land.
+// A Turn is the exclusive right to land on a target. During a turn no other coven process moves the target,
+// so that checks need not be repeated between integrate.Merge and Land. Land does not rely on it.
 type Turn struct{ lock *lock.Lock }
 
-// TakeTurn waits for the turn to land on a target, first in, first out, also among
-// processes. what describes the operation to others who wait: "land T".
+// TakeTurn waits for the turn to land on a target. Waiting processes and goroutines are served in order.
+// what describes the operation to other waiters: "land T".
 func TakeTurn(ctx context.Context, r *repo.Repo, targetRef, what string) (*Turn, error) {
 	t, err := takeTicket(ctx, r, targetRef, what)
 	if err != nil {
@@ -35,20 +34,19 @@ func TakeTurn(ctx context.Context, r *repo.Repo, targetRef, what string) (*Turn,
 	return &Turn{lock: l}, nil
 }
 
-// Doing tells others who wait what the operation does now: "runs its checks".
+// Doing sets the description of the current work that other waiters see: "runs its checks".
 func (t *Turn) Doing(what string) { t.lock.SetDoing(what) }
 
 // Release ends the turn.
 func (t *Turn) Release() { t.lock.Release() }
 
-// A Line is who has the turn to land on a target, and who waits for it.
+// A Line is the queue for landing on a target.
 type Line struct {
-	Turn    lock.Holder   // zero: nobody has it, or the record of the holder is not readable
-	Waiting []lock.Holder // in the order of their turns
+	Turn    lock.Holder   // zero if nobody has the turn or the holder's record is not readable
+	Waiting []lock.Holder // in order
 }
 
-// ReadLine returns the line of a target. It is only what live processes hold: nothing that
-// a killed process left counts.
+// ReadLine returns the queue of a target. It includes only live processes.
 func ReadLine(r *repo.Repo, targetRef string) (Line, error) {
 	turn, _ := r.Locks.Holder(turnLock(targetRef))
 	line := Line{Turn: turn}
@@ -58,7 +56,7 @@ func ReadLine(r *repo.Repo, targetRef string) (Line, error) {
 	}
 	for _, n := range numbers {
 		holder, held := lock.HolderOf(TicketFile(r, targetRef, n))
-		both := holder.PID == turn.PID && holder.What == turn.What // its turn has just come
+		both := holder.PID == turn.PID && holder.What == turn.What // it has just got the turn
 		if held && holder.PID > 0 && !both {
 			line.Waiting = append(line.Waiting, holder)
 		}

@@ -1,12 +1,12 @@
-// Package pool has the files of landed worktrees: the next worktree starts from them, so that git
-// writes only the files that differ. They are no worktrees of git meanwhile. On disk:
-// .coven/worktrees/.pool/ID, the files of a W; coven/pool/ID.json, ID.index and
-// ID.snapshot-index in the git directory, its record and coven's indexes of it; and
-// .coven/worktrees/.pool/ID.ignored, ignored files that were too large to store.
+// Package pool stores the files of landed worktrees. A new worktree starts with such files, so that git
+// writes only the files that differ. While they are in the pool, they are not a git worktree. On disk:
+// .coven/worktrees/.pool/ID, the files; coven/pool/ID.json, ID.index and ID.snapshot-index in the git
+// directory, the record and coven's indexes of the files; and .coven/worktrees/.pool/ID.ignored, ignored
+// files that were too large to store.
 //
-// Parking and taking only rename directories. What a task left besides tracked files is moved away when the
-// files are taken, and git then compares every file: files that are in doubt are thrown away. The
-// lock of the worktrees protects the pool.
+// Parking and taking files only renames directories. When the files are taken, everything that is not a
+// tracked file is moved away, and git compares every file. In case of doubt, the files are discarded. The
+// worktrees lock protects the pool.
 package pool
 
 import (
@@ -34,27 +34,27 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// DirName is the name of the pool in .coven/worktrees.
+// DirName is the name of the pool's directory in .coven/worktrees.
 const DirName = ".pool"
 
 const (
 	asideSuffix = ".ignored"
-	// maxParked limits the pool to what can be taken soon.
+	// maxParked limits the number of entries to those that can soon be used.
 	maxParked = 16
 )
 
-// An Entry is the record of an entry of the pool.
+// An Entry is the record of files in the pool.
 type Entry struct {
 	ID       string    `json:"-"`
 	Task     string    `json:"task"`
-	Tree     string    `json:"tree"`     // what the index has
-	Settings string    `json:"settings"` // of git, which determine the bytes of files
+	Tree     string    `json:"tree"`     // the tree that the index contains
+	Settings string    `json:"settings"` // git's settings, which determine the bytes of files
 	Parked   time.Time `json:"parked"`
-	Bytes    int64     `json:"bytes,omitempty"` // disk space; 0: not measured yet
-	// Rewrite lists files that the task changed and git might write in another way.
+	Bytes    int64     `json:"bytes,omitempty"` // disk space, 0 if not measured yet
+	// Rewrite lists files that the task changed and that git might write with different bytes.
 	Rewrite []string `json:"rewrite,omitempty"`
-	// Aside means that the ignored files exist nowhere else: they must be put aside before the
-	// files are taken.
+	// Aside means that the ignored files exist nowhere else. They must be moved aside before the other
+	// files can be taken.
 	Aside bool `json:"aside,omitempty"`
 }
 
@@ -63,12 +63,13 @@ func Path(r *repo.Repo, elem ...string) string {
 	return filepath.Join(append([]string{r.Root, names.WorktreesDir, DirName}, elem...)...)
 }
 
-// RecordPath returns a file of an entry's record: suffix is .json, or the name of an index after a dot.
+// RecordPath returns the path of a file of an entry's record. suffix is .json, or a dot and the name of an
+// index.
 func RecordPath(r *repo.Repo, id, suffix string) string { return r.StatePath("pool", id+suffix) }
 
-// List lists the entries, the newest first.
+// List lists the entries, newest first.
 func List(r *repo.Repo) []Entry {
-	entries, _ := os.ReadDir(r.StatePath("pool")) // without the directory, it is empty
+	entries, _ := os.ReadDir(r.StatePath("pool")) // if the directory does not exist, the pool is empty
 	var all []Entry
 	for _, entry := range entries {
 		id, isRecord := strings.CutSuffix(entry.Name(), ".json")
@@ -78,7 +79,7 @@ func List(r *repo.Repo) []Entry {
 		raw, err := file.Read(RecordPath(r, id, ".json"), repo.MaxGitFile)
 		p := Entry{ID: id}
 		if err != nil || json.Unmarshal(raw, &p) != nil {
-			p = Entry{ID: id, Aside: true} // nobody takes it, nothing of it is deleted as known
+			p = Entry{ID: id, Aside: true} // an entry with Aside is neither taken nor deleted for lack of content
 		}
 		all = append(all, p)
 	}
@@ -86,13 +87,13 @@ func List(r *repo.Repo) []Entry {
 	return all
 }
 
-// Take moves files of the pool to W, which does not exist, and returns their entry; the zero value:
-// there are none. The caller has the lock of the worktrees and a record that W is not
-// ready.
+// Take moves files from the pool to the worktree's path, which must not exist, and returns their entry. It
+// returns the zero Entry if the pool has no suitable files. The caller holds the worktrees lock and has
+// recorded that the worktree is not ready.
 func Take(ctx context.Context, w *repo.Worktree, start string) (from Entry) {
 	r := w.Repo
 	settings, err := SettingsOf(ctx, w)
-	if err != nil || r.Pool.Bytes == 0 || !r.Git().ReadInProcess() { // git worktree add wants no W
+	if err != nil || r.Pool.Bytes == 0 || !r.Git().ReadInProcess() { // git worktree add requires that the directory does not exist
 		return Entry{}
 	}
 	for _, p := range List(r) {
@@ -112,7 +113,7 @@ func Take(ctx context.Context, w *repo.Worktree, start string) (from Entry) {
 			return Entry{}
 		}
 		failpoint.Point("take.moved")
-		_ = os.Remove(RecordPath(r, p.ID, ".json")) // a record without files is removed later
+		_ = os.Remove(RecordPath(r, p.ID, ".json")) // Tidy removes a record without files
 		if file.RemoveAll(filepath.Join(w.Path, ".git")) != nil {
 			_ = Trash(r, w.Path, w.Name)
 			return Entry{}
@@ -122,38 +123,36 @@ func Take(ctx context.Context, w *repo.Worktree, start string) (from Entry) {
 	return Entry{}
 }
 
-// TidyLater tidies while the next task goes on.
+// TidyLater calls Tidy in the background.
 func TidyLater(r *repo.Repo) {
 	r.Memo.Tidying.Go(func() {
 		r.Memo.Tidy.Lock() // one at a time
 		defer r.Memo.Tidy.Unlock()
 		ctx := context.Background()
-		_ = Tidy(ctx, r) // what stays does no harm, and is tidied next time
+		_ = Tidy(ctx, r) // the next call tries again
 	})
 }
 
-// Settle waits until what removals have left to do in the background is done, and ends the git
-// that was kept for the next transaction.
+// Settle waits for TidyLater, and ends the git process that the Store keeps for further transactions.
 func Settle(r *repo.Repo) {
 	r.Memo.Tidying.Wait()
 	r.Store.Close()
 }
 
-// sameAttributes reports whether git writes the same bytes for the same blobs in both trees:
-// neither adds, changes or removes attributes.
+// sameAttributes reports whether git writes the same bytes for the same blobs in both trees: whether the
+// trees do not differ in attributes files.
 func sameAttributes(ctx context.Context, r *repo.Repo, one, two string) bool {
 	changes, err := r.Git().Changes(ctx, one, two)
 	return err == nil && !slices.ContainsFunc(changes, func(c git.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
-// SettingsOf returns a hash of everything else that determines which files W has, and their bytes and
-// modes.
+// SettingsOf returns a hash of everything except the tree that determines the set of checked-out files,
+// their bytes and their modes.
 func SettingsOf(ctx context.Context, w *repo.Worktree) (string, error) {
 	settings, err := hashSettings(ctx, w.Repo)
 	return settings + w.Cone.Key(), err
 }
 
-// hashSettings returns a hash of the settings that determine the bytes and modes of all files.
 func hashSettings(ctx context.Context, r *repo.Repo) (string, error) {
 	settings, err := r.Git().Configured(ctx, `^(core|filter|lfs)\.`, false)
 	if err != nil {
@@ -168,10 +167,10 @@ func hashSettings(ctx context.Context, r *repo.Repo) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// Reuse turns the files of the pool in W, which had a tree, into those of start. If it fails, W
-// must be emptied.
+// Reuse changes the files from the pool, which had the tree from.Tree, into those of start. If it fails,
+// the worktree must be emptied.
 func Reuse(ctx context.Context, w *repo.Worktree, ix *content.Index, from Entry, start string) error {
-	differs := make(chan error, 1) // from that tree; both look at every file, and submodules are emptied meanwhile
+	differs := make(chan error, 1) // from from.Tree; runs concurrently with tidied, which empties submodules
 	go func() {
 		differs <- ix.Git.Run(ctx, "diff-index", "--quiet", "--ignore-submodules=all", from.Tree, "--")
 	}()
@@ -184,7 +183,7 @@ func Reuse(ctx context.Context, w *repo.Worktree, ix *content.Index, from Entry,
 	}
 	if w.Cone != nil {
 		if _, visible, err := ix.Outside(ctx); err != nil || len(visible) > 0 {
-			return errors.Join(err, errOdd) // a new worktree does not have these files
+			return errors.Join(err, errOdd) // a new worktree does not contain these files
 		}
 	}
 	if err := rewrite(ctx, w, ix, from.Rewrite); err != nil {
@@ -203,7 +202,7 @@ func Reuse(ctx context.Context, w *repo.Worktree, ix *content.Index, from Entry,
 	return err
 }
 
-// rewrite makes git write these files again.
+// rewrite makes git write the given files again.
 func rewrite(ctx context.Context, w *repo.Worktree, ix *content.Index, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -220,7 +219,7 @@ func rewrite(ctx context.Context, w *repo.Worktree, ix *content.Index, paths []s
 	return err
 }
 
-// DiscardFiles removes all files of W, whatever they are.
+// DiscardFiles removes all files in the worktree.
 func DiscardFiles(w *repo.Worktree) error {
 	link, err := file.Read(filepath.Join(w.Path, ".git"), repo.MaxGitFile)
 	if err != nil {
@@ -240,13 +239,13 @@ func DiscardFiles(w *repo.Worktree) error {
 	return os.WriteFile(filepath.Join(w.Path, ".git"), link, 0o644)
 }
 
-// Tidy deletes what removals have moved away and makes the pool as small as it has to be: it
-// removes the entries that are parked for longest, with ignored files that were put aside.
+// Tidy deletes trashed directories and shrinks the pool to its limits: it removes the oldest entries, and
+// ignored files that were moved aside.
 func Tidy(ctx context.Context, r *repo.Repo) error {
 	if !file.Exists(Path(r)) && !file.Exists(r.StatePath("pool")) {
 		return EmptyTrash(r)
 	}
-	bytes := map[string]int64{} // measured without the lock: it takes long
+	bytes := map[string]int64{} // measured without the lock, because it takes long
 	for _, p := range List(r) {
 		if bytes[p.ID] = p.Bytes; p.Bytes == 0 {
 			bytes[p.ID] = usage(ctx, Path(r, p.ID), Path(r, p.ID+asideSuffix))
@@ -254,7 +253,7 @@ func Tidy(ctx context.Context, r *repo.Repo) error {
 	}
 	for _, name := range Dirs(r) {
 		if id, aside := strings.CutSuffix(name, asideSuffix); aside && bytes[id] == 0 {
-			bytes[id] = usage(ctx, Path(r, name)) // its files were taken
+			bytes[id] = usage(ctx, Path(r, name)) // the other files of the entry were taken
 		}
 	}
 	l, err := r.Lock(ctx, repo.WorktreesLock, "tidy the pool")
@@ -266,7 +265,7 @@ func Tidy(ctx context.Context, r *repo.Repo) error {
 	return errors.Join(err, EmptyTrash(r))
 }
 
-// limitPool removes entries, of which the sizes are known, and what is left of others.
+// limitPool removes entries with known sizes that exceed the limits, and remains of other entries.
 func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error {
 	var failed error
 	left, known := r.Pool.Bytes, map[string]bool{}
@@ -278,7 +277,7 @@ func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error 
 			continue
 		}
 		if !file.Exists(Path(r, p.ID)) {
-			failed = errors.Join(failed, unpark(r, p.ID)) // a coven was killed while it took the files
+			failed = errors.Join(failed, unpark(r, p.ID)) // coven was killed while it took the files
 			continue
 		}
 		apart := p.Aside && p.Tree != "" && putAside(ctx, r, p)
@@ -293,14 +292,14 @@ func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error 
 		if known[id] {
 			continue
 		}
-		if left -= bytes[id]; left < 0 || !aside { // without a record, a coven was killed while it removed them
+		if left -= bytes[id]; left < 0 || !aside { // tracked files without a record: coven was killed while it removed them
 			failed = errors.Join(failed, Trash(r, Path(r, name), id))
 		}
 	}
 	return failed
 }
 
-// Dirs lists the directories in the pool: files of entries, and ignored files that were put aside.
+// Dirs lists the directories in the pool: files of entries, and ignored files that were moved aside.
 func Dirs(r *repo.Repo) (names []string) {
 	for _, dir := range file.Directories(Path(r)) {
 		names = append(names, dir.Name())
@@ -308,7 +307,7 @@ func Dirs(r *repo.Repo) (names []string) {
 	return names
 }
 
-// unpark moves the files of an entry to the trash and removes its records.
+// unpark moves the files of an entry to the trash and removes its record.
 func unpark(r *repo.Repo, id string) error {
 	err := Trash(r, Path(r, id), id)
 	for _, suffix := range []string{"." + content.CommitIndex, "." + content.SnapshotIndex, ".json"} {
@@ -319,8 +318,8 @@ func unpark(r *repo.Repo, id string) error {
 	return err
 }
 
-// putAside separates an entry's ignored files from the tracked ones, which can be taken then. It
-// reports whether it did: otherwise the entry stays whole until the space is needed.
+// putAside separates an entry's ignored files from the tracked ones, which can then be taken. It reports
+// whether it did. Otherwise the entry stays complete until the space is needed.
 func putAside(ctx context.Context, r *repo.Repo, p Entry) bool {
 	aside := func(name string) string { return Path(r, p.ID+asideSuffix, name) }
 	_, err := tidied(ctx, r.Worktree(p.Task, repo.Record{}), p.Tree, Path(r, p.ID), aside)
@@ -328,7 +327,7 @@ func putAside(ctx context.Context, r *repo.Repo, p Entry) bool {
 	return err == nil
 }
 
-// usage returns the disk space of directories, in bytes. What cannot be read does not count.
+// usage returns the disk space of directories in bytes. It ignores unreadable ones.
 func usage(ctx context.Context, dirs ...string) (bytes int64) {
 	var meter diskusage.Meter
 	for _, dir := range dirs {

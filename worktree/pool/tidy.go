@@ -17,22 +17,22 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// errOdd means that a parked file differs from what git writes in a way that git does not check.
+// errOdd means that a parked file has properties that git neither creates nor compares.
 var errOdd = errors.New("a file has hard links or permissions that git does not create")
 
-// tidying moves everything away that is not a file of a tree.
+// tidying moves away everything that is not a file of a tree.
 type tidying struct {
 	top     string
 	keep    []string
-	tracked map[string]bool // files, and the directories above them
+	tracked map[string]bool // files and their parent directories
 	away    func(name string) (string, error)
-	mask    fs.FileMode // that new files have
-	moved   int         // paths that were moved away
-	kept    int         // files and directories that are kept though they are not tracked
+	mask    fs.FileMode // permissions that new files do not get
+	moved   int         // number of paths that were moved away
+	kept    int         // number of untracked files and directories that were kept
 }
 
-// tidied makes a directory have only the files of a tree, and those that the pool keeps. The
-// others are moved to where aside says, or to the trash.
+// tidied removes everything from a directory except the files of a tree and those that the pool keeps. It
+// moves the rest to the paths that aside returns, or to the trash if aside is nil.
 func tidied(ctx context.Context, w *repo.Worktree, tree, dir string, aside func(string) string) (*tidying, error) {
 	entries, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil {
@@ -56,7 +56,7 @@ func tidied(ctx context.Context, w *repo.Worktree, tree, dir string, aside func(
 	return files, files.dir(".")
 }
 
-// trashed returns a function that names places in one new directory of the trash.
+// trashed returns a function that returns new paths in a new trash directory.
 func trashed(r *repo.Repo, name string) func(string) (string, error) {
 	dir, n := trashName(r, name), 0
 	return func(string) (string, error) {
@@ -65,13 +65,13 @@ func trashed(r *repo.Repo, name string) func(string) (string, error) {
 	}
 }
 
-// dir tidies a directory with tracked files.
+// dir tidies a directory that contains tracked files.
 func (f *tidying) dir(name string) error {
 	dir, err := os.Open(filepath.Join(f.top, name))
 	if err != nil {
 		return err
 	}
-	defer dir.Close() //nolint:errcheck // it is only read
+	defer dir.Close() //nolint:errcheck // read only
 	entries, err := dir.ReadDir(-1)
 	if err != nil {
 		return err
@@ -96,13 +96,13 @@ func (f *tidying) dir(name string) error {
 	return nil
 }
 
-// plain reports the properties of a tracked path, in an open directory, that git does not compare.
+// plain checks the properties of a tracked path that git does not compare: hard links and permissions.
 func (f *tidying) plain(dir *os.File, name string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), path.Base(name), &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	mask, mode := uint32(f.mask), uint32(info.Mode)&0o7777 //nolint:unconvert // it has 16 bits on macOS
+	mask, mode := uint32(f.mask), uint32(info.Mode)&0o7777 //nolint:unconvert // 16 bits on macOS
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		if want := 0o777 &^ mask; mode != want {
@@ -116,8 +116,8 @@ func (f *tidying) plain(dir *os.File, name string) error {
 	return nil
 }
 
-// stray moves an untracked path away, except for what is kept below it. It reports whether
-// something is kept.
+// stray moves an untracked path away, except for files below it that are kept. It reports whether there are
+// any.
 func (f *tidying) stray(name string, entry fs.DirEntry) (kept bool, err error) {
 	if slices.ContainsFunc(f.keep, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
 		f.kept++
@@ -149,13 +149,13 @@ func (f *tidying) stray(name string, entry fs.DirEntry) (kept bool, err error) {
 	return false, os.Rename(filepath.Join(f.top, name), to)
 }
 
-// newFileMask returns the permissions that new files do not get.
+// newFileMask returns the permission bits that new files do not get.
 func newFileMask(r *repo.Repo) (fs.FileMode, error) {
 	file, err := os.OpenFile(filepath.Join(r.StatePath(), "mask"), os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o777)
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // it is made again
+	defer os.Remove(file.Name()) //nolint:errcheck // it is created again each time
 	defer file.Close()           //nolint:errcheck // nothing is written
 	info, err := file.Stat()
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// TrashPrefix begins the names of directories that are to be deleted.
-const TrashPrefix = ".trash-" // never the beginning of a SafeName
+// TrashPrefix is the prefix of the names of directories to delete.
+const TrashPrefix = ".trash-" // not the beginning of any SafeName
 
-// Trash renames a directory, because deleting it can take long.
+// Trash renames a directory, because deleting it can take a long time.
 func Trash(r *repo.Repo, path, name string) error {
 	if !file.Exists(path) {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// NextCommand returns the command that shows why, if it still fails.
+// NextCommand returns the git command that shows the reason.
 func (e *FetchError) NextCommand() string { return "git fetch" }
 
-// An Upstream is a branch of a remote, as it was when it was fetched.
+// An Upstream is a branch of a remote at the time of the fetch.
 type Upstream struct {
 	Name string // origin/main
 	Tip  string // oid of its commit
@@ -41,9 +41,9 @@ func (e *FetchError) Unwrap() error { return e.Err }
 // errNoUpstream means that a branch has no upstream to fetch.
 var errNoUpstream = errors.New("there is no remote for it")
 
-// FetchUpstream fetches the upstream of a branch: the branch with the name of its setting, or its
-// own name, of its Remote. Of the user's refs, only the remote-tracking branch moves, as by git
-// fetch. git asks for nothing; if it takes longer than timeout, or fails, the error is a *FetchError.
+// FetchUpstream fetches the upstream of a branch: the configured branch of its remote, or the one with the
+// same name. Of the user's refs, only the remote-tracking branch moves, as with git fetch. git never
+// prompts. If it fails or takes longer than timeout, the error is a *FetchError.
 func FetchUpstream(ctx context.Context, r *repo.Repo, branch string, timeout time.Duration) (Upstream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
@@ -84,7 +84,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 	if before == up.Tip {
 		return up, nil
 	}
-	// Nothing but objects: no FETCH_HEAD, no tags, no other branch.
+	// Fetch only objects: no FETCH_HEAD, no tags, no other branch.
 	err = g.Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", source.remote, source.ref)
 	if err != nil {
 		return up, err
@@ -98,18 +98,18 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 		edit = git.Move(source.tracking, up.Tip, before)
 	}
 	if err := r.Transact(ctx, r.Git(), "fetch "+source.remote, edit); err != nil {
-		if now, _ := r.Git().Ref(ctx, source.tracking); now != up.Tip { // the user fetched it meanwhile
+		if now, _ := r.Git().Ref(ctx, source.tracking); now != up.Tip { // the user may have fetched the same commit
 			return up, err
 		}
 	}
 	return up, nil
 }
 
-// source is where a branch comes from.
+// source describes the upstream of a branch.
 type source struct {
 	remote   string
-	ref      string // there
-	tracking string // the ref here that follows it
+	ref      string // ref in the remote repository
+	tracking string // remote-tracking ref in this repository
 }
 
 // sourceOf finds the upstream of a branch in the settings of remotes and branches.
@@ -141,7 +141,7 @@ func sourceOf(settings []git.Setting, branch string) (source, error) {
 	return s, nil
 }
 
-// mapped returns the remote-tracking ref that a refspec gives a ref; empty: none.
+// mapped returns the remote-tracking ref to which a refspec maps a ref, or "" if it does not.
 func mapped(refspec, ref string) string {
 	from, to, _ := strings.Cut(strings.TrimPrefix(refspec, "+"), ":")
 	prefix, suffix, glob := strings.Cut(from, "*")
@@ -159,7 +159,7 @@ func mapped(refspec, ref string) string {
 	return to
 }
 
-// quietGit returns git for a remote: it asks neither for passwords nor for the keys of hosts.
+// quietGit returns a git.Repo for network access. It prompts neither for passwords nor for host keys.
 func quietGit(r *repo.Repo, settings []git.Setting) git.Repo {
 	ssh := os.Getenv("GIT_SSH_COMMAND")
 	for _, s := range settings {
@@ -168,15 +168,15 @@ func quietGit(r *repo.Repo, settings []git.Setting) git.Repo {
 		}
 	}
 	g := r.RootGit()
-	g.WorkTree = r.Root // relative paths of remotes begin there
+	g.WorkTree = r.Root // relative paths of remotes are relative to Root
 	g.Env = append(slices.Clone(g.Env),
 		"GIT_SSH_COMMAND="+cmp.Or(ssh, "ssh")+" -o BatchMode=yes",
-		"GIT_ASKPASS=true", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // no dialogs, either
+		"GIT_ASKPASS=true", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // no dialogs
 	)
 	return g
 }
 
-// Contains reports whether a commit is another one, or a descendant of it.
+// Contains reports whether other is reachable from commit.
 func Contains(ctx context.Context, r *repo.Repo, commit, other string) (bool, error) {
 	return r.Git().IsAncestor(ctx, other, commit)
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// defaultRemote is the remote of a clone.
+// defaultRemote is the name of a clone's remote.
 const defaultRemote = "origin"
 
-// Of returns the name of the remote that a branch belongs to: the one of its upstream,
-// else origin, else the only one. It is empty if there is none, or several and no reason to
-// prefer one.
+// Of returns the name of a branch's remote: the one of its upstream, or origin, or the only one. It is
+// empty if there is none, or if there are several and none of these rules applies.
 func Of(ctx context.Context, r *repo.Repo, branch string) (string, error) {
 	settings, err := r.Git().Configured(ctx, `^(remote\..*\.url|branch\..*\.remote)$`, false)
 	if err != nil {
@@ -25,7 +24,7 @@ func Of(ctx context.Context, r *repo.Repo, branch string) (string, error) {
 	return remoteOf(settings, branch), nil
 }
 
-// URLs returns the URLs of all remotes, as git uses them.
+// URLs returns the URLs of all remotes as git uses them.
 func URLs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	settings, err := r.Git().Configured(ctx, `^(remote\..*\.(url|pushurl)|url\..*)$`, false)
 	if err != nil {
@@ -43,7 +42,7 @@ func URLs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	return urls, nil
 }
 
-// rewrittenURLs asks git, which replaces the beginnings of URLs (url.*.insteadOf).
+// rewrittenURLs runs git, which applies url.*.insteadOf.
 func rewrittenURLs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	lines, err := r.Git().Output(ctx, "remote", "-v")
 	if err != nil {
@@ -60,7 +59,7 @@ func rewrittenURLs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	return urls, nil
 }
 
-// cutLast is strings.Cut at the last separator.
+// cutLast is strings.Cut for the last separator.
 func cutLast(text, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(text, sep); i >= 0 {
 		return text[:i], text[i+len(sep):], true
@@ -68,12 +67,12 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// remoteOf chooses the remote of a branch from the settings that name remotes.
+// remoteOf chooses the remote of a branch according to the settings.
 func remoteOf(settings []git.Setting, branch string) string {
 	upstream, only, remotes := "", "", map[string]bool{}
 	for _, s := range settings {
 		if s.Key == "branch."+branch+".remote" {
-			upstream = s.Value // the last one counts
+			upstream = s.Value // the last setting takes effect
 			continue
 		}
 		name, ok := strings.CutPrefix(s.Key, "remote.")

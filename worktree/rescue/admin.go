@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// KeepAdmin rescues content that only the git directory of a deleted worktree has: commits,
-// staged changes, a merge in progress, and the commits of submodules.
+// KeepAdmin rescues content that exists only in the git directory of a deleted worktree: commits, staged
+// changes, a merge in progress, and the commits of submodules.
 func KeepAdmin(ctx context.Context, w *repo.Worktree, note string) error {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
@@ -29,8 +29,8 @@ func KeepAdmin(ctx context.Context, w *repo.Worktree, note string) error {
 	return err
 }
 
-// rescueAdmin stores the tree of a commit, if there is one, and what W's git directory has beside
-// it, unless needed says that there is nothing to store.
+// rescueAdmin stores the tree of a commit, which may be empty, and the work in the worktree's git
+// directory. If needed returns false for that work, it stores nothing.
 func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, needed func(GitWork) bool) (Info, error) {
 	own, err := AdminWork(ctx, w, commit)
 	if err != nil || needed != nil && !needed(own) {
@@ -44,7 +44,7 @@ func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, nee
 		return StoreTree(ctx, w, note, tree, own.commits...)
 	}
 	g := w.Git()
-	g.WorkTree = w.Repo.Root // W does not exist, and none of its files is needed
+	g.WorkTree = w.Repo.Root // the worktree does not exist, and its files are not needed
 	ix, err := content.Open(w, g, "none")
 	if err != nil {
 		return Info{}, err
@@ -65,8 +65,8 @@ func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, nee
 	return StoreTree(ctx, w, note, tree, own.commits...)
 }
 
-// AdminWork is GitWork with the git directories of submodules. Without W, what is staged is stored
-// as the files of W.
+// AdminWork is FindGitWork with the git directories of submodules. Because there is no worktree, staged
+// entries are stored as its files.
 func AdminWork(ctx context.Context, w *repo.Worktree, tree string) (GitWork, error) {
 	own, err := FindGitWork(ctx, w, tree)
 	if err != nil || w.Admin == "" {

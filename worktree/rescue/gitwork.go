@@ -21,28 +21,27 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// stagedDir is where a rescue has what is staged in W: stagedDir/STAGE/PATH.
+// stagedDir is the directory of staged files in a rescue: stagedDir/STAGE/PATH.
 const stagedDir = GitDirName + "/staged"
 
-// GitWork is work that only W's own git directory has, and that goes away with it.
+// GitWork is work that exists only in the worktree's git directory and would be lost with it.
 type GitWork struct {
-	// files are those of a merge, a rebase and the like in progress, and what coven set aside:
-	// path in the rescue -> absolute path.
+	// files are those of a merge, rebase or similar operation in progress, and files that coven has set
+	// aside: path in the rescue -> absolute path.
 	files map[string]string
-	// staged are the entries of W's index whose content is neither in W nor in its branch, with
-	// their paths in the rescue.
+	// staged are the index entries whose content is neither in the worktree nor on its branch, with their
+	// paths in the rescue.
 	staged []git.Entry
-	// commits are those that neither the branch nor another ref of the repository keeps: of a HEAD
-	// that has left its branch, of branches and the stash of the private common directory, and
-	// those that files name.
+	// commits are those that neither the branch nor another ref of the repository reaches: of a detached
+	// HEAD, of branches and the stash in the private common directory, and those named in files.
 	commits []string
 }
 
 // Empty reports whether there is no such work.
 func (g GitWork) Empty() bool { return len(g.files)+len(g.staged)+len(g.commits) == 0 }
 
-// FindGitWork finds work in W's own git directory that neither tree nor the branch has, and brings its
-// objects into the repository. It only reads files there: git runs with copies and with objects.
+// FindGitWork finds work in the worktree's git directory that is neither in tree nor on the branch, and
+// copies its objects into the repository. It only reads files there: git uses copies and objects.
 func FindGitWork(ctx context.Context, w *repo.Worktree, tree string) (GitWork, error) {
 	found := GitWork{files: map[string]string{}}
 	if w.Admin == "" || !file.Exists(w.Admin) {
@@ -73,7 +72,7 @@ func FindGitWork(ctx context.Context, w *repo.Worktree, tree string) (GitWork, e
 	return found, err
 }
 
-// stateFiles adds the files that are there only while something is in progress.
+// stateFiles adds the files that exist only while an operation is in progress.
 func stateFiles(w *repo.Worktree, files map[string]string) error {
 	entries, err := os.ReadDir(w.Admin)
 	if err != nil {
@@ -97,7 +96,7 @@ func stateFiles(w *repo.Worktree, files map[string]string) error {
 
 var oidInText = lazyregexp.New(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
-// namedCommits returns the object ids that W's git directory names, without those that a ref of the
+// namedCommits returns the object IDs in the worktree's git directory, except those that a ref of the
 // repository has and those that the task's branch is known to reach.
 func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string) ([]string, error) {
 	named, err := privateCommits(w)
@@ -131,7 +130,7 @@ func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string
 		return strings.Trim(oid, "0") == "" || tip != "" && w.Repo.Git().KnownAncestor(ctx, oid, tip)
 	})
 	if len(named) == 0 {
-		return nil, nil // mostly: to ask git takes as long as to remove the worktree
+		return nil, nil // the usual case; running git takes as long as removing the worktree
 	}
 	refs, err := w.Repo.Git().Refs(ctx, "refs/")
 	if err != nil {
@@ -142,17 +141,17 @@ func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string
 	}), nil
 }
 
-// readSmall reads a file that git would read, too: what is none is empty.
+// readSmall reads a file that git would read, too. It returns "" unless name is a small regular file.
 func readSmall(name string) (string, error) {
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > repo.MaxPackedRefs {
-		return "", nil //nolint:nilerr // nothing that git would read
+		return "", nil //nolint:nilerr // git would not read it
 	}
 	raw, err := file.Read(name, repo.MaxPackedRefs)
 	return string(raw), err
 }
 
-// privateCommits returns the object ids of the refs of the private common directory that were not
-// copied from the repository.
+// privateCommits returns the object IDs of the refs in the private common directory that were not copied
+// from the repository.
 func privateCommits(w *repo.Worktree) ([]string, error) {
 	text, err := readSmall(isolation.PrivatePath(w, "packed-refs"))
 	if err != nil {
@@ -187,14 +186,14 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 	return own, nil
 }
 
-// goesWith reports whether a ref does not outlast the worktree.
+// goesWith reports whether a ref is removed with the worktree.
 func goesWith(w *repo.Worktree, ref string) bool {
 	return ref == names.HeadsPrefix+w.Branch || ref == isolation.IncomingRef(w) || strings.HasPrefix(ref, names.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, names.SnapshotRef(""))
 }
 
-// takeObjects takes objects that only the private common directory has into the repository, and
-// returns the kinds of those that exist. If git refuses them, the private directory and the index
-// are added to files.
+// takeObjects copies objects that exist only in the private common directory into the repository, and
+// returns the types of the existing objects. If git refuses them, it adds the private directory and the
+// index to files.
 func takeObjects(ctx context.Context, w *repo.Worktree, oids []string, files map[string]string) (map[string]string, error) {
 	kinds, err := isolation.KindsOf(ctx, w.Repo.Git(), oids)
 	if err != nil {
@@ -218,8 +217,7 @@ func takeObjects(ctx context.Context, w *repo.Worktree, oids []string, files map
 	return kinds, nil
 }
 
-// unkept returns those commits that neither the task's branch reaches nor a ref that outlasts the
-// worktree.
+// unkept returns the commits that neither the task's branch nor a ref that outlasts the worktree reaches.
 func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, error) {
 	if len(commits) == 0 {
 		return nil, nil
@@ -252,13 +250,13 @@ func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, 
 	return slices.DeleteFunc(commits, func(oid string) bool { return !only[oid] }), nil
 }
 
-// takeWork adds what GitWork found.
+// takeWork adds the work to an index.
 func takeWork(ctx context.Context, ix *content.Index, own GitWork) error {
 	return errors.Join(TakeAs(ctx, ix, own.files), ix.Put(ctx, own.staged))
 }
 
-// ReservedDiffer reports whether the reserved files of two trees differ: those of a commit are
-// the target's, whatever W has.
+// ReservedDiffer reports whether the reserved files of two trees differ. Those of a commit are always the
+// target's.
 func ReservedDiffer(ctx context.Context, w *repo.Worktree, one, two string) (bool, error) {
 	var entries [2][]git.Entry
 	for i, tree := range []string{one, two} {

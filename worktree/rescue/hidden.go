@@ -19,17 +19,17 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// GitDirName replaces .git in a rescue.
+// GitDirName is the name of a .git in a rescue.
 const GitDirName = ".git.coven-rescue"
 
-// HiddenFiles are the files that a snapshot omits.
+// HiddenFiles are files that a snapshot omits.
 type HiddenFiles struct {
-	Plain   []string          // paths in W
+	Plain   []string          // paths in the worktree
 	Renamed map[string]string // path in the rescue -> absolute path of the file
 }
 
-// FindHidden finds the ignored files of W and the git directories inside it, and applies
-// the policy to them. W must be staged in the index.
+// FindHidden finds the ignored files and the nested git directories in a worktree, and applies the policy
+// to them. The worktree must be staged in the index.
 func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Policy) (HiddenFiles, error) {
 	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
 	if err != nil {
@@ -63,8 +63,7 @@ func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Poli
 	return limit(ctx, w, ix, found, p)
 }
 
-// copied reports whether the main checkout has the same file, from which it was
-// copied.
+// copied reports whether the main checkout has the same file, so that it is probably a copy.
 func copied(w *repo.Worktree, name string) bool {
 	here, err := file.Open(filepath.Join(w.Path, name), IncludeCap)
 	if err != nil {
@@ -79,7 +78,7 @@ func copied(w *repo.Worktree, name string) bool {
 	return sameContent(here, there)
 }
 
-// sameContent compares the rest of two files.
+// sameContent reports whether the remaining content of two files is the same.
 func sameContent(a, b io.Reader) bool {
 	const chunk = 64 << 10
 	left, right := make([]byte, chunk), make([]byte, chunk)
@@ -95,13 +94,13 @@ func sameContent(a, b io.Reader) bool {
 	}
 }
 
-// isReadError reports whether err is not the end of a file.
+// isReadError reports whether err is an error other than the end of the file.
 func isReadError(err error) bool {
 	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// addGitDirs adds everything named .git in W, except the link at its top, and those of submodules
-// that borrow all that they have.
+// addGitDirs adds everything named .git in the worktree, except the link at its top and the links of
+// submodules that borrow all of their content.
 func (h *HiddenFiles) addGitDirs(w *repo.Worktree) error {
 	top := w.Path
 	return filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
@@ -125,7 +124,7 @@ func (h *HiddenFiles) addGitDirs(w *repo.Worktree) error {
 	})
 }
 
-// addBelow adds the files in a directory. It ignores links and files in its place.
+// addBelow adds the files in a directory. It adds nothing if root is not a directory.
 func (h *HiddenFiles) addBelow(root, as string) error {
 	info, err := os.Lstat(root)
 	if err != nil || !info.IsDir() {
@@ -144,7 +143,7 @@ func (h *HiddenFiles) addBelow(root, as string) error {
 	})
 }
 
-// storable replaces path elements that git refuses.
+// storable replaces path elements that git refuses to store.
 func storable(p string) string {
 	elements := strings.Split(p, "/")
 	for i, element := range elements {
@@ -155,7 +154,7 @@ func storable(p string) string {
 	return strings.Join(elements, "/")
 }
 
-// limit applies the policy for files above the cap.
+// limit applies the policy for ignored files above the size limit.
 func limit(ctx context.Context, w *repo.Worktree, ix *content.Index, found HiddenFiles, p Policy) (HiddenFiles, error) {
 	total := int64(0)
 	for _, name := range found.Plain {
@@ -188,7 +187,7 @@ func size(name string) int64 {
 	return info.Size()
 }
 
-// TakeAs adds files under different names.
+// TakeAs adds files to an index under different names.
 func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) error {
 	var entries []git.Entry
 	for as, name := range files {
@@ -205,7 +204,7 @@ func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) err
 	return ix.Put(ctx, entries)
 }
 
-// blobOf stores a file or link unchanged.
+// blobOf stores the unconverted content of a file or symbolic link.
 func blobOf(ctx context.Context, ix *content.Index, name string) (git.Entry, error) {
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -232,18 +231,18 @@ func blobOf(ctx context.Context, ix *content.Index, name string) (git.Entry, err
 	return e, err
 }
 
-// IncludeCap limits the files that a worktree gets, in bytes of all together.
+// IncludeCap limits the total size of the ignored files that are copied to a worktree, in bytes.
 const IncludeCap = 100 << 20
 
-// AddModules adds the git directories of submodules in a directory, except those that borrow all
-// that they have.
+// AddModules adds the git directories of submodules in a directory, except those that borrow all of their
+// content.
 func (h *HiddenFiles) AddModules(w *repo.Worktree, dir, as string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if info, statErr := os.Lstat(dir); statErr != nil || !info.IsDir() {
-		return nil //nolint:nilerr // a link or a file: nothing of W's
+		return nil //nolint:nilerr // a link or a file does not belong to the worktree
 	}
 	if err != nil {
 		return err
@@ -258,7 +257,7 @@ func (h *HiddenFiles) AddModules(w *repo.Worktree, dir, as string) error {
 			err = h.AddModules(w, filepath.Join(name, submodule.ModulesDir), path.Join(inside, submodule.ModulesDir))
 		case isGit:
 			err = h.addBelow(name, inside)
-		default: // the name of a submodule can have slashes
+		default: // the name of a submodule may contain slashes
 			err = h.AddModules(w, name, inside)
 		}
 		if err != nil {
@@ -268,8 +267,8 @@ func (h *HiddenFiles) AddModules(w *repo.Worktree, dir, as string) error {
 	return nil
 }
 
-// linksBorrower reports whether a file named .git links a submodule of W to a git directory that
-// borrows all that it has.
+// linksBorrower reports whether a file named .git links a submodule to a git directory that borrows all of
+// its content.
 func linksBorrower(w *repo.Worktree, name string) bool {
 	dir, ok := submodule.Dir(filepath.Dir(name))
 	return ok && strings.HasPrefix(filepath.Clean(dir), filepath.Join(w.Admin, submodule.ModulesDir)+"/") && submodule.Borrows(w, dir)

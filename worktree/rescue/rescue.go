@@ -1,5 +1,5 @@
-// Package rescue stores content that exists only in a worktree, before the worktree is removed, under refs/coven/rescue,
-// and shows it: files, staged content, commits, and the git directories of repositories inside the worktree.
+// Package rescue stores content that exists only in a worktree under refs/coven/rescue before the worktree
+// is removed, and shows it: files, staged content, commits, and the git directories of nested repositories.
 package rescue
 
 import (
@@ -18,16 +18,15 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// MaxIgnored limits the ignored files that a rescue stores by default, in bytes.
+// MaxIgnored limits the total size of ignored files that a rescue stores by default, in bytes.
 const MaxIgnored = 10 << 20
 
-// rescueTries limits the search for a free number.
+// rescueTries limits the attempts to use a free number.
 const rescueTries = 20
 
-// An IgnoredError lists ignored files that exceed the limit for storing them. Nothing
-// was removed.
+// An IgnoredError lists ignored files that exceed the limit for storing them. Nothing was removed.
 type IgnoredError struct {
-	Files []string // directories end in a slash
+	Files []string // directories end with a slash
 	Bytes int64
 }
 
@@ -35,37 +34,38 @@ func (e *IgnoredError) Error() string {
 	return fmt.Sprintf("ignored files of %d MB exist nowhere else: %s", e.Bytes>>20, strings.Join(e.Files, ", "))
 }
 
-// A Policy selects how a rescue treats ignored files.
+// A Policy determines how a rescue treats ignored files.
 type Policy int
 
 // The policies.
 const (
-	CapIgnored  Policy = iota // store up to MaxIgnored, else *IgnoredError
-	KeepIgnored               // store them all
-	DropIgnored               // store up to MaxIgnored, else none
+	CapIgnored  Policy = iota // store up to MaxIgnored, otherwise fail with *IgnoredError
+	KeepIgnored               // store all
+	DropIgnored               // store up to MaxIgnored, otherwise none
 )
 
-// The subjects of the commits of rescues, before the task's ID.
+// The prefixes of the subjects of rescue commits. The task's ID follows.
 const (
 	rescueSubject  = "coven rescue of "
 	ChangesSubject = "coven tripwire of "
 )
 
-// An Info is one stored state of a task's worktree, or changes that a Mark found.
+// An Info describes a rescue: a stored state of a task's worktree, or stored changes that the tripwire
+// found.
 type Info struct {
 	Ref, Commit, Note string
 	N                 int
 	Time              time.Time
 	Task              string // its ID
-	Changes           bool   // it has changes: see RescuedChanges
+	Changes           bool   // the rescue contains changes: see tripwire.RescuedChanges
 }
 
-// Take stores everything in W as a commit above the branch's tip, under
-// refs/coven/rescue/<name>/<n>, and returns that ref: tracked and untracked
-// files, ignored ones up to 10 MB in total (all with keepBig), and the git
-// directories of repositories inside W, renamed because git stores no .git. Of W's
-// own git directory it stores what is staged, a merge or rebase in progress and
-// commits that no branch has. Above 10 MB it fails with *IgnoredError.
+// Take stores everything in the worktree as a commit on top of the branch's tip, under
+// refs/coven/rescue/<name>/<n>, and returns that ref: tracked and untracked files, ignored files up to 10
+// MB in total (all with keepBig), and the git directories of nested repositories, renamed because git does
+// not store .git. From the worktree's own git directory, it stores staged content, a merge or rebase in
+// progress, and commits that are on no branch. If there are more than 10 MB of ignored files, it fails with
+// an *IgnoredError.
 func Take(ctx context.Context, w *repo.Worktree, note string, keepBig bool) (ref string, err error) {
 	p := CapIgnored
 	if keepBig {
@@ -78,7 +78,7 @@ func Take(ctx context.Context, w *repo.Worktree, note string, keepBig bool) (ref
 	return info.Ref, nil
 }
 
-// Store is Take with a policy for ignored files, for a caller who has the lock of W.
+// Store is Take with a policy for ignored files, for a caller that holds the worktree's lock.
 func Store(ctx context.Context, w *repo.Worktree, note string, p Policy) (Info, error) {
 	vacant, err := w.IsVacant()
 	if err != nil {
@@ -109,8 +109,8 @@ func Store(ctx context.Context, w *repo.Worktree, note string, p Policy) (Info, 
 	return StoreTree(ctx, w, note, tree, own.commits...)
 }
 
-// StoreBranch keeps the commits of a branch whose directory does not exist, and what W's git
-// directory has, if that is there.
+// StoreBranch stores the commits of a branch whose worktree does not exist, and the work in the worktree's
+// git directory, if that exists.
 func StoreBranch(ctx context.Context, w *repo.Worktree, note string) (Info, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func StoreBranch(ctx context.Context, w *repo.Worktree, note string) (Info, erro
 	return rescueAdmin(ctx, w, note, tip, nil)
 }
 
-// StoreFiles stores single files, as bytes, without the rest of W.
+// StoreFiles stores the unconverted content of single files.
 func StoreFiles(ctx context.Context, w *repo.Worktree, note string, paths []string) (Info, error) {
 	g, err := content.RawGit(w)
 	if err != nil {
@@ -140,7 +140,7 @@ func StoreFiles(ctx context.Context, w *repo.Worktree, note string, paths []stri
 	return StoreTree(ctx, w, note, tree)
 }
 
-// StoreTree creates the commit and the next free ref. It keeps the branch and other commits.
+// StoreTree creates a commit and the next free ref. The commit's parents are the branch's tip and commits.
 func StoreTree(ctx context.Context, w *repo.Worktree, note, tree string, commits ...string) (Info, error) {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func List(ctx context.Context, r *repo.Repo, taskID string) ([]Info, error) {
 	return ListIn(ctx, r.Git(), taskID)
 }
 
-// ListIn is List for a repository that another git.Repo reads.
+// ListIn is List with another git.Repo.
 func ListIn(ctx context.Context, g git.Repo, taskID string) ([]Info, error) {
 	refs, err := g.Refs(ctx, names.RescuePrefix(taskID))
 	if err != nil {
@@ -194,7 +194,7 @@ func ListIn(ctx context.Context, g git.Repo, taskID string) ([]Info, error) {
 	for _, ref := range refs {
 		n, err := strconv.Atoi(strings.TrimPrefix(ref.Name, names.RescuePrefix(taskID)))
 		if err != nil {
-			continue // not one of ours
+			continue // not created by coven
 		}
 		c, err := g.Commit(ctx, ref.Oid)
 		if err != nil {
@@ -208,7 +208,7 @@ func ListIn(ctx context.Context, g git.Repo, taskID string) ([]Info, error) {
 	return all, nil
 }
 
-// infoOf returns what the commit of a rescue says.
+// infoOf parses the commit of a rescue.
 func infoOf(ref string, c git.Commit) Info {
 	subject, note, _ := strings.Cut(c.Message, "\n\n")
 	info := Info{Ref: ref, Commit: c.Oid, Note: strings.TrimSpace(note), Time: c.Time}
@@ -245,10 +245,10 @@ func All(ctx context.Context, r *repo.Repo) ([]Info, error) {
 	return all, nil
 }
 
-// ErrNone means that there is no rescue with that ref.
+// ErrNone means that a rescue does not exist.
 var ErrNone = errors.New("no such rescue")
 
-// Find returns the rescue with this full ref, or ErrNoRescue.
+// Find returns the rescue with this full ref, or ErrNone.
 func Find(ctx context.Context, r *repo.Repo, ref string) (Info, error) {
 	if !strings.HasPrefix(ref, names.RescuesPrefix) {
 		return Info{}, fmt.Errorf("%s: %w", ref, ErrNone)
@@ -269,6 +269,6 @@ func Find(ctx context.Context, r *repo.Repo, ref string) (Info, error) {
 		return Info{}, fmt.Errorf("read %s: %w", ref, err)
 	}
 	info := infoOf(ref, c)
-	info.N, _ = strconv.Atoi(ref[strings.LastIndexByte(ref, '/')+1:]) // 0: it has another name
+	info.N, _ = strconv.Atoi(ref[strings.LastIndexByte(ref, '/')+1:]) // 0 if the ref has another name
 	return info, nil
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A File is a file of a stored worktree. Status is A, M, D or T if it differs from the
-// branch at that time, otherwise a space.
+// A File is a file in a rescue. Status is A, M, D or T if it differs from the branch at the time of the
+// rescue, otherwise a space.
 type File struct {
 	Path   string
 	Status byte
 }
 
-// Files lists the files of a stored worktree, and those that were deleted in it.
+// Files lists the files in a rescue, and the files that were deleted.
 func Files(ctx context.Context, r *repo.Repo, info Info) ([]File, error) {
 	g, err := r.PlainGit()
 	if err != nil {
@@ -56,11 +56,11 @@ func Files(ctx context.Context, r *repo.Repo, info Info) ([]File, error) {
 	return all, nil
 }
 
-// ErrNotEmpty means that a directory that coven is to fill has files.
+// ErrNotEmpty means that the destination directory is not empty.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// Export checks the files of a stored worktree out into a directory, which must be empty or not
-// exist. Git directories of repositories inside the worktree keep the name .git.coven-rescue.
+// Export checks out the files of a rescue into a directory, which must be empty or not exist. Nested git
+// directories keep the name .git.coven-rescue.
 func Export(ctx context.Context, r *repo.Repo, info Info, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -88,7 +88,7 @@ func Export(ctx context.Context, r *repo.Repo, info Info, dir string) error {
 	}
 	var plain []git.Entry
 	for _, e := range files {
-		if e.Mode != git.ModeSubmodule { // its files are not here
+		if e.Mode != git.ModeSubmodule { // its files are not available
 			plain = append(plain, e)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// stagedOnly returns the entries of W's index that neither tree nor the branch has. The file of an
-// index that is damaged is added to files.
+// stagedOnly returns the entries of the worktree's index that are neither in tree nor on the branch. If the
+// index is damaged, it adds the index file to files.
 func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, tree string) ([]git.Entry, error) {
 	from := filepath.Join(w.Admin, "index")
 	if same, err := publishedIndex(w, from); err != nil || same {
@@ -63,8 +63,8 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 	return only, nil
 }
 
-// publishedIndex reports whether W's index has nothing of its own: there is none, or it is the one
-// that coven gave it.
+// publishedIndex reports whether the worktree's index has no content of its own, because it does not exist
+// or coven wrote it.
 func publishedIndex(w *repo.Worktree, from string) (bool, error) {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
@@ -80,13 +80,13 @@ func publishedIndex(w *repo.Worktree, from string) (bool, error) {
 	defer func() { _ = has.Close() }()
 	kept, err := os.Open(w.StatePath(content.CommitIndex))
 	if err != nil {
-		return false, nil // coven gave it none
+		return false, nil // coven has written none
 	}
 	defer func() { _ = kept.Close() }()
 	return sameContent(has, kept), nil
 }
 
-// hasChecksum reports whether an index ends with its checksum, or with none.
+// hasChecksum reports whether an index ends with its checksum, or with zeros in its place.
 func hasChecksum(name, format string) (bool, error) {
 	raw, err := os.ReadFile(name)
 	if err != nil {
@@ -104,7 +104,7 @@ func hasChecksum(name, format string) (bool, error) {
 	return bytes.Equal(end, h.Sum(nil)) || bytes.Equal(end, make([]byte, h.Size())), nil
 }
 
-// stored returns oid and path of what a tree and the branch have.
+// stored returns the object IDs and paths of a tree and of the branch.
 func stored(ctx context.Context, w *repo.Worktree, tree string) (map[git.Entry]bool, error) {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {

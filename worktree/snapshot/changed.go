@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Differing returns the paths that differ between two snapshots: of all files, or of those that one
-// of them has Only.
+// Differing returns the paths that differ between two snapshots. If a snapshot has Only, it returns only
+// those paths.
 func Differing(ctx context.Context, r *repo.Repo, one, two Snapshot) ([]string, error) {
 	differ, err := diff.Paths(ctx, r, one.Tree, two.Tree)
 	return slices.DeleteFunc(differ, func(p string) bool {
@@ -17,8 +17,8 @@ func Differing(ctx context.Context, r *repo.Repo, one, two Snapshot) ([]string, 
 	}), err
 }
 
-// LastDiffering returns the number of the newest snapshot of a session with other files than one of
-// now; 0: there is none.
+// LastDiffering returns the number of the newest snapshot of a session whose files differ from those of
+// now, or 0 if there is none.
 func LastDiffering(ctx context.Context, r *repo.Repo, session string, now Snapshot) (int, error) {
 	all, err := List(ctx, r, session)
 	if err != nil {

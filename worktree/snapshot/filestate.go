@@ -9,22 +9,22 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// The states of a file of W.
+// The states of a file in a worktree.
 const (
-	FileTracked   = "tracked"   // the task's branch has the path
-	FileUntracked = "untracked" // only snapshots have it
-	FileIgnored   = "ignored"   // neither has it
+	FileTracked   = "tracked"   // the path is on the task's branch
+	FileUntracked = "untracked" // only in snapshots
+	FileIgnored   = "ignored"   // neither on the branch nor in snapshots
 	FileAbsent    = "absent"
 )
 
-// A FileState is a file as a snapshot has it.
+// A FileState is the state of a file in a snapshot.
 type FileState struct {
 	State string
-	Oid   string // of the blob, with unconverted bytes; empty: the snapshot does not have it
-	Mode  string // as in git's trees: 100644, 100755, 120000
+	Oid   string // of the unconverted blob, empty if the file is not in the snapshot
+	Mode  string // in git's format: 100644, 100755, 120000
 }
 
-// FileAt returns the state of a file when a snapshot was taken. The path is relative to W.
+// FileAt returns the state of a file at the time of a snapshot. The path is relative to the worktree.
 func FileAt(ctx context.Context, w *repo.Worktree, snapshot, path string) (FileState, error) {
 	saved, err := w.Repo.Git().Entries(ctx, snapshot, path)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// ErrCollecting means that another process collects garbage in the repository.
+// ErrCollecting means that another process is running garbage collection in the repository.
 var ErrCollecting = errors.New("another coven gc works in this repository")
 
-// Ref is the ref that has the snapshots of a session.
+// Ref is the ref of a session's snapshots.
 type Ref struct {
 	Name string    // SafeName of the session
 	Ref  string    // full name
@@ -26,7 +26,7 @@ type Ref struct {
 	Time time.Time // of the newest snapshot
 }
 
-// Refs lists the refs that have snapshots, by name.
+// Refs lists the refs of snapshots, sorted by name.
 func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
 	refs, err := r.Git().Refs(ctx, names.SnapshotsPrefix)
 	if err != nil {
@@ -47,22 +47,21 @@ func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
 	return all, nil
 }
 
-// CollectLock is the lock of garbage collection. Nothing else needs it.
+// CollectLock is the name of the garbage collection lock. Nothing else uses it.
 const CollectLock = "gc"
 
-// collectWait is how long a collection waits for another one.
+// collectWait limits the time to wait for another garbage collection.
 const collectWait = time.Second
 
-// expireBatch is how many refs one transaction deletes.
+// expireBatch is the number of refs that one transaction deletes.
 const expireBatch = 100
 
-// GC deletes refs of snapshots and packs objects. Tasks may start at the same time: a ref that
-// another process has moved stays, and git tells packed objects and loose ones apart by
-// content only. It returns the refs that are gone; after an error or a kill the rest stays for
-// the next time.
+// GC deletes expired refs of snapshots and packs objects. Tasks may start concurrently: a ref that another
+// process has moved is not deleted, and packing does not change the content of objects. GC returns the
+// deleted refs. After an error or a kill, the next GC deletes the rest.
 //
-// Objects that no ref has are neither packed nor deleted: these may be the user's, and git gc
-// deletes them when they are old enough.
+// Unreachable objects are neither packed nor deleted. They may belong to the user, and git gc deletes them
+// when they are old enough.
 func GC(ctx context.Context, r *repo.Repo, expired []Ref) ([]Ref, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
 	l, err := r.Lock(wait, CollectLock, "gc")
@@ -81,7 +80,7 @@ func GC(ctx context.Context, r *repo.Repo, expired []Ref) ([]Ref, error) {
 	if err := g.Run(ctx, "pack-refs", "--all", "--prune"); err != nil {
 		return gone, fmt.Errorf("pack refs: %w", err)
 	}
-	// Without -a, existing packs stay, and so do loose objects that no ref and no reflog has.
+	// Without -a, existing packs remain, as do loose objects that are not reachable from a ref or reflog.
 	if err := g.Run(ctx, "-c", "pack.threads=1", "-c", "pack.windowMemory=100m", "repack", "-d", "-l", "-q"); err != nil {
 		return gone, fmt.Errorf("pack objects: %w", err)
 	}
@@ -89,7 +88,7 @@ func GC(ctx context.Context, r *repo.Repo, expired []Ref) ([]Ref, error) {
 	return gone, nil
 }
 
-// expire deletes refs that have not changed.
+// expire deletes those of the refs that have not changed.
 func expire(ctx context.Context, r *repo.Repo, g git.Repo, expired []Ref) (gone []Ref, err error) {
 	for len(expired) > 0 {
 		batch := expired[:min(expireBatch, len(expired))]
@@ -120,7 +119,7 @@ func expireAll(ctx context.Context, r *repo.Repo, g git.Repo, refs ...Ref) error
 	return r.Transact(ctx, g, "coven: gc", edits...)
 }
 
-// LooseObjects counts the objects of the repository that are not packed.
+// LooseObjects returns the number of loose objects in the repository.
 func LooseObjects(r *repo.Repo) int {
 	n := 0
 	for first := range 256 {
@@ -132,7 +131,7 @@ func LooseObjects(r *repo.Repo) int {
 	return n
 }
 
-// Drop deletes the snapshots of a session that nobody needs any more.
+// Drop deletes the snapshots of a session.
 func Drop(ctx context.Context, r *repo.Repo, session string) error {
 	ref := names.SnapshotRef(session)
 	oid, err := r.Git().Ref(ctx, ref)

@@ -11,26 +11,26 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// CollectEvery is how often coven collects garbage by itself.
+// CollectEvery is the interval of automatic garbage collection.
 const CollectEvery = 24 * time.Hour
 
-// collectedPath is an empty file. The time of its last change is when coven last began to collect
-// garbage by itself.
+// collectedPath returns the path of an empty file whose modification time is the start of the last
+// automatic garbage collection.
 func collectedPath(r *repo.Repo) string { return r.StatePath("collected") }
 
-// CollectionDue reports whether a day has passed since coven last collected garbage by itself. A
-// repository that coven has just begun to use has none: its first collection is due in a day.
+// CollectionDue reports whether a day has passed since the last automatic garbage collection began. In a
+// repository that coven has just started to use, the first collection is due in a day.
 func CollectionDue(r *repo.Repo, now time.Time) bool {
 	info, err := os.Lstat(collectedPath(r))
 	if errors.Is(err, fs.ErrNotExist) {
-		_ = noteCollection(r, now) // without the file, the next run tries again
+		_ = noteCollection(r, now) // if that fails, the next run tries again
 		return false
 	}
 	return err == nil && now.Sub(info.ModTime()).Abs() >= CollectEvery
 }
 
-// BeginCollection reports whether the caller may collect the garbage of this day: only one process
-// may, and it does not try again if it is killed.
+// BeginCollection reports whether the caller may run the garbage collection of this day. Only one process
+// may, and a killed collection is not repeated that day.
 func BeginCollection(ctx context.Context, r *repo.Repo, now time.Time) (bool, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
 	defer cancel()

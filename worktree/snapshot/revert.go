@@ -14,15 +14,15 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// Revert restores W to a snapshot of the session: changed, deleted and later created
-// files, modes, links. Files that were ignored at that time stay; a submodule gets its
-// files back and counts as the commit that it had, its HEAD stays. Before that, Revert
-// saves W as a snapshot of the same session and returns it, so that the revert can be
-// undone.
+// Revert restores the worktree to a snapshot of the session: modified, deleted and later created files,
+// modes, and links. Files that were ignored at that time stay. A submodule gets its files back and counts
+// as its commit at that time, but its HEAD does not move. Before that, Revert saves the worktree as a
+// snapshot of the same session and returns it, so that the revert can be undone.
 //
-// With paths, it restores only these files and directories, which are relative to W, and a revert to the
-// snapshot before, which has Only these, restores only these, too. The error is ErrNoSnapshot for a number that the session does not
-// have, and a *NoPathError for a path that neither W nor the snapshot has.
+// With paths, Revert restores only these files and directories, which are relative to the worktree. The
+// snapshot that it takes before has Only these paths, so that reverting to it also restores only these. The
+// error is ErrNone for a number that does not exist in the session, and a *NoPathError for a path that is
+// neither in the worktree nor in the snapshot.
 func Revert(ctx context.Context, w *repo.Worktree, session string, n int, paths ...string) (before Snapshot, err error) {
 	s, err := Find(ctx, w.Repo, session, n)
 	if err != nil {
@@ -50,7 +50,7 @@ func Restore(ctx context.Context, w *repo.Worktree, session, commitish string) (
 	return goBack(ctx, w, session, commitish, nil)
 }
 
-// goBack is Restore of some paths; none: of all.
+// goBack restores the given paths, or everything if paths is empty.
 func goBack(ctx context.Context, w *repo.Worktree, session, commitish string, paths []string) (before Snapshot, err error) {
 	l, err := w.Lock(ctx, "restore")
 	if err != nil {
@@ -78,7 +78,7 @@ func restore(ctx context.Context, w *repo.Worktree, session, commitish string, p
 	return restoreTree(ctx, w, session, commit, paths)
 }
 
-// pathsOf returns the paths that a revert to a snapshot restores; none: all.
+// pathsOf returns the paths to restore when reverting to a snapshot. An empty result means all paths.
 func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
 	s, err := parse(snapshot)
 	if err != nil || s.Only == nil {
@@ -95,7 +95,7 @@ func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
 	return s.Only, nil
 }
 
-// restoreTree is restore to a snapshot with a look at all files.
+// restoreTree restores a snapshot, after staging all files.
 func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit git.Commit, paths []string) (Snapshot, error) {
 	ix, now, err := content.OpenStaged(ctx, w, nil)
 	if err != nil {
@@ -129,8 +129,9 @@ func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit g
 	return before, ix.Keep()
 }
 
-// goal returns the tree that W gets: that of a snapshot, or W's own with some paths of the
-// snapshot. It adds the ignored files that this would write to W's own tree, and returns that, too.
+// goal returns the tree to move to: that of a snapshot, or the current tree with the given paths of the
+// snapshot. The move would overwrite some ignored files: goal adds them to the current tree, and returns
+// the result as all.
 func goal(ctx context.Context, w *repo.Worktree, ix *content.Index, now string, snapshot git.Commit, paths []string) (goal, all string, err error) {
 	goal = snapshot.Tree
 	if len(paths) > 0 {
@@ -149,7 +150,7 @@ func goal(ctx context.Context, w *repo.Worktree, ix *content.Index, now string, 
 	return goal, all, err
 }
 
-// snapshotWithPaths returns a tree with some paths of a snapshot.
+// snapshotWithPaths returns a tree with the given paths of a snapshot.
 func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snapshot git.Commit, paths []string) (string, error) {
 	g := w.Repo.Git()
 	for _, path := range paths {
@@ -169,8 +170,8 @@ func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snaps
 	return content.TreeWithPaths(ctx, w.Repo, tree, snapshot.Tree, paths)
 }
 
-// giveBackIgnored restores files that the move removed but that W's current ignore
-// rules match: they existed then, ignored.
+// giveBackIgnored restores files that the move removed but that the current ignore rules match: they
+// existed as ignored files when the snapshot was taken.
 func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, from, to string) error {
 	changes, err := ix.Git.Changes(ctx, from, to)
 	if err != nil {
@@ -205,8 +206,8 @@ func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, f
 	return ix.CheckOutOnly(ctx, back)
 }
 
-// restoreCommit goes back to a commit whose files were made with the
-// repository's conversions, which snapshots do not use.
+// restoreCommit restores a commit. Its files were stored with the repository's conversions, which snapshots
+// do not use.
 func restoreCommit(ctx context.Context, w *repo.Worktree, session string, commit git.Commit) (Snapshot, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
@@ -225,7 +226,7 @@ func restoreCommit(ctx context.Context, w *repo.Worktree, session string, commit
 	if err != nil {
 		return before, err
 	}
-	// Reserved paths were staged as in the branch: stage their actual content.
+	// Reserved paths were staged as on the branch. Stage their actual content.
 	if _, err := ix.Stage(ctx); err != nil {
 		return before, err
 	}

@@ -1,5 +1,5 @@
-// Package snapshot saves the content of a worktree in refs/coven/snapshots, lists the snapshots, goes back to one, and
-// removes old snapshots.
+// Package snapshot saves the content of a worktree under refs/coven/snapshots, lists the snapshots,
+// restores them, and removes old ones.
 package snapshot
 
 import (
@@ -24,37 +24,36 @@ var ErrNone = errors.New("no such snapshot")
 
 const (
 	subjectPrefix = "coven snapshot "
-	tipPrefix     = "Branch-Tip: " // in the last line of the message
-	onlyPrefix    = "Only: "       // before it, for each path of Only
+	tipPrefix     = "Branch-Tip: " // prefix of the last line of the message
+	onlyPrefix    = "Only: "       // prefix of a line for each path in Only, before the last line
 	maxTries      = 20
 )
 
-// A Snapshot is a saved state of W. The snapshots of a session are numbered
-// from 1 and are the commits of refs/coven/snapshots/<session>, each the
-// parent of the next.
+// A Snapshot is a saved state of a worktree. The snapshots of a session are numbered from 1 and are the
+// commits of refs/coven/snapshots/<session>, each the parent of the next.
 type Snapshot struct {
 	N      int
 	Commit string
-	Tree   string // unconverted bytes: not always the tree of a commit
-	Tip    string // the branch's tip at that time
+	Tree   string // of unconverted files, so not always the tree of a commit
+	Tip    string // the branch's tip at the time of the snapshot
 	Note   string
 	Time   time.Time
-	Clean  bool // when it was made, a commit of W was known to have Tree; false after reading it again
-	// Only lists the files and directories that a revert of named paths replaced after it took this snapshot: a
-	// revert to it restores these. It is nil if a revert restores everything.
+	Clean  bool // Take found that a commit of the worktree has Tree; false for a snapshot read from the repository
+	// Only lists the files and directories that a revert of single paths replaced after taking this
+	// snapshot. A revert to this snapshot restores only these. It is nil if a revert restores everything.
 	Only  []string
-	links string // see ownLinks
+	links string // see submodule.OwnLinks
 }
 
-// same reports whether a new snapshot would be this one again.
+// same reports whether next would add nothing to s.
 func (s Snapshot) same(next Snapshot) bool {
 	return s.N > 0 && s.Only == nil && next.Only == nil && s.Tree == next.Tree && s.links == next.links && s.Tip == next.Tip
 }
 
-// Take saves W: tracked files and untracked ones that are not ignored, also those
-// of repositories inside W. HEAD, branch, W's index and the stash stay as they are. If
-// neither W nor its branch changed since the last snapshot of the session, Take
-// returns that one. It fails with ErrNoWorktree if W does not exist.
+// Take saves the worktree: tracked files, and untracked files that are not ignored, including those in
+// nested repositories. It does not change HEAD, the branch, the worktree's index, or the stash. If neither
+// the worktree nor its branch has changed since the last snapshot of the session, Take returns that
+// snapshot. It fails with ErrNoWorktree if the worktree does not exist.
 func Take(ctx context.Context, w *repo.Worktree, session, note string) (Snapshot, error) {
 	s, err := snapshot(ctx, w, session, note, nil)
 	if err != nil {
@@ -81,7 +80,7 @@ func snapshot(ctx context.Context, w *repo.Worktree, session, note string, extra
 	return s, errors.Join(err, ix.Keep())
 }
 
-// saveTree appends a snapshot of a tree, with the Note and Only of next, to the session's chain.
+// saveTree appends a snapshot of a tree to the session's chain, with the Note and Only of next.
 func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next Snapshot) (Snapshot, error) {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
@@ -110,7 +109,8 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next 
 	return Snapshot{}, refused // another process was faster, or the ref cannot be changed
 }
 
-// Append stores a snapshot after the last one of the session. It fails if there is another one since.
+// Append stores a snapshot after last, the last one of the session. It fails if another snapshot has been
+// added since.
 func Append(ctx context.Context, r *repo.Repo, session string, next, last Snapshot) (Snapshot, error) {
 	var parents []string
 	if last.N > 0 {
@@ -133,7 +133,7 @@ func Append(ctx context.Context, r *repo.Repo, session string, next, last Snapsh
 	return next, nil
 }
 
-// Last returns the newest snapshot of a session. N is 0 if there is none.
+// Last returns the newest snapshot of a session. Its N is 0 if there is none.
 func Last(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
 	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
@@ -149,7 +149,7 @@ func Last(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
 	return parse(commits[0])
 }
 
-// List lists a session's snapshots, oldest first. They last longer than the worktree.
+// List lists a session's snapshots, oldest first. They outlast the worktree.
 func List(ctx context.Context, r *repo.Repo, session string) ([]Snapshot, error) {
 	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
 	if errors.Is(err, git.ErrNoRef) {
@@ -177,11 +177,11 @@ func List(ctx context.Context, r *repo.Repo, session string) ([]Snapshot, error)
 	return all, nil
 }
 
-// maxSteps is how many snapshots FindSnapshot reads before it asks git for one further back.
+// maxSteps is the distance in snapshots from which Find asks git instead of reading every snapshot on the
+// way.
 const maxSteps = 500
 
-// Find returns one snapshot of a session by its number. The error is ErrNoSnapshot if there
-// is none.
+// Find returns the snapshot of a session with this number, or ErrNone.
 func Find(ctx context.Context, r *repo.Repo, session string, n int) (Snapshot, error) {
 	none := fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNone)
 	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
@@ -228,7 +228,7 @@ func parse(c git.Commit) (Snapshot, error) {
 	return s, nil
 }
 
-// onlyLines returns lines for the message of a snapshot.
+// onlyLines returns the lines for paths in the message of a snapshot.
 func onlyLines(paths []string) string {
 	var lines strings.Builder
 	for _, p := range paths {
@@ -237,7 +237,7 @@ func onlyLines(paths []string) string {
 	return lines.String()
 }
 
-// cutOnly cuts such lines off the end of a text and reads them.
+// cutOnly cuts the lines of onlyLines off the end of text and parses them.
 func cutOnly(text string) (before string, paths []string) {
 	before, lines := submodule.CutLines(text, onlyPrefix)
 	for line := range strings.Lines(lines) {
@@ -250,9 +250,9 @@ func cutOnly(text string) (before string, paths []string) {
 
 func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, subjectPrefix) }
 
-// StateAt returns the state of a worktree that a commit holds: a snapshot of any session, or a commit
-// of a branch, which is its own Tip. The error is ErrNoSnapshot if the commit or its branch's tip is
-// not in the repository any more.
+// StateAt returns the state of a worktree that a commit contains. The commit may be a snapshot of any
+// session, or a commit of a branch, which is its own Tip. The error is ErrNone if the commit or its Tip is
+// no longer in the repository.
 func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 	has, err := r.HasCommit(ctx, oid)
 	if err != nil {
@@ -279,7 +279,8 @@ func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 	return s, err
 }
 
-// leaveAsIn makes submodules count as in a snapshot: all, or those at or below some paths.
+// leaveAsIn makes submodules count as their commits in a snapshot. If there are paths, it changes only
+// submodules at or below these.
 func leaveAsIn(ctx context.Context, w *repo.Worktree, snapshot git.Commit, paths []string) error {
 	s, err := parse(snapshot)
 	if err != nil {

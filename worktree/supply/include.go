@@ -1,5 +1,5 @@
-// Package supply adds to a new worktree the files that git does not check out, which are those that the
-// configuration includes and those of submodules, and gives it a port of its own.
+// Package supply adds the files that git does not check out to a new worktree: those that the configuration
+// includes and those of submodules. It also assigns a port to the worktree.
 package supply
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// includeFile names the files that a new worktree gets from the main checkout, as patterns of a
+// includeFile lists the files that are copied from the main checkout to a new worktree, in the format of
 // .gitignore. It is at the top of the main checkout.
 const includeFile = ".worktreeinclude"
 
-// An Included lists what W got from the main checkout besides the files of its branch.
+// An Included lists the ignored files that were copied from the main checkout to a worktree.
 type Included struct {
 	Files    []string `json:"files"`              // copies, with slashes
-	Warnings []string `json:"warnings,omitempty"` // about what was not copied; see Announced
+	Warnings []string `json:"warnings,omitempty"` // about files that were not copied; see Announced
 }
 
 func includedPath(w *repo.Worktree) string { return w.StatePath("include.json") }
 
-// IncludedFiles returns the files that W got from the main checkout.
+// IncludedFiles returns the files that were copied from the main checkout to the worktree.
 func IncludedFiles(w *repo.Worktree) (Included, error) {
 	var done Included
 	err := file.ReadJSON(includedPath(w), &done)
@@ -46,15 +46,14 @@ func IncludedFiles(w *repo.Worktree) (Included, error) {
 	return done, nil
 }
 
-// Announced notes that a person has been told the warnings.
+// Announced removes the warnings from the record after a person has seen them.
 func Announced(w *repo.Worktree, done Included) error {
 	done.Warnings = nil
 	return file.WriteJSON(includedPath(w), done)
 }
 
-// Into gives a W that is not ready yet what it needs besides the files of a commit: submodules
-// and copies of ignored files. What cannot be had is named in a warning: that is no reason not to
-// start the task.
+// Into adds submodules and copies of ignored files to a worktree that is not ready yet. If something is not
+// available, it records a warning, because the task can start without it.
 func Into(ctx context.Context, w *repo.Worktree, start string) error {
 	done := Included{Files: []string{}}
 	var err error
@@ -68,7 +67,7 @@ func Into(ctx context.Context, w *repo.Worktree, start string) error {
 	return file.WriteJSON(includedPath(w), done)
 }
 
-// include copies the files that includeFile selects, if there is one.
+// include copies the files that includeFile selects. named reports whether includeFile exists.
 func include(ctx context.Context, w *repo.Worktree, done *Included) (named bool, err error) {
 	rules, err := regularfile.ReadIn(w.Repo.Root, includeFile, repo.MaxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,8 +88,8 @@ func include(ctx context.Context, w *repo.Worktree, done *Included) (named bool,
 	return true, nil
 }
 
-// includable lists the files of the main checkout that match rules, and that git ignores both
-// there and in W: a file that W does not ignore would become part of the task's change.
+// includable lists the files in the main checkout that match rules and that git ignores both there and in
+// the worktree. A file that the worktree does not ignore would become part of the task's change.
 func includable(ctx context.Context, w *repo.Worktree, rules []byte) ([]string, error) {
 	ix, err := content.Open(w, w.Git(), content.CommitIndex)
 	if err != nil {
@@ -116,18 +115,18 @@ func includable(ctx context.Context, w *repo.Worktree, rules []byte) ([]string, 
 	return names, err
 }
 
-// isPrivate reports whether a path is git's, coven's or the tracker's.
+// isPrivate reports whether a path belongs to git, coven or the tracker.
 func isPrivate(name string) bool {
 	elements := strings.Split(name, "/")
 	return slices.Contains([]string{".coven", ".beads"}, elements[0]) || slices.ContainsFunc(elements, file.IsGitDir)
 }
 
-// hidesFile reports whether programs of tasks cannot read a file of the main checkout.
+// hidesFile reports whether the programs of tasks must not read a file in the main checkout.
 func hidesFile(r *repo.Repo, name string) bool {
 	return r.Hidden != nil && r.Hidden(filepath.Join(r.Root, filepath.FromSlash(name)))
 }
 
-// copyIncluded copies files until their size reaches the limit.
+// copyIncluded copies files until their total size reaches the limit.
 func copyIncluded(w *repo.Worktree, names []string, done *Included) error {
 	from, err := os.OpenRoot(w.Repo.Root)
 	if err != nil {
@@ -161,7 +160,7 @@ func copyIncluded(w *repo.Worktree, names []string, done *Included) error {
 	return nil
 }
 
-// listed joins the first names of a list.
+// listed joins the first names of a list for display.
 func listed(names []string) string {
 	const most = 5
 	if more := len(names) - most; more > 0 {
@@ -170,11 +169,11 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// errNotCopied means that there is no regular file to copy, or something has its name already.
+// errNotCopied means that there is no regular file to copy, or that the destination exists.
 var errNotCopied = errors.New("not copied")
 
-// copyInto copies a regular file of at most limit bytes to the same place in another directory,
-// with its permissions. It follows no link, and replaces nothing.
+// copyInto copies a regular file of at most limit bytes to the same path in another directory, with its
+// permissions. It follows no links and replaces nothing.
 func copyInto(to, from *os.Root, name string, limit int64) (n int64, err error) {
 	info, err := from.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
@@ -209,7 +208,7 @@ func copyInto(to, from *os.Root, name string, limit int64) (n int64, err error) 
 	return n, nil
 }
 
-// notExist is errNotCopied for a file that is gone.
+// notExist replaces fs.ErrNotExist with errNotCopied.
 func notExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNotCopied
@@ -217,7 +216,7 @@ func notExist(err error) error {
 	return err
 }
 
-// plainParents makes the directories of a file. A link or a file in the place of one is an error.
+// plainParents creates the parent directories of a file. It fails if one of them is a link or a file.
 func plainParents(to *os.Root, dir string) error {
 	if dir == "." {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// populateSubmodules fills the directories of W's submodules with the commits that a commit of W names, as far as the
-// main checkout has them: nothing is fetched. It returns warnings about the others, which stay empty.
-// If a directory has files already, they stay.
+// populateSubmodules checks out the worktree's submodules at their commits in start, if the main checkout
+// has these commits: nothing is fetched. It returns warnings about the other submodules, which stay empty.
+// Existing files in a directory are not changed.
 func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (warnings []string, err error) {
 	if !w.Repo.Submodules {
 		return nil, nil
@@ -48,7 +48,7 @@ func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (wa
 	return warnings, nil
 }
 
-// populateOne fills the directory of one submodule, or leaves it as it was.
+// populateOne checks out one submodule. If it fails, the directory is unchanged.
 func populateOne(ctx context.Context, w *repo.Worktree, name string, link git.Entry) error {
 	top := filepath.Join(w.Path, filepath.FromSlash(link.Path))
 	files, err := os.ReadDir(top)
@@ -84,10 +84,10 @@ func populateOne(ctx context.Context, w *repo.Worktree, name string, link git.En
 	return errors.Join(append([]error{err}, undone...)...)
 }
 
-// noLazyFetch keeps git from fetching objects that a partial clone lacks.
+// noLazyFetch prevents git from fetching objects that a partial clone lacks.
 const noLazyFetch = "GIT_NO_LAZY_FETCH=1"
 
-// moduleDir returns the git directory of a submodule of the main checkout that has a commit.
+// moduleDir returns the git directory of a submodule in the main checkout, if it has the commit oid.
 func moduleDir(ctx context.Context, r *repo.Repo, name, oid string) (string, error) {
 	notThere := errors.New("the main checkout does not have it")
 	if !filepath.IsLocal(name) {
@@ -108,8 +108,8 @@ func moduleDir(ctx context.Context, r *repo.Repo, name, oid string) (string, err
 	return dir, nil
 }
 
-// makeModule makes the git directory of a submodule that borrows the objects of another one, and
-// links its checkout, at top, to it.
+// makeModule creates the git directory of a submodule, which borrows the objects of another one, and links
+// the submodule's checkout at top to it.
 func makeModule(ctx context.Context, dir, from, top, head string) error {
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -144,11 +144,11 @@ func makeModule(ctx context.Context, dir, from, top, head string) error {
 		os.WriteFile(filepath.Join(top, ".git"), []byte("gitdir: "+dir+"\n"), 0o644))
 }
 
-// moduleKeys are the settings that the git directory of a submodule takes over: its remotes, the
-// format of its objects and what git has found out about the file system.
+// moduleKeys matches the settings that the git directory of a submodule inherits: its remotes, the format
+// of its objects, and git's findings about the file system.
 const moduleKeys = `^(remote\..*\.(url|pushurl|fetch)|core\.(repositoryformatversion|filemode|ignorecase|symlinks|precomposeunicode)|extensions\.objectformat)$`
 
-// moduleConfig returns the configuration of a submodule with its checkout at top.
+// moduleConfig returns the configuration of a submodule whose checkout is at top.
 func moduleConfig(ctx context.Context, from git.Repo, top string) (string, error) {
 	fields, err := from.Fields(ctx, "config", "-z", "--file", filepath.Join(from.Dir, "config"), "--get-regexp", moduleKeys)
 	if err != nil && git.ExitCode(err) != 1 {
@@ -166,13 +166,13 @@ func moduleConfig(ctx context.Context, from git.Repo, top string) (string, error
 	return text.String(), nil
 }
 
-// quoted returns a value for a file of git's configuration.
+// quoted quotes a value for a git configuration file.
 func quoted(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
 }
 
-// SubmodulesEdited reports whether W's submodules have files that their commits do not have. raw
-// is the tree of a snapshot of W.
+// SubmodulesEdited reports whether the worktree's submodules contain files that differ from their commits.
+// raw is the tree of a snapshot of the worktree.
 func SubmodulesEdited(ctx context.Context, w *repo.Worktree, tree, raw string) (bool, error) {
 	links, err := w.Repo.Git().Entries(ctx, tree)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// The ports that tasks get are below those that systems give to outgoing connections, and above
-// most that servers have by default.
+// The range of tasks' ports is below the usual range for outgoing connections and above most default ports
+// of servers.
 const (
 	FirstPort = 20000
 	PortCount = 10000
@@ -23,14 +23,14 @@ const (
 
 const portsLock = "ports"
 
-// TaskPort is port.json: the port that belongs to a worktree as long as it exists.
+// TaskPort is port.json, the port that belongs to a worktree as long as that exists.
 type TaskPort struct {
 	Port int `json:"port"`
 }
 
-// Port returns the TCP port that belongs to W. The first call chooses one that no other worktree of
-// the repository has, and that nothing listened on then. It depends on the task, so that a task
-// mostly has the same one in its next worktree, too.
+// Port returns the TCP port that belongs to the worktree. The first call chooses a port that no other
+// worktree of the repository has and on which nothing listens. The choice depends on the task's name, so
+// that a task usually gets the same port again in its next worktree.
 func Port(ctx context.Context, w *repo.Worktree) (int, error) {
 	if port := PortOf(w.Repo, w.Name); port != 0 {
 		return port, nil
@@ -50,11 +50,11 @@ func Port(ctx context.Context, w *repo.Worktree) (int, error) {
 	return port, nil
 }
 
-// PortOf returns the port of a task; 0: it has none.
+// PortOf returns the port of a task, or 0 if it has none.
 func PortOf(r *repo.Repo, name string) int {
 	var chosen TaskPort
 	if file.ReadJSON(r.StatePath("tasks", name, "port.json"), &chosen) != nil {
-		return 0 // it has none, or after a power failure not any more
+		return 0 // it has none, or lost it in a power failure
 	}
 	return chosen.Port
 }
@@ -84,8 +84,8 @@ func PreferredPort(w *repo.Worktree) int {
 	return FirstPort + int(binary.BigEndian.Uint32(sum[:])%PortCount)
 }
 
-// isFree reports whether nothing listens on a port. A system may permit a server on all addresses
-// beside one on a single address, so both are tried.
+// isFree reports whether nothing listens on a port. Some systems permit a server on all addresses in
+// addition to one on a single address, so both are tried.
 func isFree(ctx context.Context, port int) bool {
 	for _, host := range []string{"", "127.0.0.1"} {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))

@@ -15,17 +15,17 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// The commit of changes has a tree with these files: manifest, with the changes; below
-// before and after, the files, and a list of refs named "refs"; below objects, the objects
-// that are neither commits nor blobs, such as tags, which a tree cannot have otherwise. Commits
-// to which refs pointed are its parents, so that git gc keeps them.
+// The commit of a rescue of changes has a tree with these files: the manifest, with the changes; below
+// before and after, the files, and a list of refs named "refs"; below objects, objects that a tree cannot
+// contain otherwise, such as tags. Commits that refs pointed to are its parents, so that git gc does not
+// remove them.
 const (
 	manifestFile = "changes.json"
 	beforeDir    = "before"
 	afterDir     = "after"
 	objectsDir   = "objects"
 	refsFile     = "refs"
-	maxParents   = 200 // of one commit; more are parents of its first parents
+	maxParents   = 200 // of one commit; if there are more, they become parents of its parents
 )
 
 // manifest is changes.json.
@@ -66,7 +66,7 @@ func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Ch
 	return rescue.AddRef(ctx, r, g, taskID, info)
 }
 
-// alreadyStored finds the rescue that a coven stored before it was killed.
+// alreadyStored finds the rescue that coven stored before it was killed.
 func alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (rescue.Info, bool) {
 	all, err := rescue.ListIn(ctx, g, taskID)
 	if err != nil || len(all) == 0 {
@@ -126,7 +126,7 @@ func (s *storing) file(ctx context.Context, c Change, dir string, v *protected.V
 	return s.blob(ctx, storedPath(c, dir), content)
 }
 
-// storedPath returns where the tree has a file: before/git/hooks/pre-commit.
+// storedPath returns the path of a file in the tree: before/git/hooks/pre-commit.
 func storedPath(c Change, dir string) string {
 	place := string(c.In)
 	switch {
@@ -137,7 +137,7 @@ func storedPath(c Change, dir string) string {
 	case place == "":
 		place = "elsewhere"
 	}
-	var safe []string // a tree cannot have these names
+	var safe []string // git refuses these names in a tree
 	for part := range strings.SplitSeq(strings.Trim(c.Name, "/"), "/") {
 		switch strings.ToLower(part) {
 		case "", ".", "..", ".git", "git~1":
@@ -154,7 +154,7 @@ func (s *storing) blob(ctx context.Context, path string, content []byte) error {
 	return err
 }
 
-// refs adds the lists of refs, and the objects that refs no longer reach.
+// refs adds the lists of refs, and the objects that they pointed to.
 func (s *storing) refs(ctx context.Context, changes []Change) error {
 	var before, after strings.Builder
 	var oids []string
@@ -182,8 +182,7 @@ func (s *storing) refs(ctx context.Context, changes []Change) error {
 	return s.objects(ctx, slices.Compact(oids))
 }
 
-// objects keeps objects: commits as parents, others in the tree. What does not exist is left
-// out.
+// objects stores existing objects: commits as parents, others in the tree.
 func (s *storing) objects(ctx context.Context, oids []string) error {
 	if len(oids) == 0 {
 		return nil
@@ -215,7 +214,7 @@ func (s *storing) objects(ctx context.Context, oids []string) error {
 	return nil
 }
 
-// commit creates the commit. It has coven's name: the configuration may be an agent's.
+// commit creates the commit with coven's identity, because an agent may have changed the configuration.
 func (s *storing) commit(ctx context.Context, tree, message string) (string, error) {
 	g := s.git
 	for _, who := range []string{"AUTHOR", "COMMITTER"} {
@@ -257,7 +256,7 @@ func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) 
 	return ix.WriteTree(ctx)
 }
 
-// RescuedChanges returns the changes that a rescue has, with the contents of files.
+// RescuedChanges returns the changes in a rescue, with the contents of files.
 func RescuedChanges(ctx context.Context, r *repo.Repo, info rescue.Info) ([]Change, error) {
 	g, err := r.PlainGit()
 	if err != nil {
@@ -281,14 +280,14 @@ func RescuedChanges(ctx context.Context, r *repo.Repo, info rescue.Info) ([]Chan
 	return m.Changes, nil
 }
 
-// readStored reads the content of one state of a file of configuration, or of a hook.
+// readStored reads the content of one state of a configuration file or hook.
 func readStored(ctx context.Context, g git.Repo, info rescue.Info, c Change, dir string, v *protected.Value) error {
 	if !v.Exists() || c.Kind != protected.Config && c.Kind != protected.Hook {
 		return nil
 	}
 	content, err := g.File(ctx, info.Commit, storedPath(c, dir))
 	if git.ExitCode(err) > 0 {
-		return nil // it was not readable, or too large
+		return nil // the file was unreadable or too large
 	}
 	v.Content = content
 	return err

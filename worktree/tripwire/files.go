@@ -18,22 +18,22 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// WatchName is the name of the directory, below tasks, of the main checkout's private index.
+// WatchName is the name of the directory below tasks that contains the private index of the main checkout.
 const WatchName = ".checkout"
 
 // watchIndex is the name of the private index of a checkout.
 const watchIndex = "watch-index"
 
-// mainTree is the key of the main checkout's tree.
+// mainTree is the key for the main checkout in Trees.
 const mainTree = ""
 
-// unwatched lists what is ignored in the main checkout in any case: its files change while
-// coven works, and an agent could change the ignore file that says so.
+// unwatched lists files in the main checkout that are always ignored, because they change while coven
+// works. The repository's own ignore file could be changed by an agent.
 const unwatched = "/.coven/worktrees/\n/.coven/run/\n/.coven/sessions/\n/.coven/secrets.yaml\n"
 
 func indexCopy(w *repo.Worktree) string { return w.StatePath("watched-index") }
 
-// takeFiles records the files of the main checkout, its index, and those of other tasks.
+// takeFiles records the files of the main checkout, its index, and the files of other tasks.
 func (m *Mark) takeFiles(ctx context.Context) error {
 	m.Trees = map[string]string{}
 	tree, err := checkoutTree(ctx, m.Worktree.Repo)
@@ -52,14 +52,14 @@ func (m *Mark) takeFiles(ctx context.Context) error {
 		if name == m.Worktree.Name || slices.Contains(m.Active, name) {
 			continue
 		}
-		if tree, err := siblingTree(ctx, m.Worktree.Repo, name); err == nil { // otherwise it is not complete
+		if tree, err := siblingTree(ctx, m.Worktree.Repo, name); err == nil { // otherwise the worktree is not complete
 			m.Trees[name] = tree
 		}
 	}
 	return m.keepTrees(ctx)
 }
 
-// keepTrees protects the trees from git gc.
+// keepTrees protects the recorded trees from git gc.
 func (m *Mark) keepTrees(ctx context.Context) error {
 	var lines []string
 	for name, tree := range m.Trees {
@@ -84,7 +84,7 @@ func (m *Mark) copyIndex() error {
 	return err
 }
 
-// mainWorktree returns the main checkout as a Worktree that is no task's, to stage its files.
+// mainWorktree returns the main checkout as a Worktree that belongs to no task, to stage its files.
 func mainWorktree(ctx context.Context, r *repo.Repo) *repo.Worktree {
 	w := r.Worktree(WatchName, repo.Record{})
 	w.Path, w.Name = r.Root, WatchName
@@ -94,7 +94,7 @@ func mainWorktree(ctx context.Context, r *repo.Repo) *repo.Worktree {
 	return w
 }
 
-// checkoutTree stores the files of the main checkout and returns their raw tree.
+// checkoutTree stores the unconverted files of the main checkout and returns their tree.
 func checkoutTree(ctx context.Context, r *repo.Repo) (string, error) {
 	w := mainWorktree(ctx, r)
 	g, err := content.RawGit(w)
@@ -116,7 +116,7 @@ func checkoutTree(ctx context.Context, r *repo.Repo) (string, error) {
 	return watchedTree(ctx, w, g)
 }
 
-// siblingTree stores the files of another task's worktree and returns their raw tree.
+// siblingTree stores the unconverted files of another task's worktree and returns their tree.
 func siblingTree(ctx context.Context, r *repo.Repo, name string) (string, error) {
 	rec, err := r.ReadRecord(name)
 	if err != nil {
@@ -133,8 +133,8 @@ func siblingTree(ctx context.Context, r *repo.Repo, name string) (string, error)
 	return watchedTree(ctx, w, g)
 }
 
-// watchedTree stages the files of a checkout in its private index. If git gc has removed objects
-// of that index, it begins with an empty one.
+// watchedTree stages the files of a checkout in its private index. If git gc has removed objects of that
+// index, it starts with an empty one.
 func watchedTree(ctx context.Context, w *repo.Worktree, g git.Repo) (string, error) {
 	tree, err := watchedOnce(ctx, w, g)
 	if git.ExitCode(err) > 0 {
@@ -158,8 +158,8 @@ func watchedOnce(ctx context.Context, w *repo.Worktree, g git.Repo) (string, err
 	return tree, ix.Keep()
 }
 
-// compareFiles adds the files that have changed. git reads files with the repository's filters,
-// so it does not run if the configuration of git has changed.
+// compareFiles adds the files that have changed. git reads files with the repository's filters, so it is
+// not run if git's configuration has changed.
 func (m *Mark) compareFiles(ctx context.Context, found *Found, own *ownWork) error {
 	if slices.ContainsFunc(found.Changes, func(c Change) bool { return c.Kind == protected.Config }) {
 		found.NotFiles = "the configuration of git has changed"
@@ -194,7 +194,7 @@ func (m *Mark) compareFiles(ctx context.Context, found *Found, own *ownWork) err
 	return nil
 }
 
-// siblingsChanges compares the worktrees of the other tasks on which no coven has worked.
+// siblingsChanges compares the worktrees of other tasks that no coven process has worked on.
 func (m *Mark) siblingsChanges(ctx context.Context, own *ownWork) ([]Change, error) {
 	var all []Change
 	for name, before := range m.Trees {
@@ -216,12 +216,11 @@ func (m *Mark) siblingsChanges(ctx context.Context, own *ownWork) ([]Change, err
 	return slices.DeleteFunc(all, func(c Change) bool { return own.runs(c.Task) }), nil
 }
 
-// siblingChanges compares the worktree of another task. A worktree that is gone has lost all
-// of its files.
+// siblingChanges compares the worktree of another task. All files of a missing worktree count as deleted.
 func (m *Mark) siblingChanges(ctx context.Context, name, before string) ([]Change, error) {
 	tree, err := siblingTree(ctx, m.Worktree.Repo, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // coven removed the task
+		return nil, nil // coven has removed the task
 	}
 	if errors.Is(err, repo.ErrNoWorktree) {
 		tree, err = emptyTree(ctx, m.Worktree.Repo)
@@ -236,7 +235,7 @@ func emptyTree(ctx context.Context, r *repo.Repo) (string, error) {
 	return r.Git().Line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
 }
 
-// treeChanges compares two raw trees.
+// treeChanges compares two trees of unconverted files.
 func treeChanges(ctx context.Context, r *repo.Repo, before, after string, kind protected.Kind, task string) ([]Change, error) {
 	if before == after {
 		return nil, nil
@@ -264,7 +263,7 @@ func entryValue(mode, oid string) protected.Value {
 	return protected.Value{Text: oid, Mode: mode}
 }
 
-// notLanded returns the changes of files and index entries that are not the work of landings.
+// notLanded removes the changes of files and index entries that landings made.
 func (o *ownWork) notLanded(ctx context.Context, changes []Change) ([]Change, error) {
 	if len(changes) == 0 || len(o.landings()) == 0 {
 		return changes, nil
@@ -283,8 +282,8 @@ func (o *ownWork) notLanded(ctx context.Context, changes []Change) ([]Change, er
 	}), nil
 }
 
-// isLanded reports whether the file, or the index entry, is what git makes of a landed entry.
-// Filters and line endings make the bytes of a file differ from the stored ones.
+// isLanded reports whether a file or index entry equals a landed entry after git's conversions. Filters and
+// line endings change the bytes of a file.
 func isLanded(ctx context.Context, r *repo.Repo, c Change, e git.Entry) bool {
 	switch {
 	case e.Mode != c.After.Mode:
@@ -337,7 +336,7 @@ func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
 	return slices.DeleteFunc(changes, func(c Change) bool { return content.IsReserved(c.Name) }), nil
 }
 
-// stagedEntries reads an index. An entry in conflict has all of its stages in one value, which
+// stagedEntries reads an index. The value of an entry in conflict contains all of its stages, so that it
 // cannot be restored.
 func stagedEntries(ctx context.Context, r *repo.Repo, path string) (map[string]protected.Value, error) {
 	g := r.RootGit()

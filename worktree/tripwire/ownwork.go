@@ -15,28 +15,28 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// ownWork knows which changes are the work of a coven, or of the agent of another running task.
+// ownWork identifies changes by coven, or by the agent of another running task.
 //
-// The proof of coven's own work is its log of refs, which a fence keeps agents from writing.
-// For the branch of another task that works without a fence it is the log of HEAD in that
-// task's worktree. An agent without a fence can forge both.
+// The evidence for coven's own changes is its log of refs, which a fence prevents agents from writing. For
+// the branch of another task that works without a fence, it is the reflog of HEAD in that task's worktree.
+// An agent without a fence can forge both.
 type ownWork struct {
 	m      *Mark
 	log    repo.RefLog
 	until  repo.LogPosition
-	head   string   // full name of the branch of the main checkout
-	active []string // names of running tasks; see running
+	head   string   // full name of the main checkout's branch
+	active []string // names of running tasks, nil until runs is called
 }
 
-// refresh reads the log and the running tasks again, after more was read of the repository:
-// meanwhile, coven may have worked.
+// refresh reads the log and the running tasks again. It must be called after reading more of the
+// repository, because coven may have worked since.
 func (o *ownWork) refresh() (err error) {
 	o.active = nil
 	o.log, err = o.m.Worktree.Repo.LogSince(o.m.Log, o.until)
 	return err
 }
 
-// without returns the changes that are not own work.
+// without removes changes by coven or other running tasks.
 func (o *ownWork) without(ctx context.Context, changes []Change) []Change {
 	return slices.DeleteFunc(changes, func(c Change) bool { return o.explains(ctx, c) })
 }
@@ -53,12 +53,12 @@ func (o *ownWork) explains(ctx context.Context, c Change) bool {
 	case !isBranch:
 		return false
 	case task == o.m.Worktree.Name:
-		return repo.OidRE.MatchString(c.After.Text) // coven's next commit would move what a symbolic ref names
+		return repo.OidRE.MatchString(c.After.Text) // coven's next commit would move the target of a symbolic ref
 	}
 	return o.runs(task) && committedIn(o.m.Worktree.Repo, task, c.After.Text)
 }
 
-// logName returns the name under which coven logs a change of its own.
+// logName returns the name under which coven logs its own change.
 func logName(c Change) string {
 	if c.Kind == protected.Ref {
 		return c.Name
@@ -66,7 +66,7 @@ func logName(c Change) string {
 	return "file:" + string(c.In) + ":" + c.Name
 }
 
-// runs reports whether a coven worked on another task at some time during the step.
+// runs reports whether a coven process worked on another task at some time during the step.
 func (o *ownWork) runs(name string) bool {
 	if o.active == nil {
 		o.active = append(o.m.active(), o.m.Active...)
@@ -74,7 +74,7 @@ func (o *ownWork) runs(name string) bool {
 	return slices.Contains(o.active, name) || o.log.Mentions(name)
 }
 
-// active returns the names of the tasks on which a coven works now.
+// active returns the names of the tasks that coven processes are working on now.
 func (m *Mark) active() []string {
 	known := []string{}
 	if m.running == nil {
@@ -97,7 +97,7 @@ func (o *ownWork) landings() []string {
 	return commits
 }
 
-// landed reports whether a file of the main checkout has the content that a landing gave it.
+// landed reports whether a file in the main checkout has content that a landing gave it.
 func (o *ownWork) landed(ctx context.Context, c Change) bool {
 	g, err := o.m.Worktree.Repo.PlainGit()
 	if err != nil {
@@ -115,8 +115,8 @@ func (o *ownWork) landed(ctx context.Context, c Change) bool {
 	return false
 }
 
-// committedIn reports whether a commit was made, or checked out, in the worktree of a task:
-// git run there logs it in the HEAD of that worktree, and update-ref run elsewhere does not.
+// committedIn reports whether a commit was created or checked out in the worktree of a task. git logs that
+// in the reflog of the worktree's HEAD. Running update-ref elsewhere does not.
 func committedIn(r *repo.Repo, name, commit string) bool {
 	rec, err := r.ReadRecord(name)
 	if err != nil || rec.Admin == "" || commit == "" {
@@ -134,8 +134,8 @@ func committedIn(r *repo.Repo, name, commit string) bool {
 	return false
 }
 
-// landedEntries returns the entries that landings gave the files at these paths; an entry
-// without an Oid means that a landing deleted the file.
+// landedEntries returns the entries that landings gave the files at these paths. An entry without an Oid
+// means that a landing deleted the file.
 func (o *ownWork) landedEntries(ctx context.Context, g git.Repo, paths []string) (map[string][]git.Entry, error) {
 	found := map[string][]git.Entry{}
 	for _, commit := range o.landings() {

@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// RescuedPatch returns the contents that the changes of a rescue have, as a patch from before
-// to after, of at most limit bytes. cut reports whether there is more.
+// RescuedPatch returns the changed contents in a rescue as a patch of at most limit bytes. cut reports
+// whether the patch was longer.
 func RescuedPatch(ctx context.Context, r *repo.Repo, info rescue.Info, limit int64) (patch []byte, cut bool, err error) {
 	g, err := r.PlainGit()
 	if err != nil {
@@ -19,7 +19,7 @@ func RescuedPatch(ctx context.Context, r *repo.Repo, info rescue.Info, limit int
 	var trees []string
 	for _, dir := range []string{beforeDir, afterDir} {
 		tree, err := g.Line(ctx, "rev-parse", "--verify", "--quiet", info.Commit+":"+dir)
-		if err != nil { // there was nothing, or is nothing left
+		if err != nil { // nothing existed in this state
 			tree, err = g.Line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
 		}
 		if err != nil {

@@ -24,9 +24,9 @@ import (
 // An UnrestorableError lists changes that cannot be undone. Nothing was restored.
 type UnrestorableError struct {
 	Ref      string
-	Again    []Change // changed again since: After is the present state
-	Unstored []Change // whose state before is not stored
-	Outside  []Change // of files outside the repository, which coven does not write
+	Again    []Change // changed again since; After is the present state
+	Unstored []Change // the previous state is not stored
+	Outside  []Change // files outside the repository, which coven does not write
 }
 
 func (e *UnrestorableError) Error() string {
@@ -46,10 +46,10 @@ func (e *UnrestorableError) Error() string {
 	return fmt.Sprintf("cannot restore %s: %s", e.Ref, strings.Join(why, ", "))
 }
 
-// Undo undoes the changes of a rescue: it restores refs, configuration, hooks and files to
-// the state before. What already has this state stays. First the present state is stored: the
-// returned rescue undoes Restore; its Ref is empty if there was nothing to do. If something has
-// changed since, the error is an *UnrestorableError. After a kill, Restore can be repeated.
+// Undo undoes the changes in a rescue: it restores refs, configuration, hooks and files to the state
+// before. Items that already have this state do not change. Undo first stores the present state in the
+// returned rescue, which undoes the Undo; its Ref is empty if there was nothing to do. If something has
+// changed since the rescue, the error is an *UnrestorableError. After a kill, Undo can be repeated.
 func Undo(ctx context.Context, r *repo.Repo, info rescue.Info) (undo rescue.Info, err error) {
 	l, err := r.Lock(ctx, "restore", "restore "+info.Ref)
 	if err != nil {
@@ -83,12 +83,12 @@ func Undo(ctx context.Context, r *repo.Repo, info rescue.Info) (undo rescue.Info
 	return undo, nil
 }
 
-// present is the present state of the things that changes name.
+// present is the present state of the changed items.
 type present struct {
 	repo  *repo.Repo
 	refs  map[string]string
 	index map[string]protected.Value
-	files map[string]map[string]protected.Value // by name of a task and path; the main checkout is ""
+	files map[string]map[string]protected.Value // by task name and path; the main checkout has the name ""
 }
 
 func presentState(ctx context.Context, r *repo.Repo, changes []Change) (*present, error) {
@@ -113,7 +113,7 @@ func presentState(ctx context.Context, r *repo.Repo, changes []Change) (*present
 	return p, nil
 }
 
-// presentFiles returns the files of the main checkout, or of the worktree of a task.
+// presentFiles returns the files of the main checkout or of a task's worktree.
 func presentFiles(ctx context.Context, r *repo.Repo, name string) (map[string]protected.Value, error) {
 	read := func() (string, error) { return siblingTree(ctx, r, name) }
 	if name == mainTree {
@@ -146,7 +146,7 @@ func (p *present) of(c Change) protected.Value {
 	return protected.ValueOf(pathOf(p.repo, c))
 }
 
-// pathOf returns the path of a file of configuration, or of a hook.
+// pathOf returns the path of a configuration file or hook.
 func pathOf(r *repo.Repo, c Change) string {
 	switch c.In {
 	case protected.InGitDir:
@@ -157,7 +157,7 @@ func pathOf(r *repo.Repo, c Change) string {
 	return c.Name
 }
 
-// plan returns the changes to undo, with their present state as After.
+// plan returns the changes to undo. Their After is the present state.
 func (p *present) plan(info rescue.Info, changes []Change) ([]Change, error) {
 	refused := &UnrestorableError{Ref: info.Ref}
 	var todo []Change
@@ -182,7 +182,7 @@ func (p *present) plan(info rescue.Info, changes []Change) ([]Change, error) {
 	return todo, nil
 }
 
-// undoChange undoes changes. Configuration and hooks come first: git works again then.
+// undoChange undoes changes. Configuration and hooks come first, so that git works again.
 func undoChange(ctx context.Context, r *repo.Repo, info rescue.Info, todo []Change) error {
 	protected.Sort(todo)
 	var files, index []Change
@@ -221,7 +221,7 @@ func undoChange(ctx context.Context, r *repo.Repo, info rescue.Info, todo []Chan
 	return content.Put(ctx, r, r.RootGit(), entries)
 }
 
-// entryOf returns the entry of the state before, with mode "0" if there was none.
+// entryOf returns the entry of the previous state. Its mode is "0" if there was none.
 func entryOf(c Change) git.Entry {
 	if !c.Before.Exists() {
 		return git.Entry{Mode: "0", Path: c.Name}
@@ -229,7 +229,7 @@ func entryOf(c Change) git.Entry {
 	return git.Entry{Mode: c.Before.Mode, Oid: c.Before.Text, Path: c.Name}
 }
 
-// undoFile restores a file of configuration, or a hook.
+// undoFile restores a configuration file or hook.
 func undoFile(r *repo.Repo, c Change) error {
 	dir := r.GitDir
 	if c.In == protected.InCheckout {
@@ -241,10 +241,10 @@ func undoFile(r *repo.Repo, c Change) error {
 	return putFileIn(dir, c.Name, c.Before)
 }
 
-// logged returns the edits that log the undoing of a change of a file.
+// logged returns the edits that log the restoration of a file.
 func logged(c Change) []git.Edit {
 	if strings.Contains(c.Before.Text+c.After.Text, " ") {
-		return nil // the log has no room for it
+		return nil // the format of the log does not permit it
 	}
 	name := logName(c)
 	switch {
@@ -256,7 +256,7 @@ func logged(c Change) []git.Edit {
 	return []git.Edit{git.Move(name, c.Before.Text, c.After.Text)}
 }
 
-// putFileIn gives a path in a directory a value. It follows no links out of the directory.
+// putFileIn sets the value of a path in a directory. It follows no links out of the directory.
 func putFileIn(dir, name string, v protected.Value) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -284,7 +284,7 @@ func putFileIn(dir, name string, v protected.Value) error {
 	return err
 }
 
-// permissions reads a mode such as -rwxr-xr-x.
+// permissions parses a mode such as -rwxr-xr-x.
 func permissions(mode string) fs.FileMode {
 	var perm fs.FileMode
 	text := mode[max(0, len(mode)-9):]
@@ -296,7 +296,6 @@ func permissions(mode string) fs.FileMode {
 	return perm
 }
 
-// undoRef restores a ref.
 func undoRef(ctx context.Context, r *repo.Repo, info rescue.Info, c Change) error {
 	g, err := r.PlainGit()
 	if err != nil {
@@ -315,7 +314,7 @@ func undoRef(ctx context.Context, r *repo.Repo, info rescue.Info, c Change) erro
 	}
 	edit := git.Move(c.Name, c.Before.Text, c.After.Text)
 	if !repo.OidRE.MatchString(c.After.Text) {
-		if c.After.Exists() && isFile { // symbolic, or broken
+		if c.After.Exists() && isFile { // symbolic or broken
 			if err := putFileIn(r.GitDir, c.Name, protected.Value{}); err != nil {
 				return err
 			}
@@ -332,12 +331,12 @@ func undoRef(ctx context.Context, r *repo.Repo, info rescue.Info, c Change) erro
 	return r.Transact(ctx, g, "coven: restore", edit)
 }
 
-// giveBackObject stores a tag, or a tree, again, which git gc may have removed.
+// giveBackObject stores a tag or tree again, in case git gc has removed it.
 func giveBackObject(ctx context.Context, g git.Repo, info rescue.Info, oid string) error {
 	for _, kind := range []string{"tag", "tree"} {
 		raw, err := g.File(ctx, info.Commit, objectsDir+"/"+oid+"."+kind)
 		if err != nil {
-			continue // it is a commit, or a blob, which the rescue keeps
+			continue // a commit or blob, which the rescue protects
 		}
 		if _, err := g.Feed(ctx, raw, "hash-object", "-t", kind, "-w", "--stdin"); err != nil {
 			return err
@@ -346,7 +345,7 @@ func giveBackObject(ctx context.Context, g git.Repo, info rescue.Info, oid strin
 	return nil
 }
 
-// undoFiles restores files of the main checkout, or of the worktree of a task.
+// undoFiles restores files of the main checkout or of a task's worktree.
 func undoFiles(ctx context.Context, r *repo.Repo, name string, changes []Change) error {
 	w := mainWorktree(ctx, r)
 	if name != mainTree {

@@ -1,5 +1,5 @@
-// Package tripwire finds changes that the programs of a task made outside their worktree: to refs, configuration,
-// hooks and the files of checkouts. It stores the changes, and undoes them.
+// Package tripwire finds changes that the programs of a task made outside their worktree: to refs,
+// configuration, hooks, and the files of checkouts. It stores the changes and undoes them.
 package tripwire
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// A Change is a thing that no program of a task may change, and that has changed.
+// A Change is the change of an item that no program of a task may change.
 type Change = protected.Change
 
-// A Severity says what a change means for the step during which it happened.
+// A Severity is the consequence of a change for the step during which it happened.
 type Severity = protected.Severity
 
-// The severities, weakest first; see package tripwire.
+// The severities, weakest first. See package protected.
 const (
 	Noted = protected.Noted
 	Holds = protected.Holds
@@ -36,31 +36,31 @@ const (
 
 // WatchOptions describe the step that is about to run.
 type WatchOptions struct {
-	// Fenced means that the kernel keeps the programs of the step from writing anything of the
-	// repository but their worktree. Otherwise, files of the main checkout, its index and the
-	// worktrees of other tasks are compared, too.
+	// Fenced means that the kernel prevents the programs of the step from writing anything in the
+	// repository except their worktree. Otherwise, the files of the main checkout, its index, and the
+	// worktrees of other tasks are compared as well.
 	Fenced bool
-	// Running returns the IDs of the tasks on which any coven works now. Their worktrees and
-	// branches change. nil: there are none.
+	// Running returns the IDs of the tasks that coven processes are working on now. Their worktrees and
+	// branches may change. It may be nil.
 	Running func() []string
 }
 
-// A Found is what Compare found.
+// A Found is the result of Compare.
 type Found struct {
 	Changes  []Change  `json:"changes"`
 	Fenced   bool      `json:"fenced,omitempty"`
-	Since    time.Time `json:"since"`               // when the step started
-	Rescue   string    `json:"rescue,omitempty"`    // ref that has both states; empty: all changes are only noted
-	NotFiles string    `json:"not_files,omitempty"` // why files were not compared; empty: they were, or need not be
-	// Interrupted means that the coven of the step was killed. A person may have worked since
-	// then: nothing stops a step, and a person decides.
+	Since    time.Time `json:"since"`               // start of the step
+	Rescue   string    `json:"rescue,omitempty"`    // ref with both states, empty if all changes are only noted
+	NotFiles string    `json:"not_files,omitempty"` // the reason why files were not compared, empty if they were or need not be
+	// Interrupted means that coven was killed during the step. A person may have worked since then.
+	// Therefore no change stops the step, and a person decides.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// Severity returns the strongest severity of the changes, or "" if there are none.
+// Severity returns the highest severity of the changes, or "" if there are none.
 func (f Found) Severity() Severity { return f.capped(protected.Worst(f.Changes, f.Fenced)) }
 
-// Of returns the changes of one severity.
+// Of returns the changes with the given severity.
 func (f Found) Of(s Severity) []Change {
 	return slices.DeleteFunc(slices.Clone(f.Changes), func(c Change) bool { return f.capped(c.Severity(f.Fenced)) != s })
 }
@@ -80,34 +80,35 @@ type Mark struct {
 	interrupted bool // see Found
 }
 
-// mark is watch.json, so that a coven that was killed during a step finds the changes later.
-// It is not written durably: after a power failure nothing is compared.
+// mark is watch.json, with which coven can find the changes after it was killed during a step. It is not
+// written durably: after a power failure nothing is compared.
 type mark struct {
 	Since  time.Time         `json:"since"`
 	Fenced bool              `json:"fenced"`
 	Log    repo.LogPosition  `json:"log"`
 	Hooks  []string          `json:"hooks"` // directories
 	State  protected.State   `json:"state"`
-	Trees  map[string]string `json:"trees,omitempty"`  // raw tree of W by name of a task, of the main checkout as ""
+	Trees  map[string]string `json:"trees,omitempty"`  // tree of unconverted files by task name, or "" for the main checkout
 	Active []string          `json:"active,omitempty"` // names of tasks that were running
-	Found  *Found            `json:"found,omitempty"`  // and not reported yet
+	Found  *Found            `json:"found,omitempty"`  // result that has not been reported yet
 }
 
 func markPath(w *repo.Worktree) string { return w.StatePath("watch.json") }
 
-// Watched reports whether there is a mark: a program of the task runs, or coven was killed then.
+// Watched reports whether there is a mark: a program of the task is running, or coven was killed while it
+// was.
 func Watched(w *repo.Worktree) bool { return file.Exists(markPath(w)) }
 
-// Watch records the state of what no program of the task may change. Call Compare after the
-// step, and Done when what it found is on record.
+// Watch records the state of everything that no program of the task may change. Call Compare after the
+// step, and Done when its result has been recorded.
 //
-// If a coven was killed after Watch, and without a fence something has changed since then, or
-// Compare had found something, the mark is that of the earlier Watch and has only what was found:
-// record Unreported, call Done, and Watch again. With a fence, later changes are a person's.
+// If coven was killed after an earlier Watch, the mark may be that of the earlier Watch with only its
+// result: if Compare had found changes, or if there was no fence and something has changed since. Then
+// record Unreported, call Done, and call Watch again. With a fence, later changes were made by a person.
 func Watch(ctx context.Context, w *repo.Worktree, o WatchOptions) (*Mark, error) {
 	m := &Mark{Worktree: w, running: o.Running}
 	w.Repo.Memo.Fresh.Delete(w.StatePath(content.CommitIndex))
-	if err := file.ReadJSON(markPath(w), &m.mark); err == nil { // otherwise there is none, or it is incomplete
+	if err := file.ReadJSON(markPath(w), &m.mark); err == nil { // otherwise there is no mark, or it is incomplete
 		if m.Found == nil && !m.Fenced {
 			m.interrupted = true
 			if _, err := m.Compare(ctx); err != nil {
@@ -129,7 +130,7 @@ func Watch(ctx context.Context, w *repo.Worktree, o WatchOptions) (*Mark, error)
 // take reads the state and writes watch.json.
 func (m *Mark) take(ctx context.Context) error {
 	var err error
-	if m.Log, err = m.Worktree.Repo.LogBegin(); err != nil { // first: what happens from now on is in the log
+	if m.Log, err = m.Worktree.Repo.LogBegin(); err != nil { // first, so that the log contains everything that happens from now on
 		return err
 	}
 	if m.Hooks, err = isolation.HookDirs(ctx, m.Worktree.Repo); err != nil {
@@ -150,7 +151,7 @@ func (m *Mark) take(ctx context.Context) error {
 // save replaces watch.json.
 func (m *Mark) save() error { return file.WriteJSONNoSync(markPath(m.Worktree), m.mark) }
 
-// Unreported returns what an earlier Compare found before its coven was killed.
+// Unreported returns the result of an earlier Compare, if coven was killed after it.
 func (m *Mark) Unreported() (Found, bool) {
 	if m.Found == nil {
 		return Found{}, false
@@ -158,7 +159,7 @@ func (m *Mark) Unreported() (Found, bool) {
 	return *m.Found, true
 }
 
-// Done forgets the mark. Until then, Watch and Compare repeat what was found.
+// Done removes the mark. Until then, Watch and Compare return the same result.
 func (m *Mark) Done() error {
 	if err := os.Remove(markPath(m.Worktree)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("end the watch of %s: %w", m.Worktree.TaskID, err)
@@ -166,11 +167,11 @@ func (m *Mark) Done() error {
 	return nil
 }
 
-// Compare returns what has changed since Watch and is not coven's own work. No program of the
-// task may run any more. If a change stops the step or holds the landing, both states of all
-// changes are stored first. The changed things stay as they are.
+// Compare returns the changes since Watch that coven did not make itself. No program of the task may still
+// be running. If a change stops the step or holds the landing, both states of all changes are stored first.
+// Compare does not revert the changes.
 //
-// git does not run unless something has changed, and never with configuration that has.
+// git is not run unless something has changed, and never with a changed configuration.
 func (m *Mark) Compare(ctx context.Context) (Found, error) {
 	if found, ok := m.Unreported(); ok {
 		return found, nil
@@ -203,7 +204,7 @@ func (m *Mark) compare(ctx context.Context) (Found, error) {
 			if found.Severity() != Stops && !m.interrupted || ctx.Err() != nil {
 				return found, err
 			}
-			found.NotFiles = err.Error() // git may not work any more
+			found.NotFiles = err.Error() // git may no longer work
 		}
 	}
 	if len(found.Changes) == 0 {
@@ -222,8 +223,7 @@ func (m *Mark) compare(ctx context.Context) (Found, error) {
 	return found, m.save()
 }
 
-// withUndone adds the refs that are as they were before, although coven moved them meanwhile:
-// somebody undid a landing.
+// withUndone adds refs that coven moved but that have their previous value again: a landing was undone.
 func (m *Mark) withUndone(changes []Change, now protected.State, log repo.RefLog) []Change {
 	for name := range log {
 		last, moved := log.Last(name)
@@ -238,7 +238,7 @@ func (m *Mark) withUndone(changes []Change, now protected.State, log repo.RefLog
 	return changes
 }
 
-// forward fills Change.Forward in.
+// forward sets Change.Forward.
 func forward(ctx context.Context, r *repo.Repo, changes []Change) error {
 	var g git.Repo
 	for i, c := range changes {
@@ -257,7 +257,7 @@ func forward(ctx context.Context, r *repo.Repo, changes []Change) error {
 	return nil
 }
 
-// noteOf returns the note of the rescue.
+// noteOf returns the note for the rescue.
 func noteOf(f Found) string {
 	const most = 5
 	var what []string
