@@ -26,7 +26,7 @@ func TestAccount(t *testing.T) {
 	for kind, a := range account() {
 		equal(t, kind, a, RefAccount{Kind: kind})
 	}
-	big := make([]byte, 100_000) // it does not compress
+	big := make([]byte, 100_000) // incompressible
 	_, _ = rand.Read(big)
 	w := add(t, r, "T")
 	equal(t, "a branch that adds nothing", account()["branches"], RefAccount{Kind: "branches", Count: 1})

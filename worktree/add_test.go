@@ -60,7 +60,7 @@ func TestAddRefusesForeignDirectory(t *testing.T) {
 	equal(t, "kept", read(t, filepath.Join(r.Root, ".coven/worktrees/T/precious")), "bytes")
 }
 
-// A person's own worktree may have the name that git would give to ours.
+// A user's own worktree may have the name that git would give to coven's.
 func TestAddBesideWorktreeOfSameName(t *testing.T) {
 	r := sample(t)
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "own", filepath.Join(t.TempDir(), "T"))

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// makeRepository makes one of several kinds of repositories.
+// makeRepository creates a repository of one of several kinds.
 func (c *doomedCase) makeRepository() {
 	c.t.Helper()
 	root := filepath.Join(c.dir, "repo")
@@ -33,7 +33,7 @@ func (c *doomedCase) makeRepository() {
 		write(c.t, filepath.Join(root, ".gitattributes"), "*.txt text=auto\n*.win text eol=crlf\n*.id ident\n*.rot filter=rot\n")
 		gitIn(c.t, root, "config", "filter.rot.clean", "tr a-zA-Z n-za-mN-ZA-M")
 		gitIn(c.t, root, "config", "filter.rot.smudge", "tr a-zA-Z n-za-mN-ZA-M")
-	case "asked": // coven reads nothing of it in process
+	case "asked": // coven reads nothing in process
 		gitIn(c.t, root, "config", "core.repositoryFormatVersion", "1")
 		gitIn(c.t, root, "config", "extensions.worktreeConfig", "true")
 	}
@@ -46,8 +46,7 @@ func (c *doomedCase) makeRepository() {
 	c.repo = value[*repo.Repo](c.t)(repo.Open(c.t.Context(), root))
 }
 
-// makeWork makes the worktree and fills it: with what an agent writes, and with what coven and git
-// do in between.
+// makeWork creates the worktree and fills it with the work of an agent, and of coven and git in between.
 func (c *doomedCase) makeWork() {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -103,7 +102,7 @@ func (c *doomedCase) land() {
 	c.log("the work has landed")
 }
 
-// edit writes, replaces and removes files.
+// edit randomly writes, replaces and removes files.
 func (c *doomedCase) edit(most int) {
 	c.t.Helper()
 	names := []string{
@@ -141,12 +140,12 @@ func (c *doomedCase) edit(most int) {
 	}
 }
 
-// try runs git in W or below, as the agent does: it may fail.
+// try runs git in the worktree or below, as the agent does. It may fail.
 func (c *doomedCase) try(dir string, args ...string) {
 	c.t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always", "-c", "core.editor=true"}, args...)...)
 	cmd.Dir = filepath.Join(c.w.Path, dir)
-	cmd.Env = append(os.Environ(), "GIT_TEMPLATE_DIR=") // no samples of hooks
+	cmd.Env = append(os.Environ(), "GIT_TEMPLATE_DIR=") // no sample hooks
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		c.log("%s$ git %s: %s", dir, strings.Join(args, " "), content.FirstLine(string(out)))
@@ -155,7 +154,7 @@ func (c *doomedCase) try(dir string, args ...string) {
 	c.log("%s$ git %s", dir, strings.Join(args, " "))
 }
 
-// act is something that an agent does with git.
+// act runs a random git operation of an agent.
 func (c *doomedCase) act() {
 	c.t.Helper()
 	n := fmt.Sprint(c.random.IntN(1000))
@@ -163,7 +162,7 @@ func (c *doomedCase) act() {
 		must(c.t, os.RemoveAll(filepath.Join(c.w.Path, name)))
 		write(c.t, filepath.Join(c.w.Path, name), text)
 	}
-	conflict := func() { // branches on which file1.txt differs
+	conflict := func() { // branches with different versions of file1.txt
 		put("file1.txt", "base "+n+"\n")
 		c.try("", "add", "-A")
 		c.try("", "commit", "-qm", "base")
@@ -226,7 +225,7 @@ func (c *doomedCase) act() {
 	}
 }
 
-// submodule adds a submodule with a commit that its origin does not have.
+// submodule adds a submodule with a commit that is not in its origin.
 func (c *doomedCase) submodule(n string) {
 	c.t.Helper()
 	origin := filepath.Join(c.dir, "origin")

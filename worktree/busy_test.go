@@ -16,8 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// Other gits take the checkout's index again and again, for a moment each: a
-// landing finds its gap, there and back.
+// Other git processes repeatedly lock the checkout's index for a moment. A landing finds a gap between
+// them, and so does the way back.
 func TestLandWhileTheIndexIsTaken(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -32,7 +32,7 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 					return
 				default:
 				}
-				// A change of time stamps makes git write the index.
+				// A change of timestamps makes git write the index.
 				_ = exec.Command("touch", filepath.Join(r.Root, "file2.txt")).Run()
 				cmd := exec.Command("git", "status")
 				cmd.Dir, cmd.Env = r.Root, os.Environ()
@@ -55,7 +55,7 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 	noLocks(t, r.GitDir)
 }
 
-// A git that was killed in a transaction leaves a lock of each ref: one error names all.
+// A git process that was killed in a transaction leaves a lock for each ref. One error names all of them.
 func TestLocksOfADeadTransaction(t *testing.T) {
 	oneAtATime(t)
 	r := sample(t)

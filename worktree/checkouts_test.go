@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Checkouts are the main one, those of persons and those of tasks. What only a
-// file in the git directory claims is none.
+// Checkouts are the main checkout, those of users, and those of tasks. A mere claim in a file of the git
+// directory does not make one.
 func TestCheckouts(t *testing.T) {
 	r := sample(t)
 	side := filepath.Join(t.TempDir(), "side")

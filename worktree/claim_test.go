@@ -55,7 +55,7 @@ func TestRenew(t *testing.T) {
 	wantIs(t, err, claim.ErrNoClaim)
 }
 
-// The claim that a landing began with does not land any more.
+// A claim with which a landing began is no longer valid after Renew.
 func TestRenewedClaimIsTheFence(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -68,8 +68,8 @@ func TestRenewedClaimIsTheFence(t *testing.T) {
 	value[integrate.Landing](t)(land.Land(t.Context(), w, request))
 }
 
-// A holder that is killed while it renews has the old claim or the new one, and both
-// states can be recovered.
+// If the holder is killed during Renew, the claim is the old or the new one, and both states can be
+// recovered.
 func TestRenewSurvivesKill(t *testing.T) {
 	for point, renewed := range map[string]bool{"claim.renew.before": false, "claim.renew.after": true} {
 		t.Run(point, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestRenewSurvivesKill(t *testing.T) {
 	}
 }
 
-// Many claim a task and give it back: who does not get it is told who has it,
-// also when that one gave it back just then.
+// Many goroutines claim and release a task. Those that fail get the name of the holder, even if it releases
+// the task at that moment.
 func TestClaimsComeAndGo(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

@@ -122,7 +122,7 @@ func TestCommitStoresNestedRepositoriesAsFiles(t *testing.T) {
 	}
 	gitIn(t, filepath.Join(w.Path, "committed"), "add", "-A")
 	gitIn(t, filepath.Join(w.Path, "committed"), "commit", "-qm", "inside")
-	gitIn(t, w.Path, "add", "committed") // git makes a link of it
+	gitIn(t, w.Path, "add", "committed") // git adds it as a link
 	gitIn(t, w.Path, "commit", "-qm", "own")
 	commitAll(t, w, "m")
 	got := gitIn(t, r.Root, "diff-tree", "-r", "--name-only", "main", w.Branch)
@@ -206,7 +206,7 @@ func TestCommitFindsSecretsTheAgentCommitted(t *testing.T) {
 	equal(t, "path", wantError[*commit.SuspectError](t, err).Files[0].Path, "secret.txt")
 }
 
-// What the target brings in by a merge is not the task's.
+// Files that the target brings in by a merge are not the task's.
 func TestCommitIgnoresSuspectsOfTarget(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
@@ -279,8 +279,8 @@ func TestCommitHookPlaces(t *testing.T) {
 	try("")
 }
 
-// A candidate has the branch's tree from before the target was merged into it: it shows
-// what a review of that tree still covers.
+// A candidate contains the branch's tree from before the merge with the target: it shows which part of a
+// review is still valid.
 func TestIntegrateFrom(t *testing.T) {
 	r := sample(t)
 	w, _ := ready(t, r, "T")

@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// change writes files below dir; "" deletes one, "->x" makes a link to x.
+// change writes files below dir. The content "" deletes a file, and "->x" creates a link to x.
 func change(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -29,7 +29,7 @@ func change(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// clash makes a repository whose task and target changed files differently.
+// clash creates a repository in which the task and the target changed files differently.
 func clash(t *testing.T, base, ours, theirs map[string]string) (*repo.Repo, *repo.Worktree) {
 	t.Helper()
 	r := sample(t)
@@ -96,8 +96,8 @@ func TestIntegrateConflicted(t *testing.T) {
 	equal(t, "forgotten", exists(integrate.ConflictedPath(w)), false)
 }
 
-// Every kind of conflict: what W gets, what stands beside, and how the
-// resolver's end of it is told.
+// Each kind of conflict: the files in the worktree, the additional files, and how its resolution is
+// detected.
 func TestConflictKinds(t *testing.T) {
 	oneAtATime(t)
 	ten := strings.Repeat("a line\n", 10)
@@ -105,7 +105,7 @@ func TestConflictKinds(t *testing.T) {
 		base, ours, theirs map[string]string
 		files              string            // in conflict
 		inW                map[string]string // afterwards; "" means no file
-		open               string            // what Commit refuses at first
+		open               string            // files that Commit refuses at first
 		resolve            map[string]string
 	}{
 		"both added": {
@@ -230,7 +230,7 @@ func TestConflictedRefusals(t *testing.T) {
 	equal(t, "dirty", strings.Join(wantError[*integrate.DirtyError](t, err).Files, " "), "file5.txt")
 	gitIn(t, w.Path, "checkout", "-q", "file5.txt")
 
-	onMain(t, r, "file0.txt", "one\ntwo\nthree 0\n") // the target takes it back
+	onMain(t, r, "file0.txt", "one\ntwo\nthree 0\n") // the target reverts its change
 	before := contents(t, w.Path)
 	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(ctx, w, targetOf(r, t), "s"))
 	equal(t, "no conflict any more", len(c.Files), 0)
@@ -238,8 +238,8 @@ func TestConflictedRefusals(t *testing.T) {
 	value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
 }
 
-// Without IntegrateConflicted, Commit looks for itself what was in conflict;
-// and a merge that changes nothing is one, too.
+// Without MergeConflicted, Commit finds the conflicts itself. A merge that changes nothing is still a
+// merge.
 func TestCommitMerge(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	ctx := t.Context()
@@ -262,8 +262,7 @@ func TestCommitMerge(t *testing.T) {
 	}
 }
 
-// What the merge brings in from the target is not suspect, what the task has
-// still is.
+// Files that a merge brings in from the target are not suspect. The task's own files still are.
 func TestCommitMergeSuspects(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n", ".env": "A=1"})
 	c := value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
@@ -275,7 +274,7 @@ func TestCommitMergeSuspects(t *testing.T) {
 	value[commit.Commit](t)(finish(t, w, c))
 }
 
-// An ignored file where the target puts one is stored first.
+// An ignored file in the way of one of the target's is stored first.
 func TestConflictedKeepsIgnoredFiles(t *testing.T) {
 	r, w := clash(t, nil, map[string]string{"file0.txt": "mine\n"}, map[string]string{"file0.txt": "theirs\n"})
 	onMain(t, r, "x.log", "theirs\n")
@@ -327,7 +326,7 @@ func TestHasMarkers(t *testing.T) {
 	}
 }
 
-// Killed at any point, the snapshot put back, and called again.
+// Killed at any point, the merge succeeds after restoring the snapshot and calling it again.
 func TestConflictedSurvivesKill(t *testing.T) {
 	for _, point := range []string{"conflicted.recorded", "conflicted.worktree", "conflicted.return"} {
 		t.Run(point, func(t *testing.T) {

@@ -16,21 +16,20 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// What operations on worktrees cost beside the git that does no more than needed, which is measured
-// in the same run. docs/benchmarks.md has the results.
+// The costs of operations on worktrees, in comparison with the least git command that is needed, measured
+// in the same run. The results are in docs/benchmarks.md.
 
-// costRounds is how often each operation and its floor are measured, in turn. The medians count.
 const costRounds = 7
 
-// A costRow is an operation: the most that it should cost, and what it cost when it was last
-// recorded, as multiples of its floor, by the number of files in the repository.
+// A costRow is an operation with its target costs and its last recorded costs, as multiples of its floor,
+// by the number of files in the repository.
 type costRow struct {
 	name              string
 	targets, recorded map[int]float64
 }
 
-// limit returns what TestCosts accepts: half more than the target, or than the record where the
-// target is missed.
+// limit returns the limit for TestCosts: 1.5 times the target, or 1.5 times the record if that misses the
+// target.
 func (r costRow) limit(files int) float64 { return 1.5 * max(r.targets[files], r.recorded[files]) }
 
 func costRows() []costRow {
@@ -42,7 +41,7 @@ func costRows() []costRow {
 	}
 }
 
-// costs has the measurements of the rows by name.
+// costs contains the measurements of the rows by name.
 type costs map[string]*struct{ took, floor []time.Duration }
 
 func (c costs) note(name string, took, floor time.Duration) {
@@ -52,8 +51,8 @@ func (c costs) note(name string, took, floor time.Duration) {
 	c[name].took, c[name].floor = append(c[name].took, took), append(c[name].floor, floor)
 }
 
-// of returns the medians of a row, and that of the ratios: each is of two measurements that follow
-// each other.
+// of returns the medians of a row, and the median of the ratios. Each ratio is that of two consecutive
+// measurements.
 func (c costs) of(name string) (took, floor time.Duration, ratio float64) {
 	var ratios []float64
 	for i, t := range c[name].took {
@@ -66,10 +65,11 @@ func median[T cmp.Ordered](values []T) T {
 	return slices.Sorted(slices.Values(values))[len(values)/2]
 }
 
-// BenchmarkCosts measures, in repositories of several sizes: add, a worktree from the pool in which
-// 100 files differ, with its private common directory, beside git worktree add; release, what a
-// person waits for when a landed worktree goes to the pool, beside a git that reads one ref; snapshot, of a worktree in which any file may have changed, beside git status with its
-// cache of untracked files; and revert, of one file, beside a git that reads one ref.
+// BenchmarkCosts measures, in repositories of several sizes: add, a worktree from the pool in which 100
+// files differ, with its private common directory, compared with git worktree add; release, the time that a
+// user waits while a landed worktree goes to the pool, compared with a git command that reads one ref;
+// snapshot, of a worktree in which any file may have changed, compared with git status with its untracked
+// cache; and revert, of one file, compared with a git command that reads one ref.
 func BenchmarkCosts(b *testing.B) {
 	for _, files := range []int{200, 10_000, 80_000} {
 		measured := costs(nil)
@@ -88,7 +88,7 @@ func BenchmarkCosts(b *testing.B) {
 	}
 }
 
-// TestCosts fails if an operation costs much more than it did.
+// TestCosts fails if an operation has become much slower.
 func TestCosts(t *testing.T) {
 	sizes := []int{200, 10_000}
 	switch os.Getenv("COVEN_SPEED") {
@@ -109,7 +109,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// costsAt measures all rows in a repository with so many files.
+// costsAt measures all rows in a repository with the given number of files.
 func costsAt(b testing.TB, files int) costs {
 	b.Helper()
 	found := costs{}
@@ -123,8 +123,8 @@ func costsAt(b testing.TB, files int) costs {
 	return found
 }
 
-// largeRepo makes a repository with so many files, a hundred in each directory, where the disk is
-// not what is measured.
+// largeRepo creates a repository with the given number of files, 100 in each directory, on a file system
+// where the disk does not matter.
 func largeRepo(b testing.TB, files int) *repo.Repo {
 	b.Helper()
 	parent := "/dev/shm"
@@ -146,7 +146,7 @@ func largeFile(root string, i int) string {
 	return filepath.Join(root, fmt.Sprintf("dir%d/file%d.txt", i/100, i))
 }
 
-// passWorktree measures a worktree from the pool, and its return there after a landing.
+// passWorktree measures taking a worktree from the pool, and returning it after a landing.
 func passWorktree(b testing.TB, r *repo.Repo, round int, found costs) {
 	b.Helper()
 	for i := range 100 {
@@ -181,7 +181,7 @@ func measureSnapshots(b testing.TB, r *repo.Repo, files int, found costs) {
 	beside := filepath.Join(filepath.Dir(r.Root), filepath.Base(r.Root)+"-beside")
 	gitIn(b, r.Root, "worktree", "add", "-q", "--detach", beside, "main")
 	b.Cleanup(func() { _ = os.RemoveAll(beside) })
-	for i := range files { // git would read those that are as old as its index each time
+	for i := range files { // git would read files as old as its index each time
 		must(b, os.Chtimes(largeFile(beside, i), time.Time{}, time.Now().Add(-time.Hour)))
 	}
 	gitIn(b, beside, "update-index", "--refresh", "--force-untracked-cache")
@@ -210,7 +210,7 @@ func timeOf(do func()) time.Duration {
 	return time.Since(start)
 }
 
-// readRef is the smallest thing that git does.
+// readRef runs the cheapest git command.
 func readRef(b testing.TB, r *repo.Repo) {
 	b.Helper()
 	must(b, exec.CommandContext(b.Context(), "git", "--git-dir="+r.GitDir, "rev-parse", "HEAD").Run())

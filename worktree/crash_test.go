@@ -25,13 +25,13 @@ func actorCommand(root, task, intent string, strategy land.Strategy) *exec.Cmd {
 		"Root": root, "Task": task, "Intent": intent, "Strategy": string(strategy),
 	})
 	if err != nil {
-		panic(err) // strings always encode
+		panic(err) // strings can always be encoded
 	}
 	return exec.Command(os.Args[0], "actor", string(request))
 }
 
-// A landing killed at any point, recovered, and done again lands once and
-// leaves the person's work alone.
+// A landing that is killed at any point, recovered, and repeated lands once and does not change the user's
+// work.
 func TestLandSurvivesKill(t *testing.T) {
 	oneAtATime(t)
 	points := []string{
@@ -85,7 +85,7 @@ func personWorks(t *testing.T, root string) {
 	write(t, filepath.Join(root, "x.log"), "ignored\n")
 }
 
-// personPart is a status without what the landing changes.
+// personPart returns a status without the landing's changes.
 func personPart(status string) string {
 	var out strings.Builder
 	for line := range strings.Lines(status) {
@@ -96,7 +96,7 @@ func personPart(status string) string {
 	return out.String()
 }
 
-// killAt runs a command that must be killed at the point.
+// killAt runs a command that must be killed at the failpoint.
 func killAt(t *testing.T, cmd *exec.Cmd, point string) {
 	t.Helper()
 	cmd.Env = append(os.Environ(), failpoint.Env+"="+point)
@@ -116,7 +116,7 @@ func recoverFrom(t *testing.T, r *repo.Repo, intentPath string) bool {
 	return value[bool](t)(land.RecoverLanding(t.Context(), r, intent))
 }
 
-// noLocks fails when a lock of git's or a file in the making is left.
+// noLocks fails if a lock file of git or a temporary file is left.
 func noLocks(t *testing.T, gitDir string) {
 	t.Helper()
 	must(t, filepath.WalkDir(gitDir, func(name string, entry os.DirEntry, err error) error {
@@ -127,13 +127,13 @@ func noLocks(t *testing.T, gitDir string) {
 	}))
 }
 
-// movePathOf is where the record of a move of the main checkout is.
+// movePathOf returns the path of the record of a move of the main checkout.
 func movePathOf(r *repo.Repo) string {
 	return r.StatePath("moves", land.CheckoutOf(r, r.GitDir, r.Root).Key()+".json")
 }
 
-// Without a mark coven has not started to move anything: a person's change that
-// happens to be the landing's is left alone.
+// Without a record, coven has not started to move anything: a user's change that equals the landing's is
+// not reverted.
 func TestRecoverLeavesEqualChangesAlone(t *testing.T) {
 	r := sample(t)
 	_, c := ready(t, r, "T")
@@ -145,14 +145,14 @@ func TestRecoverLeavesEqualChangesAlone(t *testing.T) {
 	equal(t, "checkout", status(t, r.Root), before)
 }
 
-// A commit that the person made of the half-landed index is left alone.
+// A commit that the user made of the half-landed index is not reverted.
 func TestRecoverAfterPersonCommitted(t *testing.T) {
 	r := sample(t)
 	w, _ := ready(t, r, "T")
 	claimFor(t, r, "T")
 	intentPath := filepath.Join(t.TempDir(), "intent")
 	killAt(t, actorCommand(r.Root, "T", intentPath, land.Squash), "land.ref.before")
-	must(t, os.Remove(filepath.Join(r.GitDir, "index.lock"))) // as git says
+	must(t, os.Remove(filepath.Join(r.GitDir, "index.lock"))) // as git advises
 	gitIn(t, r.Root, "commit", "-qm", "the person's")
 	equal(t, "landed", recoverFrom(t, r, intentPath), false)
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
@@ -160,8 +160,7 @@ func TestRecoverAfterPersonCommitted(t *testing.T) {
 	equal(t, "already there", landed.Already(), true)
 }
 
-// The git of a killed coven works on. Recovery waits for it: the lock is that
-// git's, too.
+// The git process of a killed coven continues to run. Recovery waits for it, because it inherited the lock.
 func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 	r := sample(t)
 	dir := t.TempDir()
@@ -196,7 +195,6 @@ func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 	noLocks(t, r.GitDir)
 }
 
-// waitFor waits for a file to appear.
 func waitFor(t *testing.T, name string) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)

@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// wholeRun does all that a run does with its task's worktree.
+// wholeRun does everything that a run does with its task's worktree.
 func wholeRun(ctx context.Context, r *repo.Repo, task string, journal land.Journal) error {
 	held, err := claim.Acquire(ctx, r, claim.Claim{Task: task, Holder: "h", Session: task}, "")
 	if err != nil {
@@ -50,9 +50,8 @@ func wholeRun(ctx context.Context, r *repo.Repo, task string, journal land.Journ
 	return claim.Release(ctx, r, task, held.Oid)
 }
 
-// Goroutines and processes work in one repository at once, while a person's git packs
-// its refs and looks at its status: each task lands exactly once, and no operation
-// meets a git lock.
+// Goroutines and processes work in one repository at the same time, while the user's git packs refs and
+// shows the status: each task lands exactly once, and no operation fails because of a git lock.
 func TestCrowd(t *testing.T) {
 	tasks, workers, processes, each := 12, 8, 3, 2
 	if isLong() {
@@ -72,7 +71,7 @@ func TestCrowd(t *testing.T) {
 			for ctx.Err() == nil {
 				cmd := exec.Command("git", args...)
 				cmd.Dir = r.Root
-				_ = cmd.Run() // it may find refs or index locked: that is its business
+				_ = cmd.Run() // it may fail because refs or the index are locked
 			}
 		})
 	}
@@ -114,7 +113,7 @@ func TestCrowd(t *testing.T) {
 	noLocks(t, r.GitDir)
 }
 
-// crowd is the part of the processes.
+// crowd is the main function of the processes.
 func crowd(ctx context.Context, r *repo.Repo, tasks, journal string) error {
 	var failed error
 	for task := range strings.FieldsSeq(tasks) {

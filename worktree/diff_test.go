@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/worktree/diff"
 )
 
-// Each file has a part of the patch of its own, whatever it is called, became or
-// holds, and is found by the names that it has and had.
+// Each file has its own part of the patch, regardless of its name, status or content, and is found by its
+// current and former name.
 func TestParts(t *testing.T) {
 	r := sample(t)
 	dir := r.Root

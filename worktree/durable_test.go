@@ -18,14 +18,14 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// A gitRun is a process of git, as git itself reports it.
+// A gitRun is a git process, as reported by git itself.
 type gitRun struct {
 	argv    []string
-	written int // how often it handed a file to the disk
-	flushes int // how often it waited until the disk had everything
+	written int // number of files whose content it wrote out
+	flushes int // number of times that it flushed the disk
 }
 
-// writer returns the git command of a process that writes objects or refs, or "".
+// writer returns the git command if it writes objects or refs, or "".
 func (g gitRun) writer() string {
 	for _, command := range []string{"update-ref", "commit-tree", "write-tree", "update-index", "unpack-objects", "index-pack"} {
 		if slices.Contains(g.argv, command) {
@@ -38,11 +38,11 @@ func (g gitRun) writer() string {
 	return ""
 }
 
-// A gitTrace is a directory into which each process of git that a test starts reports.
+// A gitTrace is a directory to which each git process started by the test reports.
 type gitTrace string
 
-// traceGit traces the processes of git from now on. The user's settings ask git not to wait for the
-// disk. Open a repository after this call: it reads the settings only once.
+// traceGit traces all git processes from now on. The user's settings tell git not to sync. Open a
+// repository after this call: it reads the settings only once.
 func traceGit(t *testing.T) gitTrace {
 	t.Helper()
 	dir, config := t.TempDir(), filepath.Join(t.TempDir(), "config")
@@ -51,8 +51,8 @@ func traceGit(t *testing.T) gitTrace {
 	return gitTrace(dir)
 }
 
-// of returns the processes of git that do starts, and their own children. It settles r before and
-// after, because the git that makes transactions reports at its end.
+// of returns the git processes that do starts, including their child processes. It settles r before and
+// after, because the git process for transactions reports at its end.
 func (g gitTrace) of(t *testing.T, r *repo.Repo, do func()) []gitRun {
 	t.Helper()
 	pool.Settle(r)
@@ -93,8 +93,8 @@ func (g gitTrace) of(t *testing.T, r *repo.Repo, do func()) []gitRun {
 	return runs
 }
 
-// Objects and refs that a record may name are on disk when an operation ends: each process of
-// git that writes objects hands them to the disk, and the one that names them waits for all.
+// Objects and refs that a record may name are on disk when an operation ends: each git process that writes
+// objects writes out their content, and the one that sets the refs flushes the disk.
 func TestWritesAreDurable(t *testing.T) {
 	trace := traceGit(t)
 	r := sample(t)
@@ -109,7 +109,7 @@ func TestWritesAreDurable(t *testing.T) {
 		"claim":    func() { value[claim.Held](t)(claim.Acquire(ctx, r, held, "")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			change(len(name) + int(name[0]))                   // new for each
+			change(len(name) + int(name[0]))                   // different each time
 			flushed, not := map[string]int{}, map[string]int{} // by command
 			for _, run := range trace.of(t, r, do) {
 				command := run.writer()
@@ -129,7 +129,7 @@ func TestWritesAreDurable(t *testing.T) {
 	}
 }
 
-// git does not wait for each object: their number does not matter.
+// The number of flushes does not depend on the number of objects.
 func TestManyObjectsAreFlushedTogether(t *testing.T) {
 	trace := traceGit(t)
 	r := sample(t)

@@ -38,7 +38,7 @@ func TestFetchUpstream(t *testing.T) {
 			t.Error("FETCH_HEAD was written")
 		}
 	}
-	// History that was rewritten moves it, too.
+	// Rewritten history also moves it.
 	gitIn(t, origin.Root, "reset", "-q", "--hard", "HEAD^")
 	gitIn(t, origin.Root, "commit", "-q", "--allow-empty", "-m", "rewritten")
 	up, err := remote.FetchUpstream(t.Context(), r, "main", time.Minute)
@@ -47,7 +47,6 @@ func TestFetchUpstream(t *testing.T) {
 	}
 }
 
-// userRefsOf returns the refs of the repository.
 func userRefsOf(r *repo.Repo, t *testing.T) string {
 	t.Helper()
 	return gitIn(t, r.Root, "for-each-ref", "--format=%(objectname) %(refname)")
@@ -59,7 +58,8 @@ func sorted(lines string) string {
 	return strings.Join(all, "\n")
 }
 
-// A remote that does not answer, asks for a password, or lacks the branch is an error in time.
+// FetchUpstream returns an error in time for a remote that does not answer, asks for a password, or lacks
+// the branch.
 func TestFetchUpstreamFails(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// Filters run in each checkout that a landing changes, where their programs are. One
-// that fails, and must not, stops the landing before anything has changed.
+// Filters run in each checkout that a landing changes, where their programs are. If a required filter
+// fails, the landing stops before anything has changed.
 func TestLandFilters(t *testing.T) {
 	r := sample(t)
 	tool := "#!/bin/sh\ntest -e broken && exit 1\ntest \"$GIT_WORK_TREE\" = \"$PWD\" -a -z \"$GIT_INDEX_FILE\" || exit 2\ntr a-z A-Z\n"

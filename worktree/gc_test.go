@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// collect collects all snapshots of sessions and returns the names of those that are gone.
+// collect collects the snapshots of sessions and returns the names of the deleted refs.
 func collect(t *testing.T, r *repo.Repo, refs []snapshot.Ref) []string {
 	t.Helper()
 	var names []string
@@ -24,8 +24,8 @@ func collect(t *testing.T, r *repo.Repo, refs []snapshot.Ref) []string {
 	return names
 }
 
-// Snapshots that were taken after the decision to expire a session's stay, also when the
-// transaction of many refs fails because of that.
+// Snapshots that were taken after the decision to expire a session's snapshots stay, even if the
+// transaction for many refs fails because of them.
 func TestCollectLeavesWhatMoved(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -45,7 +45,7 @@ func TestCollectLeavesWhatMoved(t *testing.T) {
 	gitIn(t, r.Root, "fsck", "--strict", "--no-dangling")
 }
 
-// Packs and loose objects that no ref has stay as they are, and the others are packed.
+// Packs and unreachable loose objects do not change. All other objects are packed.
 func TestCollectDeletesNoObjects(t *testing.T) {
 	r := sample(t)
 	gitIn(t, r.Root, "commit", "--allow-empty", "-m", "to be forgotten")
@@ -75,7 +75,7 @@ func TestCollectDeletesNoObjects(t *testing.T) {
 	}
 }
 
-// Two collections do not work at once.
+// Two collections do not run at the same time.
 func TestCollectAlone(t *testing.T) {
 	r := sample(t)
 	l := value[*lock.Lock](t)(r.Lock(t.Context(), snapshot.CollectLock, "gc"))
@@ -86,7 +86,7 @@ func TestCollectAlone(t *testing.T) {
 	must(t, err)
 }
 
-// Tasks that start and work meanwhile lose nothing.
+// Tasks that start and work during a collection lose nothing.
 func TestCollectWhileTasksWork(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// coven collects once a day, first a day after it has begun to use a repository, and however often
-// the clock is set.
+// coven collects garbage once a day, for the first time a day after its first use of a repository,
+// regardless of changes of the clock.
 func TestCollectionIsDueDaily(t *testing.T) {
 	r := sample(t)
 	begin := time.Unix(1_800_000_000, 0)
@@ -24,7 +24,7 @@ func TestCollectionIsDueDaily(t *testing.T) {
 	}
 }
 
-// Of several processes that find a collection due, one begins it; while somebody collects, none.
+// If several processes find that a collection is due, only one begins it. During a collection, none does.
 func TestCollectionBeginsOnce(t *testing.T) {
 	r := sample(t)
 	begin := time.Unix(1_800_000_000, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// withSubmodule is a repository with the submodule lib, and a task whose worktree
-// has it checked out.
+// withSubmodule creates a repository with the submodule lib, and a task that has checked it out in its
+// worktree.
 func withSubmodule(t *testing.T) (r *repo.Repo, w *repo.Worktree, lib string) {
 	t.Helper()
 	upstream := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
@@ -42,7 +42,7 @@ func runShell(t *testing.T, command string) {
 	}
 }
 
-// A submodule's commit that goes with the worktree does not land.
+// A submodule's commit that exists only in the worktree does not land.
 func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	commit := gitIn(t, lib, "rev-parse", "HEAD")
@@ -59,15 +59,15 @@ func TestGitlinkOnlyInTheWorktree(t *testing.T) {
 	gitIn(t, filepath.Join(r.Root, "lib"), "cat-file", "-e", commit+"^{commit}")
 }
 
-// One that the agent has pushed does.
+// A commit that the agent has pushed lands.
 func TestGitlinkPushed(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	gitIn(t, lib, "push", "-q", "origin", "HEAD:refs/heads/feature")
 	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 }
 
-// One that is on a branch of the remote lands, also below its tip and as a submodule
-// that the main checkout does not have.
+// A commit on a remote branch lands, even if it is below the branch's tip or in a submodule that the main
+// checkout does not have.
 func TestGitlinkOfTheRemote(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	gitIn(t, lib, "commit", "-q", "--allow-empty", "-m", "later")
@@ -78,7 +78,7 @@ func TestGitlinkOfTheRemote(t *testing.T) {
 	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 }
 
-// A submodule that is only moved lands, whatever its remote has.
+// A submodule that is only moved to another path lands, regardless of its remote.
 func TestGitlinkMoved(t *testing.T) {
 	r, w, lib := withSubmodule(t)
 	gitIn(t, lib, "checkout", "-q", "HEAD~")
@@ -88,9 +88,8 @@ func TestGitlinkMoved(t *testing.T) {
 	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
 }
 
-// git never runs with a git directory that an agent made: it can name programs to run.
-// The path of a gitlink is the agent's, and can lead back into its worktree, directly
-// or through a link that the repository has.
+// git never uses a git directory that an agent created: it can name programs to run. The agent controls the
+// path of a gitlink, which may lead back into its worktree, directly or through a link in the repository.
 func TestGitlinkIntoTheWorktree(t *testing.T) {
 	for name, path := range map[string]string{"direct": ".coven/worktrees/T/evil", "through a link": "link/evil"} {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +117,8 @@ func TestGitlinkIntoTheWorktree(t *testing.T) {
 	}
 }
 
-// No submodule lands where the worktrees are, whatever the agent's repository says of
-// its remote: git in the main checkout would look into the next task's.
+// A submodule below the directory of worktrees does not land, regardless of the remote refs in the agent's
+// repository: git in the main checkout would use the next task's files.
 func TestGitlinkAmongTheWorktrees(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// exported restores a rescue and returns the directory.
+// exported exports a rescue and returns the directory.
 func exported(t *testing.T, r *repo.Repo, ref string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "exported")
@@ -23,9 +23,9 @@ func exported(t *testing.T, r *repo.Repo, ref string) string {
 	return dir
 }
 
-// What only the git directory of a worktree has is stored before it is removed: what is staged, a
-// merge in progress, and commits on branches of the agent's own, of its stash and of no branch. The
-// private common directory of a killed coven has them, too.
+// Content that exists only in the git directory of a worktree is stored before it is removed: staged
+// content, a merge in progress, and commits on the agent's own branches, in its stash, and on no branch.
+// The private common directory of a killed coven also contains such commits.
 func TestRemoveStoresGitWork(t *testing.T) {
 	for name, isolated := range map[string]bool{"isolated": true, "not isolated": false} {
 		t.Run(name, func(t *testing.T) {
@@ -80,12 +80,12 @@ func TestRemoveStoresGitWork(t *testing.T) {
 	}
 }
 
-// After a landing, nothing is stored if nothing is left; but what is staged, or written to files
-// that coven does not commit, is.
+// After a landing, nothing is stored if everything has landed. Staged content, and files that coven does
+// not commit, are stored.
 func TestRemoveLandedKeepsGitWork(t *testing.T) {
 	cases := map[string]struct {
 		leave func(w *repo.Worktree)
-		file  string // in the rescue; empty: there is none
+		file  string // in the rescue, empty if there is none
 	}{
 		"nothing": {func(w *repo.Worktree) { gitIn(t, w.Path, "status") }, ""},
 		"reserved": {func(w *repo.Worktree) {
@@ -96,7 +96,7 @@ func TestRemoveLandedKeepsGitWork(t *testing.T) {
 			gitIn(t, w.Path, "add", "staged")
 			must(t, os.Remove(filepath.Join(w.Path, "staged")))
 		}, rescue.GitDirName + "/staged/0/staged"},
-		"another task's branch": {func(w *repo.Worktree) { // which was copied, and has landed and gone since
+		"another task's branch": {func(w *repo.Worktree) { // it was copied, then landed and was deleted
 			ctx := t.Context()
 			other := add(t, w.Repo, "other")
 			write(t, filepath.Join(other.Path, "other"), "x")
@@ -131,8 +131,8 @@ func TestRemoveLandedKeepsGitWork(t *testing.T) {
 	}
 }
 
-// An index that is damaged is stored as a file, and objects that git refuses to take are, too: they
-// do not keep a worktree from being removed.
+// A damaged index is stored as a file, and so are objects that git refuses: they do not prevent the removal
+// of a worktree.
 func TestRemoveStoresDamagedGitWork(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -152,8 +152,8 @@ func TestRemoveStoresDamagedGitWork(t *testing.T) {
 	equal(t, "object", exists(object), true)
 }
 
-// A HEAD that has left its branch stays where it is when the isolation of its worktree ends. While it
-// is there, and not known to the repository, the commits of other tasks are taken all the same.
+// A detached HEAD stays at its commit when the isolation of its worktree ends. While its commit is not in
+// the repository, the commits of other tasks can still be taken.
 func TestCollectDetachedHead(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

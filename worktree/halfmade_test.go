@@ -8,8 +8,7 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// A worktree that some git makes or takes away at this moment is no checkout
-// that could be in the way of a landing.
+// A worktree that a git process is just creating or removing does not obstruct a landing.
 func TestLandBesideHalfMadeWorktrees(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "t")
@@ -25,7 +24,7 @@ func TestLandBesideHalfMadeWorktrees(t *testing.T) {
 	}
 }
 
-// nowhere is a journal that forgets.
+// nowhere is a Journal that discards everything.
 type nowhere struct{}
 
 func (nowhere) Intent(integrate.Landing) error { return nil }

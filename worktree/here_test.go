@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A task's worktree is known by where it is, whatever git says there.
+// A task's worktree is identified by its path, regardless of git's answers there.
 func TestHere(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T-1")

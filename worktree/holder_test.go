@@ -47,8 +47,7 @@ func TestLandingLock(t *testing.T) {
 	equal(t, "file", read(t, r.StatePath("locks", repo.TargetLock(c.Target))), "")
 }
 
-// What a killed holder left in the file does not make the lock held, and the
-// next holder's name is in its place.
+// The remains of a killed holder in the file do not make the lock held, and the next holder replaces them.
 func TestLandingLockOfTheDead(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -74,8 +73,7 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	}))
 }
 
-// The lock of a killed coven lasts as long as its git, and so does the word
-// about who holds it.
+// The lock of a killed coven lasts as long as its git process, and so does the record of its holder.
 func TestLandingLockOfAnOrphan(t *testing.T) {
 	r := sample(t)
 	target := targetOf(r, t)
@@ -85,7 +83,7 @@ func TestLandingLockOfAnOrphan(t *testing.T) {
 	in, err := child.StdinPipe()
 	must(t, err)
 	must(t, child.Start())
-	must(t, l.File().Close()) // as a kill does: the lock is not given back
+	must(t, l.File().Close()) // as a kill does, without releasing the lock
 	holder, held := landingLock(r, target.Ref)
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "land T")
@@ -93,7 +91,7 @@ func TestLandingLockOfAnOrphan(t *testing.T) {
 	must(t, child.Wait())
 	_, held = landingLock(r, target.Ref)
 	equal(t, "held after", held, false)
-	l.Release() // it is closed: this stops lockedfile's own check
+	l.Release() // already closed; this satisfies lockedfile's own check
 }
 
 // Querying the holder does not block others.
@@ -124,8 +122,7 @@ func TestLandingLockAskedOften(t *testing.T) {
 	wait.Wait()
 }
 
-// A lock of git's is held by another process: nothing changes, and when it is
-// gone the same landing succeeds.
+// While another process holds a lock of git, nothing changes. Afterwards, the same landing succeeds.
 func TestLandMeetsForeignLocks(t *testing.T) {
 	oneAtATime(t)
 	for _, name := range []string{"index.lock", "HEAD.lock", "refs/heads/main.lock"} {
@@ -163,8 +160,8 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 	}
 }
 
-// holdFile lets another process make a lock file, and returns what makes that
-// process remove it and end.
+// holdFile makes another process create a lock file. The returned function makes that process remove it and
+// exit.
 func holdFile(t *testing.T, file string) func() {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `set -C; : >"$1"; echo made; read -r _; rm "$1"`, "sh", file)
@@ -181,7 +178,7 @@ func holdFile(t *testing.T, file string) func() {
 	}
 }
 
-// Other writes name the lock that is in their way, too.
+// Other operations also name the lock that blocks them.
 func TestWritesMeetForeignLocks(t *testing.T) {
 	oneAtATime(t)
 	cases := map[string]struct {
@@ -237,7 +234,7 @@ func TestLandBesidePackRefs(t *testing.T) {
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }
 
-// landingLock is who lands on a target now.
+// landingLock returns the holder of a target's lock.
 func landingLock(r *repo.Repo, targetRef string) (lock.Holder, bool) {
 	return r.Locks.Holder(repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(targetRef, names.HeadsPrefix)}))
 }

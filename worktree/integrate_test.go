@@ -14,7 +14,6 @@ import (
 	"github.com/coven-run/coven/worktree/rescue"
 )
 
-// onMain commits a file in the main checkout.
 func onMain(t testing.TB, r *repo.Repo, name, content string) {
 	t.Helper()
 	write(t, filepath.Join(r.Root, name), content)
@@ -39,7 +38,7 @@ func TestIntegrate(t *testing.T) {
 	equal(t, "tree of W", value[string](t)(content.Tree(ctx, w)), c.Tree)
 	equal(t, "file of W", read(t, filepath.Join(w.Path, "newdir/new.txt")), "theirs\n")
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
-	c.From = c.Tree // the target is in the branch already
+	c.From = c.Tree // the branch already contains the target
 	equal(t, "again", value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t))), c)
 }
 
@@ -60,8 +59,8 @@ func TestIntegrateConflict(t *testing.T) {
 	equal(t, "worktree", status(t, w.Path), before)
 }
 
-// The tracker's file changes on both sides all the time. That is no conflict,
-// and what lies in W stays.
+// The tracker's file often changes on both sides. That is not a conflict, and the file in the worktree does
+// not change.
 func TestIntegrateTrackerFile(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -108,7 +107,7 @@ func TestIntegrateRescuesIgnoredFilesInTheWay(t *testing.T) {
 	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":build/deep/out"), "only here too")
 }
 
-// An agent that works on while an integration is half done loses nothing.
+// An agent that continues to work during an interrupted integration loses nothing.
 func TestSettleForgetsWhenWorkWentOn(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

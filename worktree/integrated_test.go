@@ -16,8 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Whatever was merged into W, and whatever W has of its own, coven knows which tree its index has after that,
-// and is right: the next operation reads no file again.
+// After any merge into the worktree, and with any changes in it, coven knows the tree of its index, so that
+// the next operation need not read any file again.
 func TestIntegratedIndexIsKnown(t *testing.T) {
 	target := map[string]func(r *repo.Repo){
 		"another file":  func(r *repo.Repo) { write(t, filepath.Join(r.Root, "other.txt"), "other\n") },
@@ -69,8 +69,7 @@ func TestIntegratedIndexIsKnown(t *testing.T) {
 	}
 }
 
-// A file that somebody touches between the look at W and the move has not changed; one that somebody
-// edits has.
+// A file that was touched between the comparison and the move has not changed. A file that was edited has.
 func TestSwitchToTouched(t *testing.T) {
 	for what, edit := range map[string]func(name string){
 		"touched": func(name string) {
@@ -103,8 +102,8 @@ func TestSwitchToTouched(t *testing.T) {
 	}
 }
 
-// A target can have a tree with names that are no parts of a path, or that are there twice, as a file and as
-// a directory: then git decides, and nothing hangs.
+// A target's tree may contain names that are not valid in a path, or names that occur twice, as a file and
+// as a directory. Then git decides, and nothing hangs.
 func TestIntegrateOddNames(t *testing.T) {
 	for _, name := range []string{"/", "/x", "a/b", "", "dir"} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +113,7 @@ func TestIntegrateOddNames(t *testing.T) {
 			commitAll(t, w, "mine")
 			oid := value[[]byte](t)(hex.DecodeString(gitIn(t, r.Root, "rev-parse", "main:file1.txt")))
 			raw := value[[]byte](t)(exec.CommandContext(t.Context(), "git", "-C", r.Root, "cat-file", "tree", "main^{tree}").Output())
-			at := 0 // where git sorts the name
+			at := 0 // git's position of the name
 			for at < len(raw) {
 				_, have, _ := strings.Cut(string(raw[at:at+bytes.IndexByte(raw[at:], 0)]), " ")
 				if have > name {

@@ -20,8 +20,8 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// An item is a file: 'f' a plain one, 'x' an executable one, 'l' a symbolic link. git has no
-// other modes, and no empty directories.
+// An item is a file: 'f' is a plain file, 'x' an executable one, 'l' a symbolic link. git has no other
+// modes and no empty directories.
 type item struct {
 	kind    byte
 	content string
@@ -29,18 +29,19 @@ type item struct {
 
 func sameItem(a, b item) bool { return a == b }
 
-// An inventory is what exists of a task's work. It is made by reading directories, and by running
-// git in the worktree as its user would, not by coven.
+// An inventory lists everything that exists of a task's work. It is created without coven, by reading
+// directories and by running git in the worktree as its user would.
 type inventory struct {
-	// files has the files of W, those of git directories in it, and below ".git" what W's own git
-	// directory has of submodules and of a merge, a rebase and the like in progress.
+	// files contains the files of the worktree, those of nested git directories, and below ".git" the parts
+	// of the worktree's git directory that belong to submodules and to a merge, rebase or similar operation
+	// in progress.
 	files   map[string]item
-	ignored map[string]bool   // those files that git ignores, or that are git's own
-	staged  map[string]string // what the index has: "STAGE OID PATH" -> content
-	commits map[string]string // that a branch, HEAD, the stash or a merge names -> by what
+	ignored map[string]bool   // files that are ignored or belong to git
+	staged  map[string]string // content of the index: "STAGE OID PATH" -> content
+	commits map[string]string // commits of branches, HEAD, the stash or a merge -> their source
 }
 
-// stateOfGit are the files and directories of a merge, a rebase and so on that is in progress.
+// stateOfGit lists the files and directories of a merge, rebase or similar operation in progress.
 func stateOfGit() []string {
 	return []string{
 		"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD",
@@ -104,7 +105,6 @@ func (c *doomedCase) takeInventory() *inventory {
 	return in
 }
 
-// stash adds the entries of the stash.
 func (in *inventory) stash(c *doomedCase, dir string) {
 	for oid := range strings.FieldsSeq(c.gitOutput(dir, "log", "-g", "--format=%H", "refs/stash")) {
 		in.commits[oid] = "the stash"
@@ -118,7 +118,7 @@ func (in *inventory) branch(c *doomedCase, dir, ref string) {
 	}
 }
 
-// walk adds the files of a directory.
+// walk adds the files in a directory.
 func (in *inventory) walk(t testing.TB, top, as string) {
 	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -148,12 +148,12 @@ func (in *inventory) walk(t testing.TB, top, as string) {
 		in.files[filepath.Join(as, relative)] = it
 		return nil
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // a file may be in the place of a directory
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // a file may be in place of a directory
 		t.Fatal(err)
 	}
 }
 
-// index adds the content of the index of W.
+// index adds the content of the worktree's index.
 func (in *inventory) index(c *doomedCase) {
 	for field := range strings.SplitSeq(c.gitOutput(c.w.Admin, "ls-files", "-z", "-s"), "\x00") {
 		meta, name, found := strings.Cut(field, "\t")
@@ -165,8 +165,8 @@ func (in *inventory) index(c *doomedCase) {
 	}
 }
 
-// gitOutput runs git for a git directory, and returns its output, empty if it fails. It finds the
-// objects of W's private directory.
+// gitOutput runs git with a git directory and returns its output, or "" if it fails. git finds the objects
+// in the worktree's private directory.
 func (c *doomedCase) gitOutput(dir string, args ...string) string {
 	c.t.Helper()
 	cmd := exec.Command("git", append([]string{"--git-dir=" + dir}, args...)...)
@@ -185,7 +185,7 @@ func (c *doomedCase) gitOutput(dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// mustHave fails if something of an inventory neither is where it was nor can be restored.
+// mustHave fails if an item of the inventory is neither in its old place nor can be restored.
 func (c *doomedCase) mustHave(before *inventory, when string) {
 	c.t.Helper()
 	var lost []string
@@ -217,7 +217,7 @@ func (c *doomedCase) mustHave(before *inventory, when string) {
 		}
 	}
 	reachable := c.reachable()
-	for _, s := range stores[1:] { // objects that git has refused to take are stored as files
+	for _, s := range stores[1:] { // objects that git refused are stored as files
 		for name := range s {
 			if _, oid, found := strings.Cut(name, ".git/common/objects/"); found {
 				reachable[strings.ReplaceAll(oid, "/", "")] = true
@@ -244,7 +244,7 @@ func short(content string) string {
 	return fmt.Sprintf("%q", content)
 }
 
-// reachable returns the objects that refs of the repository reach.
+// reachable returns the objects that are reachable from the repository's refs.
 func (c *doomedCase) reachable() map[string]bool {
 	c.t.Helper()
 	cmd := exec.Command("git", "rev-list", "--objects", "--stdin")
@@ -262,7 +262,7 @@ func (c *doomedCase) reachable() map[string]bool {
 	return all
 }
 
-// stored returns the files that coven rescue restore, and coven revert, write.
+// stored returns the files that coven rescue restore and coven revert would write.
 func (c *doomedCase) stored() (all []map[string]item) {
 	c.t.Helper()
 	ctx := c.t.Context()

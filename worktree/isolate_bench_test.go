@@ -9,9 +9,9 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// BenchmarkIsolate measures Isolate with Collect in a repository of 200 files and 100 tags: the
-// first time, when the private common directory is made, later, when an agent has committed
-// nothing, and after a commit. The floor is a git command that reads one ref.
+// BenchmarkIsolate measures Begin with TakeCommits in a repository of 200 files and 100 tags: the first
+// time, which creates the private common directory; later, without new commits of the agent; and after a
+// commit. The floor is a git command that reads one ref.
 func BenchmarkIsolate(b *testing.B) {
 	r := sample(b)
 	for i := range 200 {

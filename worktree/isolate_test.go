@@ -16,8 +16,8 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// state describes everything of a repository that a program of the task w must not change:
-// all files of its git directory except w's own, and of its main checkout except W.
+// state describes everything in a repository that a program of the task w must not change: all files of its
+// git directory except w's own, and of its main checkout except the worktree.
 func state(t *testing.T, w *repo.Worktree) string {
 	t.Helper()
 	var lines []string
@@ -40,7 +40,6 @@ func state(t *testing.T, w *repo.Worktree) string {
 	return strings.Join(lines, "\n")
 }
 
-// isolated adds a worktree and isolates it.
 func isolated(t *testing.T, r *repo.Repo, task string) *repo.Worktree {
 	t.Helper()
 	w := add(t, r, task)
@@ -48,8 +47,8 @@ func isolated(t *testing.T, r *repo.Repo, task string) *repo.Worktree {
 	return w
 }
 
-// In an isolated worktree git works as in an ordinary one, and changes nothing outside of W
-// and W's own git directory.
+// In an isolated worktree git works as in an ordinary one, but changes nothing outside the worktree and its
+// git directory.
 func TestIsolatedGit(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestIsolatedGit(t *testing.T) {
 			equal(t, "the repository", gitIn(t, r.Root, "fsck", "--strict"), "")
 			equal(t, "W's git directory", gitIn(t, w.Path, "rev-parse", "--git-common-dir"), r.GitDir)
 			equal(t, "other refs", gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/tags", "refs/x", "refs/notes", "refs/heads/mine", "refs/coven/in"), "refs/tags/v1")
-			must(t, isolation.Begin(t.Context(), w)) // what stayed there is there again
+			must(t, isolation.Begin(t.Context(), w)) // its private refs are available again
 			equal(t, "the stash", gitIn(t, w.Path, "stash", "list", "--format=%gd"), "stash@{0}")
 			gitIn(t, w.Path, "stash", "pop", "-q")
 			equal(t, "the stashed file", read(t, filepath.Join(w.Path, "file1.txt")), "stashed\n")
@@ -98,8 +97,8 @@ func TestIsolatedGit(t *testing.T) {
 	}
 }
 
-// Coven's own work goes on in between: its commits are in the isolated worktree afterwards,
-// and both kinds of commits are one history.
+// coven's own operations continue in between: its commits are in the isolated worktree afterwards, and both
+// kinds of commits form one history.
 func TestIsolateAgain(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
@@ -118,8 +117,8 @@ func TestIsolateAgain(t *testing.T) {
 	equal(t, "W", gitIn(t, w.Path, "status", "--porcelain"), "")
 }
 
-// An agent that works again finds the refs as they are then, except those that it has changed
-// itself. What it put into the way of a ref stays, and leads nowhere.
+// When an agent is started again, it finds the current refs, except those that it has changed itself. Files
+// that it put in the way of a ref stay, and are not followed.
 func TestIsolateUpdatesRefs(t *testing.T) {
 	r := sample(t)
 	first := gitIn(t, r.Root, "rev-parse", "main")
@@ -164,7 +163,7 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	must(t, os.Remove(isolation.PrivatePath(w, "refs", "heads", "link"))) // newer versions of git report it
 	equal(t, "the refs in W", gitIn(t, w.Path, "fsck"), "")
 
-	// What is up to date is not written again, and the agent's changes count from then on.
+	// Unchanged refs are not written again, and from then on the agent's changes take precedence.
 	before := value[os.FileInfo](t)(os.Stat(isolation.CopiedRefsPath(w)))
 	must(t, isolation.TakeCommits(t.Context(), w))
 	must(t, isolation.Begin(t.Context(), w))
@@ -178,11 +177,11 @@ func TestIsolateUpdatesRefs(t *testing.T) {
 	equal(t, "a branch that the agent has moved", gitIn(t, w.Path, "rev-parse", "theirs"), mine)
 }
 
-// While nothing is committed, Isolate and Collect need no git.
+// While nothing is committed, Begin and TakeCommits do not run git.
 func TestIsolateWithoutGit(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
-	must(t, isolation.Begin(t.Context(), w)) // it asks for the directories of hooks
+	must(t, isolation.Begin(t.Context(), w)) // runs git for the hooks directories
 	must(t, isolation.TakeCommits(t.Context(), w))
 	t.Setenv("PATH", t.TempDir())
 	must(t, isolation.Begin(t.Context(), w))
@@ -193,7 +192,7 @@ func TestIsolateWithoutGit(t *testing.T) {
 	must(t, isolation.TakeCommits(t.Context(), w))
 }
 
-// Isolate and Collect that were killed at any point can be repeated, and lose nothing.
+// Begin and TakeCommits can be repeated after a kill at any point, and lose nothing.
 func TestIsolateSurvivesKill(t *testing.T) {
 	oneAtATime(t)
 	for _, point := range []string{"isolate.made", "isolate.recorded", "collect.fetched", "collect.moved", "collect.linked"} {
@@ -233,8 +232,8 @@ func TestIsolateSurvivesKill(t *testing.T) {
 	}
 }
 
-// Nothing that an agent plants in its git directory runs, or lets anything else into the
-// repository. What cannot be taken is an error, the branch stays, and W is a usable worktree.
+// Nothing that an agent plants in its git directory is run or lets anything else into the repository. If
+// commits cannot be taken, there is an error, the branch does not move, and the worktree is usable.
 func TestCollectRefuses(t *testing.T) {
 	oneAtATime(t)
 	r := sample(t)
@@ -243,7 +242,7 @@ func TestCollectRefuses(t *testing.T) {
 	gitIn(t, other.Root, "add", "-A")
 	gitIn(t, other.Root, "commit", "-qm", "private")
 	private := gitIn(t, other.Root, "rev-parse", "HEAD")
-	gitIn(t, other.Root, "repack", "-q", "-a") // the loose objects stay, too
+	gitIn(t, other.Root, "repack", "-q", "-a") // the loose objects also stay
 	sprung := filepath.Join(t.TempDir(), "sprung")
 	for name, test := range map[string]struct {
 		plant   func(t *testing.T, w *repo.Worktree)
@@ -279,7 +278,7 @@ func TestCollectRefuses(t *testing.T) {
 			for _, object := range value[[]string](t)(filepath.Glob(filepath.Join(other.GitDir, "objects", "[0-9a-f][0-9a-f]", "*"))) {
 				link := isolation.PrivatePath(w, "objects", filepath.Base(filepath.Dir(object)), filepath.Base(object))
 				must(t, os.MkdirAll(filepath.Dir(link), 0o755))
-				_ = os.Symlink(object, link) // it may have the same
+				_ = os.Symlink(object, link) // it may exist
 			}
 			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
@@ -394,7 +393,7 @@ func relink(t *testing.T, target, path string) {
 	must(t, os.Symlink(target, path))
 }
 
-// Directories of W's git directory that an agent replaced by links lead coven nowhere.
+// coven does not follow links with which an agent replaced directories of the worktree's git directory.
 func TestCollectBehindLinks(t *testing.T) {
 	r := sample(t)
 	for name, plant := range map[string]func(t *testing.T, w *repo.Worktree, outside string){
@@ -432,8 +431,8 @@ func TestCollectBehindLinks(t *testing.T) {
 	}
 }
 
-// A program of the task that takes the rights to its directories does not keep coven from
-// working there.
+// A program of the task that removes permissions from its directories does not prevent coven from using
+// them.
 func TestCollectWithoutRights(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root needs no rights")
@@ -458,7 +457,6 @@ func TestCollectWithoutRights(t *testing.T) {
 	must(t, isolation.TakeCommits(t.Context(), w))
 }
 
-// outline describes all files below a directory.
 func outline(t *testing.T, dir string) string {
 	t.Helper()
 	var text strings.Builder
@@ -472,8 +470,8 @@ func outline(t *testing.T, dir string) string {
 	return text.String()
 }
 
-// Locks that a killed git left in an isolated W do not keep the next one from working. A lock
-// may be a person's if one works in W.
+// Locks that a killed git process left in an isolated worktree do not block the next one. If a person works
+// in the worktree, a lock may be theirs and stays.
 func TestLeftLocks(t *testing.T) {
 	if _, err := os.Stat("/proc/self/cwd"); err != nil {
 		t.Skip("without /proc, locks stay")
@@ -521,7 +519,7 @@ func TestLeftLocks(t *testing.T) {
 	equal(t, "locks afterwards", left(), 0)
 }
 
-// An agent finds the refs of people, and none that coven or another checkout uses.
+// An agent finds the users' refs, but none that coven or another checkout uses.
 func TestSharedRefs(t *testing.T) {
 	oid := strings.Repeat("1", 40)
 	refs := map[string]string{"HEAD": "ref: refs/heads/main", "refs/heads/broken": "x", "refs/heads/to a space": oid, "refs/heads/odd": "ref: a b"}

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// pruned runs the garbage collection that takes everything no ref leads to.
+// pruned runs a garbage collection that removes all unreachable objects.
 func pruned(t *testing.T, r *repo.Repo) {
 	t.Helper()
 	gitIn(t, r.Root, "reflog", "expire", "--expire=now", "--all")
@@ -26,7 +26,7 @@ func keptRefs(t *testing.T, r *repo.Repo) string {
 	return gitIn(t, r.Root, "for-each-ref", "--format=%(refname)", "refs/coven/keep")
 }
 
-// What an intent names is there as long as the landing is not settled.
+// The commit of an intent exists until the landing is settled.
 func TestIntentSurvivesGC(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -49,7 +49,7 @@ func TestIntentSurvivesGC(t *testing.T) {
 	equal(t, "kept at the end", keptRefs(t, r), "")
 }
 
-// If the ref of a landing was deleted and git gc removed the commit, the commit is made again.
+// If the ref of a landing was deleted and git gc removed the commit, it is created again.
 func TestRecoverWithoutTheCommit(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -60,7 +60,7 @@ func TestRecoverWithoutTheCommit(t *testing.T) {
 	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 }
 
-// The merge of a killed integration still exists when the integration is resumed.
+// The merge of an interrupted integration still exists when the integration is resumed.
 func TestIntegrationSurvivesGC(t *testing.T) {
 	for name, kept := range map[string]bool{"kept": true, "its ref is gone": false} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestIntegrationSurvivesGC(t *testing.T) {
 	}
 }
 
-// An integration that merges has a ref from before its record is written.
+// An integration that merges creates a ref before its record is written.
 func TestIntegrationIsKept(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
@@ -94,8 +94,8 @@ func TestIntegrationIsKept(t *testing.T) {
 	equal(t, "kept", gitIn(t, r.Root, "rev-parse", names.KeepRef("T", names.KeepMove)), c.Tip)
 }
 
-// The target's commit of a merge in conflict is there when a resolver ends it,
-// whatever became of the target.
+// The target's commit in a conflicted merge exists when a resolver finishes the merge, regardless of later
+// changes of the target.
 func TestConflictSurvivesGC(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
@@ -109,7 +109,7 @@ func TestConflictSurvivesGC(t *testing.T) {
 	value[commit.Commit](t)(commit.Create(t.Context(), w, commit.Request{Message: "resolve", Merge: c.TargetTip}))
 }
 
-// A removed worktree leaves no such ref, wherever it was cut off.
+// A removed worktree leaves no such ref, even if the removal was interrupted.
 func TestRemoveDropsKept(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")

@@ -16,8 +16,7 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// ready makes a task whose branch changes file0.txt, deletes file1.txt and
-// adds new.txt.
+// ready creates a task whose branch changes file0.txt, deletes file1.txt and adds new.txt.
 func ready(t testing.TB, r *repo.Repo, task string) (*repo.Worktree, integrate.Landing) {
 	t.Helper()
 	w := add(t, r, task)
@@ -106,13 +105,12 @@ func TestLandRefusals(t *testing.T) {
 	equal(t, "main", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 }
 
-// A journalFunc does something at the moment between intent and movement.
+// A journalFunc runs between recording the intent and moving the target.
 type journalFunc func(integrate.Landing) error
 
 func (f journalFunc) Intent(intent integrate.Landing) error { return f(intent) }
 
-// What happens between the first look and the transaction is caught by the
-// transaction, and the checkout goes back.
+// The transaction detects changes that happen after the first check, and the checkout is moved back.
 func TestLandFence(t *testing.T) {
 	fences := map[string]struct {
 		want error
@@ -165,8 +163,7 @@ func TestLandStopsWithoutJournal(t *testing.T) {
 	equal(t, "checkout", status(t, r.Root), before)
 }
 
-// A person's changes beside the landing's files stay as they are, byte for
-// byte, staged or not.
+// The user's changes to files that the landing does not touch are preserved, byte for byte, staged or not.
 func TestLandKeepsWhatThePersonDid(t *testing.T) {
 	r := sample(t)
 	w, c := ready(t, r, "T")
@@ -291,7 +288,7 @@ func expectFailure(t *testing.T, root string, args ...string) {
 	}
 }
 
-// Every checkout of the target moves, or none.
+// All checkouts of the target move, or none.
 func TestLandWithLinkedCheckouts(t *testing.T) {
 	r := sample(t)
 	gitIn(t, r.Root, "checkout", "-q", "--detach")
@@ -320,7 +317,7 @@ func TestLandManyAtOnce(t *testing.T) {
 	var all []*repo.Worktree
 	for i := range tasks {
 		w := add(t, r, fmt.Sprintf("T%d", i))
-		write(t, filepath.Join(w.Path, fmt.Sprintf("file%d.txt", i%4)), fmt.Sprintf("one\ntwo\nthree %d\n", i%4)) // touch
+		write(t, filepath.Join(w.Path, fmt.Sprintf("file%d.txt", i%4)), fmt.Sprintf("one\ntwo\nthree %d\n", i%4)) // same content, new modification time
 		write(t, filepath.Join(w.Path, fmt.Sprintf("by-%d.txt", i)), "landed\n")
 		commitAll(t, w, "work")
 		claimFor(t, r, w.TaskID)
@@ -331,7 +328,7 @@ func TestLandManyAtOnce(t *testing.T) {
 		wait.Go(func() {
 			journal := fileJournal{filepath.Join(t.TempDir(), "intent")}
 			strategy := []land.Strategy{land.Squash, land.Merge, land.Rebase}[i%3]
-			if i%2 == 0 { // half of them in processes of their own
+			if i%2 == 0 { // half of them in separate processes
 				out, err := actorCommand(r.Root, w.TaskID, journal.path, strategy).CombinedOutput()
 				if err != nil {
 					t.Errorf("%s: %v: %s", w.TaskID, err, out)

@@ -28,8 +28,7 @@ func landWithHooks(t *testing.T, w *repo.Worktree, c integrate.Landing, strategy
 	})
 }
 
-// The commit that lands passes commit-msg; the commits of a rebase keep their
-// messages, as in git.
+// The commit that lands passes commit-msg. The commits of a rebase keep their messages, as in git.
 func TestLandCommitMsg(t *testing.T) {
 	for strategy, want := range map[land.Strategy]string{land.Squash: "land T [checked]", land.Merge: "land T [checked]", land.Rebase: "work of T"} {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -63,8 +62,8 @@ func TestLandHookRefuses(t *testing.T) {
 	}
 }
 
-// Where the hooks are in the checkout, those of the main one guard the landing: the
-// agent has changed its own, or git ignores them and it has none.
+// If the hooks are in the checkout, those of the main checkout are used for the landing: the agent may have
+// changed its own, or the worktree may have none because git ignores them.
 func TestLandHookOfTheMainCheckout(t *testing.T) {
 	for _, name := range []string{commit.CommitMsg, land.RefTransaction} {
 		t.Run(name, func(t *testing.T) {
@@ -80,8 +79,8 @@ func TestLandHookOfTheMainCheckout(t *testing.T) {
 	}
 }
 
-// reference-transaction sees the target's move, once prepared and once committed,
-// and nothing of coven's own refs.
+// reference-transaction gets the target's move, once prepared and once committed, and no changes of coven's
+// own refs.
 func TestLandReferenceTransaction(t *testing.T) {
 	r := sample(t)
 	seen := filepath.Join(t.TempDir(), "seen")
@@ -93,7 +92,7 @@ func TestLandReferenceTransaction(t *testing.T) {
 	equal(t, "seen", read(t, seen), "prepared"+line+"committed"+line)
 }
 
-// When the transaction fails after all, the hook hears of that.
+// If the transaction fails, the hook is notified.
 func TestLandReferenceTransactionAborted(t *testing.T) {
 	r := sample(t)
 	seen := filepath.Join(t.TempDir(), "seen")
@@ -108,7 +107,7 @@ func TestLandReferenceTransactionAborted(t *testing.T) {
 	equal(t, "seen", read(t, seen), "prepared\naborted\n")
 }
 
-// commit.gpgSign holds for every commit that lands, and git makes the signature.
+// commit.gpgSign applies to every commit that lands, and git creates the signature.
 func TestLandSigns(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); errors.Is(err, exec.ErrNotFound) {

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A listing has what git would add, and what decides that, in checkouts and in worktrees of
-// tasks.
+// A listing contains the files that git would add and the files that determine that, in checkouts and in
+// worktrees of tasks.
 func TestListing(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

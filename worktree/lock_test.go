@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Whoever gives up waiting for a lock does not keep it from others: neither behind its own process,
-// nor behind another one.
+// A waiter that gives up does not keep the lock from others, whether the holder is in its own process or in
+// another.
 func TestLockGivenUp(t *testing.T) {
 	r := sample(t)
 	other := value[*repo.Repo](t)(repo.Open(t.Context(), r.Root)) // as in another process
@@ -37,7 +37,7 @@ func TestLockGivenUp(t *testing.T) {
 	}
 }
 
-// One at a time has a lock, in one process and in several.
+// Only one goroutine of all processes has a lock at a time.
 func TestLockExcludes(t *testing.T) {
 	r := sample(t)
 	repos := []*repo.Repo{r, value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))}

@@ -26,8 +26,7 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// TestMain seals the environment, or acts as a process that a test started
-// from its own binary.
+// TestMain isolates the environment, or runs as a process that a test started from its own binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "actor" {
 		os.Exit(actor(os.Args[2:]))
@@ -38,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(sealed(m))
 }
 
-// oneAtATime skips a long test in which only one thing runs at a time when the race detector
-// looks, which makes it much longer. CI runs it without.
+// oneAtATime skips a long test without concurrency if the race detector is enabled, which makes it much
+// slower. CI runs it without the race detector.
 func oneAtATime(t *testing.T) {
 	t.Helper()
 	if racing {
@@ -47,11 +46,10 @@ func oneAtATime(t *testing.T) {
 	}
 }
 
-// isLong reports whether tests run at full length, which takes minutes: make long
-// does that.
+// isLong reports whether tests run at full length, which takes minutes. `make long` does that.
 func isLong() bool { return os.Getenv("COVEN_LONG") != "" }
 
-// seeds yields the seeds of the cases of a search: the first few, and in make long all of them.
+// seeds yields the seeds of a search's cases: only the first few, except in `make long`.
 func seeds(few, all uint64) iter.Seq[uint64] {
 	n := few
 	if isLong() {
@@ -93,7 +91,7 @@ func sealed(m *testing.M) int {
 	return m.Run()
 }
 
-// gitIn runs the real program as a person would and returns what it prints.
+// gitIn runs git as a user would and returns its output.
 func gitIn(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
@@ -140,7 +138,6 @@ func value[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// wantError fails unless err is a T, which it returns.
 func wantError[T error](t testing.TB, err error) T {
 	t.Helper()
 	found, ok := errors.AsType[T](err)
@@ -164,7 +161,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// sample makes a repository with a few files on branch main.
+// sample creates a repository with a few files on branch main.
 func sample(t testing.TB, initArgs ...string) *repo.Repo {
 	t.Helper()
 	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
@@ -190,7 +187,7 @@ func add(t testing.TB, r *repo.Repo, task string) *repo.Worktree {
 	return value[*repo.Worktree](t)(Add(context.Background(), r, AddRequest{TaskID: task, Base: targetOf(r, t).Tip}))
 }
 
-// commitAll commits W on the present target and fails on an empty commit.
+// commitAll commits the worktree on top of the current target, and fails if the commit is empty.
 func commitAll(t testing.TB, w *repo.Worktree, message string) commit.Commit {
 	t.Helper()
 	c := value[commit.Commit](t)(commit.Create(context.Background(), w, commit.Request{Message: message, TargetTip: targetOf(w.Repo, t).Tip}))
@@ -224,14 +221,14 @@ func landTask(t testing.TB, w *repo.Worktree, c integrate.Landing, strategy land
 	})
 }
 
-// status is everything that git says about a checkout, and its files' bytes.
+// status returns git's complete status of a checkout and the bytes of its files.
 func status(t testing.TB, dir string) string {
 	t.Helper()
 	gitIn(t, dir, "update-index", "-q", "--refresh", "--really-refresh", "--unmerged")
 	return gitIn(t, dir, "status", "--porcelain", "-uall") + "\n" + gitIn(t, dir, "ls-files", "-s") + "\n" + contents(t, dir)
 }
 
-// contents lists all files of a checkout with mode and bytes, but not git's.
+// contents lists all files in a checkout with mode and content, except git's.
 func contents(t testing.TB, dir string) string {
 	t.Helper()
 	files := value[[]string](t)(content.FilesBelow(dir, "."))
@@ -252,8 +249,8 @@ func contents(t testing.TB, dir string) string {
 	return out.String()
 }
 
-// actor is what a process made from the test binary does: land a task, or add
-// and remove one.
+// actor is the main function of a process started from the test binary: it lands a task, or adds and
+// removes one.
 func actor(args []string) int {
 	var request struct {
 		Root, Task, Intent, Strategy string
@@ -339,7 +336,7 @@ func actor(args []string) int {
 	return 0
 }
 
-// integrateAndLand does what a run does, again when the target moves.
+// integrateAndLand integrates and lands as a run does. It repeats this if the target moves.
 func integrateAndLand(ctx context.Context, w *repo.Worktree, strategy land.Strategy, journal land.Journal) error {
 	held, err := claim.Of(ctx, w.Repo, w.TaskID)
 	if err != nil {
@@ -376,7 +373,7 @@ func addAndRemove(ctx context.Context, r *repo.Repo, task string) error {
 	return err
 }
 
-// landedTip is the tip of a worktree's branch, as one says it that has landed.
+// landedTip returns the tip of a worktree's branch, for RemoveRequest.Landed.
 func landedTip(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
 	tip, err := w.TipIfAny(t.Context())

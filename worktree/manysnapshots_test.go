@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// Snapshot 200 of a session, and a revert then, start no more git processes than the first ones.
+// Snapshot 200 of a session, and a revert after it, start no more git processes than the first ones.
 func TestManySnapshots(t *testing.T) {
 	oneAtATime(t)
 	r := sample(t)
@@ -36,7 +36,7 @@ func TestManySnapshots(t *testing.T) {
 		equal(t, "reverted", read(t, filepath.Join(w.Path, "file0.txt")), fmt.Sprint("change ", to))
 		return processes
 	}
-	early := 0 // git may have to look twice at a file that has just been written
+	early := 0 // git may have to check a recently written file twice
 	for n := 1; n <= 10; n++ {
 		early = max(early, take(n))
 	}
@@ -52,7 +52,7 @@ func TestManySnapshots(t *testing.T) {
 	}
 }
 
-// countGit counts the git processes that this process starts from now on.
+// countGit returns a function that returns the number of git processes started since.
 func countGit(t *testing.T) func() int {
 	t.Helper()
 	dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
-// Before git reads W's HEAD, coven puts it in the place of what no git would read there, and leaves
-// one that git reads.
+// Before git reads the worktree's HEAD, coven replaces it if it is not readable for git, and otherwise does
+// not change it.
 func TestMendHead(t *testing.T) {
 	const branch = "ref: refs/heads/coven/T\n"
 	outside := filepath.Join(t.TempDir(), "outside")

@@ -39,7 +39,7 @@ func FuzzSafeName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id string) { checkName(t, id) })
 }
 
-// checkName checks a name by git's own rule for refs and by ours.
+// checkName checks a name against git's rules for refs and coven's own.
 func checkName(t *testing.T, id string) {
 	t.Helper()
 	name := names.SafeName(id)

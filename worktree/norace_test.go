@@ -2,5 +2,5 @@
 
 package worktree
 
-// racing means that the race detector looks.
+// racing means that the race detector is enabled.
 const racing = false

@@ -27,16 +27,15 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// TestNothingLost destroys random worktrees while git fails. Each case makes a repository with a
-// task's worktree in a random state, writes down what exists without coven's code (see
-// inventory_test.go), and runs an operation that removes or overwrites files, in a process of its
-// own, in which one of the git processes fails (see faults, and testdata/failinggit). Whether the operation succeeds or
-// not, everything must still be where it was, or must come back with coven rescue restore or
-// coven revert. The same operation is then run again, without a fault: it must succeed, and
-// nothing may be lost either.
+// TestNothingLost destroys random worktrees while git fails. Each case creates a repository with a task's
+// worktree in a random state and lists everything that exists without using coven's code (see
+// inventory_test.go). Then it runs an operation that removes or overwrites files in a separate process, in
+// which one of the git processes fails (see faults, and testdata/failinggit). Whether or not the operation
+// succeeds, everything must either be in its old place or be restorable with coven rescue restore or coven
+// revert. Then the same operation is run again without a fault: it must succeed, and again nothing may be
+// lost.
 //
-// LOST_CASES is the number of cases: make soak runs 5,000. Without it there are 16. LOST_SEED runs a
-// single case.
+// LOST_CASES is the number of cases, by default 16; `make soak` runs 5,000. LOST_SEED runs a single case.
 func TestNothingLost(t *testing.T) {
 	oneAtATime(t)
 	if seed, err := strconv.ParseUint(os.Getenv("LOST_SEED"), 10, 64); err == nil {
@@ -81,7 +80,6 @@ func TestNothingLost(t *testing.T) {
 	}
 }
 
-// A doomedCase is one case.
 type doomedCase struct {
 	t        *testing.T
 	random   *rand.Rand
@@ -89,8 +87,8 @@ type doomedCase struct {
 	dir      string
 	repo     *repo.Repo
 	w        *repo.Worktree
-	script   []string                   // what was done, for the report
-	exported map[string]map[string]item // the files of what is stored, by commit
+	script   []string                   // the actions so far, for the report
+	exported map[string]map[string]item // the stored files, by commit
 }
 
 const (
@@ -98,17 +96,16 @@ const (
 	lostSession = "s"
 )
 
-// log adds a line to the report.
 func (c *doomedCase) log(format string, args ...any) {
 	c.script = append(c.script, fmt.Sprintf(format, args...))
 }
 
-// chance reports true n times in a hundred.
+// chance returns true with a probability of n percent.
 func (c *doomedCase) chance(n int) bool { return c.random.IntN(100) < n }
 
 func pick[T any](c *doomedCase, all ...T) T { return all[c.random.IntN(len(all))] }
 
-// runCase runs the case of a seed, and returns the name of its operation.
+// runCase runs the case with this seed and returns the name of its operation.
 func runCase(t *testing.T, dir string, seed uint64) (name string) {
 	t.Helper()
 	c := &doomedCase{t: t, random: rand.New(rand.NewPCG(seed, 16)), dir: value[string](t)(filepath.EvalSymlinks(dir)), exported: map[string]map[string]item{}}
@@ -145,21 +142,22 @@ func runCase(t *testing.T, dir string, seed uint64) (name string) {
 // A destruction is an operation that removes or overwrites files of a worktree.
 type destruction struct {
 	name    string
-	lands   bool              // work of the worktree has landed
+	lands   bool              // the work has landed
 	ends    bool              // the worktree is isolated
 	reverts bool              // coven revert undoes it
-	prepare func(*doomedCase) // brings the worktree into the state that the operation is for
+	prepare func(*doomedCase) // prepares the worktree for the operation
 	run     func(context.Context, *repo.Repo) error
-	// exempt removes from the inventory what the user has permitted to lose.
+	// exempt removes the items from the inventory that the user has permitted to lose.
 	exempt func(*doomedCase, *inventory)
 }
 
 func nothing(*doomedCase) {}
 
-// destructions lists what the commands of coven call: worktree remove, reject, cancel, retry, run
-// over leftovers and the removal after a landing call Remove, the latter with a pool; doctor --fix calls Remove and Clear;
-// revert, retry --from and the resumption of a step call Revert and Restore; resume calls Recreate
-// for a worktree that is gone; a review that changed commits calls PutTip; the step of an agent ends with Collect.
+// destructions lists the operations that coven's commands call: worktree remove, reject, cancel, retry, run
+// over leftovers and the removal after a landing call Remove, the latter with a pool; doctor --fix calls
+// Remove and Clear; revert, retry --from and the resumption of a step call Revert and Restore; resume calls
+// Recreate for a missing worktree; a review that changed commits calls PutTip; the step of an agent ends
+// with TakeCommits.
 func destructions() []destruction {
 	find := func(do func(context.Context, *repo.Worktree) error) func(context.Context, *repo.Repo) error {
 		return func(ctx context.Context, r *repo.Repo) error {
@@ -274,27 +272,27 @@ func destructions() []destruction {
 	}
 }
 
-// deleteFiles removes the directory of the worktree, as a user does by mistake.
+// deleteFiles removes the directory of the worktree, as a user might by mistake.
 func deleteFiles(c *doomedCase) {
 	must(c.t, os.RemoveAll(c.w.Path))
 	c.log("the directory of the worktree is deleted")
 }
 
-// forgetWorktree leaves a directory that neither coven nor git knows.
+// forgetWorktree leaves a directory that is unknown to coven and git.
 func forgetWorktree(c *doomedCase) {
 	must(c.t, errors.Join(os.RemoveAll(c.w.StatePath()), os.RemoveAll(c.w.Admin), os.Remove(filepath.Join(c.w.Path, ".git"))))
 	gitIn(c.t, c.repo.Root, "update-ref", "-d", names.HeadsPrefix+c.w.Branch)
 	c.log("record, registration and branch are deleted")
 }
 
-// leaveBranch leaves nothing but the branch.
+// leaveBranch leaves nothing except the branch.
 func leaveBranch(c *doomedCase) {
 	must(c.t, errors.Join(os.RemoveAll(c.w.StatePath()), os.RemoveAll(c.w.Admin), os.RemoveAll(c.w.Path)))
 	c.log("all but the branch is deleted")
 }
 
-// exemptIgnored removes ignored files and inner git directories from an inventory if they are
-// above the limit: the user was shown their names.
+// exemptIgnored removes ignored files and nested git directories from an inventory if they exceed the
+// limit: the user has seen their names.
 func exemptIgnored(c *doomedCase, before *inventory) {
 	total := 0
 	for name := range before.files {
@@ -313,8 +311,8 @@ func exemptIgnored(c *doomedCase, before *inventory) {
 	}
 }
 
-// exemptLanded removes the commits that have landed as one, and files that git stores as what has
-// landed: their line endings, for example, are those of the repository there.
+// exemptLanded removes the commits that landed as a single one, and files that git stores with the landed
+// content, for example with other line endings.
 func exemptLanded(c *doomedCase, before *inventory) {
 	tip := read(c.t, filepath.Join(c.dir, "lost", "landed"))
 	delete(before.commits, tip)
@@ -329,7 +327,7 @@ func exemptLanded(c *doomedCase, before *inventory) {
 	}
 }
 
-// oidOf returns the object that git would store for a file.
+// oidOf returns the object ID that git would store for a file.
 func (c *doomedCase) oidOf(name, content string) string {
 	c.t.Helper()
 	cmd := exec.Command("git", "hash-object", "--stdin", "--path="+name)
@@ -339,7 +337,7 @@ func (c *doomedCase) oidOf(name, content string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// revertsTo checks that one of the snapshots that the operation took has exactly the files of before.
+// revertsTo checks that one of the snapshots taken by the operation has exactly the files of before.
 func (c *doomedCase) revertsTo(before *inventory) {
 	c.t.Helper()
 	all := value[[]snapshot.Snapshot](c.t)(snapshot.List(c.t.Context(), c.w.Repo, lostSession))
@@ -352,23 +350,23 @@ func (c *doomedCase) revertsTo(before *inventory) {
 	c.t.Errorf("no snapshot of %d restores the state before", len(all))
 }
 
-// faults are the ways in which git process number AT fails.
+// faults lists the ways in which git process number AT fails.
 func faults() []string {
 	return []string{
-		"fails",           // it ends with exit code 128 before it did anything
-		"answer lost",     // it did its work, and ends with exit code 128 and without output
-		"killed",          // it is killed before it did anything
-		"killed after",    // it did its work, and is killed
-		"coven killed",    // coven is killed when it starts it
-		"coven killed on", // coven is killed when it has ended
-		"disk full",       // from now on, git can write no file
+		"fails",           // it exits with code 128 before it does anything
+		"answer lost",     // it does its work, but exits with code 128 and without output
+		"killed",          // it is killed before it does anything
+		"killed after",    // it does its work, then is killed
+		"coven killed",    // coven is killed when it starts the process
+		"coven killed on", // coven is killed when the process has ended
+		"disk full",       // from now on, git cannot write any file
 		"disk nearly full",
-		"objects gone", // from now on, neither git nor coven can read an object
+		"objects gone", // from now on, neither git nor coven can read objects
 		"none",
 	}
 }
 
-// destroy runs an operation in a process of its own, with a fault, and returns its error.
+// destroy runs an operation with a fault in a separate process and returns its error.
 func (c *doomedCase) destroy(fault string, at int) string {
 	c.t.Helper()
 	state := filepath.Join(c.dir, "lost")
@@ -394,7 +392,7 @@ func (c *doomedCase) destroy(fault string, at int) string {
 	return fmt.Sprintf("%v: %s", err, bytes.TrimSpace(out))
 }
 
-// destroyer is the process of destroy.
+// destroyer is the main function of destroy's process.
 func destroyer(args []string) int {
 	ctx := context.Background()
 	r, err := repo.Open(ctx, args[0])

@@ -20,7 +20,7 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// What one listing says is what the longer ways say, whatever W is like.
+// A single listing gives the same result as the slower ways, for any state of the worktree.
 func TestUnchangedTreeIsExact(t *testing.T) {
 	oneAtATime(t)
 	edits := map[string]func(r *repo.Repo, w *repo.Worktree){
@@ -69,7 +69,7 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 		"an empty directory": func(_ *repo.Repo, w *repo.Worktree) { must(t, os.MkdirAll(filepath.Join(w.Path, "empty"), 0o755)) },
 		"a link for a dir": func(_ *repo.Repo, w *repo.Worktree) {
 			if os.Rename(filepath.Join(w.Path, "dir"), filepath.Join(w.Repo.Root, "moved.log")) != nil {
-				return // it is one already
+				return // it already is one
 			}
 			must(t, os.Symlink("../../../moved.log", filepath.Join(w.Path, "dir")))
 		},
@@ -85,7 +85,7 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 			value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "before", ""))
 		}
 		what := []string{names[int(seed)%len(names)]}
-		for range random.IntN(3) * int(seed) / (2 * len(names)) { // at first, one alone
+		for range random.IntN(3) * int(seed) / (2 * len(names)) { // at first, only one
 			what = append(what, names[random.IntN(len(names))])
 		}
 		for _, name := range what {
@@ -123,8 +123,8 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 	}
 }
 
-// A new worktree is not compared again for the first snapshot, if nothing can have run in it, and for every
-// other one it is.
+// A new worktree is not compared again for the first snapshot if no program can have run in it. For every
+// later snapshot it is.
 func TestSavedFirst(t *testing.T) {
 	r := sample(t)
 	r.Pool = repo.Pool{Bytes: 1 << 30}
@@ -154,9 +154,7 @@ func TestSavedFirst(t *testing.T) {
 	}
 }
 
-// What time stamps do not show is read, and what only git knows is left to it.
-
-// The first snapshot has the bytes of the files, also if git has converted them.
+// The first snapshot contains the bytes of the files, even if git has converted them.
 func TestSavedFirstConverts(t *testing.T) {
 	r := sample(t)
 	onMain(t, r, ".gitattributes", "*.txt text eol=crlf\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// A filter that is configured while coven runs does not run in coven's hands.
+// coven does not run a filter that is configured while it is running.
 func TestPlantedFilter(t *testing.T) {
 	e := watchedRepo(t)
 	sprung := filepath.Join(t.TempDir(), "sprung")

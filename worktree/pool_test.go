@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// pooled returns a sample repository with a pool.
+// pooled creates a sample repository with a pool.
 func pooled(t testing.TB, keep ...string) *repo.Repo {
 	t.Helper()
 	r := sample(t)
@@ -26,7 +26,7 @@ func pooled(t testing.TB, keep ...string) *repo.Repo {
 	return r
 }
 
-// landAndLeave commits W, moves main there and removes W as a landing does.
+// landAndLeave commits the worktree, moves main there, and removes the worktree as a landing does.
 func landAndLeave(t testing.TB, r *repo.Repo, w *repo.Worktree) {
 	t.Helper()
 	commitAll(t, w, "work")
@@ -34,14 +34,14 @@ func landAndLeave(t testing.TB, r *repo.Repo, w *repo.Worktree) {
 	equal(t, "rescue", leave(t, r, w), "")
 }
 
-// leave removes a W that has landed, and returns the ref of what is stored.
+// leave removes a worktree that has landed, and returns the ref of the stored content.
 func leave(t testing.TB, r *repo.Repo, w *repo.Worktree) string {
 	t.Helper()
 	defer pool.Settle(r)
 	return value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 }
 
-// fresh returns the content that the worktree of a new task has without the pool.
+// fresh returns the content that the worktree of a new task has without a pool.
 func fresh(t testing.TB, r *repo.Repo) string {
 	t.Helper()
 	bare := *r
@@ -70,13 +70,12 @@ func modes(t testing.TB, dir string) string {
 	return all.String()
 }
 
-// inodeAt identifies a file.
 func inodeAt(t testing.TB, path string) uint64 {
 	t.Helper()
 	return repo.InodeOf(value[os.FileInfo](t)(os.Lstat(path)))
 }
 
-// The files of a landed worktree are the next worktree's, as if git had written them.
+// The next worktree gets the files of a landed worktree, with the same result as if git had written them.
 func TestPool(t *testing.T) {
 	r := pooled(t)
 	w := add(t, r, "T")
@@ -112,11 +111,11 @@ func TestPool(t *testing.T) {
 	equal(t, "snapshot", s.Tree, gitIn(t, r.Root, "rev-parse", "main^{tree}"))
 }
 
-// Whatever a task did to its worktree, the next one is as new.
+// The next worktree is like a new one, regardless of what a task did to its worktree.
 func TestPoolIsAsNew(t *testing.T) {
 	oneAtATime(t)
 	tricks := []func(t *testing.T, r *repo.Repo, w *repo.Worktree){
-		func(t *testing.T, r *repo.Repo, w *repo.Worktree) { // a second name of a file, outside
+		func(t *testing.T, r *repo.Repo, w *repo.Worktree) { // a hard link outside
 			must(t, os.Link(filepath.Join(w.Path, "file2.txt"), filepath.Join(r.Root, "build-link.log")))
 		},
 		func(t *testing.T, _ *repo.Repo, w *repo.Worktree) {
@@ -152,7 +151,7 @@ func TestPoolIsAsNew(t *testing.T) {
 		},
 	}
 	afterwards := []func(t *testing.T, r *repo.Repo){
-		func(t *testing.T, r *repo.Repo) { // behind coven's back
+		func(t *testing.T, r *repo.Repo) { // unnoticed by coven
 			for _, p := range pool.List(r) {
 				write(t, pool.Path(r, p.ID, "file1.txt"), "changed later")
 			}
@@ -178,7 +177,7 @@ func TestPoolIsAsNew(t *testing.T) {
 				must(t, syscall.Mkfifo(pool.RecordPath(r, p.ID, ".json"), 0o600))
 			}
 		},
-		func(t *testing.T, r *repo.Repo) { // files without a record, a record without files
+		func(t *testing.T, r *repo.Repo) { // files without a record, and a record without files
 			for _, p := range pool.List(r) {
 				must(t, os.Rename(pool.Path(r, p.ID), pool.Path(r, "other")))
 			}
@@ -220,7 +219,7 @@ func TestPoolIsAsNew(t *testing.T) {
 	}
 }
 
-// What the user lists passes from task to task, as long as git ignores it.
+// Files that the user lists are passed from task to task, as long as git ignores them.
 func TestPoolKeeps(t *testing.T) {
 	oneAtATime(t)
 	r := pooled(t, "build", "sub/**/cache.log")
@@ -272,7 +271,7 @@ func TestPoolPutsAside(t *testing.T) {
 	equal(t, "left", len(pool.Dirs(r))+len(pool.List(r)), 0)
 }
 
-// A pool of links and files, and one that is off, change nothing but speed.
+// If links or files are in place of the pool's directory, or the pool is off, only the speed changes.
 func TestPoolInTheWay(t *testing.T) {
 	oneAtATime(t)
 	for name, plant := range map[string]func(r *repo.Repo, elsewhere string){
@@ -299,8 +298,8 @@ func TestPoolInTheWay(t *testing.T) {
 	}
 }
 
-// poolTwice parks a worktree with large ignored files and takes it for another task. The files
-// may be changed meanwhile.
+// poolTwice parks a worktree with large ignored files and takes it for another task. If changed is set, the
+// files may have been changed in between.
 func poolTwice(ctx context.Context, r *repo.Repo, changed bool) error {
 	r.Pool = repo.Pool{Bytes: 1 << 30}
 	w, err := Add(ctx, r, AddRequest{TaskID: "T", Base: "main"})
@@ -330,7 +329,7 @@ func poolTwice(ctx context.Context, r *repo.Repo, changed bool) error {
 	return err
 }
 
-// Killed at any point, the pool loses nothing and hands out nothing twice.
+// Killed at any point, the pool loses nothing and does not give anything to two tasks.
 func TestPoolSurvivesKill(t *testing.T) {
 	oneAtATime(t)
 	for _, point := range []string{"park.recorded", "park.indexes", "remove.trashed", "remove.branch", "pool.aside", "take.indexes", "take.moved", "add.emptied"} {
@@ -344,7 +343,7 @@ func TestPoolSurvivesKill(t *testing.T) {
 			}
 			killAt(t, actorCommand(r.Root, "T", intent, ""), point)
 			for _, task := range []string{"T", "U"} {
-				if w, err := Leftover(t.Context(), r, task); err == nil { // it was not removed yet
+				if w, err := Leftover(t.Context(), r, task); err == nil { // it has not been removed yet
 					value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 				}
 				w := add(t, r, task)
@@ -366,7 +365,7 @@ func TestPoolSurvivesKill(t *testing.T) {
 	}
 }
 
-// Files that somebody changed in the pool do not get into a worktree.
+// Files that were changed in the pool do not get into a worktree.
 func TestPoolChangedMeanwhile(t *testing.T) {
 	oneAtATime(t)
 	for name, change := range map[string]func(t *testing.T, dir string){
@@ -392,7 +391,7 @@ func TestPoolChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// Attributes that have changed since can mean other bytes for files that have not.
+// If attributes have changed since, unchanged blobs may have to be written with other bytes.
 func TestPoolOtherAttributes(t *testing.T) {
 	r := pooled(t)
 	w := add(t, r, "T")

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/worktree/supply"
 )
 
-// populated is a superproject whose worktrees get the files of submodules, and the task T. The
-// upstream of the submodule is gone: nothing can be fetched.
+// populated creates a superproject whose worktrees get the files of submodules, and the task T. The
+// upstream of the submodule is deleted, so that nothing can be fetched.
 func populated(t *testing.T) (*repo.Repo, *repo.Worktree) {
 	t.Helper()
 	r, upstream := superproject(t)
@@ -25,7 +25,7 @@ func populated(t *testing.T) (*repo.Repo, *repo.Worktree) {
 	return r, add(t, r, "T")
 }
 
-// allOf returns names, modes and contents of all files in a directory.
+// allOf returns the names, modes and contents of all files in a directory.
 func allOf(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
@@ -41,8 +41,8 @@ func allOf(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// A new worktree has the files of submodules, as git's own would, and what a task does there
-// changes nothing of the main checkout.
+// A new worktree contains the files of submodules, as git would check them out, and a task's changes there
+// do not change the main checkout.
 func TestPopulate(t *testing.T) {
 	oneAtATime(t)
 	r, w := populated(t)
@@ -72,12 +72,12 @@ func TestPopulate(t *testing.T) {
 	}
 }
 
-// A submodule in which the task has changed nothing is no work to store; every other one is.
+// An unchanged submodule is not stored as work. Every other one is.
 func TestRemovePopulated(t *testing.T) {
 	oneAtATime(t)
 	for name, c := range map[string]struct {
 		change func(t *testing.T, lib string)
-		stored string // a file of the rescue; empty: there is none
+		stored string // a file in the rescue, empty if there is none
 	}{
 		"nothing":      {func(*testing.T, string) {}, ""},
 		"an edit":      {func(t *testing.T, lib string) { write(t, filepath.Join(lib, "lib.c"), "edited\n") }, "lib/lib.c"},
@@ -106,7 +106,7 @@ func TestRemovePopulated(t *testing.T) {
 	}
 }
 
-// stageAway stages a file and takes it out of the checkout again.
+// stageAway stages a file and removes it from the checkout.
 func stageAway(t *testing.T, lib string) {
 	t.Helper()
 	write(t, filepath.Join(lib, "lib.c"), "staged\n")
@@ -114,14 +114,14 @@ func stageAway(t *testing.T, lib string) {
 	write(t, filepath.Join(lib, "lib.c"), "1\n")
 }
 
-// lend puts the objects of a submodule elsewhere.
+// lend moves the objects of a submodule elsewhere.
 func lend(t *testing.T, lib string) {
 	t.Helper()
 	write(t, filepath.Join(gitIn(t, lib, "rev-parse", "--absolute-git-dir"), "objects", "info", "alternates"), t.TempDir()+"\n")
 }
 
-// The pool works with submodules: the files of the repository are used again, those of
-// submodules are as new.
+// The pool works with submodules: the files of the repository are reused, and those of submodules are
+// checked out again.
 func TestPoolWithSubmodules(t *testing.T) {
 	oneAtATime(t)
 	r, upstream := superproject(t)
@@ -142,7 +142,7 @@ func TestPoolWithSubmodules(t *testing.T) {
 	equal(t, "worktree", gitIn(t, again.Path, "status", "--porcelain"), "")
 }
 
-// Large ignored files do not keep a landed worktree with submodules from going to the pool.
+// Large ignored files do not prevent a landed worktree with submodules from going to the pool.
 func TestPoolLargeIgnoredBesideSubmodules(t *testing.T) {
 	oneAtATime(t)
 	r, w := populated(t)
@@ -154,7 +154,7 @@ func TestPoolLargeIgnoredBesideSubmodules(t *testing.T) {
 	equal(t, "worktree", exists(w.Path), false)
 }
 
-// What the main checkout does not have stays empty, and is named.
+// A submodule that the main checkout does not have stays empty, and a warning names it.
 func TestPopulateWithout(t *testing.T) {
 	oneAtATime(t)
 	r, upstream := superproject(t)
@@ -171,7 +171,7 @@ func TestPopulateWithout(t *testing.T) {
 	equal(t, "landed", landAll(t, w), "a")
 }
 
-// The submodules are there again when the worktree is, with the files of the snapshot.
+// The submodules are recreated with the worktree, with the files of the snapshot.
 func TestRecreatePopulated(t *testing.T) {
 	oneAtATime(t)
 	r, w := populated(t)
@@ -187,7 +187,7 @@ func TestRecreatePopulated(t *testing.T) {
 	equal(t, "rescues", len(value[[]rescue.Info](t)(rescue.List(t.Context(), r, "T"))), 0)
 }
 
-// A kill while submodules are filled leaves nothing that is in the way.
+// A kill while submodules are populated leaves nothing in the way.
 func TestPopulateSurvivesKill(t *testing.T) {
 	r, _ := superproject(t)
 	r.Submodules = true

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/worktree/supply"
 )
 
-// A worktree has one port as long as it exists, also if something listens on it. Worktrees that
-// exist at the same time have different ones, and a port that is in use is not chosen.
+// A worktree keeps its port as long as it exists, even if something listens on it. Worktrees that exist at
+// the same time have different ports, and a port in use is not chosen.
 func TestPort(t *testing.T) {
 	r := sample(t)
 	used := listenOn(t, supply.PreferredPort((&repo.Worktree{Repo: r, Name: "T0"})))
@@ -49,7 +49,7 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// Worktrees whose ports are the same by chance get different ones.
+// Worktrees whose preferred ports are equal get different ones.
 func TestPortOfAnother(t *testing.T) {
 	r := sample(t)
 	a, b := add(t, r, "A"), add(t, r, "B")
@@ -61,7 +61,7 @@ func TestPortOfAnother(t *testing.T) {
 	}
 }
 
-// listenOn listens on a port, unless something else does, until the test ends.
+// listenOn listens on a port until the test ends, unless it is in use.
 func listenOn(t *testing.T, port int) int {
 	t.Helper()
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))

@@ -20,7 +20,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// deletions are the ways in which a person or a program takes W away.
+// deletions lists the ways in which a person or a program deletes a worktree.
 func deletions() map[string]func(t *testing.T, r *repo.Repo, w *repo.Worktree) {
 	return map[string]func(t *testing.T, r *repo.Repo, w *repo.Worktree){
 		"rm -rf": func(t *testing.T, _ *repo.Repo, w *repo.Worktree) { must(t, os.RemoveAll(w.Path)) },
@@ -41,8 +41,7 @@ func deletions() map[string]func(t *testing.T, r *repo.Repo, w *repo.Worktree) {
 	}
 }
 
-// worked makes a task with commits of its own and of the agent's, and one more
-// state in a snapshot.
+// worked creates a task with commits by coven and by the agent, and a later state in a snapshot.
 func worked(t *testing.T, r *repo.Repo) (*repo.Worktree, snapshot.Snapshot) {
 	t.Helper()
 	w := add(t, r, "T")
@@ -106,7 +105,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// An agent that deletes every file has done just that.
+// A worktree in which the agent deleted every file is not a missing worktree.
 func TestAllFilesDeleted(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
@@ -123,7 +122,7 @@ func TestAllFilesDeleted(t *testing.T) {
 	equal(t, "left", gitIn(t, r.Root, "ls-tree", "-r", "--name-only", c.Oid), ".beads/issues.jsonl")
 }
 
-// Removing what was deleted keeps the branch's commits.
+// Removing a deleted worktree preserves the branch's commits.
 func TestRemoveGone(t *testing.T) {
 	for name, remove := range deletions() {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +168,7 @@ func TestRecreate(t *testing.T) {
 	}
 }
 
-// What was committed after the newest snapshot is newer than it.
+// Commits after the newest snapshot take precedence over it.
 func TestRecreateFromBranch(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -199,7 +198,7 @@ func TestRecreateFromBranch(t *testing.T) {
 	equal(t, "snapshot", from.N, s.N)
 }
 
-// The branch is gone as well, with or without what coven knew.
+// The branch is deleted as well, with or without coven's records.
 func TestRecreateWithoutBranch(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		r := sample(t)
@@ -240,7 +239,7 @@ func TestRecreateRefusals(t *testing.T) {
 	equal(t, "file", read(t, w.Path), "a person's file")
 }
 
-// Only the registration of the deleted worktree knew these.
+// Content that only the registration of the deleted worktree reached.
 func TestRecreateKeepsWhatTheRegistrationHad(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -261,7 +260,7 @@ func TestRecreateKeepsWhatTheRegistrationHad(t *testing.T) {
 	equal(t, "staged", gitIn(t, r.Root, "show", rescues[0].Ref+":b"), "staged")
 }
 
-// After a prune git gives the registration's name to the next worktree.
+// After a prune, git gives the registration's name to the next worktree.
 func TestGoneLeavesOtherRegistrationsAlone(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		r := sample(t)
@@ -316,8 +315,7 @@ func TestRecreateSurvivesKill(t *testing.T) {
 	}
 }
 
-// A worktree that is deleted while coven reads it is never taken for one whose
-// agent deleted everything.
+// A worktree that is deleted while coven reads it never counts as one whose agent deleted all files.
 func TestGoneMeanwhile(t *testing.T) {
 	r := sample(t)
 	w, _ := worked(t, r)
@@ -336,7 +334,7 @@ func TestGoneMeanwhile(t *testing.T) {
 				}
 			})
 		}
-		moved := filepath.Join(t.TempDir(), "away") // a rename: gone at once
+		moved := filepath.Join(t.TempDir(), "away") // a rename deletes it at once
 		must(t, os.Rename(w.Path, moved))
 		wait.Wait()
 		_, err := commit.Create(t.Context(), w, commit.Request{Message: "m", TargetTip: "main"})

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// What one ref holds is what the list of all refs says of it.
+// The value of a single ref is the same as in the list of all refs.
 func TestRefIsAsListed(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -29,7 +29,7 @@ func TestRefIsAsListed(t *testing.T) {
 		"refs/heads/main": tip, "refs/coven/packed": tip, "refs/coven/loose": tip, "refs/heads/both/loose": tip, "refs/coven/link": tip,
 		"refs/tags/noted": gitIn(t, r.Root, "rev-parse", "refs/tags/noted"), "refs/coven/missing": missing,
 		"refs/coven/none": "", "refs/heads/both": "", "refs/coven/nowhere": "", "refs/coven/broken": "", "refs/coven/empty": "",
-		"refs/coven/none-1-g" + tip[:8]: "", // what git describe says is no name of a ref
+		"refs/coven/none-1-g" + tip[:8]: "", // the output of git describe is not the name of a ref
 	} {
 		got, err := r.Git().Ref(ctx, name)
 		if got != want || (want == "") != errors.Is(err, git.ErrNoRef) {

@@ -34,7 +34,7 @@ func TestRemoveRescuesEverything(t *testing.T) {
 	gitIn(t, filepath.Join(w.Path, "nested"), "add", "-A")
 	gitIn(t, filepath.Join(w.Path, "nested"), "commit", "-qm", "only here")
 	inside := gitIn(t, filepath.Join(w.Path, "nested"), "rev-parse", "HEAD")
-	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "")) // an index that knows nested
+	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", "")) // an index that contains nested
 	gitIn(t, w.Path, "checkout", "-q", "--detach")
 	gitIn(t, w.Path, "commit", "-q", "--allow-empty", "-m", "off the branch")
 	detached := gitIn(t, w.Path, "rev-parse", "HEAD")
@@ -105,7 +105,7 @@ func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")
 }
 
-// git leaves out directories with paths that are too long, as if they did not exist.
+// git omits directories whose paths are too long, as if they did not exist.
 func TestRemoveUnreadable(t *testing.T) {
 	r := pooled(t)
 	w := add(t, r, "T")
@@ -124,7 +124,7 @@ func TestRemoveUnreadable(t *testing.T) {
 	equal(t, "parked", len(pool.List(r)), 0)
 }
 
-// A directory in the place of the link to W's git directory is stored like other git directories.
+// A directory in place of the link to the worktree's git directory is stored like other git directories.
 func TestRemoveGitDirectory(t *testing.T) {
 	r := pooled(t)
 	w := add(t, r, "T")
@@ -138,7 +138,7 @@ func TestRemoveFailsWhole(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "only-here"), "x")
-	// No rescue ref can be made below a ref of that name.
+	// No rescue ref can be created below a ref of that name.
 	gitIn(t, r.Root, "update-ref", "refs/coven/rescue/T", "main")
 	if _, err := Remove(t.Context(), w, RemoveRequest{}); err == nil {
 		t.Fatal("removed without a rescue")
@@ -157,7 +157,7 @@ func TestRemoveReadOnlyDirectories(t *testing.T) {
 	equal(t, "left", len(entries), 0)
 }
 
-// Adding and removing, killed at any point, can be done again.
+// Adding and removing can be repeated after a kill at any point.
 func TestAddAndRemoveSurviveKill(t *testing.T) {
 	oneAtATime(t)
 	points := []string{

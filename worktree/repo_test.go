@@ -61,8 +61,8 @@ func TestOpenWithGitDirElsewhere(t *testing.T) {
 	equal(t, "root from linked", value[*repo.Repo](t)(repo.Open(t.Context(), linked)).Root, main)
 }
 
-// A bare repository works from each of its checkouts; the one that coven saw first
-// has coven's own things.
+// A bare repository works from each of its checkouts. coven's own files are in the first checkout in which
+// it was run.
 func TestBare(t *testing.T) {
 	ctx := t.Context()
 	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
@@ -99,7 +99,7 @@ func TestBare(t *testing.T) {
 	equal(t, "root when the first is gone", value[*repo.Repo](t)(repo.Open(ctx, side)).Root, side)
 }
 
-// Whoever comes first says which checkout coven works in, once.
+// If several processes start at the same time, exactly one determines the checkout in which coven works.
 func TestBareTogether(t *testing.T) {
 	ctx := t.Context()
 	dir := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
@@ -126,7 +126,7 @@ func TestBareTogether(t *testing.T) {
 	}
 }
 
-// The agent controls a task's git directory: a pipe there blocks no operation.
+// The agent controls a task's git directory: a named pipe there blocks no operation.
 func TestPipeInTheGitDirectory(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")

@@ -46,8 +46,8 @@ func TestRevertPaths(t *testing.T) {
 	equal(t, "nothing reverted", contents(t, w.Path), after)
 }
 
-// T-31: whatever is edited, a revert restores each byte, mode and link, and a second one undoes
-// it. Ignored files stay.
+// T-31: after any edits, a revert restores each byte, mode and link, and a second revert undoes it. Ignored
+// files stay.
 func TestRevertIsExact(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -77,7 +77,7 @@ func TestRevertIsExact(t *testing.T) {
 	}
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if n++; n > 20 && os.Getenv("COVEN_LONG") == "" { // make long runs all of it
+		if n++; n > 20 && os.Getenv("COVEN_LONG") == "" { // `make long` runs all of it
 			return
 		}
 		session := fmt.Sprint("s", n)
@@ -102,7 +102,7 @@ func TestRevertIsExact(t *testing.T) {
 	equal(t, "an ignored file", read(t, filepath.Join(w.Path, "kept.log")), "ignored")
 }
 
-// A revert to a snapshot that has Only some files, as coven 0.1.0 took them, restores these and no others.
+// A revert to a snapshot with Only some files, as taken by coven 0.1.0, restores only these files.
 func TestRevertToOnly(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()

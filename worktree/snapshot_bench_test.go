@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// BenchmarkSnapshot measures a snapshot after one file has changed, in repositories of several
-// sizes, beside one git status with an untracked cache. ratio is the quotient of the medians.
+// BenchmarkSnapshot measures a snapshot after a change of one file, in repositories of several sizes,
+// compared with git status with an untracked cache. ratio is the quotient of the medians.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, files := range []int{200, 10_000, 80_000} {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
@@ -27,7 +27,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			gitIn(b, r.Root, "add", "-A")
 			gitIn(b, r.Root, "-c", "gc.auto=0", "commit", "-qm", "many")
 			gitIn(b, r.Root, "repack", "-q", "-a", "-d")
-			old := time.Now().Add(-time.Hour) // git is asked about a younger file each time
+			old := time.Now().Add(-time.Hour) // git reads newer files again each time
 			must(b, os.Chtimes(filepath.Join(r.GitDir, "config"), old, old))
 			w := add(b, r, "T")
 			n := 0
@@ -46,7 +46,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// compare measures work and a git command in turn, each after prepare, and reports the medians.
+// compare alternately measures work and a git command, each after prepare, and reports the medians.
 func compare(b *testing.B, prepare, work func(), floor ...string) {
 	var ours, theirs []time.Duration
 	timed := func(f func()) time.Duration {

@@ -82,7 +82,7 @@ func TestRevert(t *testing.T) {
 	equal(t, "undone", contents(t, w.Path), after)
 }
 
-// Line endings that git would convert come back as they were.
+// Line endings that git would convert are restored unchanged.
 func TestRevertIsByteForByte(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -104,7 +104,7 @@ func TestRevertIsByteForByte(t *testing.T) {
 	equal(t, "committed", gitIn(t, r.Root, "show", c.Oid+":file0.txt"), "one\ntwo")
 }
 
-// Changes of ignore rules between snapshots lose no content.
+// Changes of ignore rules between snapshots do not lose content.
 func TestRevertAcrossIgnoreRules(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -167,8 +167,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 	noLocks(t, r.GitDir)
 }
 
-// Whatever is done to a worktree, a revert brings every byte back, and a
-// second one undoes it.
+// After any changes to a worktree, a revert restores every byte, and a second one undoes it.
 func TestRevertProperty(t *testing.T) {
 	oneAtATime(t)
 	r := sample(t)
@@ -199,7 +198,7 @@ func TestRevertProperty(t *testing.T) {
 	})
 }
 
-// visible is what W holds that is not ignored, as files and as git sees it.
+// visible returns the content of the worktree that is not ignored, as files and as seen by git.
 func visible(t *testing.T, w *repo.Worktree) string {
 	t.Helper()
 	var files strings.Builder
@@ -211,7 +210,7 @@ func visible(t *testing.T, w *repo.Worktree) string {
 	return files.String() + value[string](t)(content.Tree(t.Context(), w))
 }
 
-// ignoredLog is the ignored file, which reverts leave alone.
+// ignoredLog returns the ignored file, which reverts do not change.
 func ignoredLog(w *repo.Worktree) string {
 	name := filepath.Join(w.Path, "x.log")
 	raw, err := os.ReadFile(name)
@@ -219,7 +218,7 @@ func ignoredLog(w *repo.Worktree) string {
 	return fmt.Sprint(string(raw), err == nil, link, linkErr == nil)
 }
 
-// edits does a few random things to a directory.
+// edits makes a few random changes in a directory.
 func edits(rt *rapid.T, top string) {
 	names := []string{"file0.txt", "file1.txt", "dir", "dir/deep", "dir/deep/x.txt", "a", "a/b", "a/b/c", "a b\n", "x.log"}
 	for range rapid.IntRange(1, 6).Draw(rt, "edits") {
@@ -242,8 +241,8 @@ func edits(rt *rapid.T, top string) {
 	}
 }
 
-// clear makes room for a new file, unless an ignored one would go: nothing
-// promises to bring that back.
+// clear makes room for a new file, unless an ignored file would be deleted, which a revert need not
+// restore.
 func clear(top, name string) bool {
 	if strings.HasSuffix(name, ".log") && exists(name) {
 		return false
@@ -256,7 +255,7 @@ func clear(top, name string) bool {
 	return os.RemoveAll(name) == nil && os.MkdirAll(filepath.Dir(name), 0o755) == nil
 }
 
-// An index that a power failure damaged is made again.
+// An index that was damaged by a power failure is created again.
 func TestDamagedIndex(t *testing.T) {
 	r := sample(t)
 	w := add(t, r, "T")
@@ -278,8 +277,8 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// A pipe in the place of a file that git reads stops coven with an error that names it. git
-// itself would wait until somebody writes to the pipe.
+// A named pipe in place of a file that git reads stops coven with an error that names it. git itself would
+// wait until another process writes to the pipe.
 func TestPipesOfAgents(t *testing.T) {
 	r := sample(t)
 	for _, name := range []string{".gitignore", "dir/.gitattributes", "sub/.git/HEAD"} {

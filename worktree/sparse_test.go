@@ -22,7 +22,7 @@ import (
 	"github.com/coven-run/coven/worktree/supply"
 )
 
-// wide is a repository with files in the directories in, out and in/deep, out/deep, and beside them.
+// wide creates a repository with files at its top and in the directories in, out, in/deep and out/deep.
 func wide(t testing.TB) *repo.Repo {
 	t.Helper()
 	r := sample(t)
@@ -34,7 +34,7 @@ func wide(t testing.TB) *repo.Repo {
 	return r
 }
 
-// sparse is a wide repository whose worktrees have the directory in, and the task T.
+// sparseRepo creates a wide repository whose worktrees contain only the directory in, and the task T.
 func sparseRepo(t testing.TB) (*repo.Repo, *repo.Worktree) {
 	t.Helper()
 	r := wide(t)
@@ -42,7 +42,7 @@ func sparseRepo(t testing.TB) (*repo.Repo, *repo.Worktree) {
 	return r, add(t, r, "T")
 }
 
-// names lists the files of W.
+// fileNames lists the files in the worktree.
 func fileNames(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
 	files := value[[]string](t)(content.FilesBelow(w.Path, "."))
@@ -57,8 +57,8 @@ func clean(t testing.TB, w *repo.Worktree) {
 	equal(t, "status", gitIn(t, w.Path, "status", "--porcelain", "-uall"), "")
 }
 
-// A worktree has the files of its cone. Its task lands what it has changed, and all other files
-// are still in the landed tree.
+// A worktree contains the files of its cone. Its task lands its changes, and the landed tree still contains
+// all other files.
 func TestSparse(t *testing.T) {
 	r, w := sparseRepo(t)
 	equal(t, "files", fileNames(t, w), "in/a in/b in/deep/c")
@@ -75,7 +75,7 @@ func TestSparse(t *testing.T) {
 	equal(t, "rescue", ref, "")
 }
 
-// What a task makes, changes or deletes outside of the cone is a change like any other.
+// Files that a task creates, changes or deletes outside the cone are ordinary changes.
 func TestSparseOutside(t *testing.T) {
 	r, w := sparseRepo(t)
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
@@ -94,7 +94,7 @@ func TestSparseOutside(t *testing.T) {
 	equal(t, "the target's", gitIn(t, r.Root, "show", "main:out/deep/c"), "theirs")
 }
 
-// The agent's own git works in the worktree, isolated or not, and keeps the files outside.
+// The agent's own git works in the worktree, isolated or not, and preserves the files outside.
 func TestSparseAgentsGit(t *testing.T) {
 	for _, isolated := range []bool{false, true} {
 		t.Run(fmt.Sprint("isolated ", isolated), func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestSparseAgentsGit(t *testing.T) {
 	}
 }
 
-// A conflict outside of the cone is written into the worktree, and nothing else there.
+// A conflict outside the cone is written to the worktree, and no other file outside is.
 func TestSparseConflict(t *testing.T) {
 	r, w := sparseRepo(t)
 	ctx := t.Context()
@@ -144,7 +144,7 @@ func TestSparseConflict(t *testing.T) {
 	equal(t, "the target's", gitIn(t, r.Root, "show", "main:out/b"), "theirs")
 }
 
-// A file outside of the cone that a deletion and a change are in conflict about is written.
+// A file outside the cone that one side deleted and the other changed is written.
 func TestSparseConflictWithoutAFile(t *testing.T) {
 	r, w := sparseRepo(t)
 	write(t, filepath.Join(w.Path, "out/a"), "mine\n")
@@ -157,7 +157,7 @@ func TestSparseConflictWithoutAFile(t *testing.T) {
 	equal(t, "files", fileNames(t, w), "in/a in/b in/deep/c out/a")
 }
 
-// A worktree that was deleted gets the files that its snapshot had.
+// A recreated worktree gets the files of its snapshot.
 func TestSparseRecreate(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		r, w := sparseRepo(t)
@@ -180,7 +180,7 @@ func TestSparseRecreate(t *testing.T) {
 	}
 }
 
-// The pool gives files only to worktrees with the same cone, and only what they would have.
+// The pool gives files only to worktrees with the same cone, and only files that a new worktree would have.
 func TestSparsePool(t *testing.T) {
 	for name, c := range map[string]struct {
 		outside bool
@@ -221,7 +221,7 @@ func TestSparsePool(t *testing.T) {
 	}
 }
 
-// If coven's indexes are lost, no file outside of the cone counts as deleted.
+// If coven's indexes are lost, no file outside the cone counts as deleted.
 func TestSparseWithoutIndex(t *testing.T) {
 	r, w := sparseRepo(t)
 	write(t, filepath.Join(w.Path, "in/a"), "mine\n")
@@ -233,7 +233,7 @@ func TestSparseWithoutIndex(t *testing.T) {
 	equal(t, "landed", landAll(t, w), "in/a")
 }
 
-// The worktree can be as sparse as the main checkout.
+// A worktree can have the cone of the main checkout.
 func TestSparseAsMain(t *testing.T) {
 	r := wide(t)
 	r.Sparse = repo.Sparse{Main: true}
@@ -259,7 +259,7 @@ func TestSparseAsMain(t *testing.T) {
 	}
 }
 
-// The patterns mean to git what they mean to coven.
+// git interprets the patterns in the same way as coven.
 func TestConePatterns(t *testing.T) {
 	c := &cone.Cone{Dirs: []string{"a/b", "a/c/d", "odd*[x]\\", "q?"}}
 	back := value[*cone.Cone](t)(cone.Parse(c.Patterns()))
@@ -280,7 +280,7 @@ func TestConePatterns(t *testing.T) {
 	}
 }
 
-// twins do the same to a sparse and to a full worktree.
+// twins applies the same operations to a sparse and to a full worktree.
 type twins struct {
 	t      *testing.T
 	random *rand.Rand
@@ -290,8 +290,8 @@ type twins struct {
 	saved  [][2]int // numbers of snapshots
 }
 
-// Random histories of a sparse worktree have the same trees as those of a full one.
-// SPARSE_SEED repeats one.
+// After random histories, a sparse worktree has the same trees as a full one. SPARSE_SEED repeats one
+// history.
 func TestSparseTwins(t *testing.T) {
 	oneAtATime(t)
 	seeds, first := 4, 0
@@ -328,7 +328,7 @@ func (c *twins) step() {
 	c.same()
 }
 
-// same checks that both worktrees have the same tree, and the same bytes where both have a file.
+// same checks that both worktrees have the same tree, and the same bytes for files that both contain.
 func (c *twins) same() {
 	c.t.Helper()
 	var got [2]string
@@ -356,7 +356,7 @@ func (c *twins) write() {
 	c.both(func(i int) { write(c.t, filepath.Join(c.trees[i].Path, name), text) })
 }
 
-// remove deletes a file that both have.
+// remove deletes a file that both contain.
 func (c *twins) remove() {
 	name := c.name()
 	if !exists(filepath.Join(c.trees[0].Path, name)) {
@@ -382,7 +382,7 @@ func (c *twins) commit() {
 	clean(c.t, c.trees[0])
 }
 
-// agent commits with W's own git.
+// agent commits with the worktree's own git.
 func (c *twins) agent() {
 	c.commit()
 	c.t.Log("the agent commits")
@@ -446,7 +446,6 @@ func (c *twins) restore() {
 	})
 }
 
-// recreate deletes the worktrees.
 func (c *twins) recreate() {
 	c.snapshot()
 	c.t.Log("recreate")
@@ -458,7 +457,7 @@ func (c *twins) recreate() {
 	})
 }
 
-// forget loses coven's indexes.
+// forget deletes coven's indexes.
 func (c *twins) forget() {
 	c.commit()
 	c.t.Log("lose the indexes")
@@ -477,8 +476,8 @@ func (c *twins) land() {
 	equal(c.t, "tree", gitIn(c.t, c.repos[0].Root, "rev-parse", "main^{tree}"), gitIn(c.t, c.repos[1].Root, "rev-parse", "main^{tree}"))
 }
 
-// A kill while the target's changes outside of the cone are merged loses none of them, and none
-// counts as a change of the task.
+// A kill while the target's changes outside the cone are merged loses none of them, and none counts as a
+// change of the task.
 func TestSparseSurvivesKill(t *testing.T) {
 	oneAtATime(t)
 	points := []string{
@@ -533,7 +532,7 @@ func TestSparseSurvivesKill(t *testing.T) {
 	}
 }
 
-// A submodule outside of the cone is not filled, and still in the landed tree.
+// A submodule outside the cone is not populated, but is still in the landed tree.
 func TestSparseSubmodule(t *testing.T) {
 	r, upstream := superproject(t)
 	gitIn(t, r.Root, allowed("submodule", "--quiet", "add", upstream, "out/lib")...)
@@ -550,7 +549,7 @@ func TestSparseSubmodule(t *testing.T) {
 	equal(t, "submodule", gitIn(t, r.Root, "rev-parse", "main:out/lib"), linkAt(t, r, "main"))
 }
 
-// A revert gives back the deletion of a file outside of the cone, and the file.
+// A revert restores the deletion of a file outside the cone, and the file.
 func TestSparseRevertDeletion(t *testing.T) {
 	_, w := sparseRepo(t)
 	ctx := t.Context()

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// stacked returns n tasks that each change a file of their own, and their candidates: each is
-// stacked on the one before.
+// stacked creates n tasks that each change a different file, and their candidates, each stacked on the
+// previous one.
 func stacked(t *testing.T, r *repo.Repo, n int) []land.Part {
 	t.Helper()
 	var parts []land.Part
@@ -37,8 +37,8 @@ func stacked(t *testing.T, r *repo.Repo, n int) []land.Part {
 	return parts
 }
 
-// The target moves once, by one commit for each task, to the tree of the last candidate. All
-// intents are recorded before anything moves, and neither branches nor worktrees change before.
+// The target moves once, by one commit for each task, to the tree of the last candidate. All intents are
+// recorded before anything moves, and neither branches nor worktrees change before that.
 func TestLandStack(t *testing.T) {
 	for _, strategy := range []land.Strategy{land.Squash, land.Merge} {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestLandStack(t *testing.T) {
 	}
 }
 
-// What does not fit does not become part of a stack, and a part that cannot land holds all back.
+// A candidate that conflicts does not become part of a stack, and a part that cannot land stops all others.
 func TestLandStackRefuses(t *testing.T) {
 	r := sample(t)
 	old := targetOf(r, t).Tip
@@ -115,8 +115,7 @@ func TestLandStackRefuses(t *testing.T) {
 	equal(t, "checkout", gitIn(t, r.Root, "status", "--porcelain", "--", ".", ":!.coven"), "")
 }
 
-// A landing whose checkout had moved, but not its target, is undone by whoever recovers first,
-// and as a whole.
+// A landing whose checkout has moved but whose target has not is undone completely by the first recovery.
 func TestRecoverStack(t *testing.T) {
 	r := sample(t)
 	parts := stacked(t, r, 3)
@@ -136,7 +135,7 @@ func TestRecoverStack(t *testing.T) {
 	}
 	checkouts := value[[]land.Checkout](t)(land.CheckoutsOf(t.Context(), r, intents[0].Target.Ref, nil))
 	must(t, checkouts[0].Follow(t.Context(), intents[0].Old, intents[0].Head))
-	checkouts[0].Release() // killed
+	checkouts[0].Release() // as after a kill
 	equal(t, "moved", gitIn(t, r.Root, "diff", "--cached", "--name-only"), "A.txt\nB.txt\nC.txt")
 	equal(t, "landed", value[bool](t)(land.RecoverLanding(t.Context(), r, intents[1])), false)
 	equal(t, "checkout", gitIn(t, r.Root, "status", "--porcelain", "--", ".", ":!.coven"), "")

@@ -20,7 +20,7 @@ import (
 
 func nobody(string) bool { return false }
 
-// stales lists what is left over as "kind name" lines.
+// stales lists leftovers as "kind name" lines.
 func stales(t *testing.T, r *repo.Repo) string {
 	t.Helper()
 	var out []string
@@ -39,12 +39,12 @@ func backdate(t *testing.T, path string) {
 	must(t, os.Chtimes(path, past, past))
 }
 
-// Each kind: how it comes about, that nothing else is called stale, what is
-// rescued, that only it is removed.
+// For each kind of leftover: how it is created, that nothing else is listed, its rescue, and that only
+// the leftover is removed.
 func TestStaleKinds(t *testing.T) {
 	cases := map[string]struct {
 		leave   func(t *testing.T, r *repo.Repo, w *repo.Worktree) (path string)
-		rescued string // path:content in the rescue; "" for none
+		rescued string // path:content in the rescue, "" for none
 	}{
 		StaleRegistration: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
 			write(t, filepath.Join(w.Path, "staged"), "only staged")
@@ -130,9 +130,8 @@ func TestStaleKinds(t *testing.T) {
 	}
 }
 
-// A branch whose commits another ref also has needs no rescue.
-// Coven 0.1.0 renamed large worktrees that had landed, and looked later for what else they had. If it was killed
-// before, their files are left over.
+// Coven 0.1.0 renamed large worktrees that had landed, and searched them later for unsaved content. If it
+// was killed before that, their files are left over.
 func TestStaleOfUnexaminedWorktrees(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -159,14 +158,13 @@ func TestClearBranchThatIsMerged(t *testing.T) {
 	equal(t, "left", gitIn(t, r.Root, "branch", "--list", "coven/*"), "")
 }
 
-// What is not coven's, or of use, is never stale, and Clear takes no one's
-// word for it.
+// Files that are not coven's or are in use are never listed, and Clear checks again.
 func TestStaleSpares(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	elsewhere := filepath.Join(value[string](t)(filepath.EvalSymlinks(t.TempDir())), "gone")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "person", elsewhere)
-	must(t, os.RemoveAll(elsewhere)) // on a disk that is not there
+	must(t, os.RemoveAll(elsewhere)) // on a disk that is not mounted
 	inside := filepath.Join(r.Root, names.WorktreesDir, "mine")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "inside", inside)
 	gitIn(t, r.Root, "branch", "coven/looked-at")
@@ -174,7 +172,7 @@ func TestStaleSpares(t *testing.T) {
 	gitIn(t, r.Root, "worktree", "add", "-q", look, "coven/looked-at")
 	gitIn(t, r.Root, "branch", "coven/not/ours")
 	parked := add(t, r, "parked")
-	gitIn(t, r.Root, "worktree", "remove", "--force", parked.Path) // Recreate brings it back
+	gitIn(t, r.Root, "worktree", "remove", "--force", parked.Path) // Recreate can restore it
 	w := add(t, r, "busy")
 	ix := value[*content.Index](t)(content.Open(w, w.Git(), content.CommitIndex))
 	defer ix.Drop()
@@ -198,7 +196,7 @@ func TestStaleSpares(t *testing.T) {
 	must(t, err)
 }
 
-// The id of a claim is known for a name that no record explains.
+// The task's ID is taken from a claim if no record contains the name.
 func TestStaleKnowsClaims(t *testing.T) {
 	r := sample(t)
 	claimFor(t, r, "a / b")
@@ -209,7 +207,7 @@ func TestStaleKnowsClaims(t *testing.T) {
 	equal(t, "asked for", asked, "a / b")
 }
 
-// Nothing is listed that an operation is at work on.
+// Files that a running operation uses are not listed.
 func TestStaleWhileAdding(t *testing.T) {
 	r := sample(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -239,7 +237,7 @@ func TestStaleWhileAdding(t *testing.T) {
 	equal(t, "left", stales(t, r), "")
 }
 
-// Killed between storing and removing, it can be cleared again.
+// Killed between storing and removing, Clear can be repeated.
 func TestClearSurvivesKill(t *testing.T) {
 	for _, point := range []string{"clear.stored", "clear.trashed"} {
 		t.Run(point, func(t *testing.T) {
@@ -263,8 +261,8 @@ func TestClearSurvivesKill(t *testing.T) {
 	}
 }
 
-// A landing was killed while it changed the checkout, and its session is gone: it
-// is listed, for its owner is not, and cleared by putting the checkout back.
+// A landing was killed while it changed the checkout, and its session no longer exists: it is listed unless
+// its task has an owner, and Clear moves the checkout back.
 func TestClearLanding(t *testing.T) {
 	for point, landed := range map[string]bool{"checkout.step.after:2": false, "land.ref.after": true} {
 		t.Run(point, func(t *testing.T) {
@@ -294,7 +292,7 @@ func TestClearLanding(t *testing.T) {
 	}
 }
 
-// The next landing on the target, of another task, finishes what was killed.
+// The next landing on the target, by another task, finishes the interrupted one.
 func TestLandAfterKilledLanding(t *testing.T) {
 	oneAtATime(t)
 	for _, point := range []string{"checkout.locked", "checkout.step.after:2", "land.ref.before", "land.ref.after", "checkout.unlocked"} {

@@ -19,12 +19,12 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// allowed lets git clone submodules from other directories.
+// allowed permits git to clone submodules from other directories.
 func allowed(args ...string) []string {
 	return append([]string{"-c", "protocol.file.allow=always"}, args...)
 }
 
-// superproject is a repository with the submodule lib. upstream is where that comes from.
+// superproject creates a repository with the submodule lib, which is cloned from upstream.
 func superproject(t testing.TB) (r *repo.Repo, upstream string) {
 	t.Helper()
 	upstream = value[string](t)(filepath.EvalSymlinks(t.TempDir()))
@@ -39,13 +39,13 @@ func superproject(t testing.TB) (r *repo.Repo, upstream string) {
 	return r, upstream
 }
 
-// populate checks out the submodules of W, as an agent does.
+// populate checks out the submodules in the worktree, as an agent does.
 func populate(t testing.TB, w *repo.Worktree) {
 	t.Helper()
 	gitIn(t, w.Path, allowed("submodule", "--quiet", "update", "--init")...)
 }
 
-// bump makes a commit in the submodule's upstream and lets main use it.
+// bump creates a commit in the submodule's upstream and makes main use it.
 func bump(t testing.TB, r *repo.Repo, upstream string) string {
 	t.Helper()
 	gitIn(t, upstream, "commit", "-q", "--allow-empty", "-m", "upstream")
@@ -64,7 +64,7 @@ func linkAt(t testing.TB, r *repo.Repo, treeish string) string {
 	return strings.Fields(line)[2]
 }
 
-// landAll commits, integrates and lands W, and returns the files that landed.
+// landAll commits, integrates and lands the worktree, and returns the files that landed.
 func landAll(t testing.TB, w *repo.Worktree) string {
 	t.Helper()
 	value[commit.Commit](t)(commit.Create(t.Context(), w, commit.Request{Message: "all", TargetTip: targetOf(w.Repo, t).Tip}))
@@ -73,7 +73,7 @@ func landAll(t testing.TB, w *repo.Worktree) string {
 	return gitIn(t, w.Repo.Root, "diff", "--name-only", c.Old, "main")
 }
 
-// A submodule that the target moves is not moved back by a task that has it checked out.
+// A task that has a submodule checked out does not move it back after the target has moved it.
 func TestSubmoduleStaysBehind(t *testing.T) {
 	r, upstream := superproject(t)
 	w := add(t, r, "T")
@@ -93,7 +93,7 @@ func TestSubmoduleStaysBehind(t *testing.T) {
 	equal(t, "the edit", read(t, filepath.Join(w.Path, "lib", "lib.c")), "an edit\n")
 }
 
-// The agent's own `git commit -a` takes the old commit; coven puts that right.
+// The agent's own `git commit -a` commits the old commit of the submodule; coven corrects that.
 func TestSubmoduleCommittedByTheAgent(t *testing.T) {
 	r, upstream := superproject(t)
 	w := add(t, r, "T")
@@ -109,8 +109,8 @@ func TestSubmoduleCommittedByTheAgent(t *testing.T) {
 	equal(t, "submodule", linkAt(t, r, "main"), moved)
 }
 
-// What the agent does with the submodule later is a change: also to go back on purpose, when coven
-// has seen the HEAD elsewhere.
+// Later changes of the submodule by the agent are its work, even a deliberate return to the old commit, if
+// coven has seen HEAD at another commit in between.
 func TestSubmoduleMovedLater(t *testing.T) {
 	r, upstream := superproject(t)
 	w := add(t, r, "T")
@@ -128,7 +128,7 @@ func TestSubmoduleMovedLater(t *testing.T) {
 	equal(t, "submodule", linkAt(t, r, w.Branch), old)
 }
 
-// The target removes the submodule: its checkout stays, and its files do not become the task's.
+// If the target removes the submodule, its checkout stays, and its files do not become the task's.
 func TestSubmoduleRemovedByTheTarget(t *testing.T) {
 	r, _ := superproject(t)
 	w := add(t, r, "T")
@@ -144,7 +144,7 @@ func TestSubmoduleRemovedByTheTarget(t *testing.T) {
 	equal(t, "its file", read(t, filepath.Join(w.Path, "lib", "lib.c")), "1\n")
 }
 
-// The same while an agent resolves a conflict, and when the resolution is taken back.
+// The same while an agent resolves a conflict, and when the resolution is reverted.
 func TestSubmoduleInAConflictedMerge(t *testing.T) {
 	r, upstream := superproject(t)
 	ctx := t.Context()
@@ -167,7 +167,7 @@ func TestSubmoduleInAConflictedMerge(t *testing.T) {
 	equal(t, "submodule", linkAt(t, r, "main"), moved)
 }
 
-// A revert undoes a commit in a submodule for the task. The commit stays where it is.
+// A revert undoes the task's move of a submodule to a new commit. The submodule's checkout does not move.
 func TestRevertSubmodule(t *testing.T) {
 	r, _ := superproject(t)
 	ctx := t.Context()
@@ -201,7 +201,7 @@ func TestRevertSubmodule(t *testing.T) {
 	equal(t, "without a submodule", linkAt(t, r, value[string](t)(content.Tree(ctx, again))), before)
 }
 
-// linkCase is one random history of a task with a submodule, and what it should be.
+// linkCase is a random history of a task with a submodule, and its expected state.
 type linkCase struct {
 	t        *testing.T
 	random   *rand.Rand
@@ -210,18 +210,18 @@ type linkCase struct {
 	upstream string
 	n        int
 
-	head    string // of the submodule in W; empty: not checked out
-	counts  string // the commit as which it counts
-	tip     string // in the task's branch
-	base    string // in the target, when it was last integrated
+	head    string // of the submodule in the worktree, empty if not checked out
+	counts  string // the commit that it counts as
+	tip     string // on the task's branch
+	base    string // on the target at the last integration
 	target  string
 	pending bool // the target has changed since
 	files   map[string]bool
-	saved   map[int]string // by number of a snapshot: the commit as which it counted
+	saved   map[int]string // by number of a snapshot: the commit that it counted as
 }
 
-// Random histories: whatever is done to a submodule, in any order, what lands is what the task has
-// changed. LINK_SEED repeats one.
+// Random histories: after any sequence of operations on a submodule, exactly the task's changes land.
+// LINK_SEED repeats one history.
 func TestSubmoduleHistories(t *testing.T) {
 	oneAtATime(t)
 	seeds := 4
@@ -270,7 +270,7 @@ func (c *linkCase) check() {
 	}
 }
 
-// populate checks out what W's own git has in its index.
+// populate checks out the commit in the index of the worktree's own git.
 func (c *linkCase) populate() {
 	c.t.Log("populate")
 	populate(c.t, c.w)
@@ -292,7 +292,7 @@ func (c *linkCase) agentCommits() {
 	c.counts = c.head
 }
 
-// agentCommitsAll takes a submodule as git does.
+// agentCommitsAll commits the submodule's HEAD, as git does.
 func (c *linkCase) agentCommitsAll() {
 	c.edit()
 	c.t.Log("the agent commits all")
@@ -350,7 +350,7 @@ func (c *linkCase) integrated() {
 	c.base, c.counts, c.pending = c.target, c.tip, false
 }
 
-// kill kills an integration, and does it again.
+// kill kills an integration, and repeats it.
 func (c *linkCase) kill() {
 	c.commit()
 	if !c.pending || c.conflicts() {
@@ -385,7 +385,7 @@ func (c *linkCase) revert() {
 	c.wentBack(c.saved[n])
 }
 
-// restore goes back to the branch.
+// restore restores the branch's content.
 func (c *linkCase) restore() {
 	c.t.Log("restore")
 	before := value[snapshot.Snapshot](c.t)(snapshot.Restore(c.t.Context(), c.w, "s", value[string](c.t)(c.w.Tip(c.t.Context()))))
@@ -399,7 +399,7 @@ func (c *linkCase) wentBack(link string) {
 	}
 }
 
-// finish lands the task: what it changed of the submodule, and nothing else of it.
+// finish lands the task: its changes of the submodule, and no others.
 func (c *linkCase) finish() {
 	if !c.integrate() {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// touch changes what git remembers of a file, and not its content.
+// touch changes the stat data that git records for a file, but not its content.
 func touch(t *testing.T, path string) {
 	t.Helper()
 	past := time.Now().Add(-3 * time.Hour)

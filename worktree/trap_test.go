@@ -20,8 +20,7 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// An agent owns W and its git directory. Whatever it plants there, no method
-// runs it.
+// An agent controls its worktree and its git directory. coven never runs anything that it plants there.
 func TestBoobyTraps(t *testing.T) {
 	oneAtATime(t)
 	r := sample(t)
@@ -29,7 +28,7 @@ func TestBoobyTraps(t *testing.T) {
 	gitIn(t, r.Root, "config", "filter.own.clean", "./clean.log")
 	gitIn(t, r.Root, "config", "filter.own.smudge", "cat")
 	gitIn(t, r.Root, "config", "submodule.recurse", "true")
-	hook(t, filepath.Join(r.Root, "clean.log"), "tr a-z A-Z\n") // ignored: it does not land
+	hook(t, filepath.Join(r.Root, "clean.log"), "tr a-z A-Z\n") // ignored, so it does not land
 	r = value[*repo.Repo](t)(repo.Open(ctx, r.Root))
 
 	for _, kind := range []string{"git directory", "link to git directory", "worktree's git directory"} {
@@ -106,8 +105,8 @@ func TestBoobyTraps(t *testing.T) {
 	}
 }
 
-// An agent without a fence can plant its code in the repository itself. Finding, showing and
-// undoing that does not run it.
+// An agent without a fence can plant code in the repository itself. Finding, showing and undoing that does
+// not run it.
 func TestPlantedInRepository(t *testing.T) {
 	e := watchedRepo(t)
 	ctx := t.Context()
@@ -130,7 +129,7 @@ func TestPlantedInRepository(t *testing.T) {
 			hook(t, filepath.Join(filepath.Dir(trap), name), fmt.Sprintf("echo %s >>'%s'\n", name, sprung))
 		}
 		write(t, filepath.Join(e.r.GitDir, "info", "attributes"), "* filter=evil diff=evil merge=evil\n")
-		must(t, os.RemoveAll(sprung)) // which planting sprang
+		must(t, os.RemoveAll(sprung)) // it was triggered by planting
 		found := value[tripwire.Found](t)(m.Compare(ctx))
 		info := value[rescue.Info](t)(rescue.Find(ctx, e.r, found.Rescue))
 		_, _, err := tripwire.RescuedPatch(ctx, e.r, info, 1<<20)
@@ -146,8 +145,8 @@ func TestPlantedInRepository(t *testing.T) {
 	}
 }
 
-// The repository's own hooks are for people's git, and for Commit's runner:
-// coven's bookkeeping does not start them.
+// The repository's own hooks are for the user's git and for Commit's HookRunner. coven's bookkeeping does
+// not run them.
 func TestNoHooksInBookkeeping(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
@@ -177,7 +176,7 @@ func hookNames() []string {
 	}
 }
 
-// plant puts traps everywhere that an agent can write.
+// plant puts traps at every place that an agent can write.
 func plant(t *testing.T, w *repo.Worktree, kind, sprung string) {
 	t.Helper()
 	trap := filepath.Join(t.TempDir(), "trap")
@@ -214,13 +213,13 @@ func plant(t *testing.T, w *repo.Worktree, kind, sprung string) {
 	write(t, filepath.Join(w.Path, "file0.txt"), "changed\n"+kind)
 	hook(t, filepath.Join(w.Path, "clean.log"), fmt.Sprintf("echo clean.log >>'%s'\ncat\n", sprung))
 
-	// A repository inside W, and one that pretends to be a submodule.
+	// A nested repository, and one that pretends to be a submodule.
 	for _, dir := range []string{"nested", "module"} {
 		gitIn(t, w.Path, "init", "-q", dir)
 		write(t, filepath.Join(w.Path, dir, "f.txt"), "nested "+kind)
 		gitIn(t, filepath.Join(w.Path, dir), "add", "-A")
 		gitIn(t, filepath.Join(w.Path, dir), "commit", "-qm", "nested")
-		// It also says that a remote has its commit.
+		// It also claims that a remote has its commit.
 		gitIn(t, filepath.Join(w.Path, dir), "update-ref", "refs/remotes/origin/main", "HEAD")
 		write(t, filepath.Join(w.Path, dir, "f.txt"), "dirty")
 		write(t, filepath.Join(w.Path, dir, ".git", "config"), config)
@@ -244,10 +243,10 @@ func plant(t *testing.T, w *repo.Worktree, kind, sprung string) {
 		write(t, filepath.Join(w.Admin, "info", "attributes"), "* filter=evil\n")
 	}
 
-	// The traps work: git run in W falls into one.
+	// Check that the traps work: git in the worktree triggers one.
 	cmd := exec.Command("git", "status")
 	cmd.Dir = w.Path
-	_ = cmd.Run() // it may fail, too
+	_ = cmd.Run() // it may fail
 	if !exists(sprung) {
 		t.Fatal("the traps do not work")
 	}

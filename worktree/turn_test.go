@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/land"
 )
 
-// One turn at a time, and everybody sees whose it is.
+// There is one turn at a time, and every process sees its holder.
 func TestLandingTurn(t *testing.T) {
 	r := sample(t)
 	if line := value[land.Line](t)(land.ReadLine(r, "refs/heads/main")); line.Turn.PID != 0 || len(line.Waiting) > 0 {
@@ -54,8 +54,8 @@ func TestLandingTurn(t *testing.T) {
 	}
 }
 
-// The turn goes to who came first. Everybody sees who waits, in order, and what who has the
-// turn does. Who gives up, and the ticket of a killed process, keep nobody waiting.
+// The turn goes to the first waiter. Every process sees the waiters, in order, and the current work of the
+// holder. Waiters that give up, and the tickets of killed processes, block no one.
 func TestLandingLine(t *testing.T) {
 	r := sample(t)
 	const main = "refs/heads/main"

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree/files"
 )
 
-// Uncommitted has what git status prints of a checkout, whatever is done to it.
+// Uncommitted returns the paths that git status prints for a checkout, after any changes.
 func TestUncommittedIsExact(t *testing.T) {
 	r := sample(t)
 	file := func(name string) string { return filepath.Join(r.Root, name) }

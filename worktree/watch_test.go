@@ -23,14 +23,14 @@ import (
 	"github.com/coven-run/coven/worktree/tripwire"
 )
 
-// watched is a repository with a task, another task, and what agents like to attack.
+// watched is a repository with a task, another task, and typical targets of attacks.
 type watched struct {
 	r           *repo.Repo
 	w, sibling  *repo.Worktree
 	first, main string // commits
 }
 
-// plumbing is git as an agent runs it on the repository of its worktree.
+// plumbing runs git as an agent does on the repository of its worktree.
 func (e watched) plumbing(t testing.TB, args ...string) string {
 	t.Helper()
 	return gitIn(t, e.w.Path, append([]string{"--git-dir=" + e.r.GitDir}, args...)...)
@@ -71,7 +71,7 @@ func lines(changes []tripwire.Change) string {
 	return strings.Join(all, "\n")
 }
 
-// attacks are what an agent without a fence can do to the repository of its worktree.
+// attacks lists the ways in which an agent without a fence can attack the repository of its worktree.
 func attacks() []struct {
 	name string
 	do   func(*testing.T, watched)
@@ -147,8 +147,8 @@ func attacks() []struct {
 	}
 }
 
-// Every attack of an agent without a fence is found, named, stored, and can be undone; undoing
-// can be undone, too.
+// Every attack by an agent without a fence is found, named and stored, and can be undone. The undo can be
+// undone as well.
 func TestAttacks(t *testing.T) {
 	oneAtATime(t)
 	for _, a := range attacks() {
@@ -165,7 +165,7 @@ func TestAttacks(t *testing.T) {
 			equal(t, "severity", found.Severity(), a.is)
 			equal(t, "everything after Compare", everything(t, e), attacked)
 
-			again, ok := e.watch(t, false).Unreported() // by a coven after a kill
+			again, ok := e.watch(t, false).Unreported() // by a coven process after a kill
 			if !ok || again.Rescue != found.Rescue {
 				t.Fatalf("repeated report: %+v", again)
 			}
@@ -182,13 +182,13 @@ func undo(t *testing.T, r *repo.Repo, ref, before, attacked string, now func() s
 	undone := value[rescue.Info](t)(tripwire.Undo(t.Context(), r, info))
 	equal(t, "everything after Restore", now(), before)
 	if strings.Contains(attacked, "PIPE") || strings.Contains(attacked, "not a readable file") {
-		return // which cannot be stored
+		return // it cannot be stored
 	}
 	value[rescue.Info](t)(tripwire.Undo(t.Context(), r, undone))
 	equal(t, "everything after undoing Restore", now(), attacked)
 }
 
-// everything is the watched part of a repository, as the files have it.
+// everything returns the watched part of a repository, read from the files.
 func everything(t testing.TB, e watched) string {
 	t.Helper()
 	state := value[protected.State](t)(isolation.ReadState(t.Context(), e.r, []string{filepath.Join(e.r.GitDir, "hooks")}))
@@ -210,7 +210,7 @@ func everything(t testing.TB, e watched) string {
 	return strings.Join(out, "\n") + "\n" + index + "\n" + contents(t, e.r.Root) + contents(t, e.sibling.Path)
 }
 
-// copyOfGitDir makes a git directory with the repository's index that git can always read.
+// copyOfGitDir creates a git directory with the repository's index that git can always read.
 func copyOfGitDir(t testing.TB, r *repo.Repo) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -220,7 +220,7 @@ func copyOfGitDir(t testing.TB, r *repo.Repo) string {
 	return dir
 }
 
-// What people, git and other covens do meanwhile is no reason to stop a task.
+// Changes that people, git and other coven processes make during a step do not stop the task.
 func TestInnocence(t *testing.T) {
 	oneAtATime(t)
 	commit := func(t *testing.T, e watched, branch string) string {
@@ -232,7 +232,7 @@ func TestInnocence(t *testing.T) {
 		name             string
 		running          string
 		do               func(*testing.T, watched)
-		fenced, unfenced tripwire.Severity // "": no change at all
+		fenced, unfenced tripwire.Severity // "" for no change
 	}{
 		{"nothing", "", func(*testing.T, watched) {}, "", ""},
 		{"snapshot, commit and claim of the task", "", func(t *testing.T, e watched) {
@@ -364,10 +364,10 @@ func TestInnocence(t *testing.T) {
 	}
 }
 
-// Changes since a coven was killed may be a person's: they stop nothing.
+// Changes after coven was killed may have been made by a person, so they stop nothing.
 func TestWatchAfterKill(t *testing.T) {
 	e := watchedRepo(t)
-	e.watch(t, false) // and its coven is killed
+	e.watch(t, false) // its coven is killed
 	gitIn(t, e.r.Root, "commit", "-q", "--allow-empty", "-m", "a person's")
 	m := e.watch(t, false)
 	found, ok := m.Unreported()
@@ -375,7 +375,7 @@ func TestWatchAfterKill(t *testing.T) {
 		t.Fatalf("got %+v", found)
 	}
 	must(t, m.Done())
-	if again, ok := e.watch(t, true).Unreported(); ok { // and it is killed again, with a fence
+	if again, ok := e.watch(t, true).Unreported(); ok { // it is killed again, with a fence
 		t.Fatalf("reported twice: %+v", again)
 	}
 	gitIn(t, e.r.Root, "commit", "-q", "--allow-empty", "-m", "a person's")
@@ -384,8 +384,8 @@ func TestWatchAfterKill(t *testing.T) {
 	}
 }
 
-// A coven that is killed between two effects finds the same changes again, stored once, and a
-// restore that was killed can be repeated.
+// If coven is killed between two effects, it finds the same changes again, stored once. A restore that was
+// killed can be repeated.
 func TestWatchSurvivesKill(t *testing.T) {
 	oneAtATime(t)
 	for _, point := range []string{"watch.stored", "rescue.stored", "rescue.each", "rescue.each:2"} {
@@ -412,7 +412,7 @@ func TestWatchSurvivesKill(t *testing.T) {
 	}
 }
 
-// Restore refuses what has changed again, and changes nothing then.
+// Undo refuses changes that have changed again, and then changes nothing.
 func TestRestoreRefuses(t *testing.T) {
 	e := watchedRepo(t)
 	m := e.watch(t, true)
@@ -436,7 +436,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// The patch of a rescue has what changed, up to a limit.
+// The patch of a rescue contains the changes, up to a limit.
 func TestRescuedPatch(t *testing.T) {
 	e := watchedRepo(t)
 	m := e.watch(t, true)
@@ -457,7 +457,7 @@ func TestRescuedPatch(t *testing.T) {
 	}
 }
 
-// What a ref that was deleted pointed to survives git gc.
+// The objects of a deleted ref survive git gc.
 func TestRescueKeepsObjects(t *testing.T) {
 	oneAtATime(t)
 	e := watchedRepo(t)
@@ -483,7 +483,7 @@ func TestRescueKeepsObjects(t *testing.T) {
 	gitIn(t, e.r.Root, "fsck", "--connectivity-only")
 }
 
-// Somebody who undoes a landing leaves the target as it was before the step.
+// If a user undoes a landing, the target is as before the step.
 func TestUndoneLanding(t *testing.T) {
 	e := watchedRepo(t)
 	m := e.watch(t, true)
@@ -497,7 +497,7 @@ func TestUndoneLanding(t *testing.T) {
 	equal(t, "main", gitIn(t, e.r.Root, "rev-parse", "main"), done.New)
 }
 
-// Objects of SHA-256, and refs that git lists.
+// Repositories with SHA-256 objects, and with refs that git must list.
 func TestWatchOtherFormats(t *testing.T) {
 	e := watchedRepo(t, "--object-format=sha256")
 	m := e.watch(t, false)
@@ -516,7 +516,7 @@ func TestWatchOtherFormats(t *testing.T) {
 	}
 }
 
-// Hooks of a relative core.hooksPath are in the checkout, where landings change them.
+// With a relative core.hooksPath, hooks are in the checkout, where landings change them.
 func TestHooksInCheckout(t *testing.T) {
 	e := watchedRepo(t)
 	hook(t, filepath.Join(e.r.Root, ".hooks", "pre-push"), "true\n")
@@ -536,7 +536,7 @@ func TestHooksInCheckout(t *testing.T) {
 	equal(t, "severity", found.Severity(), tripwire.Stops)
 }
 
-// A stored worktree is listed and exported.
+// A rescue can be listed and exported.
 func TestExport(t *testing.T) {
 	e := watchedRepo(t)
 	write(t, filepath.Join(e.w.Path, "new.txt"), "a\r\n")
@@ -561,8 +561,8 @@ func TestExport(t *testing.T) {
 	wantIs(t, err, rescue.ErrNone)
 }
 
-// BenchmarkWatch compares Watch and Compare with the cheapest git command that reads refs, in
-// a repository with 200 files and 1,000 refs.
+// BenchmarkWatch compares Watch and Compare with the cheapest git command that reads refs, in a repository
+// with 200 files and 1,000 refs.
 func BenchmarkWatch(b *testing.B) {
 	for _, loose := range []int{0, 1000} {
 		r := sample(b)
@@ -605,13 +605,13 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// The log explains moves that were begun and moves that were made. What was made leaves no way
-// back to the value before, if it was logged between the positions.
+// The log explains moves that were begun or completed. After a move that was completed between the two
+// positions, the previous value is no longer explained.
 func TestRefLog(t *testing.T) {
 	const made = "a b r\n=a b r\n"
 	for _, tt := range []struct {
 		log           string
-		from, to      int // where moves were made; to -1: the end
+		from, to      int // range of completed moves; -1 means the end
 		before, after string
 		want          bool
 	}{
@@ -639,19 +639,19 @@ func TestRefLog(t *testing.T) {
 		}
 	}
 	r := sample(t)
-	must(t, os.RemoveAll(filepath.Dir(r.RefLogPath()))) // the first change makes the log
+	must(t, os.RemoveAll(filepath.Dir(r.RefLogPath()))) // the first change creates the log
 	must(t, r.LogRefs(git.Create("refs/x", "a")))
 	equal(t, "log", read(t, r.RefLogPath()), "- a refs/x\n")
 }
 
-// A change of a sibling that is half made when the step begins, and not logged as made when it
+// A change of a sibling that is in progress when the step begins, and is not logged as completed when it
 // ends, is coven's own.
 func TestChangeInFlight(t *testing.T) {
 	e := watchedRepo(t)
 	branch := git.Create("refs/heads/coven/late", e.main)
-	must(t, e.r.LogRefs(git.Create("refs/heads/coven/killed", e.first))) // by a coven that is dead
+	must(t, e.r.LogRefs(git.Create("refs/heads/coven/killed", e.first))) // by a coven process that was killed
 	must(t, e.r.LogRefs(branch))
-	undone := git.Move("refs/heads/main", e.first, e.main) // and back, before the step
+	undone := git.Move("refs/heads/main", e.first, e.main) // moved back before the step
 	must(t, e.r.LogRefs(undone))
 	e.r.LogDone([]git.Edit{undone})
 	m := e.watch(t, true)
@@ -666,8 +666,8 @@ func TestChangeInFlight(t *testing.T) {
 	equal(t, "changes", lines(found.Changes), "branch coven/late was deleted")
 }
 
-// Whatever another coven is doing when a step without a fence begins or ends, it is not found:
-// not a landing whose files have moved and whose branch has not, nor the other way around.
+// A landing by another coven process that is in progress when a step without a fence begins or ends is not
+// reported, neither if its files have moved and its branch has not, nor the other way around.
 func TestLandingMeanwhile(t *testing.T) {
 	e := watchedRepo(t)
 	other := value[*repo.Repo](t)(repo.Open(t.Context(), e.r.Root))
@@ -696,8 +696,8 @@ func TestLandingMeanwhile(t *testing.T) {
 	}
 }
 
-// The files of the main checkout move before its branch and after it. What moves when a step
-// begins is explained as what moves later.
+// The files of the main checkout move before its branch and after it. A move in progress when a step begins
+// is explained like later ones.
 func TestCheckoutInFlight(t *testing.T) {
 	e := watchedRepo(t)
 	write(t, filepath.Join(e.sibling.Path, "landed.txt"), "landed\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// TestMain seals the environment, or is a process that moves a checkout.
+// TestMain isolates the environment, or runs as a process that moves a checkout.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "actor" {
 		os.Exit(actor(os.Args[2:]))
@@ -45,7 +45,7 @@ func sealed(m *testing.M) int {
 	return m.Run()
 }
 
-// A repo is a checkout that a test changes with the real git.
+// A repo is a checkout that a test changes with git.
 type repo struct {
 	t   testing.TB
 	dir string
@@ -82,7 +82,6 @@ func (r repo) try(args ...string) (string, error) {
 	return string(out), err
 }
 
-// sh runs a script in the checkout.
 func (r repo) sh(script string) {
 	r.t.Helper()
 	cmd := exec.Command("sh", "-ec", script)
@@ -92,7 +91,7 @@ func (r repo) sh(script string) {
 	}
 }
 
-// commit makes the commit that a script leads to.
+// commit returns the commit that a script results in.
 func (r repo) commit(script string) string {
 	r.t.Helper()
 	r.sh(script)
@@ -101,7 +100,7 @@ func (r repo) commit(script string) string {
 	return r.git("rev-parse", "HEAD")
 }
 
-// checkout is the checkout as coven moves it. What is rescued fails the test.
+// checkout returns the checkout for coven. The test fails if anything is rescued.
 func (r repo) checkout() *Checkout {
 	return &Checkout{
 		Git: git.Repo{Dir: r.gitDir(), WorkTree: r.dir}, Ref: "refs/heads/main", Task: "T",
@@ -115,7 +114,7 @@ func (r repo) checkout() *Checkout {
 
 func (r repo) gitDir() string { return r.git("rev-parse", "--absolute-git-dir") }
 
-// look is all that can be seen of the checkout: index, status, files.
+// look returns everything that is visible of the checkout: index, status, files.
 func (r repo) look() string {
 	r.t.Helper()
 	status := r.git("--no-optional-locks", "status", "--porcelain", "--ignored", "-uall")
@@ -147,7 +146,7 @@ func (r repo) files() string {
 	return out.String()
 }
 
-// clean fails when something of a move is left.
+// clean fails if anything of a move is left.
 func (r repo) clean() {
 	r.t.Helper()
 	left, err := filepath.Glob(filepath.Join(r.gitDir(), "coven", "moves", "*"))
@@ -162,10 +161,10 @@ func (r repo) clean() {
 	}
 }
 
-// shapes are changes of a repository: what OLD and NEW are, and what the person
-// has done to the checkout of OLD.
+// shapes are changes of a repository: the commits OLD and NEW, and the user's changes to the checkout of
+// OLD.
 var shapes = map[string]struct {
-	config   string // shell, before OLD is made
+	config   string // shell, before creating OLD
 	old, new string
 	person   string
 }{
@@ -213,7 +212,7 @@ var shapes = map[string]struct {
 		"git config filter.up.smudge 'tr a-z A-Z'; git config filter.up.clean 'tr A-Z a-z'",
 		"echo one >a.up", "echo '*.up filter=up' >.gitattributes; echo TWO >a.up; echo THREE >b.up", "",
 	},
-	"filter here": { // a program that only the checkout has
+	"filter here": { // a program that exists only in the checkout
 		"git config filter.x.smudge './tool smudge %f'; git config filter.x.clean './tool clean %f'",
 		"printf '#!/bin/sh\\ntest -n \"$GIT_DIR\" -o -d .git\\ncat\\n' >tool; chmod +x tool; echo '*.x filter=x' >.gitattributes; echo 1 >a.x",
 		"echo 2 >a.x; echo 3 >b.x", "",
@@ -233,8 +232,8 @@ var shapes = map[string]struct {
 	},
 }
 
-// prepare makes a repository whose checkout of OLD the person has changed.
-// It does the same each time, so that two of them can be compared.
+// prepare creates a repository and makes the user's changes to the checkout of OLD. The result is always
+// the same, so that two repositories can be compared.
 func prepare(t testing.TB, dir, config, old, new, person string) (r repo, from, to string) {
 	t.Helper()
 	r = newRepo(t, dir)
@@ -245,7 +244,8 @@ func prepare(t testing.TB, dir, config, old, new, person string) (r repo, from, 
 	to = r.commit(new)
 	r.git("reset", "-q", "--hard", from)
 	r.sh("git clean -qffdx")
-	// Older than the index, so that time stamps prove something. What the person does is not.
+	// Make the files older than the index, so that their timestamps are significant. The user's changes are
+	// newer.
 	r.sh("find . -path ./.git -prune -o ! -type d -exec touch -h -d '1 hour ago' {} +; git update-index -q --refresh || true")
 	if person != "" {
 		r.sh(person)
@@ -253,8 +253,8 @@ func prepare(t testing.TB, dir, config, old, new, person string) (r repo, from, 
 	return r, from, to
 }
 
-// A move does what `git read-tree -m -u` does, and leaves nothing behind. Undone,
-// everything is as it was, time stamps included.
+// A move has the same result as `git read-tree -m -u`, and leaves nothing behind. After Undo, everything is
+// as before, including timestamps.
 func TestAdvanceIsReadTree(t *testing.T) {
 	for what, s := range shapes {
 		t.Run(what, func(t *testing.T) {
@@ -288,9 +288,9 @@ func TestAdvanceIsReadTree(t *testing.T) {
 	}
 }
 
-// wrongStamps returns the files whose time stamps in the index are wrong after a move, but
-// are right after git's own, which refreshed all of them. A move does not refresh a file
-// that it leaves alone and that was touched before.
+// wrongStamps returns the files whose timestamps in the index are wrong after a move, but correct after
+// git's own move, which refreshed all of them. A move does not refresh a file that it does not change and
+// that was touched before.
 func (r repo) wrongStamps(other repo, touched []string, from, to string) []string {
 	r.t.Helper()
 	moved, right := strings.Fields(r.git("diff", "--name-only", "--no-renames", from, to)), strings.Fields(other.git("diff-files", "--name-only"))
@@ -299,7 +299,7 @@ func (r repo) wrongStamps(other repo, touched []string, from, to string) []strin
 	})
 }
 
-// hows are the ways in which a checkout can be moved.
+// hows returns the ways in which a checkout can be moved.
 func hows() []struct {
 	name   string
 	change func(*Checkout)
@@ -314,8 +314,7 @@ func hows() []struct {
 	}
 }
 
-// refused reports whether a move is refused because it needs an exchange of a
-// directory.
+// refused reports whether a move is refused because it would have to exchange a directory.
 func refused(t *testing.T, how string, err error) bool {
 	t.Helper()
 	e, ok := errors.AsType[*Error](err)
@@ -336,7 +335,7 @@ func (r repo) settle(from, to string) {
 	r.ok(m.Settle(context.Background()))
 }
 
-// stamps are the modification times of all files.
+// stamps returns the modification times of all files.
 func (r repo) stamps() string {
 	r.t.Helper()
 	var out strings.Builder

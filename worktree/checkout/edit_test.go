@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// during makes a checkout in which the person does something at the moment of the
-// first exchange.
+// during returns a checkout in which the user changes something at the moment of the first exchange.
 func (r repo) during(act string) *Checkout {
 	c := r.checkout()
 	started := false
@@ -28,8 +27,8 @@ func (r repo) during(act string) *Checkout {
 	return c
 }
 
-// What the person does between the check and the exchange is kept: the move is
-// refused with the file, and everything else is as before.
+// The user's changes between the check and the exchange are preserved: the move is refused with the name of
+// the file, and everything else is as before.
 func TestEditedMeanwhile(t *testing.T) {
 	old := "echo 1 >a; echo 1 >b; mkdir d e; echo 1 >d/x; echo 1 >e/x; echo 1 >gone"
 	change := "echo 2 >a; echo 2 >b; rm -r d; echo 2 >d; rm gone; echo 2 >new; mkdir n; echo 2 >n/x; rm -r e"
@@ -50,7 +49,7 @@ func TestEditedMeanwhile(t *testing.T) {
 			t.Parallel()
 			r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", old, change, "")
 			m, err := r.during(c.act).Advance(t.Context(), from, to)
-			if c.file == "" { // what was to be deleted is not there any more
+			if c.file == "" { // the file to be deleted no longer exists
 				r.ok(err)
 				r.ok(m.Undo(t.Context()))
 			} else if e, ok := errors.AsType[*Error](err); !ok || strings.Join(e.Files, " ") != c.file {
@@ -63,8 +62,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	}
 }
 
-// An editor that has a file open writes into the old one when it is out already:
-// those bytes are rescued.
+// An editor that has a file open may write to the old file after it was displaced: those bytes are rescued.
 func TestWrittenLate(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a; echo 1 >gone", "echo 2 >a; rm gone", "")
 	c := r.checkout()
@@ -99,7 +97,7 @@ func TestWrittenLate(t *testing.T) {
 	r.clean()
 }
 
-// What cannot be rescued stays where it is, and the next recovery tries again.
+// Files that cannot be rescued stay in place, and the next recovery tries again.
 func TestRescueFails(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a", "echo 2 >a", "")
 	file, err := os.OpenFile(filepath.Join(r.dir, "a"), os.O_WRONLY|os.O_APPEND, 0)
@@ -123,8 +121,8 @@ func TestRescueFails(t *testing.T) {
 	r.clean()
 }
 
-// A lock of another git is waited for and never removed: not before a move, and not
-// when coven was killed and its own lock was removed.
+// A lock of another git process is awaited and never removed: neither before a move, nor when coven was
+// killed and its own lock was removed.
 func TestForeignLock(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a", "echo 2 >a", "")
 	before, lock := r.look(), filepath.Join(r.gitDir(), "index.lock")
@@ -157,8 +155,8 @@ func TestForeignLock(t *testing.T) {
 	}
 }
 
-// A user removes coven's lock after a kill and continues to work: recovery takes back
-// only what is still coven's.
+// A user removes coven's lock after a kill and continues to work: recovery reverts only paths that have not
+// changed since.
 func TestRecoverAfterWork(t *testing.T) {
 	for what, c := range map[string]struct{ kill, work, want string }{
 		"edits a new file":      {"checkout.index.after", "echo mine >a", " M a\n M b\n"},
@@ -187,15 +185,14 @@ func TestRecoverAfterWork(t *testing.T) {
 	}
 }
 
-// nextSecond waits for it: git looks at the seconds of time stamps.
+// nextSecond waits for the next second, because git compares timestamps in seconds.
 func nextSecond() {
 	for now := time.Now().Unix(); time.Now().Unix() == now; {
 		<-time.After(10 * time.Millisecond)
 	}
 }
 
-// A new file that is edited before the index is there is shown as changed, also when
-// it has as many bytes as before.
+// A new file that is edited before the index is in place is shown as changed, even if its size is the same.
 func TestEditedAfterwards(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a; echo 1 >b", "echo 2 >a; echo 2 >b", "")
 	c := r.checkout()
@@ -217,8 +214,8 @@ func TestEditedAfterwards(t *testing.T) {
 	same(t, "status", out, " M a\n")
 }
 
-// New files have the time stamps in the index that git would give them, also when
-// it takes a while until they are in place: git need not read them again.
+// New files have the timestamps in the index that git would give them, even if putting them in place takes
+// a while, so that git need not read them again.
 func TestStamps(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a; mkdir d; echo 1 >d/x", "echo 2 >a; echo 2 >b; rm -r d; echo 2 >d", "")
 	c := r.checkout()
@@ -244,10 +241,10 @@ func TestSwitchedMeanwhile(t *testing.T) {
 	r.clean()
 }
 
-// addLink is a commit's submodule.
+// addLink adds a submodule to a commit.
 const addLink = "git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,s; mkdir -p s"
 
-// inTheWay is what a person can have done so that a move is refused, with the files it names.
+// inTheWay are changes by the user because of which a move is refused, and the files that the error names.
 var inTheWay = map[string]struct{ old, new, person, files, reason string }{
 	"untracked in a directory":  {"mkdir d; echo 1 >d/a", "rm -r d; echo 2 >d", "echo mine >d/mine", "d/mine", "in the way"},
 	"ignored in a directory":    {"mkdir d; echo 1 >d/a; echo '*.o' >.gitignore", "rm -r d; echo 2 >d", "echo mine >d/x.o", "d/x.o", "in the way"},
@@ -261,7 +258,7 @@ var inTheWay = map[string]struct{ old, new, person, files, reason string }{
 	"a named pipe":              {"echo 1 >a", "echo 2 >b", "mkfifo b", "b", "in the way"},
 }
 
-// What is in the way is named, and nothing changes.
+// The error names the files in the way, and nothing changes.
 func TestRefused(t *testing.T) {
 	for what, c := range inTheWay {
 		t.Run(what, func(t *testing.T) {
@@ -280,7 +277,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The stage at the top is never seen by git, nor cleaned away.
+// A stage at the top of the checkout is neither shown nor cleaned by git.
 func TestStageAtTop(t *testing.T) {
 	r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), "", "echo 1 >a", "echo 2 >a", "")
 	c := r.during("ls -d .coven-*/new .coven-*/.gitignore && ! git status --porcelain -uall | grep coven && git clean -fd && ls -d .coven-*/new")
@@ -293,7 +290,7 @@ func TestStageAtTop(t *testing.T) {
 	r.clean()
 }
 
-// The git directory is on another file system than the checkout.
+// The git directory and the checkout are on different file systems.
 func TestApart(t *testing.T) {
 	shm, err := os.MkdirTemp("/dev/shm", "coven-test-")
 	if err != nil {
@@ -321,7 +318,8 @@ func TestApart(t *testing.T) {
 	r.clean()
 }
 
-// The record of a landing that no version since v0.1.0 wrote is refused, with the command that removes it.
+// A landing's record in a format that no version since v0.1.0 has written is refused, with the command that
+// removes it.
 func TestUnknownRecord(t *testing.T) {
 	r := newRepo(t, filepath.Join(t.TempDir(), "r"))
 	c := r.checkout()
@@ -334,7 +332,7 @@ func TestUnknownRecord(t *testing.T) {
 	}
 }
 
-// A full file system is reported as such.
+// A full file system is reported as the cause.
 func TestExplain(t *testing.T) {
 	dir := t.TempDir()
 	for err, full := range map[error]bool{unix.ENOSPC: true, unix.EDQUOT: true, unix.EIO: false} {
@@ -345,8 +343,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Where the time stamps prove that a move meets nothing, git says so, too: it is not asked then. The
-// ordinary moves are among these.
+// If the timestamps prove that nothing is in the way of a move, git agrees, so that it need not be run.
+// This includes the usual moves.
 func TestUntouched(t *testing.T) {
 	untouched := func(old, new, config, person string) bool {
 		r, from, to := prepare(t, filepath.Join(t.TempDir(), "r"), config, old, new, person)
@@ -375,7 +373,7 @@ func TestUntouched(t *testing.T) {
 	const old, new = "echo 1 >a; echo 1 >b; mkdir d; echo 1 >d/e", "echo 2 >a; echo 2 >n; mkdir f; echo 2 >f/g"
 	for _, person := range []string{
 		"echo 2 >a", "echo mine >n", "chmod +x a", "rm a; ln -s b a", "rm a", "mkdir n", "echo mine >f", "ln -s d f", "touch a",
-		"echo 2 >a; touch -r b a", // the same size and time, but not the same change time
+		"echo 2 >a; touch -r b a", // the same size and modification time, but another change time
 		"echo mine >n; git add n", "echo mine >n; git add n; rm n", "git rm -q a", "git rm -q --cached a", "mkdir n; echo x >n/x; git add n; rm -r n", "echo x >f; git add f; rm f",
 		"echo 3 >a; touch -d '1 hour ago' a; git add a", "chmod +x a; git add a",
 		"git update-index --assume-unchanged a", "git update-index --skip-worktree a",
@@ -392,7 +390,7 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// entryOf returns the index, which has an entry for a file, and what the file is now.
+// entryOf returns the index, which contains an entry for the file, and the file's stat data.
 func (r repo) entryOf(name string) (*index, unix.Stat_t) {
 	r.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(r.gitDir(), "index"))
@@ -404,8 +402,8 @@ func (r repo) entryOf(name string) (*index, unix.Stat_t) {
 	return x, st
 }
 
-// Each time stamp of an entry, its kind and its permission prove that the file is the one of the entry, if it
-// is older than the index.
+// A difference in any timestamp of an entry, its type or its permissions shows that the file has changed.
+// The file must be older than the index.
 func TestStamped(t *testing.T) {
 	r := newRepo(t, filepath.Join(t.TempDir(), "r"))
 	r.sh("echo 1 >a; git add a")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// An index is read as git reads it, whatever its version and its hash; a stamped one
-// is one that git takes, with the time stamps of the file.
+// The index is read as git reads it, for every version and hash. git accepts a stamped index, with the
+// timestamps of the file.
 func TestIndex(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		for _, version := range []string{"2", "3", "4"} {
@@ -35,7 +35,7 @@ func TestIndex(t *testing.T) {
 				if len(x.entries) != len(lines) {
 					t.Errorf("%d entries, want %d", len(x.entries), len(lines))
 				}
-				r.sh("cp -p z z.new; mv z.new z") // another file, by its number
+				r.sh("cp -p z z.new; mv z.new z") // a file with another inode
 				if r.git("diff-files", "--name-only") == "" {
 					t.Fatal("git does not see that z is another file")
 				}
@@ -54,7 +54,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// No bytes make the reader of indexes panic or run for long.
+// No input makes the parser of indexes panic or run for a long time.
 func FuzzReadIndex(f *testing.F) {
 	r := newRepo(f, filepath.Join(f.TempDir(), "r"))
 	for _, version := range []string{"2", "4"} {
@@ -72,7 +72,7 @@ func FuzzReadIndex(f *testing.F) {
 	})
 }
 
-// A damaged tree or index can have names that begin with a slash.
+// A damaged tree or index may contain names that begin with a slash.
 func TestClashesOddNames(t *testing.T) {
 	x := &index{entries: map[string]entry{"/y": {}, "d/e": {}}}
 	for path, want := range map[string]bool{"/x": false, "d": true, "d/e/f": true, "f": false} {
@@ -82,13 +82,13 @@ func TestClashesOddNames(t *testing.T) {
 	}
 }
 
-// git sets the size of an entry to 0 if the file was written in the same second as the index and must be read:
-// that does not prove that a file is unchanged that is empty now.
+// git sets the size of an entry to 0 if the file was written in the same second as the index and must be
+// read. Therefore the size does not prove that an empty file is unchanged.
 func TestStampedEmpty(t *testing.T) {
 	r := newRepo(t, filepath.Join(t.TempDir(), "r"))
 	r.sh("echo 1 >a; git add a; : >a")
 	x, st := r.entryOf("a")
-	x.stamp("a", st, st) // with the size 0
+	x.stamp("a", st, st) // with size 0
 	if x.stamped(x.entries["a"], st, st.Mtim.Sec+1) {
 		t.Error("an emptied file counts as unchanged")
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 )
 
-// actor is a process that is killed: it moves a checkout and its branch, or
-// finishes what another one has left. Arguments: what, how, directory, OLD, NEW.
+// actor is the main function of a process that is killed: it moves a checkout and its branch, or finishes
+// an interrupted move. Arguments: what, how, directory, OLD, NEW.
 func actor(args []string) int {
 	what, how, dir, from, to := args[0], args[1], args[2], args[3], args[4]
 	r := repo{&testing.T{}, dir}
@@ -42,7 +42,7 @@ func actor(args []string) int {
 	return 0
 }
 
-// recover finishes or undoes what is left, as the branch says.
+// recover finishes or undoes an interrupted move, depending on the branch.
 func (r repo) recover(c *Checkout) error {
 	for {
 		m, left, err := c.Left()
@@ -75,7 +75,7 @@ func (r repo) act(env []string, args ...string) bool {
 	return true
 }
 
-// copyOf is the same checkout, with time stamps, elsewhere.
+// copyOf copies the checkout, including timestamps.
 func (r repo) copyOf(t testing.TB) repo {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -87,14 +87,14 @@ func (r repo) copyOf(t testing.TB) repo {
 	return c
 }
 
-// oldOrNew fails when a path holds something else than before or after the move.
+// oldOrNew fails if the content of a path is neither that before nor that after the move.
 func (r repo) oldOrNew(before, after string) {
 	r.t.Helper()
 	known := map[string]bool{}
 	for line := range strings.Lines(before + after) {
 		known[line] = true
 	}
-	both := map[string]bool{} // paths that are there before and after
+	both := map[string]bool{} // paths that exist before and after
 	for line := range strings.Lines(before) {
 		path, _, _ := strings.Cut(line, " ")
 		both[path] = strings.Contains("\n"+after, "\n"+path+" ")
@@ -113,9 +113,9 @@ func (r repo) oldOrNew(before, after string) {
 	}
 }
 
-// A move that is killed anywhere, and whose recovery is killed anywhere, leaves
-// each path with its old or its new content; in the end all of it is as before,
-// time stamps included, or all of it has moved.
+// A move that is killed at any point, with a recovery that is killed at any point, leaves each path with
+// its old or its new content. In the end, either everything is as before, including timestamps, or
+// everything has moved.
 func TestKilledAnywhere(t *testing.T) {
 	old := "echo 1 >a; mkdir -p d/e f; echo 1 >d/e/x; echo 1 >f/x; ln -s a l; echo 1 >keep; echo 1 >mine; echo 1 >staged"
 	change := "echo 2 >a; rm -r d; rm -r f; echo 2 >f; ln -sf b l; mkdir -p n/m; echo 2 >n/m/x; chmod +x keep"
@@ -126,7 +126,7 @@ func TestKilledAnywhere(t *testing.T) {
 	after := done.look()
 	for _, how := range hows() {
 		if how.name == "without exchange" {
-			continue // f would have to be exchanged: see TestKilledWithoutExchange
+			continue // f would have to be exchanged, see TestKilledWithoutExchange
 		}
 		t.Run(how.name, func(t *testing.T) { everyKill(t, sample, how.name, from, to, after, done.files()) })
 	}
@@ -180,7 +180,7 @@ func everyKill(t *testing.T, sample repo, how, from, to, after, afterFiles strin
 	}
 }
 
-// killRecovery kills the recovery at all its points, one after the other.
+// killRecovery kills the recovery at each of its points in turn.
 func (r repo) killRecovery(how, from, to, before, after string) {
 	r.t.Helper()
 	for _, kill := range []string{
@@ -193,7 +193,7 @@ func (r repo) killRecovery(how, from, to, before, after string) {
 	}
 }
 
-// hits lists the points of a trace, each hit of it.
+// hits lists each hit of each failpoint in a trace.
 func hits(t *testing.T, trace string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(trace)

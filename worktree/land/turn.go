@@ -17,7 +17,7 @@ type Holder = lock.Holder
 type Turn struct{ lock *lock.Lock }
 
 // TakeTurn waits for the turn to land on a target. Waiting processes and goroutines are served in order.
-// what describes the operation to other waiters: "land T".
+// Other waiters see the description of the operation in what, such as "land T".
 func TakeTurn(ctx context.Context, r *repo.Repo, targetRef, what string) (*Turn, error) {
 	t, err := takeTicket(ctx, r, targetRef, what)
 	if err != nil {

@@ -41,7 +41,7 @@ func (im *importer) write(format string, args ...any) {
 	_, _ = fmt.Fprintf(&im.input, format, args...)
 }
 
-// names are paths that git prints in quotes, sorts in unusual ways or replaces by each other.
+// names are paths that git quotes, sorts in unusual ways, or replaces with each other.
 var names = []string{
 	"a", "a/b", "a.txt", "a-", "a0", "a/b/c", "b", "line\nfeed", "tab\tname", "\xff\xfe", "é", " leading", "quote\"", "back\\slash",
 	"deep/er/and/deeper/file", "deep.er", "deep/er.txt", "z", ".dot", "-dash", ":colon", "[glob]*", "sub",
@@ -79,8 +79,8 @@ func (im *importer) edit() {
 	}
 }
 
-// history imports random commits: branches, merges, crosswise merges, unrelated roots and
-// clocks that go back.
+// history imports random commits: branches, merges, criss-cross merges, unrelated roots, and clocks that go
+// back.
 func history(t testing.TB, dir string, seed uint64, commits int) {
 	t.Helper()
 	im := &importer{random: rand.New(rand.NewPCG(seed, 1))}
@@ -108,7 +108,7 @@ func history(t testing.TB, dir string, seed uint64, commits int) {
 	}
 }
 
-// answers asks r everything about the commits and refs. Errors are part of the answer.
+// answers queries r for everything about the commits and refs. Errors are part of the result.
 func answers(r Repo, commits, refs []string) []string {
 	ctx := context.Background()
 	var all []string
@@ -181,7 +181,7 @@ func compare(t *testing.T, dir string, commits, refs []string) {
 	}
 }
 
-// everyNth lists commits of all refs, about n of them.
+// everyNth lists about n commits of all refs.
 func everyNth(t testing.TB, dir string, n int) []string {
 	all := strings.Fields(shell(t, dir, "git rev-list --all"))
 	step := max(1, len(all)/n)
@@ -196,11 +196,11 @@ func refNames(t testing.TB, dir string) []string {
 	return append(strings.Fields(shell(t, dir, "git for-each-ref --format='%(refname)'")), "refs/heads/none", "refs/heads/b0/below", "refs/heads")
 }
 
-// TestDifferential asks git and the Store the same about generated repositories of each layout.
+// TestDifferential compares the answers of git and of the Store for generated repositories of each layout.
 func TestDifferential(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare string // of a bare repository r.git with a history
-		git     string // the git directory, if it is another one
+		prepare string // creates the repository from r.git, a bare repository with a history
+		git     string // the git directory, if it is not r.git
 	}{
 		"loose":                {prepare: "true"},
 		"packed":               {prepare: "git -C r.git gc -q"},
@@ -266,7 +266,7 @@ func TestDifferentialHistories(t *testing.T) {
 		shell(t, dir, "git clone -q --mirror '"+from+"' r.git")
 		at := filepath.Join(dir, "r.git")
 		compare(t, at, everyNth(t, at, 40), refNames(t, at))
-		shell(t, at, "git repack -adfq --depth=250 || true") // a partial copy cannot be packed
+		shell(t, at, "git repack -adfq --depth=250 || true") // fails for a partial clone
 		compare(t, at, everyNth(t, at, 40), nil)
 	}
 }
@@ -285,8 +285,8 @@ func TestDifferentialSeeds(t *testing.T) {
 	}
 }
 
-// TestRepackedBetween repacks after the Store has read the indexes: it finds the objects where
-// they are now, without asking git.
+// TestRepackedBetween repacks after the Store has read the indexes: it finds the objects in their new place
+// without running git.
 func TestRepackedBetween(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, "git init -q --bare r.git && git -C r.git symbolic-ref HEAD refs/heads/b0")
@@ -311,7 +311,7 @@ func TestRepackedBetween(t *testing.T) {
 	}
 }
 
-// TestInProcess answers without git where the layout is plain.
+// TestInProcess checks that no git runs if the layout is plain.
 func TestInProcess(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, "git init -q --bare r.git && git -C r.git symbolic-ref HEAD refs/heads/b0")
@@ -337,7 +337,8 @@ func TestInProcess(t *testing.T) {
 	}
 }
 
-// TestStaleLooseRef reads no old value from packed-refs when the newer one is unreadable.
+// TestStaleLooseRef checks that the Store does not return an old value from packed-refs if the newer one is
+// unreadable.
 func TestStaleLooseRef(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, "git init -q --bare r.git")
@@ -349,7 +350,7 @@ func TestStaleLooseRef(t *testing.T) {
 	}
 }
 
-// TestPipesInPlace asks git instead of waiting for a pipe in the place of a file.
+// TestPipesInPlace checks that the Store does not block on a named pipe in place of a file.
 func TestPipesInPlace(t *testing.T) {
 	for _, name := range []string{"config", "packed-refs", "refs/heads/b0", "HEAD", "objects/info/alternates"} {
 		dir := t.TempDir()
@@ -368,7 +369,7 @@ func TestPipesInPlace(t *testing.T) {
 	}
 }
 
-// TestObjectsOfAnySize reads only small objects into memory.
+// TestObjectsOfAnySize checks that only small objects are read into memory.
 func TestObjectsOfAnySize(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "r.git")

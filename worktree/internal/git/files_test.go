@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-billy/v5"
 )
 
-// Whatever go-git asks for, it reads regular files of the git directory, and writes none.
+// go-git can only read regular files of the git directory, and cannot write any.
 func TestGitFiles(t *testing.T) {
 	dir := t.TempDir()
 	files := gitFiles{filepath.Join(dir, "git")}
@@ -23,7 +23,7 @@ func TestGitFiles(t *testing.T) {
 		t.Errorf("read %q, %v", text, err)
 	}
 	for name, want := range map[string]error{"pipe": fs.ErrInvalid, "refs": fs.ErrInvalid, "../outside": billy.ErrCrossedBoundary, "refs/../../outside": billy.ErrCrossedBoundary, "none": fs.ErrNotExist} {
-		if _, err := files.Open(name); !errors.Is(err, want) { // to open the pipe would take forever
+		if _, err := files.Open(name); !errors.Is(err, want) { // opening the pipe would block forever
 			t.Errorf("open %s: %v", name, err)
 		}
 	}

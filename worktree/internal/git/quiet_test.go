@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The git that serves many transactions makes only those that need nothing of the operation: no
-// lock that it would have to hold, no place for objects, no settings, and no message in a log.
+// The shared git process makes only transactions that need nothing from the operation: no lock to hold, no
+// object directory, no settings, and no message for a reflog.
 func TestQuiet(t *testing.T) {
 	own := func(change func(r *Repo)) Repo {
 		r := Repo{Dir: "/repo/.git", Store: OpenStore("/repo/.git")}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestConfiguredIsCurrent asks a Store and git the same after each change of the configuration.
+// TestConfiguredIsCurrent compares the answers of a Store and of git after each change of the
+// configuration.
 func TestConfiguredIsCurrent(t *testing.T) {
 	home, dir := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)
@@ -24,7 +25,7 @@ func TestConfiguredIsCurrent(t *testing.T) {
 	settled := time.Now().Add(-time.Hour)
 	compare := func(when string) {
 		t.Helper()
-		for _, old := range []bool{false, true} { // files that have just changed are listed, but not kept
+		for _, old := range []bool{false, true} { // settings in files that have just changed are returned, but not cached
 			if old {
 				settled = settled.Add(time.Second)
 				for _, file := range files {
@@ -83,7 +84,8 @@ func TestConfiguredIsCurrent(t *testing.T) {
 	}
 }
 
-// TestConfiguredIsKept asks git once for settled files: those that cannot change without another time stamp.
+// TestConfiguredIsKept checks that git is run only once for settled files, which cannot change without a
+// new modification time.
 func TestConfiguredIsKept(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := t.TempDir()
@@ -95,11 +97,11 @@ func TestConfiguredIsKept(t *testing.T) {
 		kept    bool
 	}{
 		{now.Truncate(time.Second).Add(-time.Hour), true},
-		{now.Truncate(time.Second).Add(-time.Second), false}, // stamps may be of two seconds
+		{now.Truncate(time.Second).Add(-time.Second), false}, // timestamps may have a resolution of two seconds
 		{now.Truncate(time.Second).Add(-2 * time.Second), true},
 		{now.Add(-99 * time.Millisecond), false},
 		{now.Add(-101 * time.Millisecond), true},
-		{now.Add(time.Minute), false}, // a clock that was set back
+		{now.Add(time.Minute), false}, // the clock was set back
 	} {
 		if err := os.Chtimes(filepath.Join(at, "config"), c.changed, c.changed); err != nil {
 			t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// emptyRepo returns a new repository with one commit, opened to be read in process, its commit
-// and its tree.
+// emptyRepo creates a repository with one commit. It returns the repository, opened for reading in process,
+// the commit, and its tree.
 func emptyRepo(t *testing.T, more string) (r Repo, commit, tree string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,7 +25,7 @@ func emptyRepo(t *testing.T, more string) (r Repo, commit, tree string) {
 		t.Setenv(name, value)
 	}
 	shell(t, dir, "git init -q repo && cd repo && git commit -q --allow-empty -m first && "+more)
-	old := time.Now().Add(-time.Hour) // a file that is old enough is read once
+	old := time.Now().Add(-time.Hour) // so that the file is read only once
 	if err := os.Chtimes(filepath.Join(dir, "repo", ".git", "config"), old, old); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func emptyRepo(t *testing.T, more string) (r Repo, commit, tree string) {
 	return r, commit, tree
 }
 
-// TestWrittenAlike compares commits and blobs that are written in process with those of git.
+// TestWrittenAlike compares commits and blobs written in process with those of git.
 func TestWrittenAlike(t *testing.T) {
 	r, commit, tree := emptyRepo(t, "git config user.name Configured; git config author.email au@example.org")
 	ctx, random := context.Background(), rand.New(rand.NewPCG(3, 1))
@@ -86,7 +86,7 @@ func TestWrittenAlike(t *testing.T) {
 	shell(t, r.WorkTree, "git fsck --strict --no-dangling")
 }
 
-// TestWrittenInProcess shows that no git is needed, and that what git decides is left to it.
+// TestWrittenInProcess checks that git is not run, except for cases that only git can decide.
 func TestWrittenInProcess(t *testing.T) {
 	r, commit, tree := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
 	ctx := context.Background()
@@ -108,7 +108,7 @@ func TestWrittenInProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []string{blob, blob} { // the second time, the object becomes younger
+	for _, o := range []string{blob, blob} { // the second time, only the object's modification time changes
 		if again, err := r.Blob(ctx, []byte("x")); err != nil || again != o {
 			t.Fatal(again, err)
 		}
@@ -136,7 +136,7 @@ func TestWrittenInProcess(t *testing.T) {
 	}
 }
 
-// TestTransactions compares one git for many transactions with one git for each.
+// TestTransactions compares a shared git process for many transactions with one process for each.
 func TestTransactions(t *testing.T) {
 	r, commit, tree := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
 	other, _, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
@@ -152,7 +152,7 @@ func TestTransactions(t *testing.T) {
 		oids[1] = oid
 	}
 	shell(t, other.WorkTree, "git fetch -q "+r.WorkTree+" && git update-ref refs/heads/fetched FETCH_HEAD")
-	r.Store.refs.mu.Lock() // nothing runs yet
+	r.Store.refs.mu.Lock() // nothing is running yet
 	if r.Store.refs.running != nil {
 		t.Fatal("a git runs before the first transaction")
 	}
@@ -175,7 +175,7 @@ func TestTransactions(t *testing.T) {
 		}
 		if p := r.Store.refs.running; p != nil {
 			pids[p.cmd.Process.Pid] = true
-			if i%20 == 0 { // something kills it while it is idle
+			if i%20 == 0 { // the idle process is killed
 				_ = p.cmd.Process.Signal(syscall.SIGKILL)
 			}
 		}
@@ -198,8 +198,8 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// An object that exists is younger after it is written again: git gc waits before it removes what no
-// ref has yet.
+// Writing an existing object again updates its modification time: git gc waits before it removes objects
+// that are not reachable yet.
 func TestWrittenAgain(t *testing.T) {
 	r, _, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
 	oid, err := r.Blob(t.Context(), []byte("again"))
@@ -220,7 +220,7 @@ func TestWrittenAgain(t *testing.T) {
 	}
 }
 
-// A transaction succeeds also if the git that served the one before was killed since.
+// A transaction succeeds even if the git process for the previous one was killed.
 func TestTransactionAfterKill(t *testing.T) {
 	r, commit, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
 	for i := range 5 {
@@ -241,12 +241,12 @@ func TestTransactionAfterKill(t *testing.T) {
 	}
 }
 
-// An object is on the disk before it has its name, and it gets none if that fails: after a power
-// failure, what a ref names is whole.
+// An object is on disk before it gets its name, and gets none if that fails: after a power failure, every
+// object that a ref reaches is complete.
 func TestObjectIsOnDiskBeforeItsName(t *testing.T) {
 	r, _, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
 	named := func() int { return len(strings.Fields(shell(t, r.Dir, "find objects -type f ! -name 'tmp_obj_*'"))) }
-	if r.Store.writeOut(nil) == nil { // no file
+	if r.Store.writeOut(nil) == nil { // not a file
 		t.Error("a Store does not hand objects to the disk")
 	}
 	before, handed := named(), 0
@@ -282,7 +282,7 @@ func TestObjectIsOnDiskBeforeItsName(t *testing.T) {
 	}
 }
 
-// The git that serves transactions does not end because of an older transaction.
+// The git process for transactions does not end because an older transaction has become idle.
 func TestEndOfIdleGit(t *testing.T) {
 	r, commit, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
 	t.Cleanup(r.Store.Close)
@@ -305,7 +305,7 @@ func TestEndOfIdleGit(t *testing.T) {
 	}
 }
 
-// Objects of a directory of its own are read and written there, and nowhere else.
+// Objects of a separate object directory are read and written only there.
 func TestOwnObjects(t *testing.T) {
 	r, ours, _ := emptyRepo(t, "git commit -q --allow-empty -m ours")
 	other, theirs, _ := emptyRepo(t, "git commit -q --allow-empty -m theirs")

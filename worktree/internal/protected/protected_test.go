@@ -68,7 +68,7 @@ func TestSeverity(t *testing.T) {
 	}
 }
 
-// gitDir makes the files of a git directory, by hand.
+// gitDir creates the files of a git directory by hand.
 func gitDir(t *testing.T) Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,7 +126,7 @@ func TestIsOid(t *testing.T) {
 	}
 }
 
-// Hooks are all files that are not samples, also below the directory.
+// Hooks are all files that are not samples, including those in subdirectories.
 func TestHooks(t *testing.T) {
 	from := gitDir(t)
 	before := state(t, from, State{})
@@ -137,7 +137,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// Whatever replaces a file is described, without waiting and without following it.
+// Anything that replaces a file is described. It is neither followed nor does it block.
 func TestOddFiles(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.WriteFile(outside, []byte("x"), 0o600); err != nil {
@@ -178,7 +178,7 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-// A file that was written at the moment of the first reading is read again.
+// A file that was written just before the first read is read again.
 func TestFreshFilesAreReadAgain(t *testing.T) {
 	from := gitDir(t)
 	for i := range 200 {
@@ -193,7 +193,7 @@ func TestFreshFilesAreReadAgain(t *testing.T) {
 	}
 }
 
-// Files that did not change are not opened again, and a changed time shows every change.
+// Unchanged files are not opened again, and the change time shows every change.
 func TestOldFilesAreNotReadAgain(t *testing.T) {
 	from := gitDir(t)
 	old := state(t, from, State{})

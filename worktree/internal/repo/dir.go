@@ -51,8 +51,8 @@ func SessionsIgnored(root string) (bool, error) {
 	return slices.ContainsFunc(lines, ignores) || slices.Contains(lines, keepSessions), nil
 }
 
-// EnsureCovenDir creates ROOT/.coven. If it contains no .gitignore, it creates one that excludes worktrees,
-// locks and logs.
+// EnsureCovenDir creates ROOT/.coven. If the directory contains no .gitignore, EnsureCovenDir adds a file that
+// excludes worktrees, locks and logs.
 func EnsureCovenDir(root string) error {
 	dir := filepath.Join(root, ".coven")
 	if err := regularfile.Directory(root, names.WorktreesDir); err != nil {
