@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// AgentResult is what an agent reports about its work, in the last fenced JSON block
-// of its final message.
+// AgentResult is an agent's report about its work, from the last fenced JSON block of its final message.
 type AgentResult struct {
 	Success bool           `json:"success"`
 	Summary string         `json:"summary"`
@@ -15,13 +14,12 @@ type AgentResult struct {
 	Error   string         `json:"error"`
 }
 
-// AgentResultContract tells an agent how to report its result. It is part of every
-// agent's system text.
+// AgentResultContract is the instruction to report a result. It is part of every agent's system text.
 const AgentResultContract = "End your final message with one fenced JSON block that reports the result:\n\n" +
 	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
 	"If the task is not done, set success to false and give the reason in error. Do not commit: coven commits your work."
 
-// reason returns the reason for a failure, in one line.
+// reason returns the reason for a failure as one line.
 func (c AgentResult) reason() string {
 	for _, text := range []string{c.Error, c.Summary, "no reason given"} {
 		if text != "" {
@@ -31,9 +29,8 @@ func (c AgentResult) reason() string {
 	return ""
 }
 
-// ParseAgentResult finds the result in an agent's final message. found is false if the
-// message does not end in a result block. A malformed block is an error, unless it
-// has "success": false.
+// ParseAgentResult parses the result in an agent's final message. found is false if the message does not
+// end with a result block. A malformed block is an error, unless it contains "success": false.
 func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 	block, ok := lastFence(text)
 	if !ok {
@@ -44,7 +41,7 @@ func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 		return AgentResult{}, false, fmt.Errorf("%w", err)
 	}
 	if _, ok := keys["success"]; !ok {
-		return AgentResult{}, false, nil // JSON with another purpose
+		return AgentResult{}, false, nil // JSON for another purpose
 	}
 	if err := json.Unmarshal([]byte(block), &c); err != nil {
 		if string(keys["success"]) == "false" { // the other fields may be malformed
@@ -55,7 +52,7 @@ func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
 	return c, true, nil
 }
 
-// WithoutAgentResult returns an agent's message without its result block, for display.
+// WithoutAgentResult removes the result block from an agent's message, for display.
 func WithoutAgentResult(text string) string {
 	if _, found, err := ParseAgentResult(text); err != nil || !found {
 		return text
@@ -64,8 +61,8 @@ func WithoutAgentResult(text string) string {
 	return strings.TrimSpace(text[:start])
 }
 
-// lastFence returns the content of the last fenced block if it is marked as JSON, or
-// is unmarked and looks like a JSON object.
+// lastFence returns the content of the last fenced block. ok is false unless the block is marked as JSON,
+// or is unmarked and looks like a JSON object.
 func lastFence(text string) (string, bool) {
 	lines := strings.Split(text, "\n")
 	end := -1
@@ -76,7 +73,7 @@ func lastFence(text string) (string, bool) {
 		}
 		if end < 0 {
 			if line != "```" {
-				return "", false // a block that was never closed
+				return "", false // an unclosed block
 			}
 			end = i
 			continue
@@ -88,8 +85,7 @@ func lastFence(text string) (string, bool) {
 	return "", false
 }
 
-// summaryOf returns the part of a text under a heading "Summary", or its first
-// paragraph.
+// summaryOf returns the text below a heading "Summary", or the first paragraph.
 func summaryOf(text string) string {
 	section, in := []string{}, false
 	for line := range strings.Lines(text) {
@@ -108,7 +104,7 @@ func summaryOf(text string) string {
 	return firstParagraph(text)
 }
 
-// firstParagraph returns the first paragraph of a text, in one line.
+// firstParagraph returns the first paragraph of a text as one line.
 func firstParagraph(text string) string {
 	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		if p = strings.Join(strings.Fields(p), " "); p != "" {
@@ -118,7 +114,7 @@ func firstParagraph(text string) string {
 	return ""
 }
 
-// message returns a commit message: the title, and the summary below it.
+// message returns a commit message with the title and the summary.
 func message(title, summary string) string {
 	if summary == "" || summary == title {
 		return title

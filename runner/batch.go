@@ -8,39 +8,38 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Batch is the sessions of this process that wait for their turn to land on one target. Who has
-// the turn can have the changes of others checked together with its own, and land them in one
-// move.
+// Batch contains the sessions of this process that wait for their turn to land on the same target. The
+// session that has the turn can check its change together with those of others, and land them in one move.
 type Batch struct {
-	Max int // changes that are checked together; at most 1: each alone
+	Max int // maximum number of changes to check together; at most 1 means that each is checked alone
 
 	mu    sync.Mutex
-	seats []*seat // in the order in which they came
+	seats []*seat // in order of arrival
 }
 
-// Batches has the Batch of each target. The zero value has none yet.
+// Batches contains the Batch of each target. The zero value is empty.
 type Batches struct{ on sync.Map } // *Batch by target
 
-// On returns the Batch of a target, which checks at most limit changes together.
+// On returns the Batch of a target. A new Batch checks at most limit changes together.
 func (b *Batches) On(target string, limit int) *Batch {
 	found, _ := b.on.LoadOrStore(target, &Batch{Max: limit})
 	return found.(*Batch)
 }
 
-// A seat is a session that waits. Until it leaves, its goroutine does what others ask it to (do),
-// or stands still while they act for several sessions at once (holding).
+// A seat is a waiting session. Until it leaves, its goroutine runs functions for other sessions (do), and
+// is blocked while they act for several sessions at once (holding).
 type seat struct {
 	x     *Executor
 	c     engine.Call
 	calls chan func()
-	left  chan struct{} // closed when the session waits no more
+	left  chan struct{} // closed when the session no longer waits
 	ctx   context.Context
 
-	alone  bool           // its change was not good together with others; guarded by Batch.mu
-	landed *landedOutcome // written and read by its own goroutine
+	alone  bool           // its change failed together with others; guarded by Batch.mu
+	landed *landedOutcome // only accessed by its own goroutine
 }
 
-// join begins the wait of a session.
+// join adds a session to the batch.
 func (b *Batch) join(ctx context.Context, x *Executor, c engine.Call) *seat {
 	s := &seat{x: x, c: c, ctx: ctx, calls: make(chan func()), left: make(chan struct{})}
 	if b != nil {
@@ -51,7 +50,7 @@ func (b *Batch) join(ctx context.Context, x *Executor, c engine.Call) *seat {
 	return s
 }
 
-// leave ends it.
+// leave removes a session from the batch.
 func (b *Batch) leave(s *seat) {
 	close(s.left)
 	if b != nil {
@@ -61,14 +60,14 @@ func (b *Batch) leave(s *seat) {
 	}
 }
 
-// others returns the sessions that wait and may be checked together with another.
+// others returns the waiting sessions whose changes may be checked together with others.
 func (b *Batch) others() []*seat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(b.seats), func(s *seat) bool { return s.alone })
 }
 
-// setAlone has a session wait for its own turn, and use that alone.
+// setAlone makes a session wait for its own turn and land alone.
 func (b *Batch) setAlone(s *seat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +83,7 @@ func (b *Batch) isAlone(s *seat) bool {
 	return s.alone
 }
 
-// do runs work in the goroutine of the session. It reports false if the session waits no more.
+// do runs work in the goroutine of the session. It returns false if the session no longer waits.
 func (s *seat) do(work func()) bool {
 	done := make(chan struct{})
 	select {
@@ -96,8 +95,8 @@ func (s *seat) do(work func()) bool {
 	}
 }
 
-// holding runs work while no session of seats can leave. It reports false, and does not run
-// work, if one has left.
+// holding runs work while none of the sessions can leave. If one has left, it returns false without running
+// work.
 func holding(seats []*seat, work func()) bool {
 	if len(seats) == 0 {
 		work()

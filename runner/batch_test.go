@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// A lane is a target on which tasks land: one at a time, in the order in which they came. Its
-// trees are the names of the changes that they have.
+// A lane is a target on which tasks land, one at a time, in order of arrival. The name of a tree consists
+// of the names of its changes.
 type lane struct {
 	mu     sync.Mutex
 	line   []chan struct{}
@@ -23,13 +23,12 @@ type lane struct {
 	runs   []string // trees on which the checks ran
 }
 
-// laneLanding is the landing of a task.
 type laneLanding struct {
 	fakeLanding
 	lane *lane
 	task string
-	came chan struct{} // closed when it waits for its turn
-	hook error         // refuses it
+	came chan struct{} // closed when the task waits for its turn
+	hook error         // refuses the landing
 }
 
 func (l *laneLanding) Turn(ctx context.Context) (Turn, error) {
@@ -96,8 +95,8 @@ type racer struct {
 	err     error
 }
 
-// race has tasks wait for one target, in order, and then land. check is run as the check of each
-// tree; prepare changes the tasks.
+// race makes tasks wait for one target, in order, and then land. check is the check of each tree; prepare
+// modifies the tasks.
 func race(t *testing.T, tasks string, limit int, check func(racers map[string]*racer, tree string) int, prepare func(map[string]*racer)) (*lane, map[string]*racer) {
 	t.Helper()
 	l, batch, racers := &lane{}, &Batch{Max: limit}, map[string]*racer{}
@@ -135,11 +134,11 @@ func race(t *testing.T, tasks string, limit int, check func(racers map[string]*r
 	return l, racers
 }
 
-// The checks run once on all changes that wait. If they fail, the changes that pass together
-// land, and the one that is to blame has its own result.
+// The checks run once on all waiting changes. If they fail, the changes that pass together land, and the
+// change that causes the failure has its own result.
 func TestBatch(t *testing.T) {
 	for name, tt := range map[string]struct {
-		tasks, bad string // bad: a tree with one of these fails
+		tasks, bad string // a tree that contains one of the bad changes fails
 		limit      int
 		runs, land string
 	}{
@@ -176,7 +175,7 @@ func TestBatch(t *testing.T) {
 				if r.count(event.LandIntended) != landings || r.count(event.LandDone) != landings || r.count(event.BatchStarted) != r.count(event.BatchEnded) {
 					t.Errorf("%s recorded %d intents, %d landings", task, r.count(event.LandIntended), r.count(event.LandDone))
 				}
-				// What landed together has the receipt of the tree to which the target moved.
+				// A change that landed with others has the receipt of the tree to which the target moved.
 				if intent, ok := r.x.Journal.last(event.LandIntended); ok && len(event.As[event.Landing](intent).With) > 0 {
 					with := append(event.As[event.Landing](intent).With, task)
 					var proof []string
@@ -199,7 +198,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Only a tree on which the checks passed lands, whatever they say.
+// Only a tree on which the checks passed lands, even if the checks are flaky.
 func TestBatchOfFlakyChecks(t *testing.T) {
 	for seed := range 64 {
 		n, passed := 0, map[string]bool{}
@@ -218,7 +217,7 @@ func TestBatchOfFlakyChecks(t *testing.T) {
 	}
 }
 
-// Each session has the record of what it landed with, in the order that a resume needs.
+// Each session records the changes that it landed with, in the order that a resume requires.
 func TestBatchRecords(t *testing.T) {
 	_, racers := race(t, "abc", 8, func(map[string]*racer, string) int { return 0 }, func(racers map[string]*racer) {
 		racers["b"].c.Merge.RequireReview, racers["b"].x.Approve = true, "--auto-approve"
@@ -241,15 +240,15 @@ func TestBatchRecords(t *testing.T) {
 	}
 }
 
-// A change that cannot be checked with others waits for its own turn, and a session that stops
-// ends the batch.
+// A change that cannot be checked with others waits for its own turn, and a session that stops ends the
+// batch.
 func TestBatchWithout(t *testing.T) {
 	gone, refused := errors.New("gone"), &RefusedError{Reason: "a hook refused"}
 	for name, tt := range map[string]struct {
 		prepare    func(b *racer)
 		cancelled  bool // during the checks
 		runs, land string
-		result     string // of b
+		result     string // result of b
 	}{
 		"other checks":      {func(b *racer) { b.c.Merge.Checks = []string{"make lint"} }, false, "ac acb", "ac b", ""},
 		"a rebase":          {func(b *racer) { b.c.Merge.Strategy = "rebase" }, false, "ac acb", "ac b", ""},
@@ -279,8 +278,8 @@ func TestBatchWithout(t *testing.T) {
 	}
 }
 
-// A change of the repository during common checks stops the session in whose worktree they ran,
-// and leaves that as it is until it is resumed. The others go on.
+// A change of the repository during common checks stops the session in whose worktree they ran, and that
+// worktree is not changed until the session is resumed. The other sessions continue.
 func TestBatchRepositoryChanged(t *testing.T) {
 	l, racers := race(t, "abc", 8, func(racers map[string]*racer, tree string) int {
 		if tree == "abc" {
@@ -301,8 +300,9 @@ func TestBatchRepositoryChanged(t *testing.T) {
 	}
 }
 
-// A worktree that cannot have the files of all changes has its own checks. One that cannot be
-// restored afterwards stops its session: the changes of others would land as those of its task.
+// If a worktree cannot contain the files of all changes, its change is checked alone. If it cannot be
+// restored afterwards, its session stops, because otherwise the changes of others would land as those of
+// its task.
 func TestBatchRestores(t *testing.T) {
 	for lost, want := range map[string]struct{ runs, land, err string }{
 		"abc": {"a ab abc", "a b c", ""},

@@ -20,12 +20,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// steps is the number of leaves in a run of the tree, and of lines in its journal.
+// steps is the number of leaves in a run of the tree, and the number of lines in its journal.
 const steps = 200
 
-// BenchmarkStep measures the engine's time for a step without the work of the step: the
-// tree, and the record on disk. The floor is the time to write and sync a line of the
-// same length in the same directory, alternating with the steps.
+// BenchmarkStep measures the engine's time per step without the work of the step: the tree, and the record
+// on disk. The floor is the time to write and sync a line of the same length in the same directory,
+// measured alternately.
 func BenchmarkStep(b *testing.B) {
 	p := benchPlan(b)
 	dir := b.TempDir()
@@ -52,7 +52,7 @@ func BenchmarkStep(b *testing.B) {
 	b.ReportMetric(all.Seconds()/floor.Seconds(), "x/floor")
 }
 
-// fileJournal is a journal without logs: no step has output.
+// fileJournal is a journal without logs, because no step has output.
 type fileJournal struct{ *event.Journal }
 
 func (fileJournal) OpenLog(string) (io.WriteCloser, int64, error) {
@@ -67,8 +67,8 @@ func (fileJournal) ReadLog(string, int64) (io.ReadCloser, error) {
 type lines struct {
 	journal *event.Journal
 	file    *os.File
-	took    time.Duration // writing and syncing
-	away    time.Duration // in all
+	took    time.Duration // time for writing and syncing
+	away    time.Duration // total time
 }
 
 func (l *lines) Do(context.Context, engine.Call) (event.Result, error) {

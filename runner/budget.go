@@ -15,36 +15,34 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// budgetReason is the reason for which a session with a spent budget waits.
+// budgetReason is the wait reason of a session with a spent budget.
 const budgetReason = event.WaitBudget
 
-// leafUsage tracks what one leaf uses of its budgets.
+// leafUsage tracks the usage of one leaf.
 type leafUsage struct {
 	executor *Executor
 	budgets  []budgetLeft
-	before   budget.Amount // by interrupted runs of the leaf
+	before   budget.Amount // used by interrupted runs of the leaf
 
 	mu    sync.Mutex
-	now   budget.Amount  // by the runs of this process
-	usage provider.Usage // by the runs of this process that gave a result
-	wait  *Wait          // set when a budget is exceeded
+	now   budget.Amount  // used by the runs in this process
+	usage provider.Usage // used by the runs in this process that ended with a result
+	wait  *Wait          // set if a budget is exceeded
 }
 
-// agentUsage tracks what one run of an agent has used so far. It counts toward the
-// usage of its leaf.
+// agentUsage tracks the usage of one run of an agent. It counts toward the usage of its leaf.
 type agentUsage struct {
 	*leafUsage
 	used budget.Amount
 }
 
-// budgetLeft is a budget, with what was used of it before the leaf.
+// budgetLeft is a budget and the amount used of it before the leaf.
 type budgetLeft struct {
 	engine.StepBudget
 	used budget.Amount
 }
 
-// leafUsage starts to track the usage of a leaf. The error is a *Wait if a budget
-// leaves nothing for it.
+// leafUsage returns the usage tracker of a leaf. The error is a *Wait if a budget is spent.
 func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 	resumed := x.Journal.all(event.SessionResumed)
 	s := &leafUsage{executor: x, before: x.usedBefore(c.Path)}
@@ -55,7 +53,7 @@ func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 		}
 		used := x.usedWithin(b.Scope)
 		s.budgets = append(s.budgets, budgetLeft{b, used})
-		if c.Agent == nil { // it uses only time
+		if c.Agent == nil { // a leaf without an agent uses only time
 			b.Max, used = budget.Amount{Wall: b.Max.Wall}, budget.Amount{Wall: used.Wall}
 		}
 		if text := b.Max.Reached(used); text != "" {
@@ -69,7 +67,7 @@ func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 	return s, nil
 }
 
-// usageSoFar calls ask with the usage of the session. It is valid until ask returns.
+// usageSoFar calls ask with the usage of the session. u is valid until ask returns.
 func (x *Executor) usageSoFar(ask func(u *usage.Usage)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -80,25 +78,25 @@ func (x *Executor) usageSoFar(ask func(u *usage.Usage)) {
 	ask(x.usage)
 }
 
-// usedBefore returns what interrupted runs of a leaf have used.
+// usedBefore returns the usage of interrupted runs of a leaf.
 func (x *Executor) usedBefore(path string) (amount budget.Amount) {
 	x.usageSoFar(func(u *usage.Usage) { amount = u.Cut(path) })
 	return amount
 }
 
-// usedWithin returns what the leaves inside a scope have used.
+// usedWithin returns the usage of the leaves inside a scope.
 func (x *Executor) usedWithin(scope string) (amount budget.Amount) {
 	x.usageSoFar(func(u *usage.Usage) { amount = u.Within(scope) })
 	return amount
 }
 
-// amount converts what an agent used to the terms of a budget.
+// amount converts an agent's usage to a budget amount.
 func (x *Executor) amount(used event.Usage) (amount budget.Amount) {
 	x.usageSoFar(func(u *usage.Usage) { amount = u.Amount(used) })
 	return amount
 }
 
-// raised returns the limit of a budget, including what users added to it.
+// raised returns the limit of a budget, including the amounts that users have added.
 func raised(b engine.StepBudget, resumed []event.Event) budget.Amount {
 	limit := b.Max
 	for _, e := range resumed {
@@ -110,7 +108,7 @@ func raised(b engine.StepBudget, resumed []event.Event) budget.Amount {
 	return limit
 }
 
-// spent returns the wait for a budget of the session that is spent.
+// spent returns the wait for a spent budget of the session.
 func spent(b engine.StepBudget, text, more string) *Wait {
 	of := "the run"
 	if b.Name != "" {
@@ -122,13 +120,12 @@ func spent(b engine.StepBudget, text, more string) *Wait {
 	return &Wait{Reason: budgetReason, Detail: "the budget of " + of + " is spent: " + text, Next: "resume", More: more}
 }
 
-// runBudgetSpent returns the wait for the budget that all tasks of a run share.
+// runBudgetSpent returns the wait for a spent budget of the run, which all of its tasks share.
 func runBudgetSpent(text string) *Wait {
 	return &Wait{Reason: budgetReason, Detail: "the budget of this coven run is spent: " + text, Next: "resume"}
 }
 
-// clock returns a context that ends when the leaf has used the time that its budgets
-// allow.
+// clock returns a context that ends when the leaf has used up the time of its budgets.
 func (s *leafUsage) clock(ctx context.Context) (context.Context, context.CancelFunc) {
 	var ends []context.CancelFunc
 	for _, b := range s.budgets {
@@ -157,10 +154,10 @@ func (s *leafUsage) clock(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// agent starts to track another run of an agent.
+// agent returns the usage tracker for another run of an agent.
 func (s *leafUsage) agent() *agentUsage { return &agentUsage{leafUsage: s} }
 
-// charge records what the agent has used so far. An error means that it must stop.
+// charge records an agent's total usage so far. If it returns an error, the agent must stop.
 func (t *agentUsage) charge(u event.Usage) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,19 +175,19 @@ func (t *agentUsage) charge(u event.Usage) error {
 	return nil
 }
 
-// add records the total that the agent has used so far. It describes the limit of the
-// shared budget that this exceeds; empty: none.
+// add records the total amount that the agent has used so far. It returns a description of the exceeded
+// limit of the shared budget, or "".
 func (t *agentUsage) add(amount budget.Amount) string {
 	more := amount.Sub(t.used)
 	t.used, t.now = amount, t.now.Add(more)
 	return t.executor.Budget.Use(more)
 }
 
-// ended records the usage in an agent's report. For a complete run, the cost is that
-// which the CLI reports.
+// ended records the usage in an agent's final report. For a complete run, it uses the cost reported by the
+// CLI.
 func (t *agentUsage) ended(r driver.Report) {
 	if r.Used == (event.Usage{}) {
-		return // it never started
+		return // the agent never started
 	}
 	amount := t.executor.amount(r.Used)
 	if r.Kind == driver.None && r.Used.Cost > 0 {
@@ -202,15 +199,14 @@ func (t *agentUsage) ended(r driver.Report) {
 	t.add(amount) // the next leaf checks the budgets
 }
 
-// exceeded returns the wait for a budget that is exceeded; nil: none.
+// exceeded returns the wait for an exceeded budget, or nil.
 func (s *leafUsage) exceeded() *Wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wait
 }
 
-// exhausted returns the wait for a budget that leaves nothing for another agent; nil:
-// none.
+// exhausted returns the wait for a budget that leaves nothing for another agent, or nil.
 func (s *leafUsage) exhausted() *Wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,14 +221,14 @@ func (s *leafUsage) exhausted() *Wait {
 	return nil
 }
 
-// total returns what the leaf has used, without its time in this process.
+// total returns the usage of the leaf, without its time in this process.
 func (s *leafUsage) total() budget.Amount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.before.Add(s.now)
 }
 
-// pluginUsage returns what agents used for plugins, as reported by their CLI.
+// pluginUsage returns the usage of the agents that ran for plugins, as reported by their CLI.
 func (s *leafUsage) pluginUsage() provider.Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

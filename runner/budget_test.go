@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// A script uses only time: it runs although the turns of its budget are spent.
+// A script uses only time: it runs even if the turns of its budget are spent.
 func TestScriptUsesOnlyTime(t *testing.T) {
 	w, wait := newWorld(), (*Wait)(nil)
 	_ = w.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{Used: budget.Amount{Turns: 5, Wall: time.Minute}})
@@ -45,8 +45,8 @@ func TestScriptUsesOnlyTime(t *testing.T) {
 	}
 }
 
-// A leaf stops when earlier leaves and it have used the time of a budget. The time
-// counts toward the budget that tasks share.
+// A leaf stops when it and earlier leaves have used up the time of a budget. The time counts toward the
+// budget that tasks share.
 func TestTimeOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, own := range []bool{true, false} {
@@ -76,8 +76,8 @@ func TestTimeOfABudget(t *testing.T) {
 	})
 }
 
-// The usage of a leaf includes its interrupted runs, and for a review the agents that
-// its plugins asked for.
+// The usage of a leaf includes its interrupted runs and, for a review, the agents that its plugins asked
+// for.
 func TestUsageInResult(t *testing.T) {
 	w := newWorld()
 	w.started("a#1", "t1")
@@ -99,7 +99,7 @@ func TestUsageInResult(t *testing.T) {
 	}
 }
 
-// Each reviewer gets its options, its own findings of the round before, and the round.
+// Each reviewer gets its options, its own findings of the previous round, and the round's number.
 func TestReviewerInput(t *testing.T) {
 	w := newWorld()
 	w.reviewers.reviews["lint"], w.reviewers.reviews["agent"] = reviewer.Review{Verdict: reviewer.Pass}, reviewer.Review{Verdict: reviewer.Pass}

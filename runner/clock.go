@@ -9,24 +9,24 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// clock measures the working time that a step has left. It is paused while the step
-// waits for something outside it.
+// clock measures the remaining working time of a step. It is paused while the step waits for something
+// outside it.
 type clock struct {
 	outer *clock
-	end   func() // called when no time is left; nil: only measure
+	end   func() // called when the time is up; nil for a clock that only measures
 
 	mu     sync.Mutex
 	left   time.Duration
 	worked time.Duration
-	since  time.Time // when it started last
+	since  time.Time // last start
 	timer  *time.Timer
 	paused int
 }
 
 type clockKey struct{}
 
-// withClock returns a context that ends with cause after limit, not counting the time
-// while it is paused.
+// withClock returns a context that ends with cause after limit. The time while its step is paused does not
+// count.
 func withClock(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, c := started(ctx, &clock{left: limit, end: func() { cancel(cause) }})
@@ -42,8 +42,8 @@ func stopwatch(ctx context.Context) (_ context.Context, worked func() time.Durat
 	}
 }
 
-// Limited returns a context that ends with cause after limit, not counting the time in which its step is
-// paused.
+// Limited returns a context that ends with cause after limit. The time while its step is paused does not
+// count.
 func Limited(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	return withClock(ctx, limit, cause)
 }
@@ -54,8 +54,8 @@ func started(ctx context.Context, c *clock) (context.Context, *clock) {
 	return context.WithValue(ctx, clockKey{}, c), c
 }
 
-// Pause stops the clocks of a context's step, and of the steps and the run
-// around it, until resume is called.
+// Pause stops the clocks of the step in ctx, and of the steps and the run around it, until resume is
+// called.
 func Pause(ctx context.Context) (resume func()) {
 	inner, _ := ctx.Value(clockKey{}).(*clock)
 	for c := inner; c != nil; c = c.outer {
@@ -68,7 +68,7 @@ func Pause(ctx context.Context) (resume func()) {
 	})
 }
 
-// remaining returns the least time that a clock of a context has left; 0: there is no limit.
+// remaining returns the shortest remaining time of the clocks of a context, or 0 if there is no limit.
 func remaining(ctx context.Context) (least time.Duration) {
 	inner, _ := ctx.Value(clockKey{}).(*clock)
 	for c := inner; c != nil; c = c.outer {
@@ -93,7 +93,7 @@ func charge(ctx context.Context, worked time.Duration) {
 	}
 }
 
-// stop and start may nest: the clock runs again after as many starts as stops.
+// stop stops the clock. Calls may nest: the clock runs again after as many calls of start.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *clock) start() {
 	}
 }
 
-// workClock is the clock of the tree: working time, without waits.
+// workClock returns the Clock of the engine, which measures working time without waits.
 func workClock() engine.Clock {
 	return engine.Clock{Limit: withClock, Measure: stopwatch, Charge: charge}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Time in which a clock is paused does not count, also for the clocks around it.
+// Time while a clock is paused does not count, nor does it for the clocks around it.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, step := errors.New("run"), errors.New("step")
@@ -22,7 +22,7 @@ func TestClock(t *testing.T) {
 		nested := Pause(inner)
 		wait(100 * time.Hour)
 		nested()
-		nested() // twice is once
+		nested() // a second call has no effect
 		wait(time.Hour)
 		if inner.Err() != nil || outer.Err() != nil {
 			t.Fatal("time went on while the clocks stood still")

@@ -18,11 +18,11 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Executor does the work of leaves, in the worktree of one task.
+// Executor does the work of leaves in the worktree of one task.
 type Executor struct {
-	Task      string // its id
+	Task      string // task ID
 	Session   string
-	Title     string // of the task; the title of commits
+	Title     string // title of the task and of its commits
 	Journal   *Journal
 	Workspace workspace
 	Tripwire  tripwire
@@ -30,13 +30,13 @@ type Executor struct {
 	Agents    agents
 	Reviewers reviewers
 	Commands  commands
-	// Approve approves merge reviews automatically, and is recorded as the approver;
-	// empty: a person decides.
+	// Approve approves merge reviews automatically, and is recorded as the approver. If it is empty, a
+	// person must approve.
 	Approve string
-	Batch   *Batch         // shared with other tasks for the same target; nil: each lands alone
-	Prices  budget.Prices  // of models whose CLI does not report the cost
-	Budget  *budget.Budget // shared with other tasks; nil: none
-	// StopTurn has a value when the user stops the turn of a chat; nil: nobody can.
+	Batch   *Batch         // shared with other tasks for the same target; nil to land each alone
+	Prices  budget.Prices  // prices of models whose CLI does not report the cost
+	Budget  *budget.Budget // shared with other tasks; may be nil
+	// StopTurn receives a value when the user stops the turn of a chat. It may be nil.
 	StopTurn <-chan struct{}
 
 	mu    sync.Mutex
@@ -73,13 +73,13 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (event.Result, error) 
 		result.Usage = usage.pluginUsage()
 	}
 	if changed {
-		return result, err // the worktree stays as it is
+		return result, err // the worktree must not be changed
 	}
 	return result, errors.Join(err, x.afterInterruption(context.WithoutCancel(ctx), c, b, err))
 }
 
-// ended returns the result of a leaf that ended with an error, or the reason why the leaf was
-// interrupted. A change of the repository is the result also if the time or a budget ended.
+// ended converts the error of a leaf to a result, or to the reason for its interruption. A change of the
+// repository is the result even if the time or a budget has also ended.
 func ended(ctx context.Context, result event.Result, err error) (event.Result, error) {
 	cause := context.Cause(ctx)
 	changed, refused := (*changedError)(nil), (*RefusedError)(nil)
@@ -95,8 +95,8 @@ func ended(ctx context.Context, result event.Result, err error) (event.Result, e
 	return result, err
 }
 
-// afterInterruption leaves the worktree of an interrupted leaf in a state that a person
-// and the resumed leaf can use.
+// afterInterruption brings the worktree of an interrupted leaf into a state that is useful for a person and
+// for the resumed leaf.
 func (x *Executor) afterInterruption(ctx context.Context, c engine.Call, b leafStart, why error) error {
 	switch {
 	case (c.Review != nil || c.Arbiter != nil) && why != nil:
@@ -131,8 +131,8 @@ func (x *Executor) do(ctx context.Context, c engine.Call, b leafStart) (event.Re
 	}
 }
 
-// park restores the worktree to the start of a stopped script: changes that a person
-// makes afterwards are not undone when the script runs again.
+// park restores the worktree to the state at the start of a stopped script. A person's later changes are
+// therefore not undone when the script runs again.
 func (x *Executor) park(ctx context.Context, c engine.Call, b leafStart) error {
 	if err := x.restoreStart(ctx, c.Path, b.Snapshot); err != nil {
 		return err
@@ -140,8 +140,8 @@ func (x *Executor) park(ctx context.Context, c engine.Call, b leafStart) error {
 	return x.emit(event.StepParked, c.Path, nil)
 }
 
-// restoreStart restores the worktree to the start of a step, and warns of the changes
-// since then.
+// restoreStart restores the worktree to the state at the start of a step, and warns of the changes since
+// then.
 func (x *Executor) restoreStart(ctx context.Context, path, before string) error {
 	now, err := x.Workspace.Snapshot(ctx, "cut off in "+path)
 	if err != nil {
@@ -158,20 +158,20 @@ func (x *Executor) restoreStart(ctx context.Context, path, before string) error 
 		now.N, strings.Join(files, " ")))
 }
 
-// leafStart is the start of a leaf, with the worktree at that time.
+// leafStart is the start of a leaf and the worktree at that time.
 type leafStart struct {
 	event.StepStart
-	cutOff  bool      // the leaf started before and has no recorded result
-	stopped bool      // it has one, because the repository changed: it continues
+	cutOff  bool      // the leaf was started before and has no recorded result
+	stopped bool      // it has a result because the repository changed, and continues
 	since   int64     // number of its start event
-	at      time.Time // when it started
-	origin  string    // the tree when its first attempt started
+	at      time.Time // time of the start
+	origin  string    // the tree at the start of the first attempt
 
 	usage *leafUsage
 }
 
-// begin records the start of a leaf with the current worktree. For an interrupted leaf
-// it returns the recorded start.
+// begin records the start of a leaf with the current worktree. For an interrupted leaf, it returns the
+// recorded start.
 func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) {
 	b, ok, err := x.started(c.Path)
 	if err == nil && b.stopped {
@@ -200,7 +200,7 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) 
 	return b, x.emit(event.StepStarted, c.Path, start)
 }
 
-// save saves the worktree, and returns the tree that a commit would have, too.
+// save saves the worktree, and also returns the tree that a commit would have.
 func (x *Executor) save(ctx context.Context, note string) (event.Snapshot, string, error) {
 	s, err := x.Workspace.Snapshot(ctx, note)
 	if err != nil || s.Clean {
@@ -210,15 +210,15 @@ func (x *Executor) save(ctx context.Context, note string) (event.Snapshot, strin
 	return s, tree, err
 }
 
-// started finds the start of an interrupted leaf.
+// started returns the recorded start of an interrupted leaf.
 func (x *Executor) started(path string) (b leafStart, ok bool, err error) {
 	for _, e := range x.Journal.starts(path) {
 		if b.origin = event.As[event.StepStart](e).Tree; b.origin != "" {
 			break
 		}
 	}
-	// A leaf with a result after its start runs again on request. A parked leaf left the
-	// worktree as it was: differences are a person's later changes. Both start again.
+	// A leaf with a result after its start runs again on request. A parked leaf has restored the worktree,
+	// so that differences are a person's later changes. Both start again.
 	events := x.Journal.at(path, event.StepStarted, event.StepCompleted, event.StepParked)
 	last := startOf(events)
 	if last.Type != event.StepStarted {
@@ -228,8 +228,8 @@ func (x *Executor) started(path string) (b leafStart, ok bool, err error) {
 	return b, true, last.Decode(&b.StepStart)
 }
 
-// startOf returns the last of a leaf's events. A leaf that continued after the repository had
-// changed started before that.
+// startOf returns the last of a leaf's events. If the leaf continued after a change of the repository, it
+// returns the start before that change.
 func startOf(events []event.Event) (last event.Event) {
 	for i := len(events) - 1; i >= 0; i-- {
 		e := events[i]
@@ -246,7 +246,7 @@ func startOf(events []event.Event) (last event.Event) {
 	return last
 }
 
-// pause waits. After an interruption it waits for the remaining time.
+// pause waits. After an interruption, it waits for the remaining time.
 func (x *Executor) pause(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	left := c.Pause.For
 	if b.cutOff {
@@ -271,8 +271,8 @@ func (x *Executor) warn(path, text string) error {
 	return x.emit(event.Warning, path, event.Text{Text: text})
 }
 
-// key returns the value of COVEN_STEP_KEY. It is the same for every run of a leaf: a
-// script with an external effect can check whether the effect already happened.
+// key returns the value of COVEN_STEP_KEY. It is the same for every run of a leaf, so that a script with an
+// external effect can check whether the effect has already happened.
 func (x *Executor) key(path string) string {
 	sum := sha256.Sum256([]byte(x.Session + "\x00" + path))
 	return hex.EncodeToString(sum[:16])

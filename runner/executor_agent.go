@@ -19,22 +19,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// resumePrompt is the first prompt to an agent with an interrupted conversation.
+// resumePrompt begins the prompt for an agent whose conversation was interrupted.
 const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Continue where you stopped."
 
-// requestPrompt introduces the prompt of an interrupted leaf that continues the
-// conversation of another.
+// requestPrompt introduces the prompt of an interrupted leaf that continues the conversation of another
+// leaf.
 const requestPrompt = "You were working on this request:"
 
-// restartPrompt is appended to the prompt of a new agent if the CLI cannot resume the
-// interrupted conversation.
+// restartPrompt is appended to the prompt of a new agent if the CLI cannot resume the interrupted
+// conversation.
 const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed. Nothing it did was undone: check what is done before you continue."
 
-// maxCalls bounds the number of tool calls in a reminder.
+// maxCalls limits the number of tool calls in a reminder.
 const maxCalls = 10
 
-// reminder returns the first prompt after an interruption: what happened, the last tool
-// calls, and the messages that the agent did not receive. The CLI writes its
+// reminder returns the prompt after an interruption. It explains the interruption and lists the last tool calls,
+// the reports of subagents, and the messages that the agent has not received. The CLI writes its
 // conversation with a delay, so the agent may not remember its last calls.
 func (x *Executor) reminder(how, whose, path string, b leafStart, said []string) string {
 	var calls []string
@@ -47,11 +47,11 @@ func (x *Executor) reminder(how, whose, path string, b leafStart, said []string)
 	return strings.Join(slices.Concat([]string{how + lastCalls(whose, calls)}, x.reported(path, b), said), "\n\n")
 }
 
-// maxReport bounds what a reminder quotes of a subagent's report, in bytes.
+// maxReport limits the quoted part of a subagent's report in a reminder, in bytes.
 const maxReport = 4 << 10
 
-// reported returns what the subagents of an interrupted leaf reported: their caller may not have
-// received it.
+// reported returns the reports of the subagents of an interrupted leaf, because their caller may not have
+// received them.
 func (x *Executor) reported(path string, b leafStart) (reports []string) {
 	for _, e := range x.Journal.all(event.SpawnEnded) {
 		var end event.SpawnEnd
@@ -70,8 +70,7 @@ func (x *Executor) reported(path string, b leafStart) (reports []string) {
 	return reports
 }
 
-// undelivered returns the messages to the agent of an interrupted leaf that are not in
-// its conversation.
+// undelivered returns the messages to the agent of an interrupted leaf that are not in its conversation.
 func (x *Executor) undelivered(path string, b leafStart, heard []string) []string {
 	var said []string
 	for _, e := range x.Journal.at(path, event.AgentMessage) {
@@ -92,7 +91,7 @@ func lastCalls(whose string, calls []string) string {
 	return " " + whose + " last tool calls before the interruption are below. They may have run even if you do not remember them; check before you repeat one:\n\n" + strings.Join(calls, "\n")
 }
 
-// agent does an agent leaf.
+// agent runs an agent leaf.
 func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if c.Agent.Resolve {
 		return x.resolve(ctx, c, b)
@@ -114,8 +113,8 @@ func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event
 	return x.commit(ctx, c, b, result, "")
 }
 
-// report runs the agent until it has finished or failed. A timeout is a report. After
-// a rate limit the agent continues (agents.Await).
+// report runs the agent until it has finished or failed, and returns its report. A timeout is also a
+// report. After a rate limit the agent continues (agents.Await).
 func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	report, err := x.converse(ctx, c, b)
 	for err == nil && report.Kind == driver.Limit {
@@ -138,7 +137,7 @@ func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (driv
 	return report, err
 }
 
-// outcome returns the result of a report, before anything is committed.
+// outcome converts a report to a result, before anything is committed.
 func (x *Executor) outcome(c engine.Call, report driver.Report) (event.Result, error) {
 	result := event.Result{Agent: cmp.Or(c.Agent.Agent, grimoires.DefaultAgent), Output: report.Text, Usage: report.Result.Usage}
 	if report.Kind != driver.None {
@@ -148,9 +147,8 @@ func (x *Executor) outcome(c engine.Call, report driver.Report) (event.Result, e
 	return result, x.readResult(c.Path, finalMessage(report), &result)
 }
 
-// finalMessage returns the agent's last message with a result block, so that later
-// answers to a person do not change the result. Without a result block it returns the
-// last message.
+// finalMessage returns the agent's last message with a result block, so that later answers to a person do
+// not change the result. If there is none, it returns the last message.
 func finalMessage(report driver.Report) string {
 	for _, said := range slices.Backward(report.Said) {
 		if _, found, err := ParseAgentResult(said); found || err != nil {
@@ -160,7 +158,7 @@ func finalMessage(report driver.Report) string {
 	return report.Text
 }
 
-// readResult adds what the agent reports about its work to a result.
+// readResult adds the agent's report about its work to a result.
 func (x *Executor) readResult(path, text string, result *event.Result) error {
 	claim, found, err := ParseAgentResult(text)
 	if err != nil {
@@ -178,9 +176,9 @@ func (x *Executor) readResult(path, text string, result *event.Result) error {
 	return nil
 }
 
-// commitUnfinished commits the changes of a failed step, for later steps and the next
-// attempt to build on. Changes that must not be committed stay uncommitted. The time
-// limit of the step does not apply to the commit.
+// commitUnfinished commits the changes of a failed step, so that later steps and the next attempt can use
+// them. Changes that must not be committed stay uncommitted. The step's time limit does not apply to the
+// commit.
 func (x *Executor) commitUnfinished(ctx context.Context, result event.Result) (event.Result, error) {
 	commit, err := x.Workspace.Commit(context.WithoutCancel(ctx), message(x.Title, "Unfinished: "+result.Error), "")
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -193,8 +191,8 @@ func (x *Executor) commitUnfinished(ctx context.Context, result event.Result) (e
 	return result, nil
 }
 
-// commit commits the changes of a step and completes its result. merges is the commit
-// of the target that the step merged, or empty.
+// commit commits the changes of a step and completes its result. merges is the commit of the target that
+// the step merged. It may be empty.
 func (x *Executor) commit(ctx context.Context, c engine.Call, b leafStart, result event.Result, merges string) (event.Result, error) {
 	commit, err := x.Workspace.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -215,7 +213,7 @@ func (x *Executor) commit(ctx context.Context, c engine.Call, b leafStart, resul
 	return result, nil
 }
 
-// converse runs the agent once, in its interrupted conversation if there is one.
+// converse runs the agent once. It resumes an interrupted conversation, if there is one.
 func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
@@ -253,11 +251,11 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 	return report, err
 }
 
-// conversationRE matches the id of a conversation that no CLI takes for anything else.
+// conversationRE matches conversation IDs that no CLI can mistake for anything else.
 var conversationRE = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// conversation returns the id of the conversation to resume: that of the CLI if it is a plain
-// word; otherwise the id that coven chose.
+// conversation returns the ID of the conversation to resume: the CLI's ID if it is a plain word, otherwise
+// the ID that coven chose.
 func conversation(before driver.Report, last event.AgentStart) string {
 	if !conversationRE.MatchString(before.Conversation) {
 		return last.Conversation
@@ -265,8 +263,8 @@ func conversation(before driver.Report, last event.AgentStart) string {
 	return before.Conversation
 }
 
-// firstRun starts the agent of a leaf: in the conversation of an earlier leaf if it
-// continues one that the provider's CLI still knows.
+// firstRun starts the agent of a leaf. If the leaf continues an earlier conversation that the CLI still
+// knows, the agent runs in that.
 func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	earlier, err := x.conversationAt(ctx, c)
 	if err != nil {
@@ -290,8 +288,7 @@ func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (dr
 	return x.startOver(ctx, c, b)
 }
 
-// conversationAt returns the id of the conversation that an agent leaf continues; empty:
-// none.
+// conversationAt returns the ID of the conversation that an agent leaf continues, or "".
 func (x *Executor) conversationAt(ctx context.Context, c engine.Call) (string, error) {
 	starts := x.Journal.at(c.Agent.Continues, event.AgentStarted)
 	if c.Agent.Continues == "" || len(starts) == 0 {
@@ -306,7 +303,7 @@ func (x *Executor) conversationAt(ctx context.Context, c engine.Call) (string, e
 	return conversation(report, last), err
 }
 
-// startOver starts a new conversation, with the worktree restored to the start of the
+// startOver starts a new conversation. It first restores the worktree to the state at the start of the
 // step.
 func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	if err := x.restoreCutOff(ctx, b); err != nil {
@@ -319,7 +316,7 @@ func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (d
 	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: prompt})
 }
 
-// restoreCutOff restores the worktree of an interrupted leaf to the start of the step.
+// restoreCutOff restores the worktree of an interrupted leaf to the state at the start of the step.
 func (x *Executor) restoreCutOff(ctx context.Context, b leafStart) error {
 	if !b.cutOff {
 		return nil
@@ -334,8 +331,7 @@ func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b leafStart, st
 	})
 }
 
-// runAgent runs an agent once and charges its usage. It first waits out rate limits of
-// the account.
+// runAgent runs an agent once and charges its usage. It first waits for rate limits of the account to end.
 func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.AgentStart, run AgentRun) (driver.Report, error) {
 	if err := x.Agents.Await(ctx, run.Path, run.Provider); err != nil {
 		return driver.Report{}, err
@@ -345,7 +341,7 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 		return driver.Report{}, err
 	}
 	start.Log, start.Agent = at, cmp.Or(run.Agent, grimoires.DefaultAgent)
-	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
+	defer transcript.Close() //nolint:errcheck // the events are the record; the log is for people
 	if err := x.emit(event.AgentStarted, run.Path, start); err != nil {
 		return driver.Report{}, err
 	}
@@ -370,8 +366,7 @@ func (x *Executor) runAgent(ctx context.Context, usage *leafUsage, start event.A
 	return report, err
 }
 
-// starts returns the runs of the agent of an interrupted leaf in its last
-// conversation.
+// starts returns the runs of an interrupted leaf's agent in its last conversation.
 func (x *Executor) starts(path string, b leafStart) []event.AgentStart {
 	if !b.cutOff {
 		return nil

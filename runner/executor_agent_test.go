@@ -6,8 +6,7 @@ import (
 	"github.com/coven-run/coven/internal/driver"
 )
 
-// The last message with a result counts: an answer to a person after it does not replace
-// it.
+// The last message with a result is the final one: a later answer to a person does not replace it.
 func TestFinalMessage(t *testing.T) {
 	const result = "Done.\n\n```json\n{\"success\": true, \"summary\": \"s\"}\n```"
 	for _, tt := range []struct {

@@ -13,33 +13,33 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Changes that wait for the same target are stacked, and the checks run once on the tree with all
-// of them, in the worktree of the session that has the turn. If they pass, the target moves once,
-// to exactly this tree. If they fail, half of the stack is checked next, until it is known how
-// many of the changes pass together: those land, and the first that does not is checked alone,
-// in its own worktree. Only a tree on which the checks passed lands.
+// Changes that wait for the same target are stacked, and the checks run once on the tree with all of them,
+// in the worktree of the session that has the turn. If they pass, the target moves once, to exactly this
+// tree. If they fail, a binary search determines the number of changes that pass together: those land, and
+// the first change that fails is later checked alone, in its own worktree. Only a tree on which the checks
+// passed lands.
 
 // A batch is a stack of changes.
 type batch struct {
 	turn     *Turn
 	parts    []*part         // the first is that of the session that has the turn
-	receipts []event.Receipt // of the most changes that passed together
+	receipts []event.Receipt // of the largest stack that passed
 }
 
 // A part is the change of one session.
 type part struct {
 	x         *Executor
 	c         engine.Call
-	seat      *seat // nil: it has the turn
+	seat      *seat // nil for the session that has the turn
 	candidate event.Landing
-	answer    *event.MergeDecision // an approval to record; nil: none is needed
-	landing   event.Landing        // as recorded, when it lands
+	answer    *event.MergeDecision // an approval to record; nil if none is needed
+	landing   event.Landing        // as recorded when it landed
 }
 
-// landedOutcome is what became of a change that others landed.
+// landedOutcome is the outcome of a change that was landed by another session.
 type landedOutcome struct {
 	landing event.Landing
-	err     error // it is not known: resuming the session finds out
+	err     error // set if the outcome is unknown; resuming the session determines it
 }
 
 // Reasons why a batch ends without a result.
@@ -48,11 +48,11 @@ var (
 	errOverTime = errors.New("the checks took longer than one task may take")
 )
 
-// stackError reports that the worktree cannot have the files of the stack.
+// stackError means that the worktree cannot contain the files of the stack.
 type stackError struct{ error }
 
-// gather returns the stack of the changes that can be checked together with a candidate; nil: there
-// are no others.
+// gather returns a batch of the changes that can be checked together with a candidate. It returns nil if
+// there are no others.
 func (x *Executor) gather(c engine.Call, candidate event.Landing, turn *Turn) *batch {
 	if x.Batch == nil || turn.alone || len(c.Merge.Checks) == 0 || x.isProven(c, candidate) {
 		return nil
@@ -74,8 +74,8 @@ func (x *Executor) gather(c engine.Call, candidate event.Landing, turn *Turn) *b
 	return b
 }
 
-// add stacks the change of a session, unless it cannot be checked with the others or would need
-// something more. It then waits for its own turn, which shows what.
+// add stacks the change of a session. It does nothing if the change cannot be checked with the others or
+// needs anything else. The session then waits for its own turn, which shows the reason.
 func (b *batch) add(s *seat) {
 	top := b.parts[len(b.parts)-1].candidate
 	if !slices.Equal(s.c.Merge.Checks, b.parts[0].c.Merge.Checks) || s.ctx.Err() != nil {
@@ -91,8 +91,8 @@ func (b *batch) add(s *seat) {
 	}
 }
 
-// part returns the part of a session in a batch. It reports false if the change cannot be part
-// of one, because of its strategy or because a person has to approve it.
+// part returns the part of a session in a batch. ok is false if the change cannot be part of one, because
+// of its strategy or because a person has to approve it.
 func (x *Executor) part(c engine.Call, candidate event.Landing) (*part, bool) {
 	candidate.Strategy = c.Merge.Strategy
 	d, err := x.decide(c, candidate)
@@ -100,10 +100,10 @@ func (x *Executor) part(c engine.Call, candidate event.Landing) (*part, bool) {
 	return &part{x: x, c: c, candidate: candidate, answer: d.answer}, ok
 }
 
-// run checks the stack and lands what passes. It reports whether the session that has the turn
-// is done: with the result, or an error.
+// run checks the stack and lands the changes that pass. done reports whether the session that has the turn
+// is finished, with the result or an error.
 func (b *batch) run(ctx context.Context) (result event.Result, done bool, err error) {
-	passed, failed := 0, len(b.parts)+1 // so many changes together
+	passed, failed := 0, len(b.parts)+1 // numbers of changes that are known to pass or fail together
 	for n := len(b.parts); failed-passed > 1; n = (passed + failed) / 2 {
 		result, err := b.check(ctx, n)
 		switch {
@@ -131,8 +131,8 @@ func (b *batch) run(ctx context.Context) (result event.Result, done bool, err er
 	return b.land(ctx, passed)
 }
 
-// check runs the checks on the first n changes together. The error is errLeft, errOverTime or a
-// *stackError if that had no result.
+// check runs the checks on the first n changes together. The error is errLeft, errOverTime or a *stackError
+// if the checks had no result.
 func (b *batch) check(ctx context.Context, n int) (event.Result, error) {
 	lead := b.parts[0]
 	if n == 1 {
@@ -161,9 +161,9 @@ func (b *batch) check(ctx context.Context, n int) (event.Result, error) {
 	}
 	left := b.record(n, event.BatchEnded, ended)
 	if isChanged(err) {
-		return event.Result{}, err // the worktree stays as it is
+		return event.Result{}, err // the worktree must not be changed
 	}
-	// Without this, the changes of others would count as those of the first task.
+	// Otherwise the changes of others would count as those of the first task.
 	if err := lead.x.Workspace.Restore(context.WithoutCancel(ctx), snapshot.Commit); err != nil {
 		return event.Result{}, err
 	}
@@ -174,8 +174,8 @@ func (b *batch) check(ctx context.Context, n int) (event.Result, error) {
 	return result, cmp.Or(err, left)
 }
 
-// checkStack runs the checks on the first n changes in the worktree of the first session. Its
-// clocks stop meanwhile: it is not to blame for the time of others.
+// checkStack runs the checks on the first n changes in the worktree of the first session. Its clocks are
+// paused, because it must not be charged for the time of others.
 func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 	lead, top := b.parts[0], b.parts[n-1].candidate
 	ctx, cancel := b.together(ctx, n)
@@ -202,7 +202,7 @@ func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 	return result, context.Cause(ctx)
 }
 
-// putStack puts the files of a stack into the worktree.
+// putStack writes the files of a stack to the worktree.
 func (p *part) putStack(ctx context.Context, top event.Landing) error {
 	if err := p.x.Workspace.Restore(ctx, top.New); err != nil {
 		return err
@@ -214,8 +214,8 @@ func (p *part) putStack(ctx context.Context, top event.Landing) error {
 	return err
 }
 
-// together returns a context that ends when one of the first n sessions stops, or after the time
-// that is left for the step of the first one.
+// together returns a context that ends when one of the first n sessions stops, or when the remaining time
+// of the first session's step is over.
 func (b *batch) together(ctx context.Context, n int) (context.Context, func()) {
 	resume, left := Pause(ctx), remaining(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -235,7 +235,7 @@ func (b *batch) together(ctx context.Context, n int) (context.Context, func()) {
 	}
 }
 
-// cause returns why an operation failed: the end of its context, or else err.
+// cause returns the cause of the context's end, if it has ended, and otherwise err.
 func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !isChanged(err) {
 		return why
@@ -252,8 +252,8 @@ func (b *batch) names(n int) []string {
 	return names
 }
 
-// record records an event in the sessions of the first n changes but the first. The error is
-// errLeft if one of them has left or cannot record it, which stops it soon.
+// record records an event in the sessions of the first n changes, except the first. The error is errLeft if
+// one of them has left or cannot record the event and will therefore stop.
 func (b *batch) record(n int, t event.Type, data any) (failed error) {
 	for _, p := range b.parts[1:n] {
 		var err error
@@ -284,16 +284,16 @@ func (b *batch) land(ctx context.Context, n int) (result event.Result, done bool
 	case err != nil && context.Cause(ctx) != nil, errors.As(err, new(*unknownError)):
 		return event.Result{}, true, err
 	}
-	for _, s := range seats { // one of them cannot land: its own turn shows which and why
+	for _, s := range seats { // one of them cannot land; its own turn will show the reason
 		lead.x.Batch.setAlone(s)
 	}
 	return event.Result{}, false, nil
 }
 
-// unknownError reports that it is not known whether the changes landed.
+// unknownError means that it is unknown whether the changes landed.
 type unknownError struct{ error }
 
-// landHeld lands parts while their sessions wait. Afterwards, each part that has landed has a
+// landHeld lands parts while their sessions are blocked. Afterwards, each part that has landed has a
 // landing.
 func (b *batch) landHeld(ctx context.Context, parts []*part) error {
 	intended := false
@@ -323,8 +323,8 @@ func (b *batch) landHeld(ctx context.Context, parts []*part) error {
 	return err
 }
 
-// recoverAll finds out whether a landing took place that failed after its intents were
-// recorded. The error is an *unknownError if it cannot be found out for the first part.
+// recoverAll determines whether a landing that failed after its intents were recorded took place. The error
+// is an *unknownError if that is not possible for the first part.
 func recoverAll(ctx context.Context, parts []*part) (failed error) {
 	for _, p := range parts {
 		l, ok, err := p.x.recoverLanding(ctx, p.c.Path)
@@ -338,7 +338,7 @@ func recoverAll(ctx context.Context, parts []*part) (failed error) {
 	return failed
 }
 
-// finish tells the session of a part what became of it.
+// finish sets the outcome of a part's session.
 func (p *part) finish(l event.Landing, err error) error {
 	if p.seat != nil {
 		p.seat.landed = &landedOutcome{l, err}
@@ -350,7 +350,7 @@ func (p *part) finish(l event.Landing, err error) error {
 	return err
 }
 
-// intend records in the session of a part what it lands with and that it is about to land.
+// intend records in the session of a part the other parts of its landing, and that it is about to land.
 func (b *batch) intend(p *part, parts []*part, l event.Landing) error {
 	if p.seat != nil {
 		for _, r := range b.receipts {
@@ -369,7 +369,7 @@ func (b *batch) intend(p *part, parts []*part, l event.Landing) error {
 	}
 	l.With = others(parts, p)
 	if p.seat != nil && p.seat.ctx.Err() != nil {
-		return errLeft // it waits for this to end
+		return errLeft // it waits for this function to return
 	}
 	return p.x.emit(event.LandIntended, p.c.Path, l)
 }
@@ -385,8 +385,8 @@ func others(parts []*part, but *part) []string {
 	return tasks
 }
 
-// leaveBatch ends the checks of several changes that a kill interrupted: the worktree is restored
-// to the state before them.
+// leaveBatch ends a batch that was interrupted by a kill: it restores the worktree to the state before its
+// checks.
 func (x *Executor) leaveBatch(ctx context.Context) error {
 	last, ok := x.Journal.last(event.BatchStarted, event.BatchEnded)
 	open := ok && last.Type == event.BatchStarted && x.unstopped() == nil

@@ -16,11 +16,11 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// errTurnStopped is why an agent stops in the middle of a turn of a chat.
+// errTurnStopped is the cause of stopping an agent during a turn of a chat.
 var errTurnStopped = errors.New("stopped by you")
 
-// answer does the agent leaf of a turn: the agent answers a message, and what it changed is
-// committed. A turn that failed or was stopped does not end the chat.
+// answer runs the agent leaf of a turn: the agent answers a message, and its changes are committed. A turn
+// that failed or was stopped does not end the chat.
 func (x *Executor) answer(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if err := x.recordFirst(c); err != nil {
 		return event.Result{}, err
@@ -60,8 +60,7 @@ func (x *Executor) stoppable(ctx context.Context) (turn context.Context, done fu
 	return turn, func() { cancel(nil) }
 }
 
-// recordFirst records the message with which a chat starts. The later ones are on record before
-// their turns.
+// recordFirst records the first message of a chat. Later messages are recorded before their turns.
 func (x *Executor) recordFirst(c engine.Call) error {
 	if c.Agent.Continues != "" || x.Journal.has(event.MessageCreated) {
 		return nil
@@ -69,7 +68,7 @@ func (x *Executor) recordFirst(c engine.Call) error {
 	return x.emit(event.MessageCreated, c.Path, event.ChatMessage{ID: uuid.NewString(), Role: event.RoleUser, Text: c.Agent.Prompt})
 }
 
-// recordAnswer records what the agent answered, once.
+// recordAnswer records the agent's answer, once.
 func (x *Executor) recordAnswer(c engine.Call, b leafStart, r event.Result) error {
 	if last, ok := x.Journal.lastAt(c.Path, event.MessageCreated); r.Output == "" || ok && last.Seq > b.since && event.As[event.ChatMessage](last).Role == event.RoleAssistant {
 		return nil
@@ -77,8 +76,8 @@ func (x *Executor) recordAnswer(c engine.Call, b leafStart, r event.Result) erro
 	return x.emit(event.MessageCreated, c.Path, event.ChatMessage{ID: uuid.NewString(), Role: event.RoleAssistant, Text: r.Output, By: r.Agent})
 }
 
-// heard returns what a person said at the merge step of a turn. ok is false if the change is
-// approved. Otherwise the error is a *Wait.
+// heard returns a person's message at the merge step of a turn. ok is false if the change is approved.
+// Otherwise the error is a *Wait.
 func (x *Executor) heard(ctx context.Context, c engine.Call) (result event.Result, ok bool, err error) {
 	last, found := x.Journal.lastAt(c.Path, event.MessageCreated, event.ReviewAsked, event.ReviewAnswered)
 	if found && last.Type == event.MessageCreated {
@@ -108,7 +107,7 @@ func (x *Executor) heard(ctx context.Context, c engine.Call) (result event.Resul
 	return event.Result{}, false, &Wait{Reason: event.WaitReview, Next: "approve", Detail: waitDetail(c, forApproval)}
 }
 
-// waitDetail describes why a chat waits.
+// waitDetail returns the reason why a chat waits.
 func waitDetail(c engine.Call, otherwise string) string {
 	if c.Merge.Failed != "" {
 		return "not landed: " + oneline.Of(c.Merge.Failed)
@@ -119,10 +118,10 @@ func waitDetail(c engine.Call, otherwise string) string {
 // retoldHeading introduces the earlier messages of a chat for an agent that does not know them.
 const retoldHeading = "# The conversation so far\n\nYou do not remember it, and nothing it did was undone.\n"
 
-// maxRetold bounds what an agent is told of an earlier message, in bytes.
+// maxRetold limits each retold message, in bytes.
 const maxRetold = 4 << 10
 
-// retold returns the messages of the turns before, for a new conversation.
+// retold returns the messages of earlier turns, for a new conversation.
 func (x *Executor) retold(c engine.Call) string {
 	if c.Agent.Continues == "" {
 		return ""
@@ -133,7 +132,7 @@ func (x *Executor) retold(c engine.Call) string {
 	for i, e := range said {
 		m := event.As[event.ChatMessage](e)
 		if m.Role == event.RoleUser && i == len(said)-1 {
-			break // it is the message of this turn
+			break // the message of this turn
 		}
 		text := m.Text
 		if len(text) > maxRetold {

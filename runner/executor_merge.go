@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// merge does a merge leaf: it brings the target in, runs the checks on that tree,
-// waits for approval and lands.
+// merge runs a merge leaf: it merges the target into the branch, runs the checks on the resulting tree,
+// waits for approval, and lands.
 func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, error) {
 	if snapshot := x.beforeCheck(c.Path); snapshot != "" {
 		if err := x.Workspace.Restore(ctx, snapshot); err != nil {
@@ -51,8 +51,8 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	}
 }
 
-// answered returns the result of a merge leaf at which a person has asked for changes, or said
-// something. ok is false if neither is so.
+// answered returns the result of a merge leaf at which a person has asked for changes, or has written a
+// message. Otherwise ok is false.
 func (x *Executor) answered(ctx context.Context, c engine.Call) (result event.Result, ok bool, err error) {
 	result, ok, err = x.revision(c.Path)
 	if ok || err != nil || !c.Merge.Chat {
@@ -61,8 +61,8 @@ func (x *Executor) answered(ctx context.Context, c engine.Call) (result event.Re
 	return x.heard(ctx, c)
 }
 
-// turn waits until no other session lands on the target, or until another session has landed
-// the change together with its own. The clocks of the step and the run are paused meanwhile.
+// turn waits until no other session lands on the target, or until another session has landed the change
+// together with its own. While it waits, the clocks of the step and the run are paused.
 func (x *Executor) turn(ctx context.Context, c engine.Call) (*Turn, *landedOutcome, error) {
 	resume := Pause(ctx)
 	defer resume()
@@ -98,8 +98,8 @@ func (x *Executor) turn(ctx context.Context, c engine.Call) (*Turn, *landedOutco
 	}
 }
 
-// attempt tries to land once. It landed if there is no error, and the result is neither
-// a failure nor a success without a change.
+// attempt tries to land once. The change has landed if there is no error and the result is neither a
+// failure nor a success without a change.
 func (x *Executor) attempt(ctx context.Context, c engine.Call, turn *Turn) (event.Landing, event.Result, error) {
 	turn.Doing("brings its branch up to date")
 	candidate, err := x.Landing.Integrate(ctx)
@@ -143,8 +143,8 @@ func (x *Executor) landingMessage(c engine.Call) string {
 	return cmp.Or(c.Merge.Message, message(x.Title, c.Merge.Summary))
 }
 
-// recoverLanding completes or undoes a landing that was interrupted after its intent
-// was recorded. ok reports whether the change has landed.
+// recoverLanding completes or undoes a landing that was interrupted after its intent was recorded. ok
+// reports whether the change has landed.
 func (x *Executor) recoverLanding(ctx context.Context, path string) (landing event.Landing, ok bool, err error) {
 	last, found := x.Journal.lastAt(path, event.LandIntended, event.LandDone)
 	if !found {
@@ -163,7 +163,7 @@ func (x *Executor) recoverLanding(ctx context.Context, path string) (landing eve
 	return landing, true, x.emit(event.LandDone, path, landing)
 }
 
-// prove runs the checks on the candidate's tree, unless they passed on it.
+// prove runs the checks on the candidate's tree, unless they have already passed on it.
 func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Landing) (event.Result, error) {
 	if x.isProven(c, candidate) {
 		return event.Result{}, nil
@@ -183,13 +183,12 @@ func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Lan
 	return event.Result{}, nil
 }
 
-// isProven reports whether the checks passed on the candidate's tree.
+// isProven reports whether the checks have passed on the candidate's tree.
 func (x *Executor) isProven(c engine.Call, candidate event.Landing) bool {
 	return proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree)
 }
 
-// provenHere reports whether this step already ran the checks on tree before it was
-// interrupted.
+// provenHere reports whether the checks passed on tree in this step before it was interrupted.
 func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	var receipts []event.Receipt
 	for _, e := range x.Journal.at(c.Path, event.CheckEnded) {
@@ -201,7 +200,7 @@ func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	return proven(c.Merge.Checks, receipts, tree)
 }
 
-// proven reports whether there is a receipt of success for every check on tree.
+// proven reports whether there is a receipt of success on tree for every check.
 func proven(checks []string, receipts []event.Receipt, tree string) bool {
 	for _, check := range checks {
 		if !slices.ContainsFunc(receipts, func(r event.Receipt) bool {
@@ -213,8 +212,8 @@ func proven(checks []string, receipts []event.Receipt, tree string) bool {
 	return true
 }
 
-// approval returns nil if the candidate is approved or needs no approval. Otherwise it
-// asks and returns a *Wait.
+// approval returns nil if the candidate is approved or needs no approval. Otherwise it records the question
+// and returns a *Wait.
 func (x *Executor) approval(ctx context.Context, c engine.Call, candidate event.Landing) error {
 	d, err := x.decide(c, candidate)
 	if err == nil && d.answer != nil {
@@ -229,16 +228,16 @@ func (x *Executor) approval(ctx context.Context, c engine.Call, candidate event.
 	return x.pushed(ctx, c, d.wait)
 }
 
-// decision is whether a candidate may land.
+// decision is the decision about the landing of a candidate.
 type decision struct {
-	answer   *event.MergeDecision // to record: it is approved automatically
-	question *event.MergeDecision // to record: a person is asked
-	wait     *Wait                // for a person; nil: it may land
+	answer   *event.MergeDecision // an automatic approval to record
+	question *event.MergeDecision // a question to a person to record
+	wait     *Wait                // nil if the candidate may land
 }
 
-// decide decides whether a candidate may land. A change that reviewers did not see in this
-// form, that has open error findings, during which files of the repository changed, or that is
-// to land elsewhere always needs a person.
+// decide decides whether a candidate may land. A person must approve a change that reviewers have not seen
+// in this form, that has open error findings, during which files of the repository changed, or that is to
+// be pushed.
 func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, error) {
 	open, err := x.Journal.openFindings()
 	if err != nil {
@@ -261,7 +260,7 @@ func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, err
 	}
 	d := decision{wait: reviewWait(open, unseen, changed)}
 	if !asked {
-		if c.Merge.Strategy != "rebase" { // its commits keep their messages
+		if c.Merge.Strategy != "rebase" { // rebased commits keep their messages
 			question.Message = x.landingMessage(c)
 		}
 		d.question = &question
@@ -269,8 +268,8 @@ func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, err
 	return d, nil
 }
 
-// pushed returns the wait w, with the command that pushes the branch if that is what the
-// step is for, nothing keeps the change from it, and there is a remote.
+// pushed returns the wait w. If the step is for pushing, the change is ready and there is a remote, w
+// contains the command that pushes the branch.
 func (x *Executor) pushed(ctx context.Context, c engine.Call, w *Wait) error {
 	if !c.Merge.Push || w.Detail != forApproval {
 		return w
@@ -285,14 +284,14 @@ func (x *Executor) pushed(ctx context.Context, c engine.Call, w *Wait) error {
 	return w
 }
 
-// forApproval and forPush are what a change is ready for.
+// forApproval and forPush are the details of a wait for a change that is ready.
 const (
 	forApproval = "the change is ready for approval"
 	forPush     = "the change is ready to push"
 )
 
-// reviewWait returns why a change waits for a person's approval, and the command for
-// it. changed describes what changed in the repository; it may be empty.
+// reviewWait returns the wait for a person's approval, with its reasons and the command. changed describes
+// changes of the repository. It may be empty.
 func reviewWait(open []event.Finding, unseen bool, changed string) *Wait {
 	w := &Wait{Reason: event.WaitReview, Next: "approve"}
 	var why []string
@@ -309,13 +308,13 @@ func reviewWait(open []event.Finding, unseen bool, changed string) *Wait {
 	return w
 }
 
-// reaches reports whether only merges of the target, and of changes that land before it,
-// turned tree into the candidate's.
+// reaches reports whether tree became the candidate's tree only by merging the target and changes that land
+// before it.
 func (x *Executor) reaches(tree string, candidate event.Landing) bool {
 	return x.becomes(tree, candidate.Tree) || candidate.From != "" && x.becomes(tree, candidate.From)
 }
 
-// becomes reports whether only merges of the target turned tree into now.
+// becomes reports whether tree became now only by merging the target.
 func (x *Executor) becomes(tree, now string) bool {
 	if tree == "" {
 		return false
@@ -327,7 +326,7 @@ func (x *Executor) becomes(tree, now string) bool {
 			from[i.Tree] = i.From
 		}
 	}
-	for range len(from) + 1 { // a target can return to an earlier tree: do not loop
+	for range len(from) + 1 { // limited, because a target may return to an earlier tree
 		if now == tree {
 			return true
 		}
@@ -336,8 +335,8 @@ func (x *Executor) becomes(tree, now string) bool {
 	return false
 }
 
-// askedAbout reports whether a person was asked about a candidate, and whether the
-// candidate, or a tree that becomes it, was approved. Only events after the number since count.
+// askedAbout reports whether a person was asked about a candidate, and whether the candidate, or a tree
+// that becomes it, was approved. It ignores events before the event number since.
 func (x *Executor) askedAbout(path string, candidate event.Landing, since int64) (asked, approved bool) {
 	for _, e := range x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered) {
 		var r event.MergeDecision

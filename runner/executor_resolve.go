@@ -10,9 +10,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// resolve runs an agent to resolve a conflict with the target, which it finds in the
-// worktree as an unfinished merge. If the agent fails, the merge is undone: no step
-// can build on a worktree with conflict markers.
+// resolve runs an agent to resolve a conflict with the target, which is in the worktree as an unfinished
+// merge. If the agent fails, the merge is undone, because no step can use a worktree with conflict markers.
 func (x *Executor) resolve(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	merging, err := x.conflict(ctx, c.Path, b)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -25,7 +24,7 @@ func (x *Executor) resolve(ctx context.Context, c engine.Call, b leafStart) (eve
 		return event.Result{OK: true, Output: "the target moved again; the conflict is gone"}, nil
 	}
 	found := b
-	found.Snapshot = merging.Snapshot // the agent starts here, also after an interruption
+	found.Snapshot = merging.Snapshot // the agent starts with this state, also after an interruption
 	report, err := x.report(ctx, c, found)
 	if err != nil {
 		return event.Result{}, err
@@ -40,7 +39,7 @@ func (x *Executor) resolve(ctx context.Context, c engine.Call, b leafStart) (eve
 	return result, err
 }
 
-// commitMerge commits an agent's merge, unless it discards changes of the target.
+// commitMerge commits an agent's merge, unless the merge discards changes of the target.
 func (x *Executor) commitMerge(ctx context.Context, c engine.Call, b leafStart, result event.Result, m event.Merging) (event.Result, error) {
 	why, err := x.dropped(ctx, c.Path, b, m)
 	if err != nil || why != "" {
@@ -50,7 +49,7 @@ func (x *Executor) commitMerge(ctx context.Context, c engine.Call, b leafStart, 
 	return x.commit(ctx, c, b, result, m.Target)
 }
 
-// unmerge removes a conflict from the worktree.
+// unmerge removes a conflicted merge from the worktree.
 func (x *Executor) unmerge(ctx context.Context, before string) error {
 	if err := x.Workspace.Restore(ctx, before); err != nil {
 		return err
@@ -60,8 +59,8 @@ func (x *Executor) unmerge(ctx context.Context, before string) error {
 	return err
 }
 
-// conflict puts the conflict into the worktree. For an interrupted step, it returns the
-// merge that the journal records.
+// conflict writes the conflict to the worktree. For an interrupted step, it returns the merge recorded in
+// the journal.
 func (x *Executor) conflict(ctx context.Context, path string, b leafStart) (event.Merging, error) {
 	var m event.Merging
 	for _, e := range x.Journal.at(path, event.MergeStarted) {
@@ -90,9 +89,9 @@ func (x *Executor) conflict(ctx context.Context, path string, b leafStart) (even
 	return m, x.emit(event.MergeStarted, path, m)
 }
 
-// dropped describes changes of the target that the merge would discard: files without
-// a conflict that the agent reset to the version of the task's branch. Conflicts in
-// which it kept only the task's side are a warning.
+// dropped describes the changes of the target that the merge would discard: files without a conflict that
+// the agent reset to the version of the task's branch. For conflicts in which the agent kept only the
+// task's side, it records a warning.
 func (x *Executor) dropped(ctx context.Context, path string, b leafStart, m event.Merging) (why string, err error) {
 	now, err := x.Workspace.Tree(ctx)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// review does a review leaf: it asks all reviewers at once. An opinion recorded before
-// an interruption stays valid if the worktree is unchanged.
+// review runs a review leaf: it calls all reviewers concurrently. An opinion that was recorded before an
+// interruption remains valid if the worktree has not changed.
 func (x *Executor) review(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
 		return event.Result{}, err
@@ -25,7 +25,7 @@ func (x *Executor) review(ctx context.Context, c engine.Call, b leafStart) (even
 	if err != nil {
 		return event.Result{}, err
 	}
-	if len(change.Files) == 0 { // this must not look like a review that passed
+	if len(change.Files) == 0 { // warn, because this must not look like a passed review
 		const none = "there is no change to review"
 		return event.Result{OK: true, Output: none, Tree: change.Tree}, x.warn(c.Path, none)
 	}
@@ -42,8 +42,7 @@ func (x *Executor) review(ctx context.Context, c engine.Call, b leafStart) (even
 	return p.result(), nil
 }
 
-// undoReviewers undoes changes that plugins made to the worktree and the branch before
-// coven was killed.
+// undoReviewers undoes changes that plugins made to the worktree and the branch before coven was killed.
 func (x *Executor) undoReviewers(ctx context.Context, c engine.Call, b leafStart) error {
 	if !b.cutOff {
 		return nil
@@ -63,14 +62,14 @@ type reviewRun struct {
 	executor *Executor
 	call     engine.Call
 	begun    leafStart
-	patch    string // patch id
+	patch    string // patch ID
 	change   reviewer.Change
 
 	mu       sync.Mutex
-	opinions []*event.Opinion // in the order of the reviewers; nil: not received
+	opinions []*event.Opinion // in the order of the reviewers; nil if not received
 }
 
-// reviewAll asks all reviewers at once and returns when each has answered.
+// reviewAll calls all reviewers concurrently and returns when each has answered.
 func (p *reviewRun) reviewAll(ctx context.Context) error {
 	given := p.recorded()
 	problems := make([]error, len(p.call.Review.Reviewers))
@@ -92,7 +91,7 @@ func (p *reviewRun) reviewAll(ctx context.Context) error {
 
 // pluginError means that a reviewer or arbiter plugin gave no valid answer.
 type pluginError struct {
-	who string // empty: err includes it
+	who string // empty if err includes it
 	err error
 }
 
@@ -105,8 +104,7 @@ func (e *pluginError) Error() string {
 
 func (e *pluginError) Unwrap() error { return e.err }
 
-// recorded returns, by reviewer, the opinions on the current tree that were recorded
-// before an interruption.
+// recorded returns the opinions on the current tree that were recorded before an interruption, by reviewer.
 func (p *reviewRun) recorded() map[string]event.Opinion {
 	given := map[string]event.Opinion{}
 	for _, e := range p.executor.Journal.at(p.call.Path, event.StepCompleted, event.ReviewGiven) {
@@ -121,7 +119,7 @@ func (p *reviewRun) recorded() map[string]event.Opinion {
 	return given
 }
 
-// reviewOne asks one reviewer and records its opinion.
+// reviewOne calls one reviewer and records its opinion.
 func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Reviewer) error {
 	change := p.change
 	change.Options = j.Options
@@ -147,8 +145,8 @@ func (p *reviewRun) reviewOne(ctx context.Context, i int, j engine.Reviewer) err
 	return x.emit(event.ReviewGiven, p.call.Path, opinion)
 }
 
-// incomplete returns the result of a review that err ended. After a timeout it names the
-// reviewers that had not answered.
+// incomplete returns the result of a review that ended with err. After a timeout, it names the reviewers
+// that had not answered.
 func (p *reviewRun) incomplete(ctx context.Context, err error) (event.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +163,8 @@ func (p *reviewRun) incomplete(ctx context.Context, err error) (event.Result, er
 	return result, err
 }
 
-// withoutAnswer returns the result of a leaf whose plugins gave no answer. late
-// describes that after a timeout. A *Wait stays an error.
+// withoutAnswer returns the result of a leaf whose plugins gave no answer. late is the description for a
+// timeout. A *Wait stays an error.
 func withoutAnswer(ctx context.Context, err error, late string) (event.Result, error) {
 	over, wait := (*engine.OverTimeError)(nil), (*Wait)(nil)
 	switch {
@@ -184,8 +182,7 @@ func withoutAnswer(ctx context.Context, err error, late string) (event.Result, e
 	return event.Result{}, err
 }
 
-// firstLines returns the first line of each error joined in err. Further lines are the
-// output of a plugin.
+// firstLines returns the first line of each error joined in err. Further lines are output of a plugin.
 func firstLines(err error) []string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []string
@@ -198,7 +195,7 @@ func firstLines(err error) []string {
 	return []string{strings.TrimSuffix(first, "; last output:")}
 }
 
-// received returns the opinions so far.
+// received returns the opinions received so far.
 func (p *reviewRun) received() []event.Opinion {
 	var all []event.Opinion
 	for _, o := range p.opinions {
@@ -222,7 +219,7 @@ func (p *reviewRun) result() event.Result {
 	return r
 }
 
-// arbiter does an arbiter leaf.
+// arbiter runs an arbiter leaf.
 func (x *Executor) arbiter(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if err := x.undoReviewers(ctx, c, b); err != nil {
 		return event.Result{}, err
@@ -249,8 +246,8 @@ func (x *Executor) arbiter(ctx context.Context, c engine.Call, b leafStart) (eve
 	return event.Result{OK: true, Output: decision.Reason, Decided: true, Continue: decision.Continue, LastRound: last, Tree: tree}, nil
 }
 
-// whileUnchanged calls ask and verifies that it did not change the worktree or the
-// branch. Changes are undone, and the error discards the plugins' answers.
+// whileUnchanged calls ask and verifies that it did not change the worktree or the branch. It undoes such
+// changes and returns an error, which discards the plugins' answers.
 func (x *Executor) whileUnchanged(ctx context.Context, path, tree string, ask func(ctx context.Context) error) error {
 	before, err := x.Workspace.Snapshot(ctx, "before "+path)
 	if err != nil {
@@ -288,8 +285,8 @@ func (x *Executor) whileUnchanged(ctx context.Context, path, tree string, ask fu
 		strings.Join(slices.Sorted(slices.Values(files)), ", "), after.N)})
 }
 
-// restoreTip puts the branch back if a plugin moved it. moved is the error that reports
-// that; nil: the branch did not move.
+// restoreTip moves the branch back if a plugin has moved it. moved is the error that reports the move. It
+// is nil if the branch has not moved.
 func (x *Executor) restoreTip(ctx context.Context, path, tip string) (moved, err error) {
 	now, err := x.Workspace.Tip(ctx)
 	if err != nil || now == tip {

@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// revision returns the result of a merge leaf at which a person asked for changes. ok
-// reports whether the last answer asked for changes. The result contains what the person
-// asked for, and the open error findings of reviewers.
+// revision returns the result of a merge leaf at which a person asked for changes. ok reports whether the
+// last answer asked for changes. The result contains the requested changes and the open error findings of
+// reviewers.
 func (x *Executor) revision(path string) (result event.Result, ok bool, err error) {
 	var by string
 	var asked []reviewer.Finding
@@ -37,7 +37,7 @@ func (x *Executor) revision(path string) (result event.Result, ok bool, err erro
 	}, true, nil
 }
 
-// opinionsOf returns open findings by reviewer, in the order in which they first appear.
+// opinionsOf groups open findings by reviewer, in the order of first appearance.
 func opinionsOf(open []event.Finding) []event.Opinion {
 	var names []string
 	found := map[string][]reviewer.Finding{}

@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// script does a script leaf: a command, or checks.
+// script runs a script leaf: a command, or checks.
 func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if b.cutOff {
 		if err := x.restoreStart(ctx, c.Path, b.Snapshot); err != nil {
@@ -61,12 +61,11 @@ func (x *Executor) run(ctx context.Context, path string, command Command) (ran R
 	return ran, err
 }
 
-// maxArgument bounds an argument or a variable of a program: Linux allows 128 KiB,
+// maxArgument is the maximum length of an argument or variable of a program: Linux allows 128 KiB,
 // including the terminating byte.
 const maxArgument = 128<<10 - 1
 
-// tooLong describes what of a script exceeds the length that the system accepts; it
-// returns "" if nothing does.
+// tooLong describes the part of a script that exceeds the system's limit, or returns "".
 func tooLong(s *engine.ScriptInput) string {
 	const advice = "%s is too long: %d KiB, at most 127 KiB are possible; pass large values in a file"
 	if n := len(s.Command); n > maxArgument {
@@ -81,8 +80,8 @@ func tooLong(s *engine.ScriptInput) string {
 	return ""
 }
 
-// settings returns a hash of the variables and the directory of a script. It tells the
-// receipt from that of the bare command; empty: the script sets neither.
+// settings returns a hash of the variables and the directory of a script, so that its receipt differs from
+// that of the bare command. It is empty if the script sets neither.
 func settings(s *engine.ScriptInput) string {
 	if len(s.Env) == 0 && s.Workdir == "" {
 		return ""
@@ -102,7 +101,7 @@ func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 	return receipt
 }
 
-// result returns the result of a leaf that ran a command; what names the command.
+// result returns the result of a leaf that ran a command, which is called what in errors.
 func (r Ran) result(what string) event.Result {
 	result := event.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
 	switch {
@@ -114,8 +113,8 @@ func (r Ran) result(what string) event.Result {
 	return result
 }
 
-// checks runs checks in order until one fails. A check must not change the worktree:
-// its changes are saved in a snapshot and reverted.
+// checks runs checks in order until one fails. A check must not change the worktree: its changes are saved
+// in a snapshot and reverted.
 func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (event.Result, error) {
 	result := event.Result{OK: true}
 	for _, check := range checks {
@@ -137,8 +136,8 @@ func (x *Executor) checks(ctx context.Context, path string, checks []string, tra
 	return result, nil
 }
 
-// check runs one check and returns its receipt. The receipt is recorded after the
-// worktree is restored.
+// check runs one check and returns its receipt. The receipt is recorded after the worktree has been
+// restored.
 func (x *Executor) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
 	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
 		return Ran{}, event.Receipt{}, err
@@ -158,12 +157,12 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 	return ran, receipt, x.emit(event.CheckEnded, path, receipt)
 }
 
-// beforeCheck returns the snapshot before an interrupted check, which made the changes
-// since then; empty: no check was interrupted.
+// beforeCheck returns the snapshot before an interrupted check, which made the changes since then. It is
+// empty if no check was interrupted.
 func (x *Executor) beforeCheck(path string) string {
 	events := x.Journal.at(path, event.CheckStarted, event.CheckEnded, event.StepCompleted, event.BatchEnded)
 	left := len(events)
-	for left > 0 && isStop(events[left-1]) { // the step ended without tidying up
+	for left > 0 && isStop(events[left-1]) { // the step ended without calling tidy
 		left--
 	}
 	if left == 0 || events[left-1].Type != event.CheckStarted {

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// setUp prepares the n-th worktree of a session with the commands of the plan. A setup with a
-// recorded result does not run again. The outcome is Failed if a command failed.
+// setUp prepares the n-th worktree of a session with the commands of the plan. A setup with a recorded
+// result does not run again. The outcome is Failed if a command failed.
 func setUp(ctx context.Context, life grimoires.Worktree, j *Journal, leaves engine.Leaves, n int) (engine.Outcome, error) {
 	out := engine.Outcome{Verdict: engine.Passed, Path: event.SetupPath(n)}
 	if len(life.Setup) == 0 {
@@ -33,9 +33,9 @@ func setUp(ctx context.Context, life grimoires.Worktree, j *Journal, leaves engi
 	return out, err
 }
 
-// setup does a setup leaf: it runs the commands in order until one fails. Like a check, it must
-// not change the worktree: what it leaves besides ignored files is saved in a snapshot and
-// reverted, so that it cannot become part of the task's change.
+// setup runs a setup leaf: it runs the commands in order until one fails. Like a check, it must not change
+// the worktree: its changes, except to ignored files, are saved in a snapshot and reverted, so that they
+// cannot become part of the task's change.
 func (x *Executor) setup(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if b.cutOff {
 		if err := x.undoSetup(ctx, c.Path, b); err != nil {
@@ -64,7 +64,7 @@ func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript 
 	for _, command := range c.Setup.Commands {
 		ran, err := x.run(ctx, c.Path, Command{Shell: command, Env: []string{"COVEN_STEP_KEY=" + x.key(c.Path)}, Transcript: transcript})
 		if err != nil && !isChanged(err) && errors.Is(context.Cause(ctx), over) {
-			ran, err = Ran{Stopped: over.Error()}, nil // before it had started
+			ran, err = Ran{Stopped: over.Error()}, nil // the time was up before the command started
 		}
 		if err != nil {
 			return event.Result{}, err
@@ -77,7 +77,7 @@ func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript 
 	return result, nil
 }
 
-// undoSetup reverts what setup changed besides ignored files, and warns of it.
+// undoSetup reverts the changes of setup, except to ignored files, and warns of them.
 func (x *Executor) undoSetup(ctx context.Context, path string, b leafStart) error {
 	now, err := x.Workspace.Tip(ctx)
 	if err != nil {

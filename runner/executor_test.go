@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// uses returns an agent that reports these totals after its answers.
+// uses returns an agent that reports these usage totals after its answers.
 func uses(answers ...event.Usage) func(AgentRun) (driver.Report, error) {
 	return func(run AgentRun) (driver.Report, error) {
 		for _, u := range answers {
@@ -117,7 +117,6 @@ func TestSharedBudget(t *testing.T) {
 	}
 }
 
-// mergeCall is the call of a merge step.
 func mergeCall(m engine.MergeInput) engine.Call {
 	return engine.Call{Path: "land#1", Step: "land", Merge: &m}
 }
@@ -135,7 +134,7 @@ func (s *world) given(step string, findings ...reviewer.Finding) {
 	_ = s.Append(event.Event{Type: event.StepCompleted, Path: path}, r)
 }
 
-// Which changes need approval, by whom, and which land without a question.
+// Tests which changes need approval, by whom, and which land without a question.
 func TestMergeDecision(t *testing.T) {
 	leak := reviewer.Finding{Severity: reviewer.Error, File: "a.txt", Line: 1, Message: "leaks the token"}
 	answer := func(path, patch, tree string, approved bool, accepted ...reviewer.Finding) func(*world) {
@@ -159,7 +158,7 @@ func TestMergeDecision(t *testing.T) {
 		tell    []func(*world)
 		merge   engine.MergeInput
 		approve string
-		want    string // detail of the wait; empty: it lands
+		want    string // detail of the wait, empty if the change lands
 		asked   int
 	}{
 		"asked":                              {merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
@@ -220,8 +219,7 @@ func TestMergeDecision(t *testing.T) {
 	}
 }
 
-// A change that lands elsewhere is to be pushed, unless it needs approval, or there is no
-// remote.
+// A change that lands elsewhere must be pushed, unless it needs approval or there is no remote.
 func TestMergePush(t *testing.T) {
 	for name, test := range map[string]struct {
 		merge         engine.MergeInput
@@ -245,7 +243,7 @@ func TestMergePush(t *testing.T) {
 	}
 }
 
-// A check runs before a landing, unless it already passed on the tree that lands.
+// A check runs before a landing, unless it has already passed on the tree that lands.
 func TestMergeProof(t *testing.T) {
 	receipt := func(command, tree string, code int, settings string) event.Receipt {
 		return event.Receipt{Command: command, Tree: tree, ExitCode: code, Settings: settings}
@@ -277,8 +275,8 @@ func TestMergeProof(t *testing.T) {
 	}
 }
 
-// An interrupted merge does not repeat a recorded landing, nor a check that passed in
-// this merge. Receipts of other steps count only if they are in the call.
+// An interrupted merge repeats neither a recorded landing nor a check that passed in this merge. Receipts
+// of other steps count only if they are in the call.
 func TestMergeContinues(t *testing.T) {
 	s := newWorld()
 	_ = s.Append(event.Event{Type: event.StepStarted, Path: "land#1"}, event.StepStart{Kind: "merge"})
@@ -295,7 +293,7 @@ func TestMergeContinues(t *testing.T) {
 	}
 }
 
-// An opinion from before an interruption counts only for the same worktree.
+// An opinion from before an interruption counts only for the same worktree content.
 func TestReviewContinues(t *testing.T) {
 	for tree, asked := range map[string]int{"t1": 0, "t0": 1} {
 		s := newWorld()
@@ -329,8 +327,7 @@ func TestReplayWithoutInput(t *testing.T) {
 	}
 }
 
-// A retry discards the results and the starts of the steps that run again. Earlier
-// steps keep theirs.
+// A retry discards the results and starts of the steps that run again. Earlier steps keep theirs.
 func TestRetryDiscards(t *testing.T) {
 	s := newWorld()
 	paths := []string{"a#1", "l[1]/b#1", "l[2]/b#1", "c#1"}
@@ -360,7 +357,7 @@ func TestRetryDiscards(t *testing.T) {
 	}
 }
 
-// The reserve of a budget, for review and landing, is not available to other steps.
+// The reserve of a budget is not available to steps that neither review nor land.
 func TestReserve(t *testing.T) {
 	s := newWorld()
 	w := s.executor()
@@ -375,8 +372,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// An addition to a budget raises the budgets of the step at which the session waited,
-// and of the steps around it.
+// An addition to a budget raises the budgets of the step at which the session waited, and of the steps
+// around it.
 func TestRaised(t *testing.T) {
 	s := newWorld()
 	_ = s.Append(event.Event{Type: event.SessionResumed}, event.Resumed{At: "l[2]/fix#1", Budget: budget.Amount{Turns: 5}})
@@ -388,8 +385,8 @@ func TestRaised(t *testing.T) {
 	}
 }
 
-// The usage of a leaf is the sum of its agents. The CLI reports the cost of a complete
-// run; that of a stopped run is computed from the prices if that is more.
+// The usage of a leaf is the sum of its agents. The CLI reports the cost of a complete run; the cost of a
+// stopped run is computed from the prices if that is higher.
 func TestUsageOfALeaf(t *testing.T) {
 	s := newWorld()
 	w := s.executor()

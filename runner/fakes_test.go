@@ -21,12 +21,11 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// fakeJournal is a journal in memory.
 type fakeJournal struct {
 	mu     sync.Mutex
 	events []event.Event
 	logs   map[string]*strings.Builder
-	broken error // of the next Append
+	broken error // error of the next Append
 }
 
 func (j *fakeJournal) Events() []event.Event {
@@ -69,7 +68,7 @@ func (j *fakeJournal) ReadLog(path string, from int64) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(j.logs[path].String()[from:])), nil
 }
 
-// count returns how many events of a type are recorded.
+// count returns the number of recorded events of a type.
 func (j *fakeJournal) count(kind event.Type) (n int) {
 	for _, e := range j.Events() {
 		if e.Type == kind {
@@ -94,7 +93,6 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// fakeTracker records the calls.
 type fakeTracker struct {
 	calls []string
 	err   error
@@ -115,7 +113,7 @@ func (f *fakeTracker) Release(_ context.Context, why string) error { return f.ca
 
 func (f *fakeTracker) Note(_ context.Context, text string) error { return f.call("note: " + text) }
 
-// fakeClaims is a claim that is held or not.
+// fakeClaims is a claim that may be held.
 type fakeClaims struct {
 	held bool
 	err  error
@@ -134,22 +132,22 @@ func (f *fakeClaims) Release(context.Context) error {
 // fakeWorkspace is a worktree whose content is the name of a tree.
 type fakeWorkspace struct {
 	tree    string
-	tips    []string // of the branch: each is returned once, the last from then on
+	tips    []string // tips of the branch: each is returned once, the last repeatedly
 	entered int
 	left    []string // the tips that had landed
 	putTip  string
-	err     error // of Enter
-	number  int   // of the worktree; 0: 1
+	err     error // error of Enter
+	number  int   // number of the worktree; 0 means 1
 
-	differ   map[string][]string // files between two trees or snapshots: "t1 t2"
-	notes    []string            // of snapshots
-	restored []string            // snapshots
+	differ   map[string][]string // files that differ between two trees or snapshots: "t1 t2"
+	notes    []string            // notes of snapshots
+	restored []string            // restored snapshots
 	lost     string              // the snapshot that cannot be restored
-	messages []string            // of commits
-	merges   []string            // commits of the target that commits merged
-	refuses  *RefusedError       // of Commit
+	messages []string            // messages of commits
+	merges   []string            // commits of the target that were merged
+	refuses  *RefusedError       // error of Commit
 
-	changes []*event.RepositoryChange // while programs run: each is returned once
+	changes []*event.RepositoryChange // changes while programs run: each is returned once
 	watches string                    // the calls: w, c, d
 }
 
@@ -186,7 +184,7 @@ func (f *fakeWorkspace) Snapshot(_ context.Context, note string) (event.Snapshot
 	return event.Snapshot{N: 1, Commit: snapshotOf + f.tree, Tree: f.tree}, nil
 }
 
-// snapshotOf and a tree are the name of a snapshot.
+// snapshotOf is the prefix of a snapshot's name, before that of the tree.
 const snapshotOf = "snapshot of "
 
 func (f *fakeWorkspace) Restore(_ context.Context, commit string) error {
@@ -230,22 +228,22 @@ func (f *fakeWorkspace) PutTip(_ context.Context, tip, _ string) (string, error)
 	return "refs/coven/rescue/t/1", nil
 }
 
-// fakeLanding lands one candidate any number of times.
+// fakeLanding can land one candidate repeatedly.
 type fakeLanding struct {
 	candidate event.Landing
 	landed    []event.Landing
 	messages  []string
-	err       error   // of Integrate
-	errs      []error // of Land, one after another
-	recovers  bool    // an interrupted landing turns out to have landed
+	err       error   // error of Integrate
+	errs      []error // errors of consecutive calls of Land
+	recovers  bool    // an interrupted landing has landed
 	recovered int
-	turn      time.Duration // to wait for it
+	turn      time.Duration // time to wait for the turn
 	released  int
-	target    string   // merged by Conflict; empty: there is no conflict
-	files     []string // in conflict
+	target    string   // commit merged by Conflict, empty if there is no conflict
+	files     []string // files in conflict
 	refuses   *RefusedError
 	workspace *fakeWorkspace
-	push      string // PushCommand
+	push      string // result of PushCommand
 	doing     []string
 }
 
@@ -292,14 +290,14 @@ func (f *fakeLanding) Recover(context.Context, event.Landing) (bool, error) {
 // fakeAgents runs the functions in order.
 type fakeAgents struct {
 	next  []func(run AgentRun) (driver.Report, error)
-	err   error // when there is no function left
+	err   error // result when there are no functions left
 	runs  []AgentRun
-	limit error // of Await
+	limit error // error of Await
 
 	readers map[string][2]string // provider and model, by definition
 
-	recalled driver.Report // of an interrupted run
-	complete bool          // it had given its result
+	recalled driver.Report // report of an interrupted run
+	complete bool          // the interrupted run had given its result
 
 	transcripts []string // read by Recall
 }
@@ -337,7 +335,7 @@ func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (
 type fakeCommands struct {
 	exits map[string]int
 	ran   []string
-	does  func(c Command) (Ran, error) // nil: nothing
+	does  func(c Command) (Ran, error) // may be nil
 	hangs bool                         // until its context ends
 }
 
@@ -407,7 +405,7 @@ func (f *fakeReviewers) Decide(_ context.Context, plugin string, _ arbiter.Quest
 	return f.decision, nil
 }
 
-// world is everything outside a runner, in memory.
+// world contains everything outside a runner, in memory.
 type world struct {
 	*fakeJournal
 	tracker   fakeTracker
@@ -431,7 +429,6 @@ func newWorld() *world {
 	return w
 }
 
-// executor returns an executor in this world.
 func (w *world) executor() *Executor {
 	return &Executor{
 		Session: "s", Title: "A title", Journal: NewJournal(w), Workspace: &w.workspace, Tripwire: &w.workspace, Landing: &w.landing,

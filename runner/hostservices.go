@@ -17,20 +17,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// HostServices serves one call of a reviewer or arbiter plugin, until it has
-// answered.
+// HostServices serves the requests of a reviewer or arbiter plugin during one call.
 type HostServices struct {
 	executor *Executor
-	ctx      context.Context // of the leaf: its clocks are in it
+	ctx      context.Context // context of the leaf, with its clocks
 	end      context.CancelFunc
-	leaf     string // path
-	reviewer string // its name, or that of the arbiter
+	leaf     string // path of the leaf
+	reviewer string // name of the reviewer or arbiter
 	model    string
 	usage    *leafUsage
 
-	asking        chan struct{}   // holds a token while an agent runs, and guards what follows
+	asking        chan struct{}   // holds a token while an agent runs, and guards the following fields
 	waits         *Wait           // set if the run has to wait before an agent can answer
-	conversations map[string]bool // in which agents have answered
+	conversations map[string]bool // conversations in which agents have answered
 
 	logging sync.Mutex
 	log     io.WriteCloser
@@ -46,24 +45,24 @@ func (x *Executor) openServices(ctx context.Context, c engine.Call, b leafStart,
 	}
 }
 
-// close stops the agents that the plugin left running. The error is a *Wait if the
-// run has to wait before an agent can answer.
+// close stops the agents that the plugin left running. The error is a *Wait if the run has to wait before
+// an agent can answer.
 func (d *HostServices) close() error {
 	d.end()
 	d.logging.Lock()
 	defer d.logging.Unlock()
 	if d.log != nil {
-		_ = d.log.Close() // the events are the record, the log is for people
+		_ = d.log.Close() // the events are the record; the log is for people
 	}
-	d.asking <- struct{}{} // no agent starts from here on
+	d.asking <- struct{}{} // no agent starts after this
 	if d.waits == nil {
 		return nil
 	}
 	return d.waits
 }
 
-// Ask runs a read-only agent and charges it to the leaf. The agent stops when ctx ends
-// or the plugin has answered.
+// Ask runs a read-only agent and charges its usage to the leaf. The agent stops when ctx ends or the plugin
+// has answered.
 func (d *HostServices) Ask(ctx context.Context, ask hostservice.Ask) (hostservice.Answer, error) {
 	within, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
@@ -90,16 +89,15 @@ func (d *HostServices) Ask(ctx context.Context, ask hostservice.Ask) (hostservic
 	}
 	answer, err := d.answer(within, ask, run)
 	if errors.As(err, &d.waits) {
-		d.end() // further requests have to wait as well
+		d.end() // further requests would have to wait as well
 	}
 	return answer, err
 }
 
-// maxLogged bounds the log of a call, in bytes.
+// maxLogged limits the log of a call, in bytes.
 const maxLogged = 1 << 20
 
-// Log adds a line to the log of the leaf; it fails with pluginerr.ErrTooLarge after
-// 1 MiB.
+// Log adds a line to the log of the leaf. It fails with pluginerr.ErrTooLarge after 1 MiB.
 func (d *HostServices) Log(text string) error {
 	d.logging.Lock()
 	defer d.logging.Unlock()
@@ -118,7 +116,7 @@ func (d *HostServices) Log(text string) error {
 	return err
 }
 
-// answer runs an agent until it has answered. It continues after rate limits.
+// answer runs an agent until it has answered. After a rate limit, the agent continues.
 func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask, run AgentRun) (hostservice.Answer, error) {
 	start := event.AgentStart{Conversation: ask.Conversation, Resumed: ask.Conversation != "", Prompt: ask.Prompt}
 	if !start.Resumed {
@@ -129,7 +127,7 @@ func (d *HostServices) answer(ctx context.Context, ask hostservice.Ask, run Agen
 			return hostservice.Answer{}, wait
 		}
 		report, err := d.executor.runAgent(ctx, d.usage, start, run)
-		start.Conversation = conversation(report, start) // some CLIs choose their own id
+		start.Conversation = conversation(report, start) // some CLIs choose their own ID
 		if wait := d.usage.exceeded(); wait != nil && (err != nil || report.Kind != driver.None) {
 			return hostservice.Answer{}, wait
 		}

@@ -41,7 +41,7 @@ func (w *world) services(t *testing.T, budgets ...engine.StepBudget) *HostServic
 	return x.openServices(t.Context(), c, leafStart{usage: usage}, "judge", "sonnet")
 }
 
-// An agent with a definition has its provider, and its model unless the plugin names one.
+// An agent with a definition uses its provider, and its model unless the plugin names one.
 func TestHostServicesDefinition(t *testing.T) {
 	b := newWorld()
 	b.agents.readers = map[string][2]string{"strict": {"codex", "haiku"}, "plain": {}}
@@ -61,8 +61,7 @@ func TestHostServicesDefinition(t *testing.T) {
 	}
 }
 
-// A further question continues the conversation under the id of the CLI, also after a
-// rate limit.
+// A further question continues the conversation under the CLI's ID, even after a rate limit.
 func TestHostServicesConversation(t *testing.T) {
 	const named = "0198c2a4-5b6c-7d8e-9f00-112233445566"
 	b := newWorld()
@@ -118,7 +117,7 @@ func TestHostServicesBudget(t *testing.T) {
 	}
 }
 
-// A failed agent is an error with the reason. The run does not wait.
+// A failed agent results in an error with the reason. The run does not wait.
 func TestHostServicesFailures(t *testing.T) {
 	b := newWorld()
 	b.agents.next, b.agents.err = reports([]driver.Report{{Kind: driver.Timeout, Error: "no output for 10m"}}), errors.New("no such program")
@@ -134,7 +133,7 @@ func TestHostServicesFailures(t *testing.T) {
 	}
 }
 
-// The log is bounded, and each text is prefixed with the name of the plugin.
+// The size of the log is limited, and each text is prefixed with the name of the plugin.
 func TestHostServicesLog(t *testing.T) {
 	b := newWorld()
 	d := b.services(t)

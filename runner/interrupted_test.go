@@ -20,12 +20,11 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// started records the start of a leaf that then was interrupted.
+// started records the start of a leaf that was then interrupted.
 func (w *world) started(path, tree string) {
 	_ = w.Append(event.Event{Type: event.StepStarted, Path: path}, event.StepStart{Kind: "agent", Snapshot: snapshotOf + tree, Tree: tree, Tip: "tip"})
 }
 
-// warnings returns the texts of all warnings.
 func (w *world) warnings() (all []string) {
 	for _, e := range w.Events() {
 		if e.Type == event.Warning {
@@ -39,8 +38,8 @@ func scriptCall(command string) engine.Call {
 	return engine.Call{Path: "s#1", Step: "s", Script: &engine.ScriptInput{Command: command}}
 }
 
-// An interrupted script runs again from the worktree of its start. A parked one keeps
-// the changes that a person made since.
+// An interrupted script runs again with the worktree as it was at its start. After a parked one, a person's
+// later changes stay.
 func TestScriptRunsAgain(t *testing.T) {
 	w := newWorld()
 	w.started("s#1", "t0")
@@ -59,8 +58,8 @@ func TestScriptRunsAgain(t *testing.T) {
 	}
 }
 
-// A script that a person interrupts is parked: the worktree is restored first. Other
-// errors leave it as it is.
+// A script that a person interrupts is parked: the worktree is restored first. After other errors it is
+// not.
 func TestScriptParked(t *testing.T) {
 	for cause, parked := range map[error]bool{ErrInterrupted: true, errors.New("lost"): false} {
 		w := newWorld()
@@ -77,8 +76,7 @@ func TestScriptParked(t *testing.T) {
 	}
 }
 
-// A budget that is spent parks a script, and saves the worktree of an agent, which
-// continues there.
+// A spent budget parks a script, and saves the worktree of an agent, which continues there.
 func TestBudgetSpentInALeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wait := newWorld(), (*Wait)(nil)
@@ -107,7 +105,7 @@ func TestBudgetSpentInALeaf(t *testing.T) {
 	}
 }
 
-// A pause that was interrupted waits for the rest only.
+// An interrupted pause waits only for the remaining time.
 func TestPauseGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -125,7 +123,7 @@ func TestPauseGoesOn(t *testing.T) {
 	})
 }
 
-// interrupted is a world whose agent was interrupted after two calls and a message.
+// interrupted returns a world whose agent was interrupted after two calls and a message.
 func interrupted() *world {
 	w := newWorld()
 	w.started("a#1", "t0")
@@ -137,8 +135,8 @@ func interrupted() *world {
 	return w
 }
 
-// An interrupted agent continues its conversation. It is reminded of its calls, and
-// gets messages that did not reach it.
+// An interrupted agent continues its conversation. It is reminded of its calls, and gets messages that it
+// has not received.
 func TestAgentContinues(t *testing.T) {
 	for name, tt := range map[string]struct {
 		recalled driver.Report
@@ -193,7 +191,7 @@ func TestAgentContinues(t *testing.T) {
 	}
 }
 
-// does is an agent that ends with a report and an error.
+// does returns an agent that ends with a report and an error.
 func does(report driver.Report, err error) func(AgentRun) (driver.Report, error) {
 	return func(AgentRun) (driver.Report, error) { return report, err }
 }
@@ -209,8 +207,8 @@ func TestReminderIsShort(t *testing.T) {
 	}
 }
 
-// After a rate limit the agent is reminded only of calls since the start of its leaf,
-// not of those in an earlier run of the leaf.
+// After a rate limit, the agent is reminded only of calls since the start of its leaf, not of those in an
+// earlier run of the leaf.
 func TestReminderOfThisRun(t *testing.T) {
 	w := interrupted()
 	_ = w.Append(event.Event{Type: event.StepCompleted, Path: "a#1"}, event.Result{})
@@ -227,8 +225,7 @@ func TestReminderOfThisRun(t *testing.T) {
 	}
 }
 
-// A report is read from the transcript of the last run, and the conversation from where
-// it began.
+// A report is read from the transcript of the last run, and the conversation from its beginning.
 func TestRecallFromTheRun(t *testing.T) {
 	w := newWorld()
 	w.started("a#1", "t0")
@@ -259,8 +256,8 @@ func TestRecallFromTheRun(t *testing.T) {
 	}
 }
 
-// The time of an interrupted run counts toward the limits of a step. The wait for the
-// turn to land does not.
+// The time of an interrupted run counts toward the limits of a step. The wait for the turn to land does
+// not.
 func TestClocksOfALeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := errors.New("time is up")
@@ -286,7 +283,7 @@ func TestClocksOfALeaf(t *testing.T) {
 	})
 }
 
-// The key of a script is that of its leaf in its session.
+// The key of a script depends on its leaf and session.
 func TestKey(t *testing.T) {
 	x := newWorld().executor()
 	other := newWorld().executor()
@@ -296,14 +293,14 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// An agent that makes the changes that a person asked for continues the conversation of
-// the leaf that did the work, if the CLI can and still knows it.
+// An agent that makes the changes that a person asked for continues the conversation of the leaf that did
+// the work, if the CLI supports that and still knows the conversation.
 func TestAgentContinuesAnother(t *testing.T) {
 	for name, tt := range map[string]struct {
-		conversation string // of the transcript of the earlier leaf
+		conversation string // of the earlier leaf's transcript
 		cutOff       bool
 		next         []func(AgentRun) (driver.Report, error)
-		want         []string // conversation of each run; empty: a new one
+		want         []string // conversation of each run, empty for a new one
 		has          string   // in the last prompt
 	}{
 		"in its conversation": {
@@ -354,15 +351,15 @@ func TestAgentContinuesAnother(t *testing.T) {
 	}
 }
 
-// Only the last answer to the question counts: changes asked for before a newer question
-// or answer are over.
+// Only the last answer to the question counts: changes requested before a newer question or answer no
+// longer count.
 func TestRevision(t *testing.T) {
 	changes := func(text string) event.MergeDecision {
 		return event.MergeDecision{Patch: "p", By: "dana", Changes: []reviewer.Finding{{Severity: reviewer.Error, Message: text}}}
 	}
 	asked, approved := event.MergeDecision{Patch: "p"}, event.MergeDecision{Patch: "p", Approved: true, By: "dana"}
 	for name, tt := range map[string]struct {
-		answers []any // of a question, or a question
+		answers []any // answers to a question, or questions
 		want    string
 	}{
 		"none":                {[]any{asked}, ""},
@@ -397,7 +394,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// The agent is passed the open findings of each reviewer, too.
+// The agent also receives the open findings of each reviewer.
 func TestRevisionWithOpenFindings(t *testing.T) {
 	w := newWorld()
 	found := func(name string, messages ...string) event.Opinion {

@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Journal is the journal of a session, with an index over its events that the runner
-// and the executor share. The index reads each event once, including events that other
-// parts of the program append. Leaves may use it concurrently.
+// Journal is the journal of a session with an index of its events, which the runner and the executor share.
+// The index reads each event once, including events that other parts of the program append. Leaves may use
+// it concurrently.
 type Journal struct {
 	journal
 
@@ -19,10 +19,9 @@ type Journal struct {
 	findings findings.Log
 }
 
-// NewJournal returns the journal of a session.
 func NewJournal(j journal) *Journal { return &Journal{journal: j} }
 
-// past calls ask with the history up to now. The history is valid until ask returns.
+// past calls ask with the history up to now. h is valid until ask returns.
 func (j *Journal) past(ask func(h *engine.History)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -48,13 +47,13 @@ func (j *Journal) last(types ...event.Type) (e event.Event, ok bool) {
 	return e, ok
 }
 
-// at returns the events of the given types at a path that no retry discarded.
+// at returns the events of the given types at a path, without those that a retry discarded.
 func (j *Journal) at(path string, types ...event.Type) (found []event.Event) {
 	j.past(func(h *engine.History) { found = h.At(path, types...) })
 	return found
 }
 
-// lastAt returns the last event of the given types at a path that no retry discarded.
+// lastAt returns the last event of the given types at a path, without those that a retry discarded.
 func (j *Journal) lastAt(path string, types ...event.Type) (e event.Event, ok bool) {
 	found := j.at(path, types...)
 	if len(found) == 0 {
@@ -63,13 +62,12 @@ func (j *Journal) lastAt(path string, types ...event.Type) (e event.Event, ok bo
 	return found[len(found)-1], true
 }
 
-// starts returns the starts of all attempts of a leaf that no retry discarded.
+// starts returns the starts of all attempts of a leaf, without those that a retry discarded.
 func (j *Journal) starts(path string) (found []event.Event) {
 	j.past(func(h *engine.History) { found = h.Starts(path) })
 	return found
 }
 
-// openFindings returns the open error findings.
 func (j *Journal) openFindings() ([]event.Finding, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Concurrent leaves use one index: each finds its own events, also those that other
-// parts of the program append to the journal.
+// Concurrent leaves use one index: each finds its own events, and those that other parts of the program
+// append to the journal.
 func TestJournalConcurrently(t *testing.T) {
 	s := newWorld()
 	j := NewJournal(s)
@@ -40,8 +40,7 @@ func TestJournalConcurrently(t *testing.T) {
 	}
 }
 
-// Findings are open after a review and closed by the next, in a journal that is asked
-// in between.
+// Findings are open after a review and closed by the next, even if the journal is queried in between.
 func TestJournalOpenFindings(t *testing.T) {
 	s := newWorld()
 	j := NewJournal(s)

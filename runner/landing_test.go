@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// A merge is tried again when the target moved. A conflict or a refusal is its result.
+// A merge is tried again if the target has moved. A conflict or a refusal is its result.
 func TestMergeOutcomes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		errs  []error
@@ -55,8 +55,8 @@ func TestMergeOutcomes(t *testing.T) {
 	}
 }
 
-// A landing that was interrupted after its intent is completed or undone before another
-// attempt. An intent of another leaf is not this leaf's.
+// A landing that was interrupted after its intent is completed or undone before another attempt. The intent
+// of another leaf does not count.
 func TestMergeRecovers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path      string
@@ -79,8 +79,8 @@ func TestMergeRecovers(t *testing.T) {
 	}
 }
 
-// The changes of an interrupted check are reverted before the merge continues, unless a
-// person had the worktree since: the session had stopped.
+// The changes of an interrupted check are reverted before the merge continues, unless the session had
+// stopped, so that a person may have used the worktree since.
 func TestMergeRevertsInterruptedCheck(t *testing.T) {
 	for name, tt := range map[string]struct {
 		then     []event.Type
@@ -116,8 +116,8 @@ func TestMergeRevertsInterruptedCheck(t *testing.T) {
 	}
 }
 
-// The message of a landing is that of the step, or made from the task. Commits of a
-// rebase keep theirs, so a person is shown none.
+// The message of a landing is that of the step, or derived from the task. Commits of a rebase keep their
+// messages, so a person is not shown any.
 func TestMergeMessage(t *testing.T) {
 	for _, tt := range []struct {
 		merge         engine.MergeInput
@@ -142,21 +142,20 @@ func TestMergeMessage(t *testing.T) {
 	}
 }
 
-// resolveCall is the call of an agent that resolves a conflict.
 func resolveCall() engine.Call {
 	c := agentCall("land[1]/resolve#1")
 	c.Agent.Resolve = true
 	return c
 }
 
-// An agent's merge is committed, unless it discards changes of the target. If the agent
-// fails, the merge is undone.
+// An agent's merge is committed, unless it discards changes of the target. If the agent fails, the merge is
+// undone.
 func TestResolve(t *testing.T) {
 	for name, tt := range map[string]struct {
 		report   driver.Report
-		touched  []string // by the agent, in the merge
-		differs  []string // in which the result differs from the task's branch
-		files    []string // in conflict
+		touched  []string // files that the agent changed in the merge
+		differs  []string // files in which the result differs from the task's branch
+		files    []string // files in conflict
 		ok       bool
 		error    string
 		kind     event.ErrorType
@@ -196,8 +195,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A conflict that is gone, or that no agent can resolve, starts no agent. An interrupted
-// merge continues as recorded.
+// If there is no longer a conflict, or no agent can resolve it, no agent starts. An interrupted merge
+// continues as recorded.
 func TestResolveWithoutConflict(t *testing.T) {
 	w := newWorld()
 	if r, err := w.executor().Do(t.Context(), resolveCall()); err != nil || !r.OK || r.Output != "the target moved again; the conflict is gone" || len(w.agents.runs) != 0 {
@@ -221,8 +220,8 @@ func TestResolveWithoutConflict(t *testing.T) {
 	}
 }
 
-// Checks prove only the tree on which they ran. Trees that merges of the target turned
-// into each other stand for each other.
+// Checks prove only the tree on which they ran. Trees that became each other by merging the target are
+// equivalent.
 func TestMergeTrees(t *testing.T) {
 	w := newWorld()
 	w.landing.candidate.Tree = "t2"

@@ -4,12 +4,12 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// LoginError reports that the API refused the login of an agent CLI. The session is
-// interrupted: after a login, its agent continues the conversation.
+// LoginError means that the API rejected the login of an agent CLI. The session is interrupted. After a
+// login, its agent continues the conversation.
 type LoginError struct {
 	Provider string
 	Reason   string
-	Login    string // the command that logs in; empty: not known
+	Login    string // the command that logs in, empty if unknown
 }
 
 // Error implements error.

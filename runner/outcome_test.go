@@ -19,14 +19,14 @@ import (
 
 func turns(n int) budget.Amount { return budget.Amount{Turns: n} }
 
-// What an agent reports, and what it changed, decide the result of its step.
+// The result of an agent's step depends on its report and its changes.
 func TestAgentResult(t *testing.T) {
 	block := func(text string) string { return "Done.\n\n```json\n" + text + "\n```" }
 	for name, tt := range map[string]struct {
 		report  driver.Report
 		refuses *RefusedError
-		expect  bool   // changes
-		origin  string // the tree of the first attempt; empty: this is the first
+		expect  bool   // expect_changes is set
+		origin  string // the tree of the first attempt, empty if this is the first
 		want    event.Result
 		message string // of the commit
 	}{
@@ -97,7 +97,7 @@ func TestAgentResult(t *testing.T) {
 	}
 }
 
-// An agent that met a rate limit continues; the limit is not its result.
+// An agent that reached a rate limit continues; the limit is not its result.
 func TestAgentContinuesAfterLimit(t *testing.T) {
 	w := newWorld()
 	w.agents.recalled = driver.Report{Kind: driver.Limit, Started: true}
@@ -108,8 +108,8 @@ func TestAgentContinuesAfterLimit(t *testing.T) {
 	}
 }
 
-// A script fails by its exit code or when coven stops it. Its receipt proves only a run
-// that ended, and names variables and the directory.
+// A script fails because of its exit code or because coven stops it. Its receipt proves only a completed
+// run, and depends on variables and the directory.
 func TestScriptResult(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ran     Ran
@@ -151,7 +151,7 @@ func TestScriptResult(t *testing.T) {
 	}
 }
 
-// Changes of a check are reverted, named and saved before the check is recorded.
+// Changes by a check are reverted, listed and saved before the check is recorded.
 func TestCheckLeavesTheWorktree(t *testing.T) {
 	w := newWorld()
 	w.commands.does = func(Command) (Ran, error) {
@@ -179,8 +179,8 @@ func reviewCall(plugins ...string) engine.Call {
 	return c
 }
 
-// A reviewer that changes the worktree, or gives no answer, fails the review. The
-// answers of the others are kept.
+// A reviewer that changes the worktree or gives no answer fails the review. The answers of the others are
+// preserved.
 func TestReviewWithoutAnswer(t *testing.T) {
 	w := newWorld()
 	w.reviewers.reviews["lint"], w.reviewers.changes = reviewer.Review{Verdict: reviewer.Pass}, "t2"
@@ -196,8 +196,8 @@ func TestReviewWithoutAnswer(t *testing.T) {
 	}
 }
 
-// The plugins of an interrupted review may have left changes: they are undone before
-// the reviewers are asked again.
+// The plugins of an interrupted review may have left changes: they are undone before the reviewers are
+// called again.
 func TestReviewAgainUndoesPlugins(t *testing.T) {
 	w := newWorld()
 	w.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Pass}
@@ -209,8 +209,7 @@ func TestReviewAgainUndoesPlugins(t *testing.T) {
 	}
 }
 
-// An arbiter decides whether the loop continues. One that fails or changes the worktree
-// decides nothing.
+// An arbiter decides whether the loop continues. If it fails or changes the worktree, there is no decision.
 func TestArbiter(t *testing.T) {
 	call := func(plugin string) engine.Call {
 		return engine.Call{Path: "q[1]/arbiter#1", Step: "q/arbiter", Arbiter: &engine.ArbiterInput{Arbiter: engine.Reviewer{Name: plugin, Plugin: plugin}}}
@@ -232,7 +231,7 @@ func TestArbiter(t *testing.T) {
 	}
 }
 
-// A change without files is not reviewed, which the record shows.
+// A change without files is not reviewed, and the record shows that.
 func TestReviewOfNothing(t *testing.T) {
 	w := newWorld()
 	w.reviewers.empty = true
@@ -242,7 +241,7 @@ func TestReviewOfNothing(t *testing.T) {
 	}
 }
 
-// A review that runs again on request asks all reviewers again.
+// A review that runs again on request calls all reviewers again.
 func TestReviewAgainOnRequest(t *testing.T) {
 	w := newWorld()
 	w.reviewers.reviews["lint"] = reviewer.Review{Verdict: reviewer.Fail}
@@ -254,8 +253,8 @@ func TestReviewAgainOnRequest(t *testing.T) {
 	}
 }
 
-// A review in which an agent needs a larger budget waits. After a timeout the result
-// names who did not answer. Both are parked, because the worktree was restored.
+// A review waits if an agent needs a larger budget. After a timeout, the result names the reviewers that
+// have not answered. Both are parked, because the worktree was restored.
 func TestReviewThatDoesNotEnd(t *testing.T) {
 	w, wait := newWorld(), (*Wait)(nil)
 	w.reviewers.asks = &hostservice.Ask{Prompt: "look"}

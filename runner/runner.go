@@ -1,13 +1,11 @@
-// Package runner runs one task: it claims the task, makes a worktree, runs the steps of
-// the task's grimoire there, lands the change and closes the task. Runner.Run does this
-// in order.
+// Package runner runs one task: it claims the task, creates a worktree, runs the steps of the task's
+// grimoire in it, lands the change, and closes the task. Runner.Run does this in order.
 //
-// Package engine has the steps and defines how a session resumes; an Executor does the
-// work of the leaves. All writes after the steps (close, remove, release) can be
-// repeated.
+// Package engine defines the steps and how a session resumes; an Executor does the work of the leaves. All
+// writes after the steps (close, remove, release) can be repeated.
 //
-// The package knows no plugin host, no worktree and no session directory: it
-// declares the interfaces that it needs (seams.go), and its caller implements them.
+// The package does not depend on the plugin host, worktrees or session directories: it declares the
+// interfaces that it needs (seams.go), and its caller implements them.
 package runner
 
 import (
@@ -26,17 +24,16 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// ErrInterrupted is the cause with which a run's context ends when a person
-// interrupts it.
+// ErrInterrupted is the cause with which a run's context ends when a person interrupts the run.
 var ErrInterrupted = exit.Sentinel(exit.Interrupted, "", "interrupted")
 
-// ErrCancelled is the cause with which a run's context ends when a person cancels
-// the session. The command that cancels cleans up after it.
+// ErrCancelled is the cause with which a run's context ends when a person cancels the session. The
+// cancelling command cleans up afterwards.
 var ErrCancelled = errors.New("cancelled")
 
 // Runner runs one task of one session.
 type Runner struct {
-	Task      string // its id
+	Task      string // task ID
 	Plan      *grimoires.Plan
 	Journal   *Journal
 	Tracker   tracker
@@ -48,13 +45,13 @@ type Runner struct {
 // Outcome is the outcome of one run of a session.
 type Outcome struct {
 	Status  event.Status
-	Reason  event.WaitReason // of Waiting
-	Detail  string           // one line for a person
-	Next    string           // the command that continues; empty: none
-	Until   time.Time        // the earliest time to resume; zero: any time
-	More    string           // the amount that Next adds to a budget of the session
+	Reason  event.WaitReason // if Status is waiting
+	Detail  string           // one line for the user
+	Next    string           // the command that continues; may be empty
+	Until   time.Time        // the earliest time to resume; zero means any time
+	More    string           // the amount by which Next raises a budget of the session
 	Summary string
-	Commit  string // that landed
+	Commit  string // the landed commit
 	Step    string // path of the step that ended the run
 }
 
@@ -81,7 +78,7 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-// enter opens the worktree and prepares a new one.
+// enter opens the worktree. If it is new, enter prepares it.
 func (r *Runner) enter(ctx context.Context) (engine.Outcome, error) {
 	if r.closed() {
 		return engine.Outcome{Verdict: engine.Passed}, nil
@@ -101,7 +98,7 @@ func (r *Runner) steps(ctx context.Context) (engine.Outcome, error) {
 	return RunSteps(ctx, r.Plan, r.Journal, r.Executor, r.recordSkip)
 }
 
-// recordSkip records once that a step was skipped, because it has no result.
+// recordSkip records, once, that a step was skipped, because a skipped step has no result.
 func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 	if reason != engine.ExitSkipped {
 		return
@@ -121,13 +118,13 @@ func (r *Runner) stopped(err error) error {
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }
 
-// reason returns the error of a result without its type, with which some texts begin.
+// reason returns the error of a result without the type, which is the prefix of some texts.
 func reason(r event.Result) string {
 	return strings.TrimPrefix(r.Error, string(r.ErrorType)+": ")
 }
 
-// outcome converts the outcome of the tree, or an expected error, to the outcome of the
-// run. Other errors stop the session.
+// outcome converts the outcome of the tree, or an expected error, to the outcome of the run. It returns
+// other errors, which stop the session.
 func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	outcome := Outcome{Summary: out.Result.Summary, Step: out.Path}
 	wait := (*Wait)(nil)
@@ -159,25 +156,25 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 	return outcome, nil
 }
 
-// closed reports whether the tracker knows that the steps have ended: the worktree may
-// be gone.
+// closed reports whether the task has been closed or released in the tracker. The worktree may be gone
+// then.
 func (r *Runner) closed() bool { return r.Journal.has(event.TaskClosed, event.TaskReleased) }
 
-// landing returns the last landing of this session; zero: none.
+// landing returns the last landing of this session, or the zero value.
 func (r *Runner) landing() event.Landing {
 	done, _ := r.Journal.last(event.LandDone)
 	return event.As[event.Landing](done)
 }
 
-// end updates the tracker, cleans up and records the outcome, in this order. After an
-// interruption, the next run of the session repeats it.
+// end updates the tracker, cleans up, and records the outcome, in this order. After an interruption, the
+// next run of the session repeats it.
 func (r *Runner) end(ctx context.Context, e Outcome) error {
 	switch e.Status {
 	case event.StatusCompleted:
 		return r.complete(ctx, e)
 	case event.StatusWaiting:
 		return r.wait(ctx, e)
-	case event.StatusInterrupted, event.StatusCancelled: // the cancelling command takes over
+	case event.StatusInterrupted, event.StatusCancelled: // the cancelling command does the rest
 		return r.emit(event.SessionStopped, r.ended(e))
 	}
 	if err := r.Tracker.Block(ctx, fmt.Sprintf("coven: %s at %s: %s", e.Status, e.Step, e.Detail)); err != nil {
@@ -192,8 +189,8 @@ func (r *Runner) end(ctx context.Context, e Outcome) error {
 	return r.emit(event.SessionBlocked, r.ended(e))
 }
 
-// wait records that the session waits. A spent budget is also noted on the task, for
-// people who plan work and do not look at sessions.
+// wait records that the session waits. A spent budget is also noted in the task, for people who plan work
+// and do not see sessions.
 func (r *Runner) wait(ctx context.Context, e Outcome) error {
 	if e.Reason == budgetReason {
 		if err := r.Tracker.Note(ctx, fmt.Sprintf("coven: waiting (budget) at %s: %s; next: %s", e.Step, e.Detail, e.Next)); err != nil {
@@ -203,8 +200,8 @@ func (r *Runner) wait(ctx context.Context, e Outcome) error {
 	return r.emit(event.SessionWaiting, event.Waiting{Reason: e.Reason, Detail: e.Detail, Next: e.Next, Step: e.Step, More: e.More, Until: e.Until})
 }
 
-// complete closes the task, or releases it if nothing has landed, and gives up what
-// the session holds.
+// complete closes the task, or releases it if nothing has landed, and releases the session's worktree and
+// claim.
 func (r *Runner) complete(ctx context.Context, e Outcome) error {
 	failpoint.Point("complete.begin")
 	if err := r.finish(ctx, e); err != nil {
@@ -247,8 +244,7 @@ func (r *Runner) emit(t event.Type, data any) error {
 	return r.Journal.Append(event.Event{Type: t}, data)
 }
 
-// command returns a command line for this task. what is the verb, and the arguments
-// after the task.
+// command returns a command line for this task. It puts the task's ID after the first word of what, the verb.
 func (r *Runner) command(what string) string {
 	verb, arguments, _ := strings.Cut(what, " ")
 	return strings.TrimSpace("coven " + verb + " " + shellword.Word(r.Task) + " " + arguments)

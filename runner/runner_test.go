@@ -98,8 +98,7 @@ func TestRunBlockedAndFailed(t *testing.T) {
 	}
 }
 
-// A waiting session keeps its claim and worktree, and lands when it resumes with an
-// approval.
+// A waiting session keeps its claim and worktree, and lands when it resumes with an approval.
 func TestRunWaitingAndResumed(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, says("Made it."))
@@ -121,7 +120,7 @@ func TestRunWaitingAndResumed(t *testing.T) {
 	}
 }
 
-// A wait for a budget is also noted on the task. A wait for a limit has a time.
+// A wait for a budget is also noted in the task. A wait for a limit has a time.
 func TestRunWaitingForBudgetOrLimit(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, uses(event.Usage{Turns: 3}))
@@ -160,7 +159,7 @@ func TestRunInterruptedAndResumed(t *testing.T) {
 			t.Errorf("recorded last: %s, tracker calls %q, claim held: %v", kind, w.tracker.calls, w.claims.held)
 		}
 		if errors.Is(cause, ErrCancelled) {
-			continue // the command that cancels takes the session over
+			continue // the cancelling command takes over the session
 		}
 		w.agents.next = append(w.agents.next, says("More."))
 		r := w.runner(t, work+more+land)
@@ -171,7 +170,7 @@ func TestRunInterruptedAndResumed(t *testing.T) {
 	}
 }
 
-// If the machine breaks, the session stops and records the reason.
+// If the machinery breaks, the session stops and records the reason.
 func TestRunBroken(t *testing.T) {
 	broken := errors.New("no space left on device")
 	for name, breaks := range map[string]func(w *world){
@@ -193,8 +192,8 @@ func TestRunBroken(t *testing.T) {
 	}
 }
 
-// A session that was interrupted after it closed its task completes without a worktree,
-// and does not record the closing again.
+// A session that was interrupted after it closed its task completes without a worktree, and does not record
+// the closing again.
 func TestRunResumedAfterClose(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, says("Made it."))

@@ -15,25 +15,24 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// This file declares everything that the package needs from outside. Its caller
-// implements the interfaces; fakes_test.go has a fake of each.
+// This file declares the interfaces of everything that the package needs from outside. The caller
+// implements them; fakes_test.go contains a fake of each.
 
 // journal is the record of the session: its events, and the raw output of its steps.
 type journal interface {
 	Events() []event.Event
 	// Append makes an event durable before it returns.
 	Append(e event.Event, data any) error
-	// OpenLog opens the log of a step to append to it; at is its present size.
+	// OpenLog opens the log of a step for appending. at is its current size.
 	OpenLog(path string) (log io.WriteCloser, at int64, err error)
 	ReadLog(path string, from int64) (io.ReadCloser, error)
 }
 
-// tracker is the tracker of the task.
 type tracker interface {
 	Close(ctx context.Context, summary, commit string) error
 	Block(ctx context.Context, why string) error
 	Release(ctx context.Context, why string) error
-	// Note adds a note to the task. After an interruption it may be added twice.
+	// Note adds a note to the task. After an interruption, it may be added twice.
 	Note(ctx context.Context, text string) error
 }
 
@@ -45,11 +44,11 @@ type claims interface {
 
 // workspace is the task's worktree and branch.
 type workspace interface {
-	// Enter opens the worktree and creates it if necessary. n is 1 for the first worktree
-	// of the task, and one more after each time that it had to be created again.
+	// Enter opens the worktree, and creates it if necessary. n is 1 for the first worktree of the task, and
+	// is incremented each time that it is created again.
 	Enter(ctx context.Context) (n int, err error)
-	// Leave removes the worktree if it exists. landed is the tip of the task's branch
-	// that has landed, or empty. rescue is the ref of work that did not land.
+	// Leave removes the worktree, if it exists. landed is the tip of the task's branch that has landed, or
+	// empty. rescue is the ref of work that has not landed.
 	Leave(ctx context.Context, landed string) (rescue string, err error)
 	// Snapshot saves the current worktree.
 	Snapshot(ctx context.Context, note string) (event.Snapshot, error)
@@ -59,8 +58,8 @@ type workspace interface {
 	Changed(ctx context.Context, from, to string) ([]string, error)
 	// Tree returns the tree that a commit of the worktree would have.
 	Tree(ctx context.Context) (string, error)
-	// Commit commits uncommitted changes. merges is the commit of the target that is
-	// merged in the worktree, or empty.
+	// Commit commits uncommitted changes. merges is the commit of the target that has been merged in the
+	// worktree. It may be empty.
 	Commit(ctx context.Context, message, merges string) (Commit, error)
 	// Tip returns the commit of the branch.
 	Tip(ctx context.Context) (string, error)
@@ -68,61 +67,59 @@ type workspace interface {
 	PutTip(ctx context.Context, tip, note string) (rescue string, err error)
 }
 
-// tripwire compares the parts of the repository that no program of the task may change.
+// tripwire detects changes in the parts of the repository that no program of the task may change.
 type tripwire interface {
-	// Watch records them.
+	// Watch records the state of these parts.
 	Watch(ctx context.Context) error
-	// Compare returns what has changed since Watch; nil: nothing. No program of the task
-	// runs any more. Until Watched, it finds the same again, also after a crash.
+	// Compare returns the changes since Watch, or nil. No program of the task may still be running. Until
+	// Watched is called, it returns the same changes, also after a crash.
 	Compare(ctx context.Context) (*event.RepositoryChange, error)
-	// Watched ends Watch: what Compare found is recorded.
+	// Watched ends Watch. Call it after recording the result of Compare.
 	Watched() error
 }
 
-// Commit is the task branch after workspace.Commit.
+// Commit is the state of the task branch after workspace.Commit.
 type Commit struct {
 	Oid   string
 	Tree  string
-	Files []string // in the new commit; empty: there was nothing to commit
+	Files []string // files in the new commit; empty if there was nothing to commit
 }
 
-// RefusedError reports that the worktree must not be committed or landed in this state.
+// RefusedError means that the worktree must not be committed or landed in this state.
 type RefusedError struct {
-	Reason string // one line for a person and for an agent that fixes it
-	Output string // of the hook that refused
-	Next   string // the coven command that helps, "VERB ARGUMENTS"; empty: resume
+	Reason string // one line for a person, and for an agent that fixes the problem
+	Output string // output of the hook that refused
+	Next   string // the coven command that helps, "VERB ARGUMENTS"; empty for resume
 }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// landing brings the task branch and its target together.
+// landing integrates and lands the task branch.
 type landing interface {
-	// Turn waits until no other session lands on the target. Who came first is first.
+	// Turn waits until no other session lands on the target. Sessions are served in order.
 	Turn(ctx context.Context) (Turn, error)
-	// Integrate merges the target's tip into the task branch and its worktree. It
-	// returns the candidate: a Landing without New and Strategy.
+	// Integrate merges the target's tip into the task branch and its worktree. It returns the candidate: a
+	// Landing without New and Strategy.
 	Integrate(ctx context.Context) (event.Landing, error)
-	// Conflict puts a conflict with the target into the worktree, for an agent to
-	// resolve. It returns the commit of the target that is merged, empty if the
-	// conflict is gone, and the conflicting files. A *RefusedError means that an agent
-	// cannot resolve it.
+	// Conflict writes a conflict with the target to the worktree, for an agent to resolve. It returns the
+	// merged commit of the target, which is empty if there is no longer a conflict, and the conflicting
+	// files. A *RefusedError means that an agent cannot resolve the conflict.
 	Conflict(ctx context.Context) (target string, files []string, err error)
-	// Stack merges the task branch onto a candidate of another task, without changing the
-	// branch or the worktree. New of the candidate that it returns is a commit with the
-	// changes of both, to be checked.
+	// Stack merges the task branch onto a candidate of another task, without changing the branch or the
+	// worktree. New of the returned candidate is a commit with the changes of both, to be checked.
 	Stack(ctx context.Context, below event.Landing) (event.Landing, error)
-	// Land moves the target, once, to the last of the changes: the candidate that Integrate
-	// returned, and those that are stacked on it. It calls the intent of each, which records
-	// the landing, before anything moves.
+	// Land moves the target, once, to the last of the changes: the candidate that Integrate returned, and
+	// those that are stacked on it. Before anything moves, it calls the Intent of each change, which
+	// records the landing.
 	Land(ctx context.Context, changes []Change) ([]event.Landing, error)
-	// PushCommand returns the command that pushes the task branch to the remote of its
-	// target; empty: there is no such remote.
+	// PushCommand returns the command that pushes the task branch to the remote of its target, or "" if
+	// there is no such remote.
 	PushCommand(ctx context.Context) (string, error)
 	// Recover completes or undoes an interrupted landing.
 	Recover(ctx context.Context, intent event.Landing) (landed bool, err error)
 }
 
-// Change is a change that lands.
+// Change is a change to land.
 type Change struct {
 	Of        landing
 	Candidate event.Landing
@@ -132,20 +129,20 @@ type Change struct {
 
 // Turn is the exclusive right to land on a target.
 type Turn struct {
-	alone bool // no other changes are checked with that of the session
+	alone bool // the session's change is not checked together with others
 
-	Doing   func(what string) // tells others who wait what the session does: "runs its checks"
+	Doing   func(what string) // sets the description that other waiters see: "runs its checks"
 	Release func()
 }
 
-// ErrMoved reports that the target moved since Integrate.
+// ErrMoved means that the target has moved since Integrate.
 var ErrMoved = errors.New("the target moved")
 
-// ConflictError reports that the branch and its target changed the same lines.
+// ConflictError means that the branch and its target changed the same lines.
 type ConflictError struct {
 	Target string
 	Files  []string
-	Dir    string // the worktree, where a person can resolve it
+	Dir    string // the worktree, in which a person can resolve the conflict
 }
 
 func (e *ConflictError) Error() string {
@@ -153,17 +150,16 @@ func (e *ConflictError) Error() string {
 		e.Target, strings.Join(e.Files, ", "), shellword.Word(e.Target), shellword.Word(e.Dir))
 }
 
-// agents runs agents.
 type agents interface {
-	// Await waits until the provider's account has no known rate limit. The clocks of
-	// the step are paused meanwhile. The error is a *Wait if that would take too long.
+	// Await waits until the provider's account has no known rate limit. While it waits, the clocks of the
+	// step are paused. The error is a *Wait if the wait would be too long.
 	Await(ctx context.Context, path, provider string) error
 	Run(ctx context.Context, run AgentRun) (driver.Report, error)
-	// Reader returns the provider and the model of the definition that a plugin asks for. The
-	// error is pluginerr.ErrInvalid if there is none of this name.
+	// Reader returns the provider and the model of the agent definition that a plugin asks for. The error
+	// is pluginerr.ErrInvalid if there is no definition with this name.
 	Reader(name string) (provider, model string, err error)
-	// Recall reads the report of an interrupted run from its transcript. complete
-	// reports whether the agent had given its result.
+	// Recall reads the report of an interrupted run from its transcript. complete reports whether the agent
+	// had already given its result.
 	Recall(ctx context.Context, provider string, transcript io.Reader) (report driver.Report, complete bool, err error)
 }
 
@@ -174,24 +170,24 @@ type AgentRun struct {
 	Conversation string
 	Resume       bool
 	Prompt       string
-	Agent        string // definition of the agent; empty: build
+	Agent        string // name of the agent definition, empty for build
 	Model        string
-	Provider     string   // empty: the plan's
+	Provider     string   // empty for the plan's provider
 	Env          []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir      string   // relative to the worktree
-	ReadOnly     bool     // it may only read the worktree
-	Chat         bool     // it talks with a person: the prompt is a message
+	ReadOnly     bool     // the agent may only read the worktree
+	Chat         bool     // the agent talks with a person, and the prompt is a message
 	Transcript   io.Writer
-	// Spend is called after each turn of the model with the usage of the run so far.
-	// An error stops the agent.
+	// Spend is called after each turn of the model with the usage of the run so far. If it returns an
+	// error, the agent is stopped.
 	Spend func(used event.Usage) error
-	// Subagent begins to charge a run of a subagent that the agent starts.
+	// Subagent returns the Charge for a run of a subagent that the agent starts.
 	Subagent func() Charge
 }
 
-// Charge takes what one run of a subagent uses.
+// Charge receives the usage of one run of a subagent.
 type Charge struct {
-	Spend func(used event.Usage) error // as that of AgentRun
+	Spend func(used event.Usage) error // like AgentRun.Spend
 	Ended func(driver.Report)
 }
 
@@ -209,18 +205,17 @@ type Command struct {
 	Transcript io.Writer
 }
 
-// Ran is the end of a command.
+// Ran is the result of a command.
 type Ran struct {
 	ExitCode int
-	Output   string        // terminal output; the middle of long output is cut
-	Stopped  string        // why coven stopped it; empty: it exited
+	Output   string        // terminal output, with the middle cut out if it is long
+	Stopped  string        // the reason why coven stopped it, empty if it exited
 	Duration time.Duration // wall clock
 }
 
-// reviewers calls reviewer and arbiter plugins.
 type reviewers interface {
-	// Change returns the change in the worktree and its patch id. Texts that are too
-	// long for a plugin are truncated; Change.Truncated describes what is missing.
+	// Change returns the change in the worktree and its patch ID. Texts that are too long for a plugin are
+	// truncated; Change.Truncated describes the missing parts.
 	Change(ctx context.Context) (change reviewer.Change, patch string, err error)
 	Review(ctx context.Context, plugin string, change reviewer.Change, services *HostServices) (reviewer.Review, error)
 	Decide(ctx context.Context, plugin string, question arbiter.Question, services *HostServices) (arbiter.Decision, error)

@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// RunSteps runs the tree of a plan, or what is left of it: leaves with a result in the
-// journal are not called again. exited may be nil; see engine.Options.
+// RunSteps runs the tree of a plan, or the rest of it: leaves with a result in the journal are not called
+// again. exited may be nil; see engine.Options.
 func RunSteps(ctx context.Context, plan *grimoires.Plan, j *Journal, leaves engine.Leaves, exited func(step string, reason engine.ExitReason, path string)) (engine.Outcome, error) {
 	state := engine.NewState(Recorded(j, leaves), plan, engine.Options{Clock: workClock(), Exited: exited})
 	out, err := engine.Build(plan).Run(ctx, state)
@@ -19,8 +19,8 @@ func RunSteps(ctx context.Context, plan *grimoires.Plan, j *Journal, leaves engi
 	return out, err
 }
 
-// Recorded returns leaves that answer from a journal if it has their result, and
-// otherwise call leaves and record the result.
+// Recorded returns leaves that use the results in a journal. If a leaf has no result there, they call
+// leaves and record the result.
 func Recorded(j *Journal, leaves engine.Leaves) (replay *engine.Replay) {
 	record := func(path string, r event.Result) (event.Result, error) {
 		if err := j.Append(event.Event{Type: event.StepCompleted, Path: path}, r); err != nil {
@@ -32,8 +32,8 @@ func Recorded(j *Journal, leaves engine.Leaves) (replay *engine.Replay) {
 	return replay
 }
 
-// completed returns a result as the journal has it, with secrets masked: a replay reads
-// the same.
+// completed returns a result as read from the journal, with masked secrets, so that a replay reads the
+// same.
 func (j *Journal) completed(path string) (r event.Result, err error) {
 	e, _ := j.lastAt(path, event.StepCompleted)
 	return r, e.Decode(&r)

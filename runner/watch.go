@@ -10,14 +10,14 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// Whatever runs programs of the task is watched: each run of an agent, of a script or of a check,
-// and the plugins of a review together. Checks are no exception without a sandbox, where a watch
-// takes longer (30 to 90 ms): they run the code that an agent wrote a moment before. Commit hooks
-// are not watched: they are the user's, and may change the repository on purpose.
+// Everything that runs programs of the task is watched: each run of an agent, of a script or of a check, and
+// the plugins of a review together. This includes checks without a sandbox, for which a watch takes longer
+// (30 to 90 ms), because they run code that an agent has just written. Commit hooks are not watched: they
+// belong to the user, and may change the repository on purpose.
 //
-// A change that stops the step ends it at once: the worktree is neither committed, saved nor
-// restored, because git could be set up for harm. When a person resumes the session, the step
-// continues as after an interruption.
+// A change that stops the step ends it at once: the worktree is neither committed, saved nor restored,
+// because git may have been manipulated. When a person resumes the session, the step continues as after an
+// interruption.
 
 // changedError ends a leaf because the repository changed while it ran.
 type changedError struct{ change event.RepositoryChange }
@@ -32,9 +32,9 @@ func (e *changedError) result() event.Result {
 // isChanged reports whether err is a *changedError.
 func isChanged(err error) bool { return errors.As(err, new(*changedError)) }
 
-// watched calls work, which runs programs of the task, and records what changed meanwhile of the
-// parts of the repository that they may not change. The error is a *changedError, and that of
-// work is dropped, if the leaf must end.
+// watched calls work, which runs programs of the task, and records changes in the parts of the repository
+// that they must not change. If the leaf must end, the error is a *changedError, and that of work is
+// dropped.
 func (x *Executor) watched(ctx context.Context, path string, work func() error) error {
 	if err := x.Tripwire.Watch(ctx); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (x *Executor) watched(ctx context.Context, path string, work func() error) 
 	return err
 }
 
-// unstopped returns the last recorded change that should have stopped a step and has not,
-// because the session was interrupted; nil: there is none.
+// unstopped returns the last recorded change that should have stopped a step but has not, because the
+// session was interrupted. It returns nil if there is none.
 func (x *Executor) unstopped() *changedError {
 	for _, e := range slices.Backward(x.Journal.all(event.RepositoryChanged)) {
 		change := event.As[event.RepositoryChange](e)
@@ -92,8 +92,8 @@ func isStop(e event.Event) bool {
 	return e.Type == event.StepCompleted && event.As[event.Result](e).ErrorType == event.ErrorRepository
 }
 
-// holding describes the changes since the last landing about which a person decides. since is
-// the number of the last one: answers before it do not count.
+// holding describes the changes since the last landing that a person must decide about. since is the number
+// of the last one: earlier answers do not count.
 func (x *Executor) holding() (what string, since int64) {
 	done, _ := x.Journal.last(event.LandDone)
 	var all []string
@@ -110,7 +110,7 @@ func (x *Executor) holding() (what string, since int64) {
 	return strings.Join(all, "; "), since
 }
 
-// showRescue returns the command that shows a rescue, and then.
+// showRescue returns the command that shows a rescue, followed by then.
 func showRescue(rescue, then string) string {
 	if rescue == "" {
 		return then

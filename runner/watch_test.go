@@ -13,7 +13,6 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// changed is a change of the repository.
 func changed(severity, text string) *event.RepositoryChange {
 	c := &event.RepositoryChange{Severity: severity, Changes: []event.Changed{{Severity: severity, Text: text}}}
 	if severity != event.SeverityNoted {
@@ -27,11 +26,11 @@ const (
 	fileEdited = "the repository changed during the step: file a.go was changed"
 )
 
-// touched returns what was done to the worktree.
+// touched returns the number of operations on the worktree.
 func (f *fakeWorkspace) touched() int { return len(f.notes) + len(f.restored) + len(f.messages) }
 
-// Whatever runs programs is watched, and a change that stops the step ends it before anything
-// else is done in the worktree.
+// Everything that runs programs is watched, and a change that stops the step ends it before the worktree is
+// used again.
 func TestStoppedLeaves(t *testing.T) {
 	review := engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Round: 1, Reviewers: []engine.Reviewer{{Name: "r", Plugin: "r"}}}}
 	checks := engine.Call{Path: "c#1", Step: "c", Script: &engine.ScriptInput{Checks: []string{"test", "lint"}}}
@@ -68,7 +67,7 @@ func TestStoppedLeaves(t *testing.T) {
 	}
 }
 
-// Changes that stop nothing are only recorded.
+// Changes that do not stop the step are only recorded.
 func TestNotedChanges(t *testing.T) {
 	w := newWorld()
 	w.workspace.changes = append(w.workspace.changes, changed(event.SeverityNoted, "tag v1 was added"))
@@ -78,8 +77,8 @@ func TestNotedChanges(t *testing.T) {
 	}
 }
 
-// A stop ends the run whatever the grimoire does with failures. When a person resumes, the
-// step continues: a finished agent does not run again, and its work is committed.
+// A stop ends the run regardless of the grimoire's handling of failures. When a person resumes, the step
+// continues: a finished agent does not run again, and its work is committed.
 func TestStopEndsTheRun(t *testing.T) {
 	for name, plan := range map[string]string{
 		"on_fail continue": "- {name: work, type: agent, prompt: \"Do\\nit.\", retries: 2, on_fail: continue}\n",
@@ -108,7 +107,7 @@ func TestStopEndsTheRun(t *testing.T) {
 	}
 }
 
-// An agent that resolved a conflict while the repository changed ends the run, too.
+// If the repository changed while an agent resolved a conflict, the run also ends.
 func TestStopInResolve(t *testing.T) {
 	w := newWorld()
 	w.landing.err, w.landing.target = &ConflictError{Target: "main", Files: []string{"a.go"}, Dir: "/w"}, "theirs"
@@ -120,7 +119,7 @@ func TestStopInResolve(t *testing.T) {
 	}
 }
 
-// A stop that an interruption hid ends the first step after that, once.
+// A stop that was hidden by an interruption ends the first step after it, once.
 func TestStopAfterInterruption(t *testing.T) {
 	w := newWorld()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -152,7 +151,7 @@ func TestStopAfterInterruption(t *testing.T) {
 	}
 }
 
-// A check that was stopped in a landing is tidied up when the landing runs again.
+// The changes of a check that was stopped in a landing are reverted when the landing runs again.
 func TestStoppedCheck(t *testing.T) {
 	w := newWorld()
 	w.workspace.changes = append(w.workspace.changes, changed(event.SeverityStops, "hook hooks/a was added"))
@@ -168,7 +167,7 @@ func TestStoppedCheck(t *testing.T) {
 	}
 }
 
-// Files that changed meanwhile hold the landing until a person approves it afterwards.
+// Files that changed during a step hold the landing until a person approves it afterwards.
 func TestChangeHoldsLanding(t *testing.T) {
 	w := newWorld()
 	x := w.executor()

@@ -16,10 +16,10 @@ type AgentInput struct {
 	Env           []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir       string   `json:"workdir,omitempty"`
 	ExpectChanges bool     `json:"expect_changes,omitempty"`
-	Continues     string   `json:"continues,omitempty"`    // path of a leaf: continue the conversation of its agent
-	Conversation  string   `json:"conversation,omitempty"` // the one to continue if that leaf has none; empty: a new one
-	Chat          bool     `json:"chat,omitempty"`         // a turn of a chat: the prompt is what the person wrote
-	Resolve       bool     `json:"resolve,omitempty"`      // resolve a conflict with the target, which coven first puts into the worktree
+	Continues     string   `json:"continues,omitempty"`    // path of the leaf whose conversation to continue
+	Conversation  string   `json:"conversation,omitempty"` // ID of the conversation to continue if that leaf has none; empty for a new one
+	Chat          bool     `json:"chat,omitempty"`         // the leaf is a turn of a chat, and the prompt is the person's message
+	Resolve       bool     `json:"resolve,omitempty"`      // resolve a conflict with the target, which coven first writes to the worktree
 }
 
 // agentStep is a step that runs an agent.

@@ -24,11 +24,11 @@ type ArbiterInput struct {
 type agentLoop struct {
 	name string
 	spec *grimoires.AgentLoop
-	body Step // of each round, before the review
+	body Step // runs in each round before the review
 	plan *grimoires.Plan
 }
 
-// roundTime limits each review, each decision of the arbiter and each fix.
+// roundTime limits each review, each decision of the arbiter, and each fix.
 const roundTime = 15 * time.Minute
 
 // Run implements Step.
@@ -60,14 +60,14 @@ func (l agentLoop) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 }
 
-// rounds runs the rounds of an agent-loop.
+// rounds is the state of the rounds of an agent-loop.
 type rounds struct {
 	loop    agentLoop
 	history []arbiter.Round
 }
 
-// next runs a round up to the arbiter's decision. over means that the loop ends.
-// Otherwise the outcome is that of the review, and the arbiter wants another round.
+// next runs a round up to the arbiter's decision. If over is set, the loop ends. Otherwise out is the
+// outcome of the review, and the arbiter has decided on another round.
 func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, err error) {
 	out, err = r.loop.body.Run(ctx, s)
 	if err != nil || out.Verdict == Stopped {
@@ -98,7 +98,7 @@ func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, er
 	return out, false, nil
 }
 
-// review calls the reviewers. Findings do not stop the run: the arbiter decides.
+// review calls the reviewers. Findings do not stop the run, because the arbiter decides about them.
 func (r *rounds) review(ctx context.Context, s *State) (Outcome, error) {
 	reviewers, err := renderReviewers(r.loop.plan, r.loop.spec.Reviewers, s)
 	if err != nil {
@@ -146,8 +146,8 @@ func (r *rounds) part(name string, c Call) Step {
 	return timeout{callStep{name, c}, name, roundTime}
 }
 
-// stalled reports whether the loop's patience is exhausted: whether that many rounds in
-// a row found as much as the best round before them, or more.
+// stalled reports whether the loop's patience is exhausted: whether as many rounds in a row found at least
+// as much as the best round before them.
 func (r *rounds) stalled() bool {
 	limit := r.loop.spec.Patience
 	if limit == 0 || len(r.history) <= limit {
@@ -164,7 +164,7 @@ func (r *rounds) stalled() bool {
 	return since >= limit
 }
 
-// weight counts the findings of a round. Errors weigh more than any number of warnings.
+// weight is the number of findings of a round. Errors weigh more than any number of warnings.
 type weight struct{ errors, warnings int }
 
 func (w weight) less(than weight) bool {
@@ -175,7 +175,7 @@ func weightOf(r arbiter.Round) weight {
 	var w weight
 	for _, o := range r.Opinions {
 		if o.Verdict == reviewer.Fail && len(o.Findings) == 0 {
-			w.errors++ // an error without a finding
+			w.errors++ // a failure without findings counts as one error
 		}
 		for _, f := range o.Findings {
 			switch f.Severity {

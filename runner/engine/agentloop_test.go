@@ -14,7 +14,6 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// found returns the result of a review with these numbers of errors and warnings.
 func found(errors, warnings int) event.Result {
 	o := event.Opinion{Opinion: arbiter.Opinion{Reviewer: "r", Verdict: reviewer.Fail}, Tree: "t"}
 	for range errors {
@@ -28,8 +27,8 @@ func found(errors, warnings int) event.Result {
 	return r
 }
 
-// judged answers the leaves of an agent-loop: reviews find these numbers of errors, one
-// after the other, then none. The arbiter wants another round while more reports true.
+// judged answers the leaves of an agent-loop: consecutive reviews find these numbers of errors, then none.
+// The arbiter wants another round while more returns true.
 func judged(more func(round int) bool, errors ...int) func(engine.Call) (event.Result, error) {
 	round := 0
 	return func(c engine.Call) (event.Result, error) {
@@ -169,7 +168,7 @@ func TestAgentLoopHandoff(t *testing.T) {
 	}
 }
 
-// The leaves of a round have their own paths: inner steps cannot have their names.
+// The leaves of a round have their own paths, and inner steps cannot use their names.
 func TestAgentLoopNames(t *testing.T) {
 	for _, name := range []string{"review", "arbiter", "fix"} {
 		inner := "{name: " + name + ", type: script, command: x}"
@@ -187,7 +186,7 @@ func TestAgentLoopNames(t *testing.T) {
 	}
 }
 
-// Fewer warnings are progress; more errors are not, whatever the warnings.
+// Fewer warnings are progress. More errors are not, regardless of the warnings.
 func TestPatienceWeighs(t *testing.T) {
 	rounds := [][2]int{{1, 3}, {1, 2}, {2, 0}, {1, 2}, {0, 9}}
 	n := 0

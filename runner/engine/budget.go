@@ -7,15 +7,15 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 )
 
-// StepBudget is the budget of all leaves inside a step together.
+// StepBudget is the shared budget of all leaves inside a step.
 type StepBudget struct {
-	Scope   string // path of the step, known when it runs; empty: the whole run
-	Name    string // of the step; empty: the whole run
+	Scope   string // path of the step, set when it runs; empty for the whole run
+	Name    string // name of the step, empty for the whole run
 	Max     budget.Amount
-	Reserve float64 // the share that this leaf may not use
+	Reserve float64 // share that this leaf must not use
 }
 
-// unreserved lets a step use the reserve: it reviews or lands.
+// unreserved permits a step to use the reserve, because it reviews or lands.
 type unreserved struct{ step Step }
 
 // Run implements Step.
@@ -29,7 +29,7 @@ func (u unreserved) Run(ctx context.Context, s *State) (Outcome, error) {
 	return u.step.Run(ctx, s)
 }
 
-// budgeted applies a budget to a step, including its attempts and the steps inside it.
+// budgeted limits a step, including its attempts and the steps inside it, to a budget.
 type budgeted struct {
 	step Step
 	StepBudget

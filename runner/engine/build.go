@@ -26,8 +26,8 @@ func Build(plan *grimoires.Plan) Step {
 	return tree
 }
 
-// reserve returns the share of the budget that is reserved for steps that review and
-// land; 0: the grimoire has no step that uses it.
+// reserve returns the share of the budget that is reserved for reviewing and landing. It is 0 if the
+// grimoire has no step that uses the reserve.
 func reserve(g *grimoires.Grimoire) float64 {
 	for s := range g.All() {
 		merge, ok := s.Kind.(*grimoires.Merge)
@@ -46,7 +46,7 @@ func buildAll(plan *grimoires.Plan, specs []grimoires.Step) sequence {
 	return steps
 }
 
-// build wraps a step in its decorators, the innermost first.
+// build wraps a step in its decorators, starting with the innermost.
 func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 	if len(plan.Checks) == 0 && spec.OnlyChecks() {
 		return omitted{spec.Name, spec.Output}
@@ -72,7 +72,7 @@ func build(plan *grimoires.Plan, spec grimoires.Step) Step {
 	return step
 }
 
-// kind returns the step of a kind. It has one case per kind.
+// kind returns the step for a kind. It has one case per kind.
 func kind(plan *grimoires.Plan, name string, spec grimoires.Kind) Step {
 	switch spec := spec.(type) {
 	case *grimoires.Agent:

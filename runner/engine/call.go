@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// call calls a leaf and returns the outcome of its result.
+// call calls a leaf and returns the outcome for its result.
 func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
 	c.Path, c.Tolerated, c.Budgets = s.at.leaf(name, s.attempt), s.tolerant, s.budgets
 	if c.Step == "" {
@@ -40,11 +40,11 @@ func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) 
 	return out, nil
 }
 
-// isFinal reports whether a result stops the run whatever the steps around the leaf do with
-// failures: a person decides how to continue.
+// isFinal reports whether a result stops the run, regardless of how the steps around the leaf handle
+// failures, because a person must decide how to continue.
 func isFinal(r event.Result) bool { return r.ErrorType == event.ErrorRepository }
 
-// hash returns the fingerprint of a leaf's input.
+// hash returns a hash of a leaf's input.
 func (c Call) hash() (string, error) {
 	data, err := json.Marshal(c)
 	if err != nil {

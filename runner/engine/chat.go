@@ -8,16 +8,16 @@ import (
 	"github.com/coven-run/coven/internal/findings"
 )
 
-// chat is the tree of a chat. In each turn an agent answers a message, in the conversation of the
-// turn before. Then the merge step waits for the next message, or for approval of the change. A chat
-// that has no message yet begins with this wait: its turn 0.
+// chat is the tree of a chat. In each turn an agent answers a message, in the conversation of the previous
+// turn. Then the merge step waits for the next message, or for approval of the change. A chat without a
+// message yet begins with this wait, as turn 0.
 type chat struct {
 	plan   *grimoires.Plan
 	answer grimoires.Step
 	land   grimoires.Step
 }
 
-// newChat returns the tree of a plan's chat.
+// newChat returns the tree for a plan's chat.
 func newChat(plan *grimoires.Plan) Step {
 	steps := plan.Grimoire.Steps
 	return chat{plan, steps[0], steps[1]}
@@ -46,7 +46,7 @@ func (c chat) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 }
 
-// turn lets the agent answer a message. Nothing is said in turn 0.
+// turn runs the agent to answer a message. It does nothing in turn 0.
 func (c chat) turn(ctx context.Context, s *State, n int, message string) (Outcome, error) {
 	if n == 0 {
 		return Outcome{Verdict: Passed}, nil
@@ -54,7 +54,7 @@ func (c chat) turn(ctx context.Context, s *State, n int, message string) (Outcom
 	return onFailure{timeout{answerStep{c, message}, c.answer.Name, c.answer.Timeout}, grimoires.Continue, false}.Run(ctx, s)
 }
 
-// next waits for what follows a turn. A change that was approved and did not land waits again.
+// next waits for the event after a turn. If an approved change did not land, it waits again.
 func (c chat) next(ctx context.Context, s *State) (Outcome, error) {
 	merge, _ := c.land.Kind.(*grimoires.Merge)
 	input := MergeInput{Strategy: merge.Strategy, Checks: c.plan.ChecksOf(merge), RequireReview: true, Chat: true}
@@ -72,7 +72,7 @@ func (c chat) next(ctx context.Context, s *State) (Outcome, error) {
 	}
 }
 
-// message returns the message that the result of a merge step has for the agent.
+// message returns the message for the agent in the result of a merge step.
 func (c chat) message(s *State, r event.Result) (string, error) {
 	if len(r.Opinions) == 0 {
 		return r.Output, nil
@@ -86,7 +86,7 @@ func (c chat) message(s *State, r event.Result) (string, error) {
 	return prompt, nil
 }
 
-// answerStep is the agent that answers a message.
+// answerStep runs the agent to answer a message.
 type answerStep struct {
 	chat
 	message string

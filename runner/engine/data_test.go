@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Templates print results into the input of leaves. The text must
-// not change: otherwise sessions of earlier versions could not resume.
+// Templates print results into the input of leaves. The text must not change, because otherwise sessions of
+// earlier versions could not be resumed.
 func TestDataText(t *testing.T) {
 	const yaml = `steps:
 - {name: a, type: script, command: x}
@@ -32,8 +32,7 @@ func TestDataText(t *testing.T) {
 	}
 }
 
-// loop_entry has the steps before the loop as they were when it started, and status is
-// the outcome of a step.
+// loop_entry contains the steps before the loop at its start, and status is the outcome of a step.
 func TestLoopEntry(t *testing.T) {
 	p := plan(t, `steps:
 - {name: first, type: script, command: x, on_fail: continue}

@@ -8,11 +8,11 @@ import (
 	"github.com/coven-run/coven/plugins/arbiter"
 )
 
-// maxFindings bounds the findings in a prompt, in bytes.
+// maxFindings limits the findings in a prompt, in bytes.
 const maxFindings = 64 << 10
 
-// findingsForPrompt returns findings.Text, truncated for a prompt: errors come first. The text
-// is part of recorded inputs.
+// findingsForPrompt returns findings.Text, truncated for a prompt. Errors come first. The text is part of
+// recorded inputs, so it must not change.
 func findingsForPrompt(opinions []arbiter.Opinion) string {
 	text := findings.Text(opinions)
 	if len(text) <= maxFindings {

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// A prompt has at most 64 KiB of findings.
+// A prompt contains at most 64 KiB of findings.
 func TestFindingsForPrompt(t *testing.T) {
 	long := arbiter.Opinion{Reviewer: "lint", Verdict: reviewer.Fail}
 	for range 100 {

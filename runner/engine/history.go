@@ -9,16 +9,15 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// History is an index over the events of a session that knows which of them still
-// count: when a user retries from a step, the results recorded from its start on are
-// discarded, and so are the starts. The zero value has no events.
+// History is an index of the events of a session. When a user retries from a step, it discards the results
+// and starts that were recorded since the start of that step. The zero value has no events.
 type History struct {
 	index     event.Index
-	starts    map[string][]event.Event // of leaves, by path without the attempt
+	starts    map[string][]event.Event // starts of leaves, by path without the attempt
 	discarded []span
 }
 
-// span is a range of event numbers, with both ends.
+// span is an inclusive range of event numbers.
 type span struct{ first, last int64 }
 
 // NewHistory returns the history of a session with these events.
@@ -28,7 +27,7 @@ func NewHistory(events []event.Event) *History {
 	return h
 }
 
-// Read adds the events that were not read before. events begins with those that were.
+// Read adds new events. events must begin with those that were read before.
 func (h *History) Read(events []event.Event) {
 	read := h.index.Len()
 	h.index.Read(events)
@@ -46,7 +45,7 @@ func (h *History) Read(events []event.Event) {
 	}
 }
 
-// discard discards what the steps recorded that a retry runs again.
+// discard discards the records of the steps that a retry runs again.
 func (h *History) discard(retry event.Event) {
 	var r event.Resumed
 	if retry.Decode(&r) != nil || !r.From {
@@ -60,9 +59,8 @@ func (h *History) discard(retry event.Event) {
 	}
 }
 
-// counts reports whether an event was not discarded. Events without a path always
-// count: they belong to no step. So do those of a setup: it is the worktree's, which a retry
-// keeps.
+// counts reports whether an event has not been discarded. Events without a path always count, because they
+// belong to no step. So do the events of a setup, because it belongs to the worktree, which a retry keeps.
 func (h *History) counts(e event.Event) bool {
 	return e.Path == "" || event.IsSetup(e.Path) || !slices.ContainsFunc(h.discarded, func(s span) bool { return s.first <= e.Seq && e.Seq <= s.last })
 }
@@ -80,25 +78,24 @@ func (h *History) All(types ...event.Type) []event.Event { return h.index.Of(typ
 // Has reports whether there is an event of one of the types.
 func (h *History) Has(types ...event.Type) bool { return h.index.Has(types...) }
 
-// Last returns the last event of the given types, even if it was discarded.
+// Last returns the last event of the given types, even if it has been discarded.
 func (h *History) Last(types ...event.Type) (event.Event, bool) { return h.index.Last(types...) }
 
-// At returns the events of the given types with a path, without discarded ones.
+// At returns the events of the given types at a path, without discarded ones.
 func (h *History) At(path string, types ...event.Type) []event.Event {
 	return h.counting(h.index.At(path, types...))
 }
 
-// Starts returns the starts of all attempts of the leaf at path, without discarded
-// ones.
+// Starts returns the starts of all attempts of the leaf at path, without discarded ones.
 func (h *History) Starts(path string) []event.Event {
 	return h.counting(h.starts[withoutAttempt(path)])
 }
 
-// withoutAttempt returns the path of a leaf without the number of the attempt.
+// withoutAttempt removes the attempt number from the path of a leaf.
 func withoutAttempt(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
 
-// results returns the recorded results by path, without discarded ones, and the number
-// of the last retry, at which the clocks of steps restart.
+// results returns the recorded results by path, without discarded ones, and the number of the last retry,
+// which restarted the clocks of steps.
 func (h *History) results() (results map[string]event.Event, retried int64) {
 	results = map[string]event.Event{}
 	for _, e := range h.index.Of(event.StepCompleted, event.SessionResumed) {
@@ -122,13 +119,11 @@ func (h *History) results() (results map[string]event.Event, retried int64) {
 	return results, retried
 }
 
-// iteration splits the name of an iteration of a loop: "a[1]/b[3]/" is the third of
-// "a[1]/b".
+// iteration splits the name of a loop's iteration: "a[1]/b[3]/" is the third iteration of "a[1]/b".
 var iteration = lazyregexp.New(`^(.*)\[(\d+)\]/$`)
 
-// retries reports whether a retry of the step named by retried runs the leaf at path
-// again. A name that ends in a slash is an iteration of a loop: it includes everything
-// below it, and the iterations after it.
+// retries reports whether a retry of the step retried runs the leaf at path again. A name that ends with a
+// slash is an iteration of a loop: it includes everything inside it, and all later iterations.
 func retries(retried, path string) bool {
 	if path == retried || strings.HasSuffix(retried, "/") && strings.HasPrefix(path, retried) {
 		return true

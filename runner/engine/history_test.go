@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scanned returns the numbers of the events that a scan of the journal finds. runsAgain
-// reports whether a retry of the one path runs the other again.
+// scanned returns the numbers of the events that a scan of the whole journal finds. runsAgain reports
+// whether a retry of the first path runs the second again.
 func scanned(events []event.Event, runsAgain func(retried, path string) bool, wanted func(e event.Event) bool) (found []int64) {
 	kept := slices.Clone(events)
 	for _, e := range events {
@@ -43,8 +43,8 @@ func seqs(events []event.Event) (all []int64) {
 	return all
 }
 
-// A history that grows with the journal answers as a scan of the whole journal does,
-// after any retries.
+// A history that grows with the journal gives the same results as a scan of the whole journal, after any
+// retries.
 func TestHistoryIsAScan(t *testing.T) {
 	paths := []string{"a#1", "a#2", "l[1]/b#1", "l[2]/b#1", "l[10]/b#1", "l#2[1]/b#1", "c#1"}
 	again := map[string][]string{

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// checkLoop is a loop of at most two iterations that a check exits.
+// checkLoop is a loop of at most two iterations that a check can exit.
 const checkLoop = `steps:
 - name: l
   type: loop
@@ -74,8 +74,7 @@ func TestLastCheck(t *testing.T) {
 	}
 }
 
-// Resuming a loop that is blocked at its limit repeats its last iteration, and the check
-// after it.
+// Resuming a loop that is blocked at its limit repeats its last iteration, and the check after it.
 func TestLastCheckAgain(t *testing.T) {
 	p, j, fails := plan(t, strings.Replace(checkLoop, "BLOCK", "block", 1)), &paper{}, true
 	run := func() (engine.Outcome, string) {

@@ -11,12 +11,12 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// original 3c 10: a step may use exactly the time of its limit: an agent more than half
-// an hour, a loop without a limit more than five minutes.
+// original 3c 10: a step may use exactly the time of its limit: an agent more than half an hour, and a loop
+// without a limit more than five minutes.
 func TestLongTimes(t *testing.T) {
 	for name, test := range map[string]struct {
 		yaml  string
-		each  time.Duration // that a leaf takes
+		each  time.Duration // duration of a leaf
 		took  time.Duration
 		error string
 	}{

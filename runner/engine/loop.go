@@ -17,15 +17,15 @@ type loop struct {
 	check lastCheck
 }
 
-// lastCheck evaluates the exit condition of a loop again after the last iteration, so
-// that the last fix is checked, too.
+// lastCheck evaluates the exit condition of a loop again after the last iteration, so that the last fix is
+// also checked.
 type lastCheck struct {
-	step  Step     // nil: nothing comes after the exit condition
+	step  Step     // nil if no step follows the exit condition
 	fixes []string // names of the steps after the exit condition
 }
 
-// checkOf returns the last check of a loop: the steps that can exit it, and the scripts
-// before the last of them, which may prepare it.
+// checkOf returns the last check of a loop: the steps that can exit it, and the scripts before the last of
+// these, which may prepare the check.
 func checkOf(plan *grimoires.Plan, body []grimoires.Step) lastCheck {
 	end := 0
 	for i, step := range body {
@@ -81,7 +81,7 @@ func (l loop) Run(ctx context.Context, s *State) (Outcome, error) {
 	return exhausted(l.name, limitOfIterations, l.onMax, last), nil
 }
 
-// once runs the steps of one iteration. over means that the loop ends.
+// once runs the steps of one iteration. over reports whether the loop ends.
 func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over bool, err error) {
 	out, err = steps.Run(ctx, s)
 	if err == nil && out.Verdict == ExitLoop {
@@ -92,14 +92,14 @@ func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over
 	return out, out.Verdict == Stopped, err
 }
 
-// limitOfIterations and noProgress describe why a loop ended that no step exited. A later
-// step may have either in its input: another text would not match the record of a session.
+// limitOfIterations and noProgress describe why a loop ended without being exited by a step. They may be
+// part of a later step's input. If they change, the input no longer matches the record of a session.
 const (
 	limitOfIterations = "reached its limit of iterations"
 	noProgress        = "found no less in %d rounds"
 )
 
-// exhausted returns the outcome of a loop that no step exited.
+// exhausted returns the outcome of a loop that no step has exited.
 func exhausted(name, why string, onMax grimoires.OnFail, last Outcome) Outcome {
 	switch onMax {
 	case grimoires.Continue:

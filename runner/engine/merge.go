@@ -13,22 +13,22 @@ import (
 // MergeInput is the input of a merge leaf.
 type MergeInput struct {
 	Strategy      string          `json:"strategy"`
-	Message       string          `json:"message,omitempty"` // empty: made from the task and Summary
-	Summary       string          `json:"summary,omitempty"` // of the first agent
+	Message       string          `json:"message,omitempty"` // empty to derive it from the task and Summary
+	Summary       string          `json:"summary,omitempty"` // summary of the first agent
 	Checks        []string        `json:"checks,omitempty"`
-	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks that ran last
+	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks' last runs
 	RequireReview bool            `json:"require_review"`
-	// Reviewed lists, for each step with reviewers that ran, the tree that they saw
-	// last. It is empty if the review was incomplete.
+	// Reviewed lists the tree that the reviewers of each step saw last. An element is empty if that review
+	// was incomplete.
 	Reviewed []string `json:"reviewed,omitempty"`
-	Push     bool     `json:"push,omitempty"` // a change that waits is to be pushed
-	// Chat waits for the next message of a chat, too, before the target is brought in. Failed is
-	// why an approved change of it did not land.
+	Push     bool     `json:"push,omitempty"` // the change is to be pushed while it waits
+	// Chat means that the leaf also waits for the next message of a chat, before merging the target. Failed
+	// is the reason why the chat's approved change did not land.
 	Chat   bool   `json:"chat,omitempty"`
 	Failed string `json:"failed,omitempty"`
 }
 
-// maxResolves bounds how often an agent resolves conflicts of one landing.
+// maxResolves limits the attempts to resolve the conflicts of one landing.
 const maxResolves = 2
 
 // resolveTime limits the agent that resolves a conflict.
@@ -41,8 +41,8 @@ type mergeStep struct {
 	plan *grimoires.Plan
 }
 
-// Run lands the change. With resolve, an agent resolves conflicts, and the result is
-// checked and landed like any other change.
+// Run lands the change. With resolve, an agent resolves conflicts, and the result is checked and landed
+// like any other change.
 func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer, tolerant, attempt := s.at, s.tolerant, s.attempt
 	name := s.name(m.name)
@@ -69,11 +69,10 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 }
 
-// ResolveStep is the name of the step that a merge adds when an agent resolves its
-// conflicts.
+// ResolveStep is the name of the step that a merge adds when an agent resolves its conflicts.
 const ResolveStep = "resolve"
 
-// resolve runs an agent to merge the target into the branch.
+// resolve runs an agent that merges the target into the branch.
 func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outcome, error) {
 	prompt, err := m.plan.RenderPrompt(grimoires.ResolvePrompt, s.Data(map[string]any{
 		"files": strings.Join(files, "\n"), "target": strings.TrimPrefix(m.plan.Target, "refs/heads/"),
@@ -85,7 +84,7 @@ func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outco
 	return unreserved{timeout{work, ResolveStep, resolveTime}}.Run(ctx, s)
 }
 
-// callStep is a step that makes one call.
+// callStep is a step that makes a single call.
 type callStep struct {
 	name string
 	call Call

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// A merge receives what reviewers saw last, and the receipts of the current tree.
+// A merge receives the trees that reviewers saw last, and the receipts for the current tree.
 func TestMergeInput(t *testing.T) {
 	trees := map[string]string{"a#1": "t1", "r#1": "t1", "s#1": "t2", "b#1": "t2", "q#1": "t2"}
 	l := &leaves{answer: func(c engine.Call) (event.Result, error) {
@@ -46,8 +46,8 @@ func TestMergeInput(t *testing.T) {
 	}
 }
 
-// An agent resolves at most two conflicts of a landing; the third blocks the run. So does
-// an agent that fails twice.
+// An agent resolves at most two conflicts of a landing; the third blocks the run. An agent that fails twice
+// also blocks it.
 func TestMergeResolves(t *testing.T) {
 	for name, tt := range map[string]struct {
 		conflicts int
@@ -86,8 +86,7 @@ func TestMergeResolves(t *testing.T) {
 	}
 }
 
-// The reserve of a budget is for steps that review and land. Without such a step there
-// is none.
+// The reserve of a budget is for steps that review and land. Without such steps there is no reserve.
 func TestBudgetsOfLeaves(t *testing.T) {
 	const work = `budget: {turns: 10, reserve: 0.2}
 steps:
@@ -119,8 +118,8 @@ steps:
 	}
 }
 
-// The pause before another attempt doubles up to a quarter of an hour. The run continues
-// after each failed attempt but the last.
+// The pause before an attempt doubles, up to a quarter of an hour. The run continues after each failed
+// attempt except the last.
 func TestRetryPauses(t *testing.T) {
 	var pauses []time.Duration
 	var tolerated []bool
@@ -144,7 +143,7 @@ func TestRetryPauses(t *testing.T) {
 	}
 }
 
-// The model of the plan is for agents of its provider.
+// The plan's model applies only to agents of the plan's provider.
 func TestModelOfAgents(t *testing.T) {
 	l := &leaves{answer: ok}
 	p := plan(t, `steps:

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// said returns the prompts of the agents, by path.
+// said returns the prompts of the agents by path.
 func said(l *leaves) map[string]string {
 	out := map[string]string{}
 	for _, c := range l.inputs {
@@ -19,9 +19,8 @@ func said(l *leaves) map[string]string {
 	return out
 }
 
-// original 3c 6: conditions are evaluated in loops; an output of a step in a loop is
-// kept and has the parts of the result; inner steps can use the names of loops, whose
-// iterations count from 1.
+// original 3c 6: conditions in loops are evaluated; an output of a step in a loop is preserved and contains
+// the parts of the result; inner steps can use the names of loops, whose iterations count from 1.
 func TestOutputsInLoops(t *testing.T) {
 	p := plan(t, `
 steps:

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// answer is leaves that all have the same result and error.
+// answer implements leaves that all have the same result and error.
 type answer struct {
 	result event.Result
 	err    error
@@ -24,13 +24,13 @@ func (a *answer) Do(_ context.Context, c Call) (event.Result, error) {
 	return a.result, a.err
 }
 
-// working is a clock on which each leaf takes five minutes.
+// working is a clock according to which each leaf takes five minutes.
 var working = Clock{Measure: func(ctx context.Context) (context.Context, func() time.Duration) {
 	return ctx, func() time.Duration { return 5 * time.Minute }
 }}
 
-// The record of a result has the working time, whether the run continued after a
-// failure, and the step whose time was up.
+// The record of a result contains the working time, whether the run continued after a failure, and the step
+// whose time was up.
 func TestRecordedResult(t *testing.T) {
 	over := &OverTimeError{Step: "l", Limit: time.Hour, key: "l#1"}
 	used := budget.Amount{Turns: 2, Wall: time.Minute}
@@ -81,8 +81,8 @@ func TestRecordedResult(t *testing.T) {
 	}
 }
 
-// A retry runs a step again. With From, all later steps run again, too. The clocks are
-// charged only with recorded time after the last retry.
+// A retry runs a step again. With From, all later steps also run again. Only time recorded after the last
+// retry is charged to the clocks.
 func TestRetryFrom(t *testing.T) {
 	for name, tt := range map[string]struct {
 		retry   *event.Resumed

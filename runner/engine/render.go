@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// render turns a template that cannot be rendered into a failure of the step.
+// render turns a template error into a failure of the step.
 type render struct {
 	step Step
 	name string
@@ -22,11 +22,10 @@ func (r render) Run(ctx context.Context, s *State) (Outcome, error) {
 	return out, err
 }
 
-// templateError is the error of a template that cannot be rendered; its text names the
-// step.
+// templateError means that a template cannot be rendered. Its text names the step.
 type templateError struct{ error }
 
-// templateFailure returns the outcome of a step with a template that cannot be rendered.
+// templateFailure returns the outcome of a step whose template cannot be rendered.
 func (s *State) templateFailure(name string, err error) Outcome {
 	return Outcome{Verdict: Failed, Path: s.at.leaf(name, s.attempt), Result: event.Result{Error: err.Error(), ErrorType: event.ErrorTemplate}}
 }

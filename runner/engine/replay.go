@@ -8,22 +8,21 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Replay implements Leaves with the results of earlier runs: a leaf with a recorded
-// result returns that and does not run again.
+// Replay implements Leaves with the results of earlier runs: a leaf with a recorded result is not called
+// again.
 type Replay struct {
 	leaves  Leaves
 	clock   Clock
 	record  RecordFunc
 	results map[string]event.Event // by path
-	retried int64                  // number of the last retry, at which the clocks of steps restarted
+	retried int64                  // number of the last retry, which restarted the clocks of steps
 }
 
-// RecordFunc makes the result of a leaf durable. It returns the result as a later
-// replay will read it.
+// RecordFunc makes the result of a leaf durable. It returns the result as a later replay will read it.
 type RecordFunc func(path string, result event.Result) (event.Result, error)
 
-// NewReplay returns leaves that answer from the history of a session. Calls without a
-// recorded result go to leaves, and their results to record.
+// NewReplay returns a Replay for the history of a session. It passes calls without a recorded result to
+// leaves, and their results to record.
 func NewReplay(h *History, leaves Leaves, clock Clock, record RecordFunc) *Replay {
 	results, retried := h.results()
 	return &Replay{leaves: leaves, clock: clock, record: record, results: results, retried: retried}
@@ -50,7 +49,7 @@ func (r *Replay) Do(ctx context.Context, c Call) (event.Result, error) {
 	return r.record(c.Path, result)
 }
 
-// work calls a leaf. A leaf whose time is up has failed.
+// work calls a leaf. If the time of a step is up, the leaf has failed.
 func (r *Replay) work(ctx context.Context, c Call) (event.Result, error) {
 	timed, worked := r.clock.measure(ctx)
 	result, err := r.leaves.Do(timed, c)
@@ -71,7 +70,7 @@ func (r *Replay) work(ctx context.Context, c Call) (event.Result, error) {
 	return result, nil
 }
 
-// replay returns a recorded result. It fails if the leaf had a different input.
+// replay returns a recorded result. It fails if the leaf's input was different.
 func replay(e event.Event, hash string) (event.Result, error) {
 	var result event.Result
 	if err := e.Decode(&result); err != nil {

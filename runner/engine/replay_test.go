@@ -20,7 +20,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paper is a journal in memory.
 type paper struct{ events []event.Event }
 
 func (p *paper) Events() []event.Event { return slices.Clone(p.events) }
@@ -35,7 +34,7 @@ func (p *paper) Append(e event.Event, data any) error {
 	return nil
 }
 
-// withoutLogs turns a record of events into a journal: the tree reads no logs.
+// withoutLogs makes a journal of a record of events, because the tree reads no logs.
 type withoutLogs struct{ record }
 
 type record interface {
@@ -51,7 +50,7 @@ func (withoutLogs) ReadLog(string, int64) (io.ReadCloser, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// fate answers a call by its path and a seed.
+// fate returns a function that answers a call depending on its path and a seed.
 func fate(seed int) func(engine.Call) (event.Result, error) {
 	return func(c engine.Call) (event.Result, error) {
 		h := fnv.New32a()
@@ -134,8 +133,8 @@ func grimoire(t *rapid.T) string {
 	return "name: drawn\nsteps:\n" + steps(0, false, "")
 }
 
-// Wherever a run is interrupted, the same tree continues with the leaf that has no
-// result, repeats none, and has the same outcome.
+// Wherever a run is interrupted, the same tree continues with the first leaf without a result, repeats no
+// leaf, and has the same outcome.
 func TestReplayAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,8 +166,7 @@ func TestReplayAnywhere(t *testing.T) {
 	})
 }
 
-// A loop whose time is up ends with the current leaf. A replay ends it at the same leaf
-// and runs no other.
+// A loop whose time is up ends with the current leaf. A replay ends it at the same leaf and runs no other.
 func TestReplayTimeout(t *testing.T) {
 	p := plan(t, `timeout: 1h
 steps:
@@ -209,8 +207,7 @@ steps:
 	}
 }
 
-// The working time of earlier processes counts toward the limit of a step, unless a
-// person retries it.
+// The working time of earlier processes counts toward the limit of a step, unless a person retries it.
 func TestTimeOfEarlierProcesses(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y}")
 	worked := func(wall time.Duration) *paper {
@@ -248,8 +245,8 @@ func TestTimeOfEarlierProcesses(t *testing.T) {
 	}
 }
 
-// The usage of an agent counts even if the time is up before its leaf has a result:
-// during the commit, or before the agent continues.
+// The usage of an agent counts even if the time is up before its leaf has a result: during the commit, or
+// before the agent continues.
 func TestUsedWhenTimeIsUp(t *testing.T) {
 	p := plan(t, "timeout: 10m\nsteps:\n- {name: a, type: script, command: x}\n- {name: b, type: script, command: y, timeout: 30ms, on_fail: continue}")
 	used := func(j *paper) budget.Amount {

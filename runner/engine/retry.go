@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// retry repeats a failed step, after a pause that doubles each time.
+// retry repeats a failed step. The pause before an attempt doubles each time.
 type retry struct {
 	step    Step
 	name    string
@@ -13,7 +13,7 @@ type retry struct {
 	backoff time.Duration
 }
 
-// maxBackoff bounds the pause before another attempt.
+// maxBackoff limits the pause before another attempt.
 const maxBackoff = 15 * time.Minute
 
 // Run implements Step.

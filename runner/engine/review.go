@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/plugins/arbiter"
 )
 
-// Reviewer is a reviewer or arbiter plugin, with its options.
+// Reviewer is a reviewer or arbiter plugin with its options.
 type Reviewer struct {
-	Name    string            `json:"name"` // in the record
+	Name    string            `json:"name"` // name in the record
 	Plugin  string            `json:"plugin"`
 	Options map[string]string `json:"options,omitempty"`
 }
@@ -18,9 +18,9 @@ type Reviewer struct {
 // ReviewInput is the input of a review leaf.
 type ReviewInput struct {
 	Reviewers []Reviewer        `json:"reviewers"`
-	Model     string            `json:"model"` // of agents that they ask for
+	Model     string            `json:"model"` // of agents that the plugins ask for
 	Round     int               `json:"round"`
-	Previous  []arbiter.Opinion `json:"previous,omitempty"` // of the round before
+	Previous  []arbiter.Opinion `json:"previous,omitempty"` // of the previous round
 }
 
 // reviewStep is a step that reviews the change.
@@ -30,7 +30,7 @@ type reviewStep struct {
 	plan *grimoires.Plan
 }
 
-// Run calls the reviewers. The step fails if a reviewer does not pass the change.
+// Run calls the reviewers. The step fails if one of them does not pass the change.
 func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	reviewers, err := renderReviewers(r.plan, r.spec.Reviewers, s)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r reviewStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return unreserved{review}.Run(ctx, s)
 }
 
-// renderReviewers returns the plugins of a step with their prompts rendered.
+// renderReviewers returns the plugins of a step with rendered prompts.
 func renderReviewers(plan *grimoires.Plan, judges []grimoires.Reviewer, s *State) ([]Reviewer, error) {
 	var all []Reviewer
 	for _, j := range judges {

@@ -10,12 +10,12 @@ import (
 	"github.com/coven-run/coven/internal/findings"
 )
 
-// reviseTime limits the agent that makes the changes.
+// reviseTime limits the agent that makes the requested changes.
 const reviseTime = 30 * time.Minute
 
-// revisable runs the steps of a grimoire. When a person asks for changes at a merge
-// step, the agent that did the work makes them in the conversation of that work. Then
-// the steps after the work run again, up to the merge step, which asks again.
+// revisable runs the steps of a grimoire. When a person asks for changes at a merge step, the agent that
+// did the work makes them in the same conversation. Then the steps after the work run again, up to the
+// merge step, which asks again.
 type revisable struct {
 	steps []Step
 	specs []grimoires.Step
@@ -54,25 +54,25 @@ func (r revisable) step(ctx context.Context, s *State, i int, w *work) (Outcome,
 	out, err := r.steps[i].Run(ctx, s)
 	switch {
 	case err == nil && merges && out.Verdict == Passed:
-		*w = work{agent: s.agent, next: i + 1} // it has landed: what comes before cannot run again
+		*w = work{agent: s.agent, next: i + 1} // the change has landed, so earlier steps cannot run again
 	case !w.judged && !merges && s.agent.path != w.agent.path:
 		w.agent, w.next = s.agent, i+1
 	}
 	return out, err
 }
 
-// revise runs the agent that makes the changes.
+// revise runs the agent that makes the requested changes.
 func (r revisable) revise(ctx context.Context, s *State, worker agentLeaf, asked []event.Opinion) (Outcome, error) {
 	agent := timeout{render{reviseStep{r.plan, worker, asked}, event.ReviseStep}, event.ReviseStep, reviseTime}
 	out, err := onFailure{agent, grimoires.Block, false}.Run(ctx, s)
 	if err == nil && out.Result.Summary != "" {
-		s.summary = out.Result.Summary // of the whole change: the prompt asks for that
+		s.summary = out.Result.Summary // the prompt asks for a summary of the whole change
 	}
 	return out, err
 }
 
-// reviseStep is the agent that makes the changes, with the settings of the one that did
-// the work.
+// reviseStep runs the agent that makes the requested changes, with the settings of the agent that did the
+// work.
 type reviseStep struct {
 	plan   *grimoires.Plan
 	worker agentLeaf
@@ -95,14 +95,14 @@ func (r reviseStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return s.call(ctx, event.ReviseStep, Call{Agent: &input})
 }
 
-// work is what was done before a step: the agent that did it, and the step after it.
+// work is the agent that did the work before a step, and the index of the step after that agent's.
 type work struct {
 	agent  agentLeaf
 	next   int
-	judged bool // a later step judged the work: agents from then on only correct it
+	judged bool // a later step judged the work, so that agents after it only correct the work
 }
 
-// judges reports whether a step judges what an earlier agent did.
+// judges reports whether a step judges the work of an earlier agent.
 func judges(s grimoires.Step) bool {
 	switch k := s.Kind.(type) {
 	case *grimoires.Loop, *grimoires.Review, *grimoires.AgentLoop:

@@ -32,8 +32,8 @@ func revised(n int) func(engine.Call) (event.Result, error) {
 	}
 }
 
-// A person asks for changes: the agent that did the work continues its conversation, and
-// what follows its work runs again.
+// When a person asks for changes, the agent that did the work continues its conversation, and the steps
+// after its work run again.
 func TestRevise(t *testing.T) {
 	const loop = "- {name: loop, type: loop, steps: [{name: test, type: script, command: x, on_success: exit_loop}, {name: fix, type: agent, prompt: fix-tests, input: {output: ''}}]}\n"
 	const land = "- {name: land, type: merge}\n"
@@ -78,7 +78,7 @@ func TestRevise(t *testing.T) {
 	}
 }
 
-// After a second merge asks for changes, the steps before the first do not run again.
+// After a second merge asks for changes, the steps before the first merge do not run again.
 func TestReviseAfterALanding(t *testing.T) {
 	asked := false
 	l := &leaves{answer: func(c engine.Call) (event.Result, error) {
@@ -96,8 +96,8 @@ func TestReviseAfterALanding(t *testing.T) {
 	}
 }
 
-// The agent is told what the person asks for, its summary describes the change that
-// lands, and its failure blocks the task.
+// The agent's prompt contains the requested changes, its summary describes the change that lands, and its
+// failure blocks the task.
 func TestRevisePrompt(t *testing.T) {
 	p := plan(t, "steps:\n- {name: a, type: agent, prompt: implement, expect: changes, env: {K: v}}\n- {name: land, type: merge}")
 	l := &leaves{answer: revised(1)}
@@ -126,7 +126,7 @@ func TestRevisePrompt(t *testing.T) {
 	}
 }
 
-// An agent that sums up nothing leaves the summary of the change as it was.
+// If the agent gives no summary, the summary of the change does not change.
 func TestReviseWithoutSummary(t *testing.T) {
 	answer := revised(1)
 	l := &leaves{answer: func(c engine.Call) (event.Result, error) {

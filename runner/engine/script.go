@@ -13,7 +13,7 @@ type ScriptInput struct {
 	Checks  []string `json:"checks,omitempty"`
 	Env     []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir string   `json:"workdir,omitempty"`
-	Secrets []string `json:"secrets,omitempty"` // names of those that the command uses
+	Secrets []string `json:"secrets,omitempty"` // names of the secrets that the command uses
 }
 
 // scriptStep is a step that runs a shell command or the plan's checks.
@@ -21,7 +21,7 @@ type scriptStep struct {
 	name    string
 	spec    *grimoires.Script
 	command tmpl.Template
-	secrets []string // that the command uses
+	secrets []string // names of the secrets that the command uses
 	plan    *grimoires.Plan
 }
 
@@ -44,7 +44,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	return s.call(ctx, c.name, Call{Script: &input})
 }
 
-// environment renders the variables of a step.
+// environment renders the environment variables of a step.
 func (s *State) environment(step string, env map[string]string) ([]string, error) {
 	var all []string
 	for _, key := range sortedKeys(env) {

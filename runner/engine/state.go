@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// State is everything that the steps of a run can read: the task and the results of
-// earlier steps. It contains recorded results only.
+// State is everything that the steps of a run can read: the task and the results of earlier steps. It
+// contains only recorded results.
 type State struct {
 	options Options
 	leaves  Leaves
@@ -23,7 +23,7 @@ type State struct {
 	at       place
 	attempt  int          // of the current step: 1, 2, ...
 	tolerant bool         // the run continues if the current leaf fails
-	budgets  []StepBudget // of the current step, the outermost first
+	budgets  []StepBudget // of the current step, outermost first
 	loops    []loopState
 	steps    map[string]any
 	outputs  map[string]any
@@ -34,20 +34,19 @@ type State struct {
 	commits     []string
 	receipts    []event.Receipt   // of scripts and checks
 	tree        string            // the worktree after the last leaf
-	summary     string            // of the first agent: it describes the change
-	lastMessage string            // of the last agent
-	agent       agentLeaf         // the last one that worked for the task
-	reviewed    map[string]string // by step: the tree that its reviewers saw last; empty: the review was incomplete
+	summary     string            // summary of the first agent, which describes the change
+	lastMessage string            // final message of the last agent
+	agent       agentLeaf         // the last agent that worked on the task
+	reviewed    map[string]string // the tree that the reviewers of each step saw last, empty if that review was incomplete
 }
 
-// agentLeaf is an agent leaf that was called.
+// agentLeaf is a called agent leaf.
 type agentLeaf struct {
-	path  string // empty: none
+	path  string // empty if there is none
 	input AgentInput
 }
 
-// enter starts a loop. The caller calls next before each iteration, and leave after the
-// last.
+// enter starts a loop. The caller must call next before each iteration, and leave after the last one.
 func (s *State) enter(name string, most int) (next func(n int), leave func()) {
 	outer, entry, attempt, path := s.at, s.entry, s.attempt, s.name(name)
 	s.entry, s.attempt = s.snapshot(), 1
@@ -69,16 +68,16 @@ type loopState struct {
 	iteration, max int
 }
 
-// Options configure a run of a tree. The zero value is valid: no time limits apply,
-// and exits are not reported.
+// Options configure a run of a tree. The zero value is valid: there are no time limits, and exits are not
+// reported.
 type Options struct {
 	Clock Clock
-	// Exited, if not nil, is called when the tree leaves a step.
+	// Exited is called when the tree leaves a step. It may be nil.
 	Exited func(step string, reason ExitReason, path string)
 }
 
-// NewState returns the state at the start of a run of plan. Steps that did not run yet
-// have the values of a skipped step.
+// NewState returns the state at the start of a run of plan. Steps that have not run yet have the values of
+// skipped steps.
 func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 	s := &State{
 		options: options, leaves: leaves, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
@@ -99,8 +98,8 @@ func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 // Summary returns the summary of the first agent, which describes the change.
 func (s *State) Summary() string { return s.summary }
 
-// name returns the name of a step with inner steps in their paths: only later attempts
-// have a number.
+// name returns the name of a step as a part of the paths of its inner steps. Only later attempts have a
+// number.
 func (s *State) name(step string) string {
 	if s.attempt == 1 {
 		return step
@@ -113,7 +112,7 @@ func (s *State) Data(input map[string]any) map[string]any {
 	data := maps.Clone(s.steps)
 	maps.Copy(data, s.outputs) // an output with the name of its step also prints as text
 	loop := map[string]any{"iteration": 0, "max_iterations": 0}
-	for _, l := range s.loops { // also by name; the innermost is the last
+	for _, l := range s.loops { // also by name; the innermost loop is the last
 		loop = map[string]any{"iteration": l.iteration, "max_iterations": l.max}
 		data[l.name] = loop
 	}
@@ -131,7 +130,7 @@ func (s *State) Data(input map[string]any) map[string]any {
 	return data
 }
 
-// setResult stores the result of a step under its name, for later steps.
+// setResult stores the result of a step under its name for later steps.
 func (s *State) setResult(name, output string, r event.Result) {
 	value := s.view(r, false)
 	s.steps[name] = value
@@ -163,7 +162,7 @@ func (s *State) add(r event.Result) {
 	}
 }
 
-// addReview records which tree the reviewers of a step saw.
+// addReview records the tree that the reviewers of a step saw.
 func (s *State) addReview(step string, r event.Result) {
 	s.reviewed[step] = ""
 	if r.ErrorType == "" || r.ErrorType == event.ErrorFindings {
@@ -171,7 +170,7 @@ func (s *State) addReview(step string, r event.Result) {
 	}
 }
 
-// reviewedTrees returns the tree that reviewers saw last, for each step with reviewers.
+// reviewedTrees returns the tree that the reviewers of each step saw last.
 func (s *State) reviewedTrees() []string {
 	var trees []string
 	for _, step := range slices.Sorted(maps.Keys(s.reviewed)) {
@@ -180,7 +179,7 @@ func (s *State) reviewedTrees() []string {
 	return trees
 }
 
-// currentReceipts returns the receipts that are bound to the current tree.
+// currentReceipts returns the receipts for the current tree.
 func (s *State) currentReceipts() []event.Receipt {
 	var now []event.Receipt
 	for _, r := range s.receipts {
@@ -191,8 +190,8 @@ func (s *State) currentReceipts() []event.Receipt {
 	return now
 }
 
-// skipped stores the values of a skipped step. It does not change previous, which is
-// the last step that ran.
+// skipped stores the values of a skipped step. It does not change previous, the result of the last step
+// that ran.
 func (s *State) skipped(name, output string) {
 	value := s.view(event.Result{}, true)
 	s.steps[name] = value
@@ -201,13 +200,13 @@ func (s *State) skipped(name, output string) {
 	}
 }
 
-// ran reports whether a step ran, and was not skipped, when it was reached last.
+// ran reports whether a step ran, and was not skipped, when it was last reached.
 func (s *State) ran(name string) bool {
 	value, _ := s.steps[name].(map[string]any)
 	return value["skipped"] == false
 }
 
-// view returns a result for templates.
+// view converts a result to the form for templates.
 func (s *State) view(r event.Result, skipped bool) map[string]any {
 	outputs := r.Outputs
 	if outputs == nil {
@@ -238,8 +237,8 @@ func (s *State) emptyView() map[string]any {
 	return v
 }
 
-// snapshot returns the value of loop_entry in a loop that starts now: the result of the
-// step before it, which also has the results of earlier steps by name.
+// snapshot returns the value of loop_entry for a loop that starts now: the result of the previous step,
+// which also contains the results of earlier steps by name.
 func (s *State) snapshot() any {
 	parts := maps.Clone(s.steps)
 	maps.Copy(parts, s.previous)

@@ -12,7 +12,7 @@ import (
 
 // OverTimeError is the cause with which a step's context ends when its time is up.
 type OverTimeError struct {
-	Step  string // empty: the whole run
+	Step  string // empty for the whole run
 	Limit time.Duration
 	key   string // path of the limited step
 }
@@ -24,15 +24,15 @@ func (e *OverTimeError) Error() string {
 	return fmt.Sprintf("step %s took longer than %s", e.Step, e.Limit)
 }
 
-// wholeRun is the key of the limit of the whole run.
+// wholeRun is the key for the time limit of the whole run.
 const wholeRun = "."
 
-// timeout limits the time of a step. When the time is up, the current or next leaf
-// fails, and its result names the limited step. The steps around the leaf end, up to
-// that step, now and in every replay.
+// timeout limits the time of a step. When the time is up, the current or next leaf fails, and its result
+// names the limited step. Then the steps around the leaf end, up to the limited step, both now and in every
+// replay.
 type timeout struct {
 	step  Step
-	name  string // empty: the whole run
+	name  string // empty for the whole run
 	limit time.Duration
 }
 
@@ -48,7 +48,7 @@ func (t timeout) Run(ctx context.Context, s *State) (Outcome, error) {
 	if found := (*OverTimeError)(nil); errors.As(err, &found) && found.key == over.key {
 		out.Verdict, out.Result.OK = Failed, false
 		if out.Result.ErrorType = event.ErrorTimeout; !strings.HasPrefix(out.Result.Error, over.Error()) {
-			out.Result.Error = over.Error() // the leaf may have described what was late
+			out.Result.Error = over.Error() // the leaf may have added details
 		}
 		return out, nil
 	}

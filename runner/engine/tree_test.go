@@ -31,7 +31,7 @@ func (l *leaves) Do(ctx context.Context, c engine.Call) (event.Result, error) {
 	return l.answer(c)
 }
 
-// ok is a leaf that succeeds and outputs its path.
+// ok is the result of a leaf that succeeds and outputs its path.
 func ok(c engine.Call) (event.Result, error) {
 	return event.Result{OK: true, Output: c.Path, Files: []string{c.Step + ".go"}, Commit: c.Path}, nil
 }
@@ -169,7 +169,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// The input of a step is made of the results of earlier steps.
+// The input of a step consists of the results of earlier steps.
 func TestHandoff(t *testing.T) {
 	l := &leaves{answer: ok}
 	_, err := runPlan(t, plan(t, `steps:
@@ -240,7 +240,7 @@ func TestReplay(t *testing.T) {
 	if fmt.Sprint(done) != "[a#1 b#1 c#1]" {
 		t.Errorf("done: %v", done)
 	}
-	// Another plan is refused.
+	// Another plan is rejected.
 	journal, err := event.Open(file, time.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// when is a step that runs only if a condition holds.
+// when is a step that runs only if a condition is true.
 type when struct {
 	step         Step
 	name, output string
@@ -19,7 +19,7 @@ func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 	ok, err := w.condition.Bool(s.Data(nil))
 	if err != nil {
 		out := s.templateFailure(w.name, err)
-		out.Verdict, out.Status = Stopped, event.StatusBlocked // it is unknown whether to run the step
+		out.Verdict, out.Status = Stopped, event.StatusBlocked // it is unknown whether the step should run
 		return out, nil
 	}
 	if !ok {
@@ -30,7 +30,7 @@ func (w when) Run(ctx context.Context, s *State) (Outcome, error) {
 	return w.step.Run(ctx, s)
 }
 
-// omitted is a step without work in this plan: checks without any check.
+// omitted is a step that has nothing to do in this plan: a checks step without checks.
 type omitted struct{ name, output string }
 
 // Run implements Step.

@@ -5,7 +5,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Coverage records how tests leave the steps of a grimoire.
+// Coverage records the exits that tests take from the steps of a grimoire.
 type Coverage struct {
 	seen map[exit]bool
 }
@@ -25,11 +25,11 @@ func (c *Coverage) exited(step string, reason engine.ExitReason, _ string) {
 // Missing is an exit of a step that no test takes.
 type Missing struct {
 	Step string `json:"step"`
-	What string `json:"what"` // never runs, never skipped, never fails, ...
+	What string `json:"what"` // such as "never runs"
 }
 
-// Missing returns the exits that no test takes, in the order of the steps. reached is the
-// number of exits that tests take, of all exits.
+// Missing returns the exits that no test takes, in the order of the steps. reached is the number of exits
+// that tests take, and all is the number of all exits.
 func (c *Coverage) Missing(g *grimoires.Grimoire) (missing []Missing, reached, all int) {
 	for s := range g.All() {
 		var untaken []Missing
@@ -54,7 +54,6 @@ type untested struct {
 	never  string
 }
 
-// exitsOf returns the exits of a step.
 func exitsOf(s grimoires.Step) []untested {
 	var all []untested
 	if s.When != "" {
@@ -73,7 +72,7 @@ func exitsOf(s grimoires.Step) []untested {
 	return append(all, untested{engine.ExitPassed, "never succeeds"}, untested{engine.ExitFailed, "never fails"})
 }
 
-// hasExit reports whether a step in a loop can end it.
+// hasExit reports whether a step in the loop can end it.
 func hasExit(loop *grimoires.Loop) bool {
 	for _, s := range loop.Steps {
 		if s.ExitLoop {

@@ -21,11 +21,11 @@ import (
 type Outcome struct {
 	Test   string   `json:"test"`
 	Status string   `json:"status"`
-	Steps  []string `json:"steps"`  // paths of the steps that ran, in order, #1 left out
-	Faults []string `json:"faults"` // the differences from what the test expects
+	Steps  []string `json:"steps"`  // paths of the steps that ran, in order, without #1
+	Faults []string `json:"faults"` // differences from the test's expectations
 }
 
-// Run runs the test and records the exits it takes in the coverage.
+// Run runs the test and records its exits in the coverage.
 func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcome {
 	p := *plan
 	p.Task, p.Checks = t.Task, t.Checks
@@ -52,7 +52,7 @@ func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcom
 	return o
 }
 
-// compare returns the differences from what the test expects.
+// compare returns the differences from the test's expectations.
 func (t Test) compare(o Outcome, out engine.Outcome, s *stubs) []string {
 	var faults []string
 	if o.Status != t.Expect.Status {

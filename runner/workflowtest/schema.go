@@ -2,7 +2,7 @@ package workflowtest
 
 import "github.com/coven-run/coven/internal/schema"
 
-// Schema is the JSON Schema of a file of tests.
+// Schema returns the JSON Schema of a file of tests.
 func Schema() *schema.Schema {
 	s := schema.Of(suiteKeys{})
 	test := s.Properties["tests"].Items
@@ -11,7 +11,7 @@ func Schema() *schema.Schema {
 	return s
 }
 
-// oneOrMore is the schema of one thing, or a list of them.
+// oneOrMore returns the schema of a single value or a list of values.
 func oneOrMore(of *schema.Schema) *schema.Schema {
 	return &schema.Schema{AnyOf: []*schema.Schema{of, {Type: "array", Items: of}}}
 }

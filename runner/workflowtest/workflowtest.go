@@ -1,9 +1,9 @@
-// Package workflowtest tests grimoires without agents, processes and worktrees: a file
-// holds the answers of the steps. A test checks which path a run takes through the
-// grimoire, and the coverage lists the exits that no test takes.
+// Package workflowtest tests grimoires without agents, processes and worktrees: a file contains the answers
+// of the steps. A test checks the path of a run through the grimoire, and the coverage lists the exits that
+// no test takes.
 //
-// Rules. Tests run the same step tree as tasks. Prompts, commands and conditions are
-// rendered as in a run. A step without an answer succeeds.
+// Rules. Tests run the same step tree as tasks. Prompts, commands and conditions are rendered as in a run.
+// A step without an answer succeeds.
 package workflowtest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/runner/engine"
 )
 
-// Suite holds the tests of one grimoire.
+// Suite contains the tests of one grimoire.
 type Suite struct {
 	File  string
 	Tests []Test
@@ -41,17 +41,17 @@ type Answer struct {
 	Summary  string
 	Error    string
 	ExitCode int
-	Files    []string // files that it changed
+	Files    []string // files that the step changed
 	Conflict []string // for a merge: files in conflict with the target
 	Wait     string   // reason to wait here
-	Findings []string // errors that a review found: it fails
+	Findings []string // errors found by a review, which fails because of them
 	Continue bool     // for an arbiter: run another round
 }
 
 // Expect is the expected outcome of a test.
 type Expect struct {
 	Status string              // completed, blocked, failed or waiting
-	Steps  []string            // paths of all steps that ran, in order, #1 left out; nil: any
+	Steps  []string            // paths of all steps that run, in order, without #1; nil for any
 	Given  map[string][]string // by step: texts that its prompts or commands contain
 }
 
@@ -170,7 +170,7 @@ func (r *reader) test(k testKeys) Test {
 	return t
 }
 
-// known reports whether the grimoire has a step of that name that can have an answer.
+// known reports whether the grimoire has a step with this name that can have an answer.
 func (r *reader) known(name string, at yamldoc.Place) bool {
 	if slices.Contains(r.steps, name) {
 		return true
@@ -179,7 +179,7 @@ func (r *reader) known(name string, at yamldoc.Place) bool {
 	return false
 }
 
-// answers reads one answer or a list of them.
+// answers parses one answer or a list of them.
 func (r *reader) answers(n yamldoc.Node) []Answer {
 	var all []Answer
 	for _, item := range r.doc.Items(n) {

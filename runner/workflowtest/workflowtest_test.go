@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/runner/workflowtest"
 )
 
-// Every grimoire that coven ships has tests, which pass and take all its branches.
+// Every grimoire that coven ships has tests, which pass and take all of its branches.
 func TestShipped(t *testing.T) {
 	l := grimoires.NewLibrary("", "")
 	names, err := l.Names()
@@ -44,7 +44,7 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// A test reports how a run differs from what it expects.
+// A test reports the differences between a run and its expectations.
 func TestRun(t *testing.T) {
 	const text = `name: g
 steps:
