@@ -12,14 +12,14 @@ import (
 // Agent is a step that runs an agent.
 type Agent struct {
 	Prompt        string            `yaml:"prompt,omitempty" about:"name of a prompt; a text with more than one line is the prompt itself"`
-	Spell         string            `yaml:"spell,omitempty" about:"the same as prompt"` // in files only
+	Spell         string            `yaml:"spell,omitempty" about:"the same as prompt"` // only in files
 	Input         map[string]string `yaml:"input,omitempty" about:"templates by name, for the prompt: {{.input.NAME}}"`
 	Agent         string            `yaml:"agent,omitempty" about:"name of the agent's definition; build"`
-	Model         string            `yaml:"model,omitempty" about:"model of the agent"`              // empty: the plan's
-	Provider      string            `yaml:"provider,omitempty" about:"provider that runs the agent"` // a plugin; empty: the plan's
+	Model         string            `yaml:"model,omitempty" about:"model of the agent"`              // empty for the plan's model
+	Provider      string            `yaml:"provider,omitempty" about:"provider that runs the agent"` // a plugin, empty for the plan's provider
 	ExpectChanges bool              `yaml:"expect,omitempty" oneof:"changes" true:"changes" about:"changes: an agent that changes nothing fails"`
 	Env           map[string]string `yaml:"env,omitempty" about:"templates by variable"`
-	Workdir       string            `yaml:"workdir,omitempty" about:"directory in the worktree"` // empty: its top
+	Workdir       string            `yaml:"workdir,omitempty" about:"directory in the worktree"` // empty for the top of the worktree
 }
 
 func newAgent() Kind { return &Agent{} }
@@ -99,5 +99,5 @@ func (*Agent) describe(s *schema.Schema) {
 	s.AnyOf = []*schema.Schema{{Required: []string{"prompt"}}, {Required: []string{"spell"}}}
 }
 
-// DefaultAgent is the agent of steps that name none.
+// DefaultAgent is the agent of steps that do not name one.
 const DefaultAgent = "build"

@@ -8,9 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/schema"
 )
 
-// AgentLoop is a step that repeats its steps, has the change reviewed, and has an
-// agent fix the findings, until the reviewers pass the change or the arbiter decides
-// that the findings are not worth another round.
+// AgentLoop is a step that repeats its steps, a review of the change, and an agent that fixes the findings,
+// until the reviewers pass the change or the arbiter decides that the findings are not worth another round.
 type AgentLoop struct {
 	MaxIterations   int        `yaml:"max_iterations" about:"rounds: 1 to 100; 3"`
 	OnMaxIterations OnFail     `yaml:"on_max_iterations" oneof:"block|continue|fail|exit" about:"block; exit is fail"`
@@ -57,7 +56,7 @@ func (l *AgentLoop) read(r *reader, at position) {
 	}
 }
 
-// roundLeaves returns the names of the parts of a round after its steps.
+// roundLeaves returns the names of the parts of a round that follow its steps.
 func roundLeaves() []string { return []string{"review", "arbiter", "fix"} }
 
 func (l *AgentLoop) words() []string {
@@ -88,8 +87,8 @@ func (*AgentLoop) describe(s *schema.Schema) {
 	bound(s, "patience", maxIterations)
 }
 
-// ofRound is the schema of a step of an agent-loop: it cannot exit the loop, and cannot
-// have the name of a part of a round.
+// ofRound returns the schema of a step inside an agent-loop. It cannot exit the loop, and cannot have the
+// name of a part of a round.
 func ofRound() *schema.Schema {
 	s, taken := outsideLoop(), schema.Of(struct {
 		Name text `yaml:"name" need:"true"`

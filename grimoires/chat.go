@@ -2,16 +2,16 @@ package grimoires
 
 import "fmt"
 
-// Chat is what a plan has of a chat.
+// Chat is the part of a plan that describes a chat.
 type Chat struct {
-	Message string `yaml:"message"` // the first one; empty: it is yet to come
-	// Conversation is the ID of the one that the first message continues; empty: none.
+	Message string `yaml:"message"` // the first message; empty if it has not been written yet
+	// Conversation is the ID of the conversation that the first message continues. It may be empty.
 	Conversation string `yaml:"conversation,omitempty"`
 }
 
-// chatGrimoire is the workflow of a chat. Its steps are repeated for each message: the agent
-// answers, and the merge step waits for the next message or for approval of the change. The chat as
-// a whole has no time limit. It is in no library, because a person can start it only with a message.
+// chatGrimoire is the workflow of a chat. Its steps are repeated for each message: the agent answers, and
+// the merge step waits for the next message or for approval of the change. The chat as a whole has no time
+// limit. The workflow is not in a library, because it can only be started with a chat.
 const chatGrimoire = `name: chat
 description: A conversation with an agent
 budget: {usd: 5, tokens: 2000000, turns: 200}

@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// check finds the errors in a template of the grimoire itself. Prompts are checked
-// separately: see promptsOf.
+// check finds the errors in a template in the grimoire's own file. Prompts are checked separately, see
+// promptsOf.
 func (r *reader) check(t template) {
 	var uses tmpl.Uses
 	var err error
@@ -47,7 +47,7 @@ func (r *reader) check(t template) {
 	}
 }
 
-// outputs checks that the names of output hide nothing.
+// outputs checks that the names of outputs do not hide other names.
 func (r *reader) outputs() {
 	for _, w := range r.wrote {
 		name := w.text
@@ -64,10 +64,10 @@ func (r *reader) outputs() {
 	}
 }
 
-// secrets is the name under which templates see secrets.
+// secrets is the name of the secrets in the data of templates.
 const secrets = "secrets"
 
-// unnamed finds uses of secrets without a name or with an invalid one.
+// unsecretsIn finds uses of secrets without a name or with an invalid name.
 func unsecretsIn(refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {

@@ -17,7 +17,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The example of rules is right, and every key is described.
+// The example of rules is correct, and every key is described.
 func TestMatchersPage(t *testing.T) {
 	text := page(t, "grimoire-matchers.md")
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
@@ -46,7 +46,7 @@ func TestMatchersPage(t *testing.T) {
 	}
 }
 
-// The examples of prompts are right, for a step that any grimoire can have.
+// The examples of prompts are correct for a step that any grimoire can have.
 func TestPromptPage(t *testing.T) {
 	text := page(t, "prompt.md")
 	blocks := regexp.MustCompile("(?s)```md\n(.*?)```").FindAllStringSubmatch(text, -1)

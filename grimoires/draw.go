@@ -7,12 +7,12 @@ import (
 	"github.com/coven-run/coven/internal/oneline"
 )
 
-// maxText is how much of a text a drawing shows, in characters.
+// maxText is the maximum length of a text in a drawing, in characters.
 const maxText = 80
 
-// syntax is how a language writes the parts of a graph, as formats. Nodes and groups
-// are given a number, a quoted ID and a quoted label; edges the number and ID of the
-// one end, those of the other, and a label.
+// syntax contains the formats for the parts of a graph in a language. The arguments for nodes and groups
+// are a number, a quoted ID and a quoted label. Those for edges are the number and the ID of each end, and
+// a label.
 type syntax struct {
 	end, step, loop         string // nodes
 	group, close            string
@@ -75,7 +75,7 @@ func (g Graph) draw(s syntax) string {
 	return b.String()
 }
 
-// drawNodes draws the nodes inside a loop, and those of inner loops as groups.
+// drawNodes draws the nodes inside a loop, and inner loops as groups.
 func (g Graph) drawNodes(b *strings.Builder, s syntax, numbers map[string]int, loop, indent string) {
 	for _, n := range g.Nodes {
 		if n.Loop != loop {

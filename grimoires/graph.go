@@ -10,30 +10,30 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Graph is a grimoire as nodes and edges.
+// Graph represents a grimoire as nodes and edges.
 type Graph struct {
 	Name  string `json:"name"`
 	Nodes []Node `json:"nodes"`
 	Edges []Edge `json:"edges"`
 }
 
-// Node is a step, or the start or an end of the run. The node of a loop decides
-// whether there is another iteration.
+// Node is a step, or the start or an end of the run. The node of a loop represents the decision about
+// another iteration.
 type Node struct {
-	ID   string `json:"id"`   // the step's name; an end's begins with a colon
-	Type string `json:"type"` // the step's; start or end
+	ID   string `json:"id"`   // name of the step; that of the start or an end begins with a colon
+	Type string `json:"type"` // type of the step; or start or end
 	Loop string `json:"loop,omitempty"`
-	Text string `json:"text,omitempty"` // what the step does, in words
+	Text string `json:"text,omitempty"` // description of the step
 }
 
 // Edge leads from one node to another.
 type Edge struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
-	Label string `json:"label,omitempty"` // when it is taken; empty: always, or when the step succeeds
+	Label string `json:"label,omitempty"` // condition; empty for always, or for success of the step
 }
 
-// The nodes that are not steps. The name of a step has no colon.
+// The nodes that are not steps. Names of steps contain no colon.
 const (
 	startNode     = ":start"
 	completedNode = ":completed"
@@ -59,8 +59,8 @@ func (b *Graph) edge(from, to string, labels ...string) {
 	b.Edges = append(b.Edges, Edge{from, to, strings.Join(labels, ", ")})
 }
 
-// enter adds the edges to the first step whose condition holds; after is where they
-// lead when none does.
+// enter adds the edges to the first step whose condition is true. after is the node for the case that none
+// is.
 func (b *Graph) enter(from, label string, steps []Step, after string) {
 	for _, s := range steps {
 		if s.When == "" {
@@ -73,11 +73,11 @@ func (b *Graph) enter(from, label string, steps []Step, after string) {
 	b.edge(from, after, label)
 }
 
-// follow adds the edges from a node to what comes next.
+// follow adds the edges from a node to the next one.
 type follow func(from, label string)
 
-// steps adds a list of steps. They are in loop, after follows the last of them, and
-// on_success: exit_loop leads outside.
+// steps adds a list of steps, which are in loop. after is the node after the last step, and outside is the
+// node for on_success: exit_loop.
 func (b *Graph) steps(steps []Step, loop, after, outside string) {
 	for i, s := range steps {
 		b.Nodes = append(b.Nodes, Node{ID: s.Name, Type: s.Kind.Type(), Loop: loop, Text: s.text()})
@@ -89,7 +89,7 @@ func (b *Graph) steps(steps []Step, loop, after, outside string) {
 		switch k := s.Kind.(type) {
 		case *Loop:
 			b.loop(s.Name, k, succeeds)
-			continue // a loop fails by its limit only
+			continue // a loop fails only because of its limit
 		case *AgentLoop:
 			b.agentLoop(s.Name, k, succeeds)
 		default:
@@ -104,7 +104,7 @@ func (b *Graph) steps(steps []Step, loop, after, outside string) {
 	}
 }
 
-// fail adds the edge of a failure, or of a loop that has reached its limit.
+// fail adds the edge for a failure, or for a loop that has reached its limit.
 func (b *Graph) fail(from, label string, on OnFail, next follow) {
 	switch on {
 	case Continue:
@@ -116,8 +116,7 @@ func (b *Graph) fail(from, label string, on OnFail, next follow) {
 	}
 }
 
-// loop adds the steps of a loop and, if one of them can exit the loop, the node
-// where it does.
+// loop adds the steps of a loop. If one of them can exit the loop, it also adds a node for the exit.
 func (b *Graph) loop(name string, l *Loop, succeeds follow) {
 	b.enter(name, "iteration", l.Steps, name)
 	b.fail(name, fmt.Sprintf("after %d iterations", l.MaxIterations), l.OnMaxIterations, succeeds)
@@ -129,8 +128,8 @@ func (b *Graph) loop(name string, l *Loop, succeeds follow) {
 	b.steps(l.Steps, name, name, left)
 }
 
-// agentLoop adds the steps of an agent-loop, and nodes for the review, the arbiter
-// and the agent that fixes the findings.
+// agentLoop adds the steps of an agent-loop, and nodes for the review, the arbiter, and the agent that
+// fixes the findings.
 func (b *Graph) agentLoop(name string, l *AgentLoop, succeeds follow) {
 	review, arbiter, fix := name+"/review", name+"/arbiter", name+"/fix"
 	b.enter(name, "round", l.Steps, review)
@@ -158,7 +157,7 @@ func times(n int) string {
 	return fmt.Sprintf("up to %d times", n)
 }
 
-// text describes what a step does.
+// text describes the step.
 func (s Step) text() string {
 	words := s.Kind.words()
 	if s.Timeout > 0 {

@@ -76,8 +76,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// In every drawing, every edge joins two nodes that are drawn, groups close, and a
-// step can be reached.
+// In every drawing, every edge connects two drawn nodes, groups are closed, and steps can be reached.
 func TestDrawings(t *testing.T) {
 	l := NewLibrary(filepath.Join("testdata", "original"), "")
 	names, err := l.Names()
@@ -170,7 +169,7 @@ outer/note script: script, ls, 5m at most
 	}
 }
 
-// YAML has every default, and parses to the same grimoire.
+// YAML includes all defaults, and parses to the same grimoire.
 func TestYAML(t *testing.T) {
 	g, err := Parse("f.yaml", []byte(drawn))
 	if err != nil {
@@ -181,7 +180,7 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// throughYAML checks that a grimoire is the same after YAML, which it returns.
+// throughYAML checks that a grimoire does not change when written as YAML and read. It returns the YAML.
 func throughYAML(t *testing.T, g *Grimoire) string {
 	t.Helper()
 	text, err := g.YAML()

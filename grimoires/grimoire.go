@@ -1,13 +1,12 @@
-// Package grimoires holds the workflows and prompts that coven ships, and reads
-// those of users: it parses, validates, freezes and renders them.
+// Package grimoires contains the workflows and prompts that coven ships, and reads those of users: it
+// parses, validates, freezes and renders them.
 //
-// A grimoire is a YAML file with a list of steps. A prompt is a Markdown file
-// with Go-template actions. Everything a file can get wrong is found when it
-// is read, with its line and column; what a session uses is frozen into a Plan
-// when the session begins, and later edits do not touch it.
+// A grimoire is a YAML file with a list of steps. A prompt is a Markdown file with Go-template actions. All
+// errors in a file are found when it is read, with their lines and columns. When a session begins,
+// everything that it uses is frozen into a Plan, so that later edits have no effect on it.
 //
-// Each kind of step has a file of its own and one line in kinds: a struct whose tags
-// define its YAML keys, for reading, for writing plans and for the JSON Schema.
+// Each kind of step has its own file and one line in kinds. It is a struct whose tags define its YAML keys,
+// for reading, for writing plans, and for the JSON Schema.
 package grimoires
 
 import (
@@ -26,12 +25,12 @@ type Grimoire struct {
 	Timeout     time.Duration `yaml:"timeout" about:"of the whole run; 2h"`
 	Budget      RunBudget     `yaml:"budget,omitempty" about:"of the whole run"`
 	Steps       []Step        `yaml:"steps" need:"true" later:"true" about:"the steps, in order"`
-	Source      string        `yaml:"-"` // the file it came from, or "built in"
+	Source      string        `yaml:"-"` // the file, or "built in"
 }
 
 // RunBudget is the budget of a whole run.
 type RunBudget struct {
-	budget.Amount `yaml:",inline"` // zero: the configuration's
+	budget.Amount `yaml:",inline"` // if zero, the configuration applies
 	Reserve       float64          `yaml:"reserve" about:"share, 0 to 0.9, reserved for review and landing; 0.1"`
 }
 
@@ -49,7 +48,7 @@ type Step struct {
 	Budget   budget.Amount `yaml:"budget,omitempty" about:"of the step, including retries and inner steps"`
 	ExitLoop bool          `yaml:"on_success,omitempty" oneof:"exit_loop" true:"exit_loop" about:"leave the innermost loop"`
 	Output   string        `yaml:"output,omitempty" about:"another name for the result of the step: {{.NAME}}"`
-	Kind     Kind          `yaml:"-"` // what the step does
+	Kind     Kind          `yaml:"-"` // the work of the step
 }
 
 // EncodeYAML implements yamldoc.Encoder.
@@ -57,15 +56,15 @@ func (s Step) EncodeYAML() *yaml.Node {
 	return yamldoc.Mapping(stepHead{s.Name, s.Kind.Type()}, s, s.Kind)
 }
 
-// OnFail says how a failed step affects the run.
+// OnFail is the effect of a failed step on the run.
 type OnFail string
 
 // The values of on_fail and on_max_iterations.
 const (
-	Block    OnFail = "block"    // the task is blocked: a person decides
+	Block    OnFail = "block"    // the task is blocked, and a person decides
 	Continue OnFail = "continue" // continue with the next step
 	Fail     OnFail = "fail"     // the task has failed
 
-	retryOnFail OnFail = "retry" // in files only: retries, then block
-	exitOnMax   OnFail = "exit"  // in files only: fail
+	retryOnFail OnFail = "retry" // only in files: retries, then block
+	exitOnMax   OnFail = "exit"  // only in files: fail
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// A missing parameter of an included prompt is found in the prompt's file before a
-// run; the shape of a given one is known there.
+// A missing parameter of an included prompt is found in the prompt's file before a run. The shape of a
+// given parameter is known there.
 func TestIncludeParametersAreChecked(t *testing.T) {
 	step := func(prompt string) string {
 		return "name: NAME\nsteps:\n- {name: look, type: script, command: ls, output: seen}\n- name: s\n  type: agent\n  input: {x: y}\n  prompt: |\n    go\n    " + prompt + "\n"
@@ -50,8 +50,7 @@ func TestIncludeParametersAreChecked(t *testing.T) {
 	}
 }
 
-// Includes that nest too deep, or that multiply, are found without walking all
-// of them.
+// Includes that nest too deep, or that multiply, are found without walking all of them.
 func TestIncludesAreBounded(t *testing.T) {
 	all := map[string]string{
 		"repo/.coven/grimoires/deep.yaml": "name: deep\nsteps: [{name: a, type: agent, prompt: d0}]\n",
@@ -75,7 +74,7 @@ func TestIncludesAreBounded(t *testing.T) {
 	}
 }
 
-// A name in both directories of prompts is refused.
+// A name that exists in both directories of prompts is rejected.
 func TestSpells(t *testing.T) {
 	l, _ := files(t, map[string]string{
 		"repo/.coven/spells/old.md": "old", "repo/.coven/spells/both.md": "a", "repo/.coven/prompts/both.md": "b",
@@ -100,8 +99,8 @@ func TestSpells(t *testing.T) {
 	}
 }
 
-// original 3c 6 and 18: conditions that can never be true or false are errors when the
-// file is read; the parts of an output are known.
+// original 3c 6 and 18: conditions that can be neither true nor false are errors when the file is read; the
+// parts of an output are known.
 func TestConditionsAndOutputs(t *testing.T) {
 	for when, want := range map[string]string{
 		"{{.seen}}": "", "{{.seen.success}}": "", "{{.seen.outputs.ready}}": "", "{{.previous.failed}}": "", "{{not .look.success}}": "",

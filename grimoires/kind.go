@@ -9,40 +9,40 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Kind is what a step does: *Agent, *Script, *Loop, *Review, *AgentLoop or *Merge. The
-// tags of its fields define its keys.
+// Kind is the work of a step: *Agent, *Script, *Loop, *Review, *AgentLoop or *Merge. The tags of its fields
+// define its keys.
 type Kind interface {
 	// Type returns the type of the step in a grimoire.
 	Type() string
-	// read completes what is decoded, and reports what is wrong with it.
+	// read completes the decoded fields and reports errors in them.
 	read(r *reader, at position)
-	// words describes what the step does, for a graph.
+	// words describes the step for a graph.
 	words() []string
 }
 
-// Some kinds have more to them.
+// Interfaces that only some kinds implement.
 type (
-	// container has steps of its own.
+	// container is implemented by kinds with inner steps.
 	container interface{ inner() []Step }
-	// reviewing has reviewers.
+	// reviewing is implemented by kinds with reviewers.
 	reviewing interface{ reviewers() []Reviewer }
-	// spawner starts agents, or has reviewers that are likely to.
+	// spawner is implemented by kinds that start agents, or whose reviewers are likely to.
 	spawner interface{ agents() []Agent }
-	// pluggable names plugins.
+	// pluggable is implemented by kinds that name plugins.
 	pluggable interface{ plugins() []Use }
-	// executing runs something with inputs and variables.
+	// executing is implemented by kinds that run something with inputs and variables.
 	executing interface {
-		// texts returns what is run and where, and the inputs and variables by name.
+		// texts returns the command or prompt and the directory, and the inputs and variables by name.
 		texts() (run []string, named map[string]string)
-		// secrets returns the names of the secrets that it is given.
+		// secrets returns the names of the secrets that it uses.
 		secrets() []string
 	}
-	// described refines the JSON Schema that follows from its tags.
+	// described is implemented by kinds that refine the JSON Schema derived from their tags.
 	described interface{ describe(s *schema.Schema) }
 )
 
-// kinds lists the kinds of steps: for each a function that returns its defaults, and the
-// default timeout of the step.
+// kinds lists the kinds of steps: for each, a function that returns its defaults, and the step's default
+// timeout.
 var kinds = []struct {
 	new     func() Kind
 	timeout time.Duration
@@ -55,7 +55,7 @@ var kinds = []struct {
 	{newMerge, 0},
 }
 
-// stepTypes lists the types of steps, for messages.
+// stepTypes lists the types of steps for messages.
 func stepTypes() []string {
 	var all []string
 	for _, k := range kinds {
@@ -64,14 +64,14 @@ func stepTypes() []string {
 	return all
 }
 
-// position is where a step is.
+// position is the position of a step.
 type position struct {
 	node  yamldoc.Node
-	step  string // its name
-	depth int    // the number of loops around it
+	step  string // name of the step
+	depth int    // number of loops around the step
 }
 
-// stepHead holds the first keys of a step: its name, and the type that selects its kind.
+// stepHead contains the first keys of a step: its name, and the type that determines its kind.
 type stepHead struct {
 	Name string `yaml:"name"`
 	Type string `yaml:"type" need:"true" about:"what the step does"`
@@ -99,7 +99,7 @@ func (r *reader) step(n yamldoc.Node, depth int) Step {
 	return Step{Name: r.doc.Text(n, "name").Value}
 }
 
-// common reads the keys that every step has.
+// common checks the keys that all steps have.
 func (r *reader) common(n yamldoc.Node, s *Step, depth int) {
 	r.name(n, s.Name, "a step")
 	if name := r.doc.Key(n, "name"); name.Set() {
@@ -119,7 +119,7 @@ func (r *reader) common(n yamldoc.Node, s *Step, depth int) {
 	r.template(conditionTemplate, s.Name, s.When, r.doc.Key(n, "when"))
 }
 
-// retries completes how many more times a failed step runs.
+// retries determines the number of retries of a failed step.
 func (r *reader) retries(n yamldoc.Node, s *Step) {
 	given := r.doc.Key(n, "retries")
 	switch {

@@ -52,7 +52,7 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
-// A grimoire of every kind can be frozen and read again.
+// A grimoire with every kind of step can be frozen and read again.
 func TestEveryKindSurvivesItsPlan(t *testing.T) {
 	g, err := Parse("every.yaml", []byte(everyKind))
 	if err != nil {

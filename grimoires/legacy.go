@@ -8,10 +8,10 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Names, keys and files of the original Coven that coven does not support, with hints
-// what to write instead.
+// Names, keys and files of the original Coven that coven does not support, with hints about their
+// replacements.
 
-// legacyNames maps the grimoires of the original to hints.
+// legacyNames maps grimoires of the original to hints.
 func legacyNames() map[string]string {
 	return map[string]string{
 		"implement-bead": `coven calls it "implement"`,
@@ -28,8 +28,7 @@ func legacyKeys() map[string]string {
 	}
 }
 
-// legacyFiles lists the files in .coven that only the original reads, and those that
-// coven reads instead.
+// legacyFiles lists the files in .coven that only the original reads, and their replacements.
 var legacyFiles = []struct{ name, ours, hint string }{
 	{
 		"grimoire-mapping.json", matchersFile,
@@ -38,8 +37,8 @@ var legacyFiles = []struct{ name, ours, hint string }{
 	{"config.json", "config.yaml", "write .coven/config.yaml: coven init makes one, with every key explained"},
 }
 
-// leftovers reports files of the original that coven does not read. They are errors
-// unless coven's own files exist.
+// leftovers reports files of the original that coven does not read. They are errors unless their
+// replacements exist.
 func (s source) leftovers() ([]Problem, error) {
 	if s.flat {
 		return nil, nil
@@ -68,10 +67,10 @@ func (s source) misnamed(fsys fs.FS) []Problem {
 	var all []Problem
 	for _, kind := range []string{"grimoire", "prompt"} {
 		for _, pattern := range s.files(kind, "*") {
-			found, _ := fs.Glob(fsys, pattern) // the pattern is a good one
+			found, _ := fs.Glob(fsys, pattern) // the pattern is valid
 			for _, file := range found {
 				base := path.Base(file)
-				name := strings.TrimSuffix(base[:len(base)-len(path.Ext(base))], ".test") // coven grimoires test reads those
+				name := strings.TrimSuffix(base[:len(base)-len(path.Ext(base))], ".test") // coven grimoires test reads these
 				if !nameRE.MatchString(name) {
 					all = append(all, Problem{Warning: true, Error: yamldoc.Error{
 						File: s.label(file), Line: 1, Column: 1, Msg: "no " + kind + " can have this name: coven does not read the file",

@@ -22,13 +22,13 @@ import (
 //go:embed *.yaml prompts/*.md
 var shipped embed.FS
 
-// BuiltIn is the Source of what coven ships.
+// BuiltIn is the Source of grimoires and prompts that coven ships.
 const BuiltIn = "built in"
 
-// maxFile bounds the size of a grimoire or prompt.
+// maxFile limits the size of a grimoire or prompt.
 const maxFile = 1 << 20
 
-// UnknownError reports that a grimoire or prompt does not exist.
+// UnknownError means that a grimoire or prompt does not exist.
 type UnknownError struct {
 	Kind string // grimoire or prompt
 	Name string
@@ -44,21 +44,21 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// IsInvalid reports whether an error means that a grimoire, prompt or plan is invalid
-// or unknown, and a person has to correct it.
+// IsInvalid reports whether an error means that a grimoire, prompt or plan is invalid or unknown, so that a
+// person has to correct it.
 func IsInvalid(err error) bool {
 	return errors.As(err, new(*UnknownError)) || errors.As(err, new(*tmpl.Error)) ||
 		errors.As(err, new(yamldoc.Errors)) || errors.As(err, new(yamldoc.Error))
 }
 
-// Prompt is a prompt before it is rendered.
+// Prompt is an unrendered prompt.
 type Prompt struct {
 	Name   string `yaml:"-"`
 	Source string `yaml:"source"` // its file, or BuiltIn
 	Text   string `yaml:"text"`
 }
 
-// file returns the name of the prompt in errors.
+// file returns the name of the prompt for errors.
 func (p Prompt) file() string {
 	if p.Source == BuiltIn {
 		return "prompts/" + p.Name + ".md (built in)"
@@ -66,16 +66,15 @@ func (p Prompt) file() string {
 	return p.Source
 }
 
-// Library finds grimoires and prompts by the names of their files. Those of the
-// project (.coven/grimoires/NAME.yaml or .yml, .coven/prompts/NAME.md or
-// .coven/spells/NAME.md) hide those of the user, which hide those that coven
-// ships.
+// Library finds grimoires and prompts by the names of their files. Those of the project
+// (.coven/grimoires/NAME.yaml or .yml, .coven/prompts/NAME.md or .coven/spells/NAME.md) take precedence
+// over those of the user, which take precedence over those that coven ships.
 type Library struct {
-	sources []source // the first with a given name wins
+	sources []source // highest precedence first
 }
 
-// NewLibrary returns the library of a repository. root is its main checkout, userDir
-// the directory of the user's settings for coven; either may be empty.
+// NewLibrary returns the library of a repository. root is its main checkout, and userDir is the user's
+// directory of coven settings. Either may be empty.
 func NewLibrary(root, userDir string) *Library {
 	l := &Library{}
 	if root != "" {
@@ -87,20 +86,20 @@ func NewLibrary(root, userDir string) *Library {
 	return &Library{append(l.sources, source{fsys: shipped, flat: true, label: func(string) string { return BuiltIn }})}
 }
 
-// source is one place with grimoires and prompts.
+// source is a place that contains grimoires and prompts.
 type source struct {
 	fsys  fs.FS
-	root  string // if set, fsys is opened below it, and links must not lead out
+	root  string // if set, it is opened as a root, so that links cannot lead out of it
 	flat  bool   // grimoires are at the top
 	label func(file string) string
 }
 
-// projectSource reads .coven, and never follows links out of the repository.
+// projectSource returns the source for .coven. It never follows links out of the repository.
 func projectSource(root string) source {
 	return source{root: root, label: func(name string) string { return path.Join(".coven", name) }}
 }
 
-// open returns the files of the source; done closes it.
+// open returns the files of the source. closeFS closes it.
 func (s source) open() (fsys fs.FS, closeFS func(), err error) {
 	if s.root == "" {
 		return s.fsys, func() {}, nil
@@ -127,8 +126,8 @@ func (s source) files(kind, name string) []string {
 	return []string{"grimoires/" + name + ".yaml", "grimoires/" + name + ".yml"}
 }
 
-// read returns the text and label of the only file with the name. label is empty if
-// there is none.
+// read returns the text and the label of the file with this name. label is empty if there is none. It is an
+// error if there are two.
 func (s source) read(kind, name string) (text []byte, label string, err error) {
 	fsys, done, err := s.open()
 	if err != nil {
@@ -170,7 +169,7 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// find returns the first file of a name.
+// find returns the first file with this name.
 func (l *Library) find(kind, name string) (text []byte, label string, err error) {
 	if nameRE.MatchString(name) {
 		for _, s := range l.sources {
@@ -251,8 +250,8 @@ func (l *Library) Prompt(name string) (Prompt, error) {
 	return Prompt{Name: name, Text: text, Source: label}, nil
 }
 
-// Tests returns the tests of a grimoire, NAME.test.yaml beside its file, and their
-// label, which is empty if there are none.
+// Tests returns the tests of a grimoire, from NAME.test.yaml next to its file, and their label. The label
+// is empty if there are none.
 func (l *Library) Tests(name string) (text []byte, label string, err error) {
 	for _, s := range l.sources {
 		_, found, err := s.read("grimoire", name)

@@ -172,7 +172,7 @@ func TestProjectLinksStayInside(t *testing.T) {
 	}
 }
 
-// Reading does not hang on a pipe that a repository has in place of a file.
+// Reading does not block on a named pipe in place of a file.
 func TestPipesAreNotWaitedFor(t *testing.T) {
 	for _, name := range []string{"grimoires/x.yaml", "prompts/x.md", matchersFile, "config.json", "grimoires"} {
 		l, dir := files(t, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Load reads a grimoire and checks it with its prompts. The error is an *UnknownError
-// if it does not exist, or a yamldoc.Errors with everything that is wrong.
+// Load reads a grimoire and checks it with its prompts. The error is an *UnknownError if it does not exist,
+// or a yamldoc.Errors with all errors.
 func (l *Library) Load(name string) (*Grimoire, error) {
 	data, label, err := l.find("grimoire", name)
 	if err != nil {
@@ -22,7 +22,7 @@ func (l *Library) Load(name string) (*Grimoire, error) {
 	return g, err
 }
 
-// fileOf returns the name of a grimoire's file in errors.
+// fileOf returns the name of a grimoire's file for errors.
 func fileOf(name, label string) string {
 	if label == BuiltIn {
 		return name + ".yaml (built in)"
@@ -30,8 +30,7 @@ func fileOf(name, label string) string {
 	return label
 }
 
-// load reads a grimoire by name and checks it with its prompts, and returns the
-// prompts that it finds.
+// load reads a grimoire and checks it with its prompts. It also returns the prompts that it found.
 func (l *Library) load(name, file, label string, data []byte) (*Grimoire, *prompts, error) {
 	r, g, err := read(file, data)
 	if err != nil {
@@ -58,8 +57,7 @@ func asErrors(err error) yamldoc.Errors {
 	return all
 }
 
-// blame records the errors in the prompts of steps at the place where the steps name
-// them.
+// blame records the errors in the prompts of steps at the position where the step names the prompt.
 func (r *reader) blame(faults map[use][]fault) {
 	for _, t := range r.found {
 		if t.kind != promptTemplate {
@@ -71,18 +69,17 @@ func (r *reader) blame(faults map[use][]fault) {
 	}
 }
 
-// prompts holds the prompts of a grimoire and their errors.
+// prompts contains the prompts of a grimoire and their errors.
 type prompts struct {
 	library   *Library
 	grimoire  *Grimoire
 	scope     *scope
 	byName    map[string]Prompt
-	count     map[string]int  // of includes, by step
-	faults    map[use][]fault // of the grimoire's own file
-	elsewhere yamldoc.Errors  // of the prompts' files
+	count     map[string]int  // number of includes, by step
+	faults    map[use][]fault // in the grimoire's own file
+	elsewhere yamldoc.Errors  // in the prompts' files
 }
 
-// use is a use of a prompt.
 type use struct{ step, prompt string }
 
 func newPrompts(l *Library, g *Grimoire) *prompts {
@@ -94,14 +91,13 @@ func newPrompts(l *Library, g *Grimoire) *prompts {
 
 func sortedNames(prompts map[string]Prompt) []string { return slices.Sorted(maps.Keys(prompts)) }
 
-// promptsOf finds the prompts of a grimoire, included ones too. It fails if a file
-// cannot be read.
+// promptsOf finds the prompts of a grimoire, including included ones. It fails if a file cannot be read.
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := newPrompts(l, g)
 	for s := range g.All() {
 		for _, a := range s.prompted() {
 			if a.Prompt == "" {
-				continue // reported at its place
+				continue // reported elsewhere
 			}
 			if err := p.agent(stepAgent{s.Name, a}); err != nil {
 				return nil, err
@@ -111,10 +107,9 @@ func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	return p, nil
 }
 
-// isInline reports whether the prompt of a step is a text rather than a name.
+// isInline reports whether a step's prompt is a text rather than a name.
 func isInline(prompt string) bool { return strings.Contains(prompt, "\n") }
 
-// stepAgent is an agent that a step starts.
 type stepAgent struct {
 	step  string
 	agent Agent
@@ -138,8 +133,8 @@ func (p *prompts) agent(s stepAgent) error {
 	return p.includes(s, uses.Includes, nil, data, func(f fault) { p.fault(s, f) })
 }
 
-// includes adds the prompts that a prompt includes. open lists the prompts that lead
-// here, this one last; data is what it sees; blame is called with its errors.
+// includes adds the included prompts. open is the chain of prompts up to the including one; data is that
+// prompt's data; blame is called with its errors.
 func (p *prompts) includes(s stepAgent, all []tmpl.Include, open []string, data shape, blame func(fault)) error {
 	for _, in := range all {
 		for _, f := range p.scope.hidden(in) {
@@ -166,9 +161,8 @@ func (p *prompts) fault(s stepAgent, f fault) {
 	p.faults[at] = append(p.faults[at], f)
 }
 
-// file adds the prompt with a name and the prompts that it includes. open lists the
-// prompts that lead here; data is what it sees; missing is called if it does not
-// exist.
+// file adds the prompt with this name and the prompts that it includes. open is the chain of including
+// prompts; data is the prompt's data; missing is called if it does not exist.
 func (p *prompts) file(s stepAgent, name string, open []string, data shape, missing func(msg, hint string)) error {
 	name = strings.TrimSuffix(name, ".md")
 	found, ok := p.byName[name]
@@ -212,8 +206,8 @@ func (p *prompts) look(s stepAgent, found Prompt, open []string, data shape) err
 	return p.includes(s, uses.Includes, open, data, func(f fault) { p.blame(found, f) })
 }
 
-// explain describes how a fault was reached: open lists the prompts that lead there,
-// the one with the fault last.
+// explain adds to a fault how its prompt was reached. open is the chain of prompts up to the one with the
+// fault.
 func (p *prompts) explain(f fault, s stepAgent, open []string) fault {
 	if n := len(open); n > 1 {
 		f.msg += fmt.Sprintf(", where %q includes it", open[n-2])
@@ -224,7 +218,7 @@ func (p *prompts) explain(f fault, s stepAgent, open []string) fault {
 	return f
 }
 
-// blame records an error in a prompt's file once.
+// blame records an error in a prompt's file, once.
 func (p *prompts) blame(in Prompt, f fault) {
 	e := yamldoc.Error{File: in.file(), Line: max(f.line, 1), Column: max(f.column, 1), Msg: f.msg, Hint: f.hint}
 	if !slices.Contains(p.elsewhere, e) {

@@ -14,20 +14,20 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Choice is the grimoire of a task.
+// Choice is the grimoire chosen for a task.
 type Choice struct {
 	Grimoire string
-	Why      string // who chose it, for people
+	Why      string // the rule or default that chose it, for people
 }
 
-// Matchers choose the grimoires of tasks that do not name one: first those of the
-// project (.coven/grimoire-matchers.yaml), then those of the user.
+// Matchers choose the grimoires of tasks that do not name one: first the project's
+// (.coven/grimoire-matchers.yaml), then the user's.
 type Matchers struct {
-	rules     []rule   // in order; the first that matches wins
-	otherwise []Choice // the defaults of the files, strongest first
+	rules     []rule   // the first that matches applies
+	otherwise []Choice // the defaults of the files, highest precedence first
 }
 
-// rule is a rule. All of its conditions must hold; a nil condition always does.
+// rule is a rule with conditions, all of which must be true. A nil condition is always true.
 type rule struct {
 	choice                   Choice
 	anyTags, allTags, noTags []string // globs
@@ -36,10 +36,10 @@ type rule struct {
 	lowest, highest          int // 0 is the most urgent
 }
 
-// matchersFile is the name of the file, in .coven and the user's directory.
+// matchersFile is the name of the file in .coven and in the user's directory.
 const matchersFile = "grimoire-matchers.yaml"
 
-// MaxPriority is the number of the least urgent priority.
+// MaxPriority is the lowest priority.
 const MaxPriority = 4
 
 type matchersKeys struct {
@@ -47,7 +47,6 @@ type matchersKeys struct {
 	Rules   yamldoc.At[[]yamldoc.At[ruleKeys]] `yaml:"rules" about:"rules; the first match wins"`
 }
 
-// ruleKeys is a rule in a file.
 type ruleKeys struct {
 	Name          text                  `yaml:"name" about:"name of the rule in messages"`
 	Grimoire      text                  `yaml:"grimoire" need:"true" about:"the grimoire it chooses"`
@@ -65,8 +64,8 @@ type rangeKeys struct {
 	Max text `yaml:"max"`
 }
 
-// Matchers reads the files that choose grimoires. The error is a yamldoc.Errors with
-// everything that is wrong in them, including unknown grimoires.
+// Matchers reads the files that choose grimoires. The error is a yamldoc.Errors with all errors in them,
+// including unknown grimoires.
 func (l *Library) Matchers() (*Matchers, error) {
 	known, err := l.Names()
 	if err != nil {
@@ -94,8 +93,7 @@ func (l *Library) Matchers() (*Matchers, error) {
 	return m, nil
 }
 
-// matchers returns the text of the source's file, and its label; file is empty if it
-// does not exist.
+// matchers returns the text of the source's file and its label. file is empty if it does not exist.
 func (s source) matchers() (data []byte, file string, err error) {
 	if s.flat {
 		return nil, "", nil
@@ -138,7 +136,6 @@ func (m *Matchers) read(file string, data []byte, known []string) error {
 	return doc.Err()
 }
 
-// ruleReader reads the rules of a document.
 type ruleReader struct {
 	doc   *yamldoc.Document
 	file  string
@@ -194,7 +191,7 @@ func (r *ruleReader) rule(at yamldoc.At[ruleKeys]) rule {
 	return made
 }
 
-// items returns the items of a list that must not be empty.
+// items returns the items of a list, which must not be empty.
 func (r *ruleReader) items(list yamldoc.At[[]text]) []text {
 	if list.Set() && len(list.Value) == 0 {
 		r.doc.Fail(list, "the list is empty", "remove it: no task can match")
@@ -224,7 +221,7 @@ func (r *ruleReader) globs(list yamldoc.At[[]text]) []string {
 	return all
 }
 
-// priority reads 1 or P1.
+// priority parses 1 or P1.
 func (r *ruleReader) priority(p text, otherwise int) int {
 	if !p.Set() {
 		return otherwise
@@ -237,8 +234,8 @@ func (r *ruleReader) priority(p text, otherwise int) int {
 	return n
 }
 
-// Choose returns the grimoire of the first rule that matches a task, or else the
-// default of a file. It reports false if there is neither.
+// Choose returns the grimoire of the first rule that matches a task, or the default of a file. It returns
+// false if there is neither.
 func (m *Matchers) Choose(t Task) (Choice, bool) {
 	for _, r := range m.rules {
 		if r.matches(t) {

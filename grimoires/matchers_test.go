@@ -18,7 +18,7 @@ rules:
   - {name: words, grimoire: docs, body_contains: ["README", "spell ing"], type: [task]}
 `
 
-// known makes a library with grimoires of some names.
+// known creates a library with grimoires of these names.
 func known(t *testing.T, all map[string]string, names ...string) (*Library, string) {
 	t.Helper()
 	if all == nil {
@@ -75,7 +75,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// The rules of the project come before those of the user, and defaults last.
+// The rules of the project take precedence over those of the user, and defaults come last.
 func TestMatchersOfUser(t *testing.T) {
 	l, dir := known(t, map[string]string{
 		"repo/.coven/grimoire-matchers.yaml": "default: ui\nrules: [{name: a, grimoire: fix, type: [bug]}]\n",

@@ -4,18 +4,18 @@ package grimoires
 type Merge struct {
 	RequireReview bool     `yaml:"require_review" about:"wait for coven approve; true"`
 	Strategy      string   `yaml:"strategy" oneof:"squash|merge|rebase" about:"squash"`
-	Message       string   `yaml:"message,omitempty" about:"template of the commit message"` // empty: coven's own
+	Message       string   `yaml:"message,omitempty" about:"template of the commit message"` // empty for coven's own message
 	Checks        []string `yaml:"checks,omitempty" about:"commands instead of the configured ones"`
 	Resolve       bool     `yaml:"on_conflict,omitempty" oneof:"block|agent" true:"agent" about:"agent: an agent resolves conflicts with the target, at most twice"`
 	Push          bool     `yaml:"next,omitempty" oneof:"approve|push" true:"push" about:"push: the change lands elsewhere, so a waiting session recommends git push"`
 }
 
-// ResolvePrompt is the prompt of the agent that resolves a conflict with the target.
-// Its inputs are files, one path per line, and target, a branch.
+// ResolvePrompt is the prompt of the agent that resolves a conflict with the target. Its inputs are files,
+// one path per line, and target, a branch.
 const ResolvePrompt = "resolve-conflict"
 
-// RevisePrompt is the prompt of the agent that makes the changes that a person asked for.
-// Its input is findings.
+// RevisePrompt is the prompt of the agent that makes the changes that a person asked for. Its input is
+// findings.
 const RevisePrompt = "revise-change"
 
 func newMerge() Kind { return &Merge{RequireReview: true, Strategy: "squash"} }

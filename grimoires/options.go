@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// optionsOf returns the options of a built-in reviewer or arbiter, with the allowed values of each;
-// none means any text. Only other plugins know their own options.
+// optionsOf returns the options of a built-in reviewer or arbiter, with the allowed values of each. nil
+// permits any text. The options of other plugins are not known.
 func optionsOf(kind, plugin string) (options map[string][]string, known bool) {
 	switch kind + " " + plugin {
 	case "reviewer command":

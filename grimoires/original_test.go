@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// original 3a: grimoires and spells written as the original's documentation
-// says are read as they are, and their spells render.
+// original 3a: grimoires and spells as in the original's documentation are read without changes, and their
+// spells render.
 func TestOriginalStyle(t *testing.T) {
 	root := filepath.Join("testdata", "original")
 	l := NewLibrary(root, "")
@@ -78,8 +78,7 @@ Do it
 	}
 }
 
-// Errors explain features of the original that coven does not support, with what to
-// write instead.
+// Errors explain features of the original that coven does not support, and their replacements.
 func TestOriginalExplained(t *testing.T) {
 	for text, want := range map[string]string{
 		"- {name: m, type: merge, commit_message: x}":                                                           `3:26: unknown key "commit_message" (write message: TEXT)`,

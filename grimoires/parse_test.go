@@ -53,7 +53,7 @@ steps:
 	}
 }
 
-// one is a grimoire with one step, on line 3.
+// one returns a grimoire with one step, on line 3.
 func one(step string) string { return "name: g\nsteps:\n- {" + step + "}\n" }
 
 func TestParseErrors(t *testing.T) {
@@ -138,8 +138,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// All errors of a file are reported together in file order, and a step of an unknown
-// type is still a known step.
+// All errors of a file are reported together in file order, and a step of an unknown type is still a known
+// step.
 func TestParseSaysEverything(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("name: g\nsteps:\n- {name: a, type: scrpt, x: y}\n- {name: b, type: merge, nope: 1, message: '{{.a.output}}{{.steps.c.output}}'}\n- {name: c, typ: x}\n"))
 	want := `f.yaml:3:19: "scrpt" is not one of agent, script, loop, review, agent-loop, merge (did you mean "script"?)

@@ -12,86 +12,87 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Plan holds everything a session needs of grimoires, prompts, configuration and
-// tracker, frozen when the session starts. Later edits do not affect it.
+// Plan contains everything that a session needs from grimoires, prompts, configuration and tracker. It is
+// frozen when the session starts, so that later edits have no effect.
 type Plan struct {
 	Grimoire *Grimoire
-	Prompts  map[string]Prompt          // all that the steps use, included ones too
-	Agents   map[string]AgentDefinition // that its steps and agents can start
-	Tools    map[string]CommandTool     // of the project, that some of its agents name
-	Tree     *Tree                      // of its agents; nil: each agent works alone
-	Spawn    *SpawnRequest              // what a person starts directly; nil: nothing
-	Chat     *Chat                      // the session is a chat; nil: it is not
-	Rules    []permission.Rule          // of the user, for all agents
-	MCP      []servers.Server           // for its agents
-	Skills   map[string]Skill           // of its agents
+	Prompts  map[string]Prompt          // all prompts that the steps use, including included ones
+	Agents   map[string]AgentDefinition // agents that the steps and agents can start
+	Tools    map[string]CommandTool     // project tools that some of the agents name
+	Tree     *Tree                      // of the agents; nil if each agent works alone
+	Spawn    *SpawnRequest              // the subagent that a person starts directly; may be nil
+	Chat     *Chat                      // nil unless the session is a chat
+	Rules    []permission.Rule          // the user's rules for all agents
+	MCP      []servers.Server           // for the agents
+	Skills   map[string]Skill           // of the agents
 	Checks   []string                   // commands that must pass before the change lands, in order
-	Worktree Worktree                   // its life cycle
-	Raw      []string                   // places where a command takes a value unquoted
+	Worktree Worktree                   // commands for the worktree's setup and teardown
+	Raw      []string                   // places where a command uses a value without quoting
 	Model    string
 	Provider string
 	Target   string // full ref: refs/heads/main
 	Task     Task
-	Attempt  string // how the prior session of the task ended; empty: there was none
+	Attempt  string // how the previous session of the task ended, empty if there was none
 }
 
-// AgentDefinition is what a plan has of the definition of an agent: see package agent. The model
-// and provider of the agent of a step are in the step.
+// AgentDefinition is the part of a plan that contains the definition of an agent. See package agent. The
+// model and provider of a step's agent are in the step.
 type AgentDefinition struct {
-	Source      string            `yaml:"source"` // its file
+	Source      string            `yaml:"source"` // the definition's file
 	Description string            `yaml:"description,omitempty"`
-	Mode        string            `yaml:"mode,omitempty"`      // primary or subagent; empty: both
-	Model       string            `yaml:"model,omitempty"`     // of the agent as a subagent; empty: the plan's
-	Provider    string            `yaml:"provider,omitempty"`  // the same
-	Timeout     time.Duration     `yaml:"timeout,omitempty"`   // the same; 0: none
-	MaxTurns    int               `yaml:"max_turns,omitempty"` // 0: no limit
-	Tools       []string          `yaml:"tools,omitempty"`     // empty: all that the permissions allow
-	MCP         []string          `yaml:"mcp,omitempty"`       // servers; empty: all of the plan
+	Mode        string            `yaml:"mode,omitempty"`      // primary or subagent; empty for both
+	Model       string            `yaml:"model,omitempty"`     // for the agent as a subagent; empty for the plan's model
+	Provider    string            `yaml:"provider,omitempty"`  // for the agent as a subagent; empty for the plan's provider
+	Timeout     time.Duration     `yaml:"timeout,omitempty"`   // for the agent as a subagent; 0 means no limit
+	MaxTurns    int               `yaml:"max_turns,omitempty"` // 0 means no limit
+	Tools       []string          `yaml:"tools,omitempty"`     // empty for all that the permissions allow
+	MCP         []string          `yaml:"mcp,omitempty"`       // servers, empty for all of the plan
 	Skills      []string          `yaml:"skills,omitempty"`
 	Prompt      string            `yaml:"prompt"`
-	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty: those that coven grants
+	Permissions []permission.Rule `yaml:"permissions,omitempty"` // empty for the permissions that coven grants
 	Asks        []permission.Name `yaml:"requires_approval,omitempty"`
-	// ApprovalTimeout is how long a person is waited for; 0: the usual time. ApproveOnTimeout means that
-	// what can be undone is then approved.
+	// ApprovalTimeout is the time to wait for a person's approval, or 0 for the default. ApproveOnTimeout
+	// means that after this time, reversible actions are approved.
 	ApprovalTimeout  time.Duration `yaml:"approval_timeout,omitempty"`
 	ApproveOnTimeout bool          `yaml:"approve_on_timeout,omitempty"`
-	// Reflection is how the work of the agent as a subagent is evaluated; nil: it is not.
+	// Reflection configures the evaluation of the agent's work as a subagent. It is nil if there is none.
 	Reflection *Reflection `yaml:"reflection,omitempty"`
 }
 
-// Tree is how the tools are divided between agents, if one only starts the others: see package agenttree.
+// Tree divides the tools between agents, for a root agent that only starts the others. See package
+// agenttree.
 type Tree struct {
 	Root     string   `yaml:"root"`     // the agent that starts the others
-	Rounds   int      `yaml:"rounds"`   // how many it starts in one run
-	Branches []Branch `yaml:"branches"` // in the order in which they are asked for a tool
+	Rounds   int      `yaml:"rounds"`   // maximum number of agents that it starts in one run
+	Branches []Branch `yaml:"branches"` // in the order in which they get a tool
 }
 
-// Branch is an agent of a tree, with what decides which tools it has.
+// Branch is an agent of a tree and the selection of its tools.
 type Branch struct {
 	Agent    string   `yaml:"agent"`
 	Prefixes []string `yaml:"tool_prefixes,omitempty"`
 	MCP      []string `yaml:"mcp,omitempty"` // servers
 }
 
-// Has reports whether an agent is one of those that the root starts.
+// Has reports whether the root starts the agent with this name.
 func (t *Tree) Has(name string) bool {
 	return t != nil && slices.ContainsFunc(t.Branches, func(b Branch) bool { return b.Agent == name })
 }
 
-// Skill is a skill of agents: see package skill.
+// Skill is a skill of agents. See package skill.
 type Skill struct {
 	Description string   `yaml:"description"`
 	MCP         []string `yaml:"mcp,omitempty"` // servers that only agents with the skill use
 	Body        string   `yaml:"body"`
 }
 
-// Reflection is what a definition says about the evaluation of an agent's work.
+// Reflection configures the evaluation of an agent's work.
 type Reflection struct {
 	MaxRetries int    `yaml:"max_retries"`
-	Criteria   string `yaml:"criteria,omitempty"` // empty: general ones
+	Criteria   string `yaml:"criteria,omitempty"` // empty for general criteria
 }
 
-// SpawnRequest asks for a subagent: see package spawn.
+// SpawnRequest is a request for a subagent. See package spawn.
 type SpawnRequest struct {
 	Agent       string    `yaml:"agent"`
 	Task        string    `yaml:"task"`
@@ -100,7 +101,7 @@ type SpawnRequest struct {
 	TaskID      string    `yaml:"task_id,omitempty"`
 }
 
-// AgentSteps returns the steps that run an agent which they may name.
+// AgentSteps returns the agent steps, whose agent can be chosen.
 func (g *Grimoire) AgentSteps() []*Agent {
 	var all []*Agent
 	for s := range g.All() {
@@ -111,8 +112,8 @@ func (g *Grimoire) AgentSteps() []*Agent {
 	return all
 }
 
-// Worktree has the shell commands that prepare the worktree of a task, and those that run
-// before it is removed.
+// Worktree contains the shell commands that prepare a task's worktree, and those that run before it is
+// removed.
 type Worktree struct {
 	Setup           []string      `yaml:"setup,omitempty"`
 	SetupTimeout    time.Duration `yaml:"setup_timeout,omitempty"` // of all commands together
@@ -120,14 +121,14 @@ type Worktree struct {
 	TeardownTimeout time.Duration `yaml:"teardown_timeout,omitempty"` // of all commands together
 }
 
-// PlanVersion is the version of plans: of their format, and of the rules by which their
-// sessions run. It is the only supported one.
+// PlanVersion is the version of plans: of their format, and of the rules for running their sessions. Only
+// this version is supported.
 const PlanVersion = 3
 
-// VersionError reports a plan with a version that this coven does not support.
-type VersionError struct{ V int } // 0: the plan has no version
+// VersionError means that this coven does not support the version of a plan.
+type VersionError struct{ V int } // 0 if the plan has no version
 
-// Newer reports whether a newer coven made the plan.
+// Newer reports whether the plan was written by a newer coven.
 func (e *VersionError) Newer() bool { return e.V > PlanVersion }
 
 func (e *VersionError) Error() string {
@@ -140,8 +141,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("plan version %d is older than %d, the oldest that this coven supports", e.V, PlanVersion)
 }
 
-// Proves reports whether a command is a check, which must pass on the exact tree that
-// lands.
+// Proves reports whether a command is a check, which must pass on the exact tree that lands.
 func (p *Plan) Proves(command string) bool {
 	for s := range p.Grimoire.All() {
 		if m, ok := s.Kind.(*Merge); ok && slices.Contains(p.ChecksOf(m), command) {
@@ -151,7 +151,7 @@ func (p *Plan) Proves(command string) bool {
 	return false
 }
 
-// ChecksOf returns the checks of a merge step, by default the plan's.
+// ChecksOf returns the checks of a merge step. The plan's checks are the default.
 func (p *Plan) ChecksOf(m *Merge) []string {
 	if len(m.Checks) == 0 {
 		return p.Checks
@@ -159,8 +159,8 @@ func (p *Plan) ChecksOf(m *Merge) []string {
 	return m.Checks
 }
 
-// Freeze returns a plan of a grimoire with the current prompts. The caller sets Model,
-// Provider, Target, Worktree, Task and Attempt.
+// Freeze returns a plan of a grimoire with the current prompts. The caller sets Model, Provider, Target,
+// Worktree, Task and Attempt.
 func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	p, err := l.promptsOf(g)
 	if err != nil {
@@ -184,7 +184,7 @@ func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
 	return &Plan{Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
 }
 
-// rawUses returns where commands opt out of quoting.
+// rawUses returns the places where commands use values without quoting.
 func rawUses(g *Grimoire) ([]string, error) {
 	var places []string
 	for s := range g.All() {
@@ -203,8 +203,8 @@ func rawUses(g *Grimoire) ([]string, error) {
 	return places, nil
 }
 
-// RenderPrompt renders a prompt of the plan, or a text with a newline as the prompt
-// itself, with the data of a step.
+// RenderPrompt renders a prompt of the plan with the data of a step. A text with a newline is the prompt
+// itself.
 func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, error) {
 	file, text := "prompt", nameOrInline
 	if !isInline(nameOrInline) {
@@ -222,7 +222,7 @@ func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, e
 	return tmpl.PromptWith(file, text, data, lookup, inputs)
 }
 
-// prompt finds a prompt of the plan; the name may end in .md.
+// prompt finds a prompt of the plan. The name may end with .md.
 func (p *Plan) prompt(name string) (Prompt, bool) {
 	found, ok := p.Prompts[strings.TrimSuffix(name, ".md")]
 	return found, ok

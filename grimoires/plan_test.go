@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// again encodes and decodes a plan: nothing may change.
+// again encodes and decodes a plan and checks that nothing changes.
 func again(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -36,7 +36,7 @@ func again(t interface {
 	}
 }
 
-// samplePlan is the plan of the built-in grimoire for a task.
+// samplePlan returns the plan of the built-in grimoire for a task.
 func samplePlan(t *testing.T) *Plan {
 	t.Helper()
 	l := NewLibrary(t.TempDir(), "")
@@ -81,7 +81,7 @@ func TestPlanGolden(t *testing.T) {
 	}
 }
 
-// What has no key is not in plan.yaml, and a session that continues would not have it.
+// A field without a key would not be in plan.yaml, and would be missing when the session continues.
 func TestPlanHasAKeyForEverything(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var look func(reflect.Type)
@@ -203,7 +203,7 @@ func TestPlanVersions(t *testing.T) {
 	}
 }
 
-// stepData is the data that the runner passes to the prompt of a step.
+// stepData returns the data that the runner passes to the prompt of a step.
 func stepData(p *Plan, input map[string]any) map[string]any {
 	task := TaskData(p.Task)
 	return map[string]any{"task": task, "bead": task, "attempt": p.Attempt, "input": input}

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// planName is the name of a frozen plan in errors.
+// planName is the name of a plan in errors.
 const planName = "plan.yaml"
 
 // planComment is the header of plan.yaml.
@@ -42,7 +42,7 @@ type planFile struct {
 	Skills   map[string]Skill           `yaml:"skills,omitempty"`
 }
 
-// Marshal encodes the plan for plan.yaml. Invalid UTF-8 is replaced.
+// Marshal encodes the plan for plan.yaml. It replaces invalid UTF-8.
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := yamldoc.Marshal(planFile{
 		V: PlanVersion, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
@@ -51,8 +51,7 @@ func (p *Plan) Marshal() ([]byte, error) {
 	return append([]byte(planComment), data...), err
 }
 
-// ReadPlan decodes the output of Marshal. The error is a yamldoc.Errors or a
-// *VersionError.
+// ReadPlan decodes the output of Marshal. The error is a yamldoc.Errors or a *VersionError.
 func ReadPlan(data []byte) (*Plan, error) {
 	doc, err := yamldoc.Parse(planName, data)
 	if err != nil {
@@ -86,8 +85,8 @@ func ReadPlan(data []byte) (*Plan, error) {
 	return p, nil
 }
 
-// ReadTask decodes the task of a plan. The version of the plan can be any: a new session can
-// have the task of one that cannot continue.
+// ReadTask decodes the task of a plan of any version. A new session can use the task of a session that
+// cannot continue.
 func ReadTask(data []byte) (Task, error) {
 	if _, err := yamldoc.Parse(planName, data); err != nil {
 		return Task{}, err
@@ -105,19 +104,19 @@ func ReadTask(data []byte) (Task, error) {
 	return plan.Task, nil
 }
 
-// versionOf returns the version of a plan, or 0 if the plan does not name one. Read it before the
-// rest: a plan of another version may have unknown keys.
+// versionOf returns the version of a plan, or 0 if it has none. It must be called before decoding the rest,
+// because a plan of another version may contain unknown keys.
 func versionOf(data []byte) int {
 	var head struct {
 		V int `yaml:"v"`
 	}
 	if yaml.Unmarshal(data, &head) != nil {
-		return PlanVersion // reading the rest reports its errors
+		return PlanVersion // decoding the rest reports the errors
 	}
 	return head.V
 }
 
-// requirePrompts records prompts that steps name and the plan lacks.
+// requirePrompts reports prompts that steps name but the plan does not contain.
 func (r *reader) requirePrompts(p *Plan) {
 	for _, t := range r.found {
 		if t.kind != promptTemplate || isInline(t.text) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Providers returns the names of the providers whose agents a run may need, sorted.
-// standard is the provider of agents that name none. An agent that resolves conflicts is not
-// counted: there may be none. What a plugin runs is not known.
+// Providers returns the names of the providers of the agents that a run may need, sorted. standard is the
+// provider of agents that do not name one. It does not include an agent that resolves conflicts, because
+// there may be none, nor agents that plugins run, because they are unknown.
 func (g *Grimoire) Providers(standard string) []string {
 	var names []string
 	for s := range g.All() {

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// The defaults of a grimoire. Only the run limits a loop and a merge.
+// The defaults of a grimoire. Loops and merges are limited only by the run's limits.
 const (
 	defaultRun        = 2 * time.Hour
 	defaultIterations = 3
@@ -22,7 +22,7 @@ const (
 
 	maxIterations = 100
 	maxRetries    = 10
-	maxDepth      = 8 // of loops in loops
+	maxDepth      = 8 // of nested loops
 )
 
 var (
@@ -33,17 +33,17 @@ var (
 
 type text = yamldoc.At[string]
 
-// reader reads a grimoire from a document and collects what it finds.
+// reader reads a grimoire from a document and collects its templates and uses.
 type reader struct {
 	doc   *yamldoc.Document
 	names map[string]bool
 	found []template // in the order of the steps
-	wrote []template // names that steps write with output
-	uses  []Use      // in the order of the file, those of a step in the order of its keys
+	wrote []template // names of outputs
+	uses  []Use      // in the order of the file, and within a step in the order of its keys
 	scope *scope
 }
 
-// template is a template of a step, with its place.
+// template is a template of a step, with its position.
 type template struct {
 	kind templateKind
 	step string
@@ -61,9 +61,8 @@ const (
 	promptTemplate // inline, or the name of a prompt
 )
 
-// Parse reads a grimoire and finds all errors in it, except those that depend on
-// prompts (see Library.Load). file is the name in errors, and the grimoire's Source.
-// The error is a yamldoc.Errors.
+// Parse reads a grimoire and finds all errors in it, except those that depend on prompts (see
+// Library.Load). file is the name for errors, and the grimoire's Source. The error is a yamldoc.Errors.
 func Parse(file string, data []byte) (*Grimoire, error) {
 	r, g, err := read(file, data)
 	if err != nil {
@@ -107,7 +106,6 @@ func (r *reader) grimoire(root yamldoc.Node) *Grimoire {
 	return g
 }
 
-// name checks the name of a grimoire or step.
 func (r *reader) name(of yamldoc.Node, name, what string) {
 	switch at := r.doc.Key(of, "name"); {
 	case !at.Set():
@@ -117,7 +115,6 @@ func (r *reader) name(of yamldoc.Node, name, what string) {
 	}
 }
 
-// steps reads the steps of a grimoire or loop.
 func (r *reader) steps(of yamldoc.Node, nodes []yamldoc.Node, depth int) []Step {
 	if len(nodes) == 0 {
 		r.doc.Fail(of, "there are no steps", "list at least one under steps")
@@ -129,14 +126,14 @@ func (r *reader) steps(of yamldoc.Node, nodes []yamldoc.Node, depth int) []Step 
 	return steps
 }
 
-// nodes returns the items of the list that a mapping has under a key.
+// nodes returns the items of the list under a key of a mapping.
 func (r *reader) nodes(of yamldoc.Node, key string) []yamldoc.Node {
 	var all []yamldoc.Node
 	r.doc.DecodeNode(r.doc.Key(of, key), &all)
 	return all
 }
 
-// amount checks a budget. One that limits nothing is an error.
+// amount checks a budget. A budget without limits is an error.
 func (r *reader) amount(given yamldoc.Node, a budget.Amount) {
 	if !given.Set() {
 		return
@@ -147,14 +144,13 @@ func (r *reader) amount(given yamldoc.Node, a budget.Amount) {
 	}
 }
 
-// template records a template to check, if the file has it.
+// template records a template to check, if it is in the file.
 func (r *reader) template(kind templateKind, step, text string, at yamldoc.Node) {
 	if at.Set() {
 		r.found = append(r.found, template{kind, step, text, at})
 	}
 }
 
-// templates records a map of templates.
 func (r *reader) templates(kind templateKind, step string, texts map[string]string, at yamldoc.Node) {
 	places := r.doc.Keys(at)
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
@@ -162,7 +158,7 @@ func (r *reader) templates(kind templateKind, step string, texts map[string]stri
 	}
 }
 
-// env reads the variables that a step sets.
+// env checks the environment variables that a step sets.
 func (r *reader) env(at position, env map[string]string) {
 	given := r.doc.Key(at.node, "env")
 	places := r.doc.Keys(given)
@@ -177,7 +173,7 @@ func (r *reader) env(at position, env map[string]string) {
 	r.templates(variableTemplate, at.step, env, given)
 }
 
-// workdir checks a directory inside the worktree.
+// workdir checks that a directory is inside the worktree.
 func (r *reader) workdir(at position, dir string) {
 	if given := r.doc.Key(at.node, "workdir"); given.Set() && !filepath.IsLocal(dir) {
 		r.doc.Fail(given, fmt.Sprintf("%q is not a directory inside the worktree", dir), "a path relative to its top, without ..")

@@ -17,20 +17,19 @@ type Review struct {
 type Reviewer struct {
 	Name   string            `yaml:"name" about:"name in the record; default: name of the plugin"` // unique in the step
 	Plugin string            `yaml:"plugin" need:"true" about:"agent, command, rules (arbiters), or coven-reviewer-NAME, coven-arbiter-NAME"`
-	Prompt string            `yaml:"prompt,omitempty" about:"name of a prompt, or a text with more than one line; default for agent: review, for arbiters is-actionable"` // rendered into the option "prompt"; empty: none
+	Prompt string            `yaml:"prompt,omitempty" about:"name of a prompt, or a text with more than one line; default for agent: review, for arbiters is-actionable"` // rendered into the option "prompt"; may be empty
 	With   map[string]string `yaml:"with,omitempty" about:"options of the plugin"`
 }
 
-// AgentReviewer is the reviewer, or arbiter, that runs an agent. Its options name the
-// agent's definition and its model.
+// AgentReviewer is the reviewer or arbiter that runs an agent. Its options are the names of the agent's
+// definition and model.
 const (
 	AgentReviewer = "agent"
 	AgentOption   = "agent"
 	ModelOption   = "model"
 )
 
-// Agent returns the name of the definition of the agent that a reviewer or arbiter runs; empty:
-// none.
+// Agent returns the name of the definition of the agent that a reviewer or arbiter runs, or "".
 func (v *Reviewer) Agent() string {
 	if v.Plugin != AgentReviewer {
 		return ""
@@ -50,8 +49,7 @@ func (s Step) Judges() []*Reviewer {
 	return all
 }
 
-// ReviewPrompt and ArbiterPrompt are the default prompts of the agents that review and
-// arbitrate.
+// ReviewPrompt and ArbiterPrompt are the default prompts of the agents that review and arbitrate.
 const (
 	ReviewPrompt  = "review"
 	ArbiterPrompt = "is-actionable"
@@ -109,8 +107,8 @@ func (r *reader) reviewers(at position) []Reviewer {
 	return all
 }
 
-// reviewer reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is the
-// default prompt of an agent.
+// reviewer reads a reviewer or an arbiter: the name of a plugin, or a map. prompt is the default prompt of
+// an agent.
 func (r *reader) reviewer(n yamldoc.Node, step, kind, prompt string) Reviewer {
 	var v Reviewer
 	plugin := n
@@ -144,7 +142,7 @@ func (r *reader) reviewer(n yamldoc.Node, step, kind, prompt string) Reviewer {
 	return v
 }
 
-// reviewerSchema is the schema of a reviewer or arbiter: the name of a plugin, or a map.
+// reviewerSchema returns the schema of a reviewer or arbiter: the name of a plugin, or a map.
 func reviewerSchema() *schema.Schema {
 	s := schema.Of(Reviewer{})
 	schema.Set(s, "plugin", nameSchema(pluginRE))

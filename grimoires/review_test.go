@@ -124,7 +124,7 @@ func TestReviewPrompts(t *testing.T) {
 	}
 }
 
-// The plugins that a file names, with their places; default plugins are not listed.
+// Tests the plugins that a file names and their positions. Default plugins are not listed.
 func TestUses(t *testing.T) {
 	l, _ := files(t, nil)
 	all, err := l.ValidateFile("x/judged.yaml", []byte(judgedFile+"- {name: last, type: agent, prompt: task, provider: codex}\n"))
@@ -188,7 +188,7 @@ quality > short (fails)` {
 	}
 }
 
-// A grimoire is the same after YAML, and after freezing and reading.
+// A grimoire does not change when written as YAML and read, or frozen and read.
 func TestReviewRoundTrip(t *testing.T) {
 	g, err := Parse("f.yaml", []byte(judgedFile))
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"github.com/coven-run/coven/internal/schema"
 )
 
-// Schema returns the JSON Schema of a grimoire. It accepts more than the reader where
-// validity depends on other values: duplicate names of steps, duplicate reviewers
-// written differently, and options of built-in plugins.
+// Schema returns the JSON Schema of a grimoire. It accepts more than the reader if validity depends on
+// other values: duplicate step names, duplicate reviewers in different notation, and options of built-in
+// plugins.
 func Schema() *schema.Schema {
 	s := schema.Of(Grimoire{})
 	s.Defs = map[string]*schema.Schema{"step": stepSchema()}
@@ -17,12 +17,12 @@ func Schema() *schema.Schema {
 
 func anyStep() *schema.Schema { return &schema.Schema{Ref: "#/$defs/step"} }
 
-// outsideLoop is a step without a loop around it to exit.
+// outsideLoop returns the schema of a step that has no loop to exit.
 func outsideLoop() *schema.Schema {
 	return &schema.Schema{AllOf: []*schema.Schema{anyStep(), {Not: &schema.Schema{Required: []string{"on_success"}}}}}
 }
 
-// stepSchema chooses the schema of a step by its type.
+// stepSchema returns the schema of a step, which depends on its type.
 func stepSchema() *schema.Schema {
 	type typeKey struct {
 		Type string `yaml:"type" need:"true"`
@@ -45,7 +45,7 @@ func stepSchema() *schema.Schema {
 	return step
 }
 
-// nameSchema is the schema of a name that matches a pattern.
+// nameSchema returns the schema of a name that matches a pattern.
 func nameSchema(form *lazyregexp.Regexp) *schema.Schema {
 	s := schema.Text()
 	for _, kind := range s.AnyOf {
@@ -56,7 +56,7 @@ func nameSchema(form *lazyregexp.Regexp) *schema.Schema {
 	return s
 }
 
-// bound limits a number to 1 to limit.
+// bound limits a number to the range from 1 to most.
 func bound(s *schema.Schema, key string, most int) {
 	if number, ok := s.Properties[key]; ok {
 		least, most := 1.0, float64(most)
@@ -67,7 +67,7 @@ func bound(s *schema.Schema, key string, most int) {
 // MatchersSchema returns the JSON Schema of the rules that choose grimoires.
 func MatchersSchema() *schema.Schema { return schema.Of(matchersKeys{}) }
 
-// constant is the schema of one text.
+// constant returns the schema of a constant text.
 func constant(text string) *schema.Schema {
 	value := any(text)
 	return &schema.Schema{Const: &value}

@@ -11,12 +11,11 @@ import (
 	"github.com/coven-run/coven/internal/tmpl"
 )
 
-// shape describes a value in the data of templates: its known keys, any keys (open),
-// or none.
+// shape describes a value in the data of templates. It has known keys, any keys (open), or none.
 type shape struct {
 	keys map[string]shape
 	open bool
-	text bool // it prints as a text, and has keys besides
+	text bool // it prints as text, in addition to having keys
 	kind kind
 }
 
@@ -45,26 +44,26 @@ func (s shape) set(k kind, names ...string) shape {
 	return s
 }
 
-// result is the shape of a step's result.
+// result returns the shape of a step's result.
 func result() shape {
 	s := leaves("output", "summary", "error", "commit", "status", "success", "failed", "skipped")
 	s.keys["outputs"] = shape{open: true}
 	return s.set(numberKind, "exit_code").set(listKind, "files")
 }
 
-// counters is the shape of the counters of a loop.
+// counters returns the shape of a loop's counters.
 func counters() shape { return leaves().set(numberKind, "iteration", "max_iterations") }
 
-// taskShape is the shape of task.
+// taskShape returns the shape of task.
 func taskShape() shape {
 	return leaves().set(textKind, taskKeys()...).set(listKind, "labels", "acceptance_criteria")
 }
 
-// scope knows the names that templates of a grimoire may use.
+// scope contains the names that templates of a grimoire may use.
 type scope struct {
 	steps   map[string]place
-	outputs map[string][]string // steps that write a name with output
-	loose   bool                // which steps there are is not known
+	outputs map[string][]string // the steps that write an output with this name
+	loose   bool                // the steps are unknown
 }
 
 // place is the position of a step: its index in the file, and the loops around it.
@@ -91,8 +90,8 @@ func (s *scope) add(steps []Step, loops []string) {
 	}
 }
 
-// before reports whether a step can have ended when another starts: it comes earlier,
-// or both are in one loop.
+// before reports whether a step may have ended when reader starts: because it comes earlier, or because
+// both are in the same loop.
 func (s *scope) before(name, reader string) bool {
 	a, b := s.steps[name], s.steps[reader]
 	if slices.Contains(b.loops, name) {
@@ -143,8 +142,8 @@ func (s *scope) shape(step string, inputs []string) shape {
 	if len(loops) > 0 {
 		data.keys["loop_entry"] = s.entry(loops[len(loops)-1])
 	}
-	delete(data.keys, tmpl.Parent) // only included prompts have one
-	delete(data.keys, secrets)     // only commands and variables have them
+	delete(data.keys, tmpl.Parent) // only included prompts have it
+	delete(data.keys, secrets)     // only commands and variables have it
 	data.keys["steps"], data.keys["input"] = steps, leaves(inputs...)
 	if s.loose {
 		data.keys["steps"], data.keys["input"] = shape{open: true}, shape{open: true}
@@ -152,8 +151,8 @@ func (s *scope) shape(step string, inputs []string) shape {
 	return data
 }
 
-// entry is the shape of loop_entry in a loop: the result of the step before the loop,
-// and the steps that can have ended by then.
+// entry returns the shape of loop_entry in a loop: the result of the step before the loop, and the steps
+// that may have ended by then.
 func (s *scope) entry(loop string) shape {
 	entry := shape{keys: map[string]shape{}}
 	for name := range s.steps {
@@ -165,8 +164,7 @@ func (s *scope) entry(loop string) shape {
 	return entry
 }
 
-// included returns the data of a prompt that another prompt, which sees data,
-// includes.
+// included returns the data of an included prompt. data is the data of the including prompt.
 func (s *scope) included(data shape, in tmpl.Include) shape {
 	inner := shape{keys: maps.Clone(data.keys)}
 	inner.keys[tmpl.Parent] = data
@@ -184,7 +182,7 @@ func (s shape) valueOf(p tmpl.Param) shape {
 	for _, key := range p.Value {
 		next, ok := s.keys[key]
 		if s.open || !ok {
-			return shape{open: true} // its errors are reported at its place
+			return shape{open: true} // errors in it are reported elsewhere
 		}
 		s = next
 	}
@@ -194,7 +192,7 @@ func (s shape) valueOf(p tmpl.Param) shape {
 	return s
 }
 
-// hidden finds parameters that hide names of templates.
+// hidden finds parameters that hide other names of templates.
 func (s *scope) hidden(in tmpl.Include) []fault {
 	var all []fault
 	for _, p := range in.Params {
@@ -210,7 +208,7 @@ func (s *scope) hidden(in tmpl.Include) []fault {
 	return all
 }
 
-// find reports the error in a path, and where in the path.
+// find returns the error in a path, and the index of the invalid part.
 func (s *scope) find(data shape, step string, path []string) (index int, msg, hint string) {
 	for i, key := range path {
 		next, ok := data.keys[key]
@@ -264,14 +262,13 @@ func (s *scope) unknown(data shape, step string, before []string, key string) (m
 
 func label(path []string) string { return "." + strings.Join(path, ".") }
 
-// fault is an error in one reference of a template.
+// fault is an error in a reference of a template.
 type fault struct {
 	line, column int
 	msg, hint    string
 }
 
-// faults checks all references in a template of a step. data is what the template
-// sees.
+// faults checks all references in a template of a step. data is the template's data.
 func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {
@@ -286,8 +283,8 @@ func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	return all
 }
 
-// maybe reports whether a name that a prompt tests may be absent, rather than
-// misspelled or not yet available.
+// maybe reports whether a name that a prompt tests may be absent, rather than misspelled or not yet
+// available.
 func (s *scope) maybe(data shape, name string) bool {
 	_, isStep := s.steps[name]
 	_, isReserved := reserved()[name]
@@ -303,7 +300,7 @@ func columnOf(ref tmpl.Reference, index int) int {
 	return column
 }
 
-// condition finds a condition that can never be true or false.
+// condition finds a condition that can be neither true nor false.
 func (s *scope) condition(step string, sole *tmpl.Reference) []fault {
 	if sole == nil {
 		return nil

@@ -14,7 +14,7 @@ type Script struct {
 	Command string            `yaml:"command,omitempty" about:"template of a command for sh -c; values are quoted for the shell"`
 	Checks  bool              `yaml:"checks,omitempty" about:"true: run the configured checks, in order"`
 	Env     map[string]string `yaml:"env,omitempty" about:"templates by variable"`
-	Workdir string            `yaml:"workdir,omitempty" about:"directory in the worktree"` // empty: its top
+	Workdir string            `yaml:"workdir,omitempty" about:"directory in the worktree"` // empty for the top of the worktree
 }
 
 func newScript() Kind { return &Script{} }

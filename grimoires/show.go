@@ -10,12 +10,12 @@ import (
 type Entry struct {
 	Name        string
 	Source      string   // its file, or BuiltIn
-	Description string   // empty: none, or the grimoire is invalid
-	Hides       []string // ignored files of the same name, strongest first; BuiltIn
-	Err         error    // why it cannot run; nil if it can
+	Description string   // empty if it has none or is invalid
+	Hides       []string // ignored files with the same name, highest precedence first; or BuiltIn
+	Err         error    // the reason why it cannot run, or nil
 }
 
-// Entries lists all grimoires by name.
+// Entries lists all grimoires, sorted by name.
 func (l *Library) Entries() ([]Entry, error) {
 	names, err := l.Names()
 	if err != nil {
@@ -44,11 +44,11 @@ func (l *Library) Entries() ([]Entry, error) {
 	return entries, nil
 }
 
-// Text returns the text of a grimoire's file, and the file's name in messages. The
-// error is an *UnknownError if it does not exist.
+// Text returns the text of a grimoire's file, and the name of the file for messages. The error is an
+// *UnknownError if it does not exist.
 func (l *Library) Text(name string) (text []byte, source string, err error) {
 	return l.find("grimoire", name)
 }
 
-// YAML returns the grimoire in its file format, with every default filled in.
+// YAML returns the grimoire in its file format, including all defaults.
 func (g *Grimoire) YAML() ([]byte, error) { return yamldoc.Marshal(g) }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// All yields every step in file order, including those in loops.
+// All yields all steps in file order, including those in loops.
 func (g *Grimoire) All() iter.Seq[Step] {
 	return func(yield func(Step) bool) { walk(g.Steps, yield) }
 }
@@ -23,7 +23,7 @@ func walk(steps []Step, yield func(Step) bool) bool {
 	return true
 }
 
-// Inner returns the steps inside a step.
+// Inner returns the inner steps of a step.
 func (s Step) Inner() []Step {
 	if k, ok := s.Kind.(container); ok {
 		return k.inner()
@@ -47,8 +47,8 @@ func (s Step) Plugins() []Use {
 	return nil
 }
 
-// Texts returns what a step runs: its command or prompt, its directory, and its inputs
-// and variables as NAME=TEXT. They are templates.
+// Texts returns the templates of a step: its command or prompt, its directory, and its inputs and variables
+// as NAME=TEXT.
 func (s Step) Texts() []string {
 	k, ok := s.Kind.(executing)
 	if !ok {
@@ -61,8 +61,8 @@ func (s Step) Texts() []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// OnlyChecks reports whether the step has no purpose without checks: it runs
-// the checks, or is a loop whose scripts all do.
+// OnlyChecks reports whether the step is useless without checks: whether it runs the checks, or is a loop
+// whose scripts all do.
 func (s Step) OnlyChecks() bool {
 	if script, ok := s.Kind.(*Script); ok {
 		return script.Checks
@@ -94,8 +94,8 @@ func (g *Grimoire) HasAgents() bool {
 	return false
 }
 
-// agents returns the agents that coven itself runs in a step, and those that its
-// reviewers are likely to run, with their prompts.
+// agents returns the agents that coven itself runs in a step, and those that its reviewers are likely to
+// run, with their prompts.
 func (s Step) agents() []Agent {
 	if k, ok := s.Kind.(spawner); ok {
 		return k.agents()
@@ -103,8 +103,8 @@ func (s Step) agents() []Agent {
 	return nil
 }
 
-// prompted returns the agents of a step whose prompts a plan needs: those that it starts,
-// and the one that starts when a person asks for changes.
+// prompted returns the agents of a step whose prompts a plan needs: those that the step starts, and the one
+// for changes that a person asks for.
 func (s Step) prompted() []Agent {
 	agents := s.agents()
 	if _, ok := s.Kind.(*Merge); ok {

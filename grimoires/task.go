@@ -7,12 +7,12 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// Task holds what templates may know of the session's task.
+// Task contains the data of the session's task that templates can use.
 type Task struct {
 	ID          string   `yaml:"id"`
 	Title       string   `yaml:"title"`
 	Description string   `yaml:"description,omitempty"`
-	Acceptance  string   `yaml:"acceptance,omitempty"` // Markdown; empty: the section of Description is taken
+	Acceptance  string   `yaml:"acceptance,omitempty"` // Markdown; if empty, a section of Description is used
 	Design      string   `yaml:"design,omitempty"`
 	Notes       string   `yaml:"notes,omitempty"`
 	Type        string   `yaml:"type,omitempty"`
@@ -22,9 +22,9 @@ type Task struct {
 	ExternalRef string   `yaml:"external_ref,omitempty"`
 }
 
-// TaskData returns what templates see as .task (and .bead): id, title, description,
-// body (the same), acceptance (Markdown), acceptance_criteria (its items), design,
-// notes, type, priority ("P2"), labels, parent and external_ref.
+// TaskData returns the value of .task (and .bead) in templates: id, title, description, body (the same),
+// acceptance (Markdown), acceptance_criteria (its items), design, notes, type, priority ("P2"), labels,
+// parent and external_ref.
 func TaskData(t Task) map[string]any {
 	acceptance := strings.TrimSpace(lf(t.Acceptance))
 	if acceptance == "" {
@@ -61,7 +61,7 @@ var (
 // section returns the text below the heading "Acceptance Criteria".
 func section(text string) string {
 	var out []string
-	depth := 0 // of the section's heading; 0 outside of it
+	depth := 0 // of the section's heading; 0 outside the section
 	eachLine(text, func(line string, code bool) {
 		if m := heading.FindStringSubmatch(line); m != nil && !code {
 			switch {
@@ -79,12 +79,11 @@ func section(text string) string {
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
-// Criteria returns the items of a Markdown text verbatim and in order: its list items,
-// with the text indented below them, and its paragraphs. Markers, check boxes and
-// headings are left out.
+// Criteria returns the items of a Markdown text verbatim and in order: its list items, with the text
+// indented below them, and its paragraphs. It omits markers, check boxes and headings.
 func Criteria(markdown string) []string {
 	items := []string{}
-	open, blank, inCode := false, false, false // an item can go on; what came before this line
+	open, blank, inCode := false, false, false // whether an item can continue, and the state of the previous line
 	eachLine(lf(markdown), func(line string, code bool) {
 		m := item.FindStringSubmatch(line)
 		last, within := len(items)-1, code && inCode
@@ -110,8 +109,7 @@ func Criteria(markdown string) []string {
 	return tidy(items)
 }
 
-// tidy removes empty items, and the common indentation of all lines of an item but the
-// first.
+// tidy removes empty items, and the common indentation of all lines of an item except the first.
 func tidy(items []string) []string {
 	kept := []string{}
 	for _, text := range items {
@@ -140,8 +138,7 @@ func indentation(lines []string) int {
 	return max(least, 0)
 }
 
-// eachLine calls do for each line; code reports whether it belongs to a fenced code
-// block.
+// eachLine calls do for each line. code reports whether the line belongs to a fenced code block.
 func eachLine(text string, do func(line string, code bool)) {
 	open := ""
 	for line := range strings.SplitSeq(text, "\n") {

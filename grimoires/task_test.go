@@ -25,7 +25,7 @@ func TestTaskData(t *testing.T) {
 	}
 }
 
-// The field takes precedence over the section of the description.
+// The acceptance field takes precedence over the section of the description.
 func TestAcceptanceOfDescription(t *testing.T) {
 	const section = "## Acceptance Criteria\n\n1. one\n2. two\n\n### Later\n- three\n\n```\n## Not a heading\n- no item\n```\n\n## Next\n- not mine\n"
 	for description, want := range map[string][]string{

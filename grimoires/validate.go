@@ -11,26 +11,26 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Checked is a validated file.
+// Checked is the result of validating a file.
 type Checked struct {
 	Kind     string // grimoire, prompt, matchers, or file
 	Name     string // of the grimoire or prompt
 	File     string
-	Problems []Problem // none: it is valid
-	Plugins  []Use     // named by a grimoire, and agents
+	Problems []Problem // empty if the file is valid
+	Plugins  []Use     // plugins and agents that a grimoire names
 }
 
-// UseAgent is the kind of a Use of the definition of an agent.
+// UseAgent is the Kind of a Use of an agent's definition.
 const UseAgent = "agent"
 
-// Use is a plugin or an agent that a grimoire names, and where.
+// Use is a plugin or an agent that a grimoire names, and the position.
 type Use struct {
 	Kind         string // provider, reviewer, arbiter or UseAgent
 	Name         string
-	Line, Column int // 0: not known
+	Line, Column int // 0 if unknown
 }
 
-// use records that a file names a plugin.
+// use records that the file names a plugin or agent.
 func (r *reader) use(kind, name string, at yamldoc.Node) {
 	if at.Set() && pluginRE.MatchString(name) {
 		line, column := r.doc.Where(at)
@@ -38,26 +38,24 @@ func (r *reader) use(kind, name string, at yamldoc.Node) {
 	}
 }
 
-// Problem is an error in a file, or in its presence.
+// Problem is an error in a file, or the error that the file exists.
 type Problem struct {
 	yamldoc.Error
 	Warning bool // does not make the file invalid
 }
 
-// Bad reports whether a file has an error.
+// Bad reports whether the file has an error.
 func (c Checked) Bad() bool {
 	return slices.ContainsFunc(c.Problems, func(p Problem) bool { return !p.Warning })
 }
 
-// validation collects the problems of files.
 type validation struct {
 	library *Library
 	files   []*Checked
 }
 
-// Validate checks everything that a run could read: the rules that choose grimoires,
-// all grimoires, all prompts, and files that coven does not read. It fails if a
-// directory cannot be read.
+// Validate checks everything that a run could read: the rules that choose grimoires, all grimoires, all
+// prompts, and files that coven does not read. It fails if a directory cannot be read.
 func (l *Library) Validate() ([]Checked, error) {
 	v := &validation{library: l}
 	for _, s := range l.sources {
@@ -87,8 +85,8 @@ func (l *Library) Validate() ([]Checked, error) {
 	return v.all(), nil
 }
 
-// ValidateName checks a grimoire with its prompts, or a prompt. The error is an
-// *UnknownError if neither exists.
+// ValidateName checks a grimoire with its prompts, or a prompt. The error is an *UnknownError if neither
+// exists.
 func (l *Library) ValidateName(name string) ([]Checked, error) {
 	v := &validation{library: l}
 	grimoires, err := l.Names()
@@ -111,8 +109,8 @@ func (l *Library) ValidateName(name string) ([]Checked, error) {
 	return v.all(), nil
 }
 
-// ValidateFile checks a file anywhere: a prompt (.md), rules that choose grimoires, or
-// a grimoire. file is its name in errors.
+// ValidateFile checks any file: a prompt (.md), rules that choose grimoires, or a grimoire. file is its
+// name for errors.
 func (l *Library) ValidateFile(file string, data []byte) ([]Checked, error) {
 	v := &validation{library: l}
 	base := filepath.Base(file)
@@ -136,7 +134,7 @@ func (l *Library) ValidateFile(file string, data []byte) ([]Checked, error) {
 	return v.all(), nil
 }
 
-// file returns the record of a file.
+// file returns the record of a file, and adds it if necessary.
 func (v *validation) file(kind, name, file string) *Checked {
 	for _, c := range v.files {
 		if c.File == file {
@@ -159,7 +157,7 @@ func (v *validation) all() []Checked {
 	return all
 }
 
-// blame records the problems of an error, in the files that it names, or in c.
+// blame records the problems in an error for the files that it names, or for c.
 func (v *validation) blame(c *Checked, err error) {
 	var found yamldoc.Errors
 	template, one := (*tmpl.Error)(nil), yamldoc.Error{}
@@ -210,16 +208,16 @@ func (v *validation) grimoire(name string) {
 	v.blame(c, err)
 }
 
-// usesIn returns the plugins that a grimoire's file names.
+// usesIn returns the plugins and agents that a grimoire's file names.
 func usesIn(file string, data []byte) []Use {
 	r, _, err := read(file, data)
 	if err != nil {
-		return nil // not YAML: reported elsewhere
+		return nil // not YAML, which is reported elsewhere
 	}
 	return r.uses
 }
 
-// prompt checks a prompt by itself, unless a grimoire uses it.
+// prompt checks a prompt by itself, unless it was checked with a grimoire.
 func (v *validation) prompt(name string) {
 	found, err := v.library.Prompt(name)
 	if err != nil {

@@ -28,8 +28,7 @@ func lines(all []Checked) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// Everything that a run could read is checked, and each error is reported once, for
-// its own file.
+// Everything that a run could read is checked, and each error is reported once, for its own file.
 func TestValidate(t *testing.T) {
 	l, _ := files(t, map[string]string{
 		"repo/.coven/grimoires/good.yaml":       named("good"),

@@ -18,7 +18,7 @@ import (
 type lane struct {
 	mu     sync.Mutex
 	line   []chan struct{}
-	landed []string // moves of the target: the changes that each added
+	landed []string // moves of the target: the changes that each move added
 	tree   string
 	runs   []string // trees on which the checks ran
 }
