@@ -16,14 +16,13 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// A plugin implements grpc.ClientConnInterface for package wire. Each call goes to the
-// process that runs at that time, and a broken connection is reported as what happened
-// to the process.
+// A plugin implements grpc.ClientConnInterface for package wire. Each call goes to the current process. If
+// the connection breaks, the error describes how the process ended.
 //
-// When its context is done, a call returns as soon as coven's services for it have
-// returned. The plugin is notified but may keep working: gRPC cannot confirm that a
-// handler has stopped, and killing the process would break other calls. Whatever it
-// still does has no effect, because the token of the call is no longer valid.
+// When its context is done, a call returns as soon as coven's services for it have returned. The plugin is
+// notified but may keep working: gRPC cannot confirm that a handler has stopped, and killing the process
+// would break other calls. Its remaining work has no effect, because the token of the call is no longer
+// valid.
 
 // Invoke implements grpc.ClientConnInterface.
 func (p *plugin) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
@@ -56,10 +55,10 @@ func (p *plugin) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	return &explainedStream{stream, ctx, p, i}, nil
 }
 
-// explainedStream is a stream whose errors describe what happened to the plugin.
+// explainedStream is a stream whose errors are translated by explain.
 type explainedStream struct {
 	grpc.ClientStream
-	call     context.Context // context of the caller; the stream's own context ends with the stream
+	call     context.Context // of the caller; the stream's own context ends with the stream
 	plugin   *plugin
 	instance *instance
 }
@@ -78,8 +77,8 @@ func (s *explainedStream) RecvMsg(message any) error {
 	return s.plugin.explain(s.call, s.instance, err)
 }
 
-// explain translates a gRPC error of a call. It returns errors of the plugin itself and
-// of ctx unchanged.
+// explain translates the gRPC error of a call into a description of the plugin's failure. It returns the
+// plugin's own errors unchanged, and every error once ctx is done.
 func (p *plugin) explain(ctx context.Context, i *instance, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -99,9 +98,8 @@ func (p *plugin) explain(ctx context.Context, i *instance, err error) error {
 	return fmt.Errorf("%s: %w", p, means)
 }
 
-// missingMethod returns an error if err, a gRPC status, shows that the plugin lacks a
-// method or the whole contract. It knows the texts of gRPC in Go and in other
-// languages.
+// missingMethod returns an error if the gRPC status err shows that the plugin lacks a method or the whole
+// contract. It recognizes the messages of gRPC in Go and in other languages.
 func (i *instance) missingMethod(err error) error {
 	if text := status.Convert(err).Message(); !strings.HasPrefix(text, "unknown method ") && text != "Method not found!" {
 		return i.wrongKind(err)
@@ -109,12 +107,12 @@ func (i *instance) missingMethod(err error) error {
 	return fmt.Errorf("does not serve all of %s (is it a plugin of another kind?): %w", i.service, pluginerr.ErrUnsupported)
 }
 
-// checkTime limits, after a call was cut off, how long the plugin may take to answer a
-// ping, and how long an unreachable process may take to exit.
+// checkTime limits the wait, after a call was cut off, for the answer to a ping and for the exit of an
+// unreachable process.
 const checkTime = 5 * time.Second
 
-// exitOf returns how the process exited after a call was cut off, or nil if it is alive
-// and the error is its own answer.
+// exitOf returns how the process exited after a call was cut off. It returns nil if the process is alive,
+// which means that the plugin returned the error itself.
 func (i *instance) exitOf(ctx context.Context) error {
 	if !i.process.gone() && i.reachable(ctx) {
 		return nil
@@ -144,8 +142,8 @@ func (i *instance) reachable(ctx context.Context) bool {
 // messageSizes matches gRPC's error for a message that exceeds the limit of this side.
 var messageSizes = lazyregexp.New(`^(?:grpc: )?(trying to send|received) message larger than max \((\d+) vs\. (\d+)\)`)
 
-// tooLarge describes which message was too large, or returns nil if the limit was the
-// plugin's own.
+// tooLarge returns an error that names the message that was too large. It returns nil if the plugin's own
+// limit was exceeded.
 func tooLarge(err error) error {
 	found := messageSizes.FindStringSubmatch(status.Convert(err).Message())
 	if found == nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// declared is a provider that is held to the capabilities that its program declares: what
-// the user was shown before trusting it applies to every agent.
+// declared is a provider that is limited to the capabilities that its program declares, because the user
+// approved these when trusting the program.
 type declared struct {
 	provider.Provider
 	plugin *plugin
 }
 
-// capabilities returns what the running program declares, or nil.
+// capabilities returns the capabilities that the running program declares, or nil.
 func (d declared) capabilities(ctx context.Context) (provider.Capabilities, error) {
 	i, err := d.plugin.get(ctx)
 	if err != nil {
@@ -25,8 +25,8 @@ func (d declared) capabilities(ctx context.Context) (provider.Capabilities, erro
 	return i.binary.Capabilities, nil
 }
 
-// Command implements provider.Provider. A command that contradicts the declaration is a
-// pluginerr.ErrInvalid.
+// Command implements provider.Provider. It returns pluginerr.ErrInvalid for a command that contradicts the
+// declared capabilities.
 func (d declared) Command(ctx context.Context, req provider.Request) (provider.Command, error) {
 	can, err := d.capabilities(ctx)
 	if err != nil {
@@ -46,7 +46,8 @@ func (d declared) Command(ctx context.Context, req provider.Request) (provider.C
 	return cmd, nil
 }
 
-// contradiction returns what in a command differs from what is declared, or "".
+// contradiction describes how a command contradicts the declared capabilities. It returns "" if it does
+// not.
 func contradiction(can provider.Capabilities, req provider.Request, cmd provider.Command) string {
 	switch {
 	case cmd.Gated && !can.Has(provider.Gated):
@@ -82,7 +83,7 @@ func (d declared) Answer(ctx context.Context, answer provider.Answer) (provider.
 	return answerer.Answer(ctx, answer)
 }
 
-// unsupported is the error of a capability that is not declared.
+// unsupported returns the error for a capability that the program does not declare.
 func (d declared) unsupported(one provider.Capability) error {
 	return fmt.Errorf("%s: %w: its agents cannot %s", d.plugin, pluginerr.ErrUnsupported, one)
 }

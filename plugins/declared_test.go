@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// A provider is held to what its program declares. This one is gated, continues
-// conversations and takes messages.
+// A command must match the declared capabilities of the program. This provider is gated, resumes
+// conversations and accepts messages.
 func TestDeclared(t *testing.T) {
 	for _, test := range []struct {
 		can                      provider.Capabilities

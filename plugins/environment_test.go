@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Only coven's own plugins get credentials: a plugin of somebody else may have the same name.
+// Only coven's own plugins get credentials, because a third-party plugin may have the same name.
 func TestEnvironment(t *testing.T) {
 	h := NewHost(HostOptions{
 		Env:         func() []string { return []string{"LANG=C"} },

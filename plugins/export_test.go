@@ -2,15 +2,14 @@ package plugins
 
 import "time"
 
-// Hurry makes the host give up sooner on a plugin that does not become ready, and
-// on one that does not say how it is. It holds for what is started afterwards, and
-// is not for while something starts.
+// Hurry shortens the timeouts for the start of a plugin and for health checks. It applies to later starts
+// and must not be called during a start.
 func (h *Host) Hurry(start, interval, timeout time.Duration) {
 	h.timing.start, h.timing.interval, h.timing.timeout = start, interval, timeout
 }
 
-// Speak makes the host offer those versions of the contracts.
+// Speak sets the versions of the contracts that the host offers.
 func (h *Host) Speak(versions ...int) { h.speaks = versions }
 
-// Contradiction is contradiction.
+// Contradiction exports contradiction.
 var Contradiction = contradiction

@@ -14,11 +14,10 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// maxHandshake limits a plugin's first line, in bytes. A certificate takes several
-// hundred.
+// maxHandshake is the size limit of a plugin's first line, in bytes. A certificate takes several hundred.
 const maxHandshake = 16 << 10
 
-// maxShown limits how much of an invalid line is quoted, in bytes.
+// maxShown is the number of bytes that are quoted from an invalid line.
 const maxShown = 200
 
 // checkHandshake validates the handshake line
@@ -63,7 +62,7 @@ func checkAddress(network, address, dir string) error {
 	return nil
 }
 
-// remedy returns what to do if no version is supported by both sides.
+// remedy returns advice for a contract version that coven does not support.
 func remedy(theirs int, ours []int) string {
 	if theirs > slices.Max(ours) {
 		return "update coven, or build the plugin for this coven"

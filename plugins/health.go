@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxMisses is the number of consecutive failed health checks after which a plugin
-// counts as hung.
+// maxMisses is the number of consecutive failed health checks after which a plugin is killed.
 const maxMisses = 3
 
 // health is the result of a health check.
@@ -24,15 +23,14 @@ const (
 	unreachable                // no connection
 	alive                      // rejects unknown methods, but its health service does not answer
 	healthy
-	noHealthService // has no health service
+	noHealthService // the plugin does not implement the health service
 )
 
-// healthCheck probes the plugin periodically until its process exits, and kills a
-// process that hangs.
+// healthCheck probes the plugin periodically until its process exits, and kills a process that hangs.
 //
-// A busy plugin is not hung: a plugin with a single worker thread, for example in
-// Python, cannot answer while it works. So while a call is pending, it is enough that
-// its gRPC library answers a ping. A call that never ends has its own deadline.
+// A busy plugin does not hang: with a single worker thread, for example in Python, it cannot answer the
+// health check while it works. While a call is pending, an answer of its gRPC library to a ping is
+// therefore enough. A call that never ends has its own deadline.
 func (i *instance) healthCheck(t timing) {
 	for misses := 0; misses < maxMisses; {
 		select {
@@ -55,7 +53,7 @@ func (i *instance) healthCheck(t timing) {
 	i.process.kill(fmt.Errorf("hung: %d health checks without an answer within %s, killed", maxMisses, t.timeout))
 }
 
-// errUnreachable is why a running process without a connection is killed.
+// errUnreachable is the reason for killing a running process that accepts no connection.
 var errUnreachable = errors.New("closed the connection, killed")
 
 // probe runs one health check.
@@ -79,7 +77,7 @@ func (i *instance) probe(timeout time.Duration) health {
 	return unresponsive
 }
 
-// answered reports whether err, which may be nil, is an answer of the plugin.
+// answered reports whether the plugin answered a call that returned err.
 func answered(err error) bool {
 	code := status.Code(err)
 	return code != codes.DeadlineExceeded && code != codes.Unavailable && code != codes.Canceled

@@ -29,19 +29,19 @@ var (
 	ErrClosed = errors.New("plugins of this run are shut down")
 )
 
-// Starter returns the command that runs a plugin. Killing the command must kill
-// everything that it started, and so must the end of coven. The host calls release
-// after the command has exited, or instead of starting it; release returns when no
-// process is left.
+// Starter returns the command that runs a plugin. Killing the command, or the end of coven, must also kill
+// its descendants. The host calls release after the command has exited, or instead of starting it. release
+// returns when no process is left.
 type Starter func(argv ...string) (cmd *exec.Cmd, release func(), err error)
 
 // Binary is the program of a plugin.
 type Binary struct {
 	Argv    []string
-	SHA256  []byte // expected hash of Argv[0]; empty: not checked
-	BuiltIn bool   // it is coven itself
+	SHA256  []byte // expected hash of Argv[0]; empty to skip the check
+	BuiltIn bool   // the program is coven itself
 
-	// Capabilities are what a provider declares. It is held to them; nil: to nothing.
+	// Capabilities are the capabilities that a provider declares. The host rejects commands that contradict
+	// them, unless they are nil.
 	Capabilities provider.Capabilities
 }
 
@@ -52,14 +52,14 @@ type HostOptions struct {
 	// Env returns the environment of a plugin, as KEY=VALUE. Nothing else is inherited;
 	// go-plugin adds its own variables. Nil means an empty environment.
 	Env func() []string
-	// Credentials returns more variables for a plugin that is coven itself: others get no
-	// credential unless Env has it. It may be nil.
+	// Credentials returns additional variables for a plugin that is coven itself. It may be nil. Other
+	// plugins get only the credentials in Env.
 	Credentials func(Need) []string
-	// Resolve finds the program of a plugin. It returns ErrUnknown if there is none,
-	// and another error if the plugin must not run.
+	// Resolve finds the program of a plugin. It returns ErrUnknown if there is none, and another error if
+	// the plugin is not allowed to run.
 	Resolve func(kind Kind, name string) (Binary, error)
-	// Dir is the working directory of plugins: a private directory, so that relative
-	// names never refer to the repository. Empty means coven's own directory.
+	// Dir is the working directory of plugins: a private directory, so that relative names never refer to
+	// the repository. It defaults to coven's own directory.
 	Dir string
 	// Sockets is the directory for the plugins' sockets. The path must be short.
 	Sockets string
@@ -173,7 +173,7 @@ func (h *Host) ready(ctx context.Context, need Need) (*plugin, error) {
 	return p, err
 }
 
-// addWork registers work that Close waits for. It reports false once Close was called.
+// addWork registers work that Close waits for. It returns false after a call of Close.
 func (h *Host) addWork() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

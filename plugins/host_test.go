@@ -20,7 +20,7 @@ import (
 
 var errTime = errors.New("the time is up")
 
-// eventually polls for what no descriptor can tell.
+// eventually polls until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); time.Now().Before(end); {
@@ -32,7 +32,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Fatal("never: " + what)
 }
 
-// lives reports whether a process of the cage has that word in its command line.
+// lives reports whether a process of the cage has the word in its command line.
 func (c *cage) lives(word string) bool {
 	for _, line := range c.living() {
 		if strings.Contains(line, word) {
@@ -42,7 +42,7 @@ func (c *cage) lives(word string) bool {
 	return false
 }
 
-// pid is the process of the cage that is that program.
+// pid returns the ID of the process of the cage that runs the program.
 func (c *cage) pid(t testing.TB, program string) int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -76,7 +76,7 @@ func zooSum(t *testing.T) []byte {
 	return sum[:]
 }
 
-// lowerPeak resets peak and returns its former value.
+// lowerPeak resets peak and returns the current value.
 func lowerPeak(t *testing.T) int {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -84,7 +84,7 @@ func lowerPeak(t *testing.T) int {
 	return peak(t)
 }
 
-// peak is the most memory that this process has had, in bytes.
+// peak returns the maximum memory use of this process, in bytes.
 func peak(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")
@@ -101,7 +101,7 @@ func peak(t *testing.T) int {
 	return 0
 }
 
-// Many tasks need the same plugins at once: each is started once.
+// If many tasks need the same plugins at once, each plugin is started once.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -131,7 +131,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// Many tasks need a plugin that cannot be started: it is tried twice in all.
+// If many tasks need a plugin that fails to start, it is started twice in total.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -155,7 +155,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// Warm says of each that failed why.
+// Warm returns the error of each plugin that failed.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -186,12 +186,12 @@ func TestWaiting(t *testing.T) {
 	begun := time.Now()
 	c.host.Close()
 	says(t, <-other, plugins.ErrClosed)
-	if took := time.Since(begun); took > 20*time.Second { // the start alone would take longer
+	if took := time.Since(begun); took > 20*time.Second { // the start alone takes longer
 		t.Errorf("closing during a start took %s", took)
 	}
 }
 
-// After Close there is nothing more to be had; what is under way fails.
+// After Close every use fails, and pending calls fail.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)

@@ -77,7 +77,7 @@ func (h *Host) environment(need Need, binary Binary) (env []string) {
 	return env
 }
 
-// config returns the go-plugin configuration for a process with an environment.
+// config returns the go-plugin configuration for p with the environment env.
 func (h *Host) config(p *process, env []string) *goplugin.ClientConfig {
 	return &goplugin.ClientConfig{
 		HandshakeConfig: handshakeConfig,
@@ -121,8 +121,8 @@ func (i *instance) open(kind Kind) error {
 	return nil
 }
 
-// startError returns why a start failed. If the process exited, that explains more than
-// the error of go-plugin.
+// startError returns the reason for a failed start. The exit of the process explains more than the error of
+// go-plugin.
 func (i *instance) startError(err error) error {
 	if i.process.handshake == "" || !i.process.gone() || errors.Is(i.process.exitError(), errGivenUp) {
 		return err
@@ -136,8 +136,7 @@ func (i *instance) ping(ctx context.Context) error {
 	return i.conn.Invoke(ctx, "/"+i.service+"/Hello", &emptypb.Empty{}, &emptypb.Empty{})
 }
 
-// wrongKind returns an error if err, a gRPC status, shows that the plugin does not
-// serve the contract.
+// wrongKind returns an error if the gRPC status err shows that the plugin does not serve the contract.
 func (i *instance) wrongKind(err error) error {
 	if !strings.HasPrefix(status.Convert(err).Message(), "unknown service "+i.service) {
 		return nil
@@ -151,8 +150,8 @@ func serviceOf(kind Kind) string {
 	return "coven.plugin.v1." + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// watch supervises the process until it is cleaned up: it runs health checks and shuts
-// the process down when the host closes.
+// watch supervises the process until it is cleaned up. It runs health checks and shuts the process down
+// when the host closes.
 func (i *instance) watch(ended context.Context, t timing) {
 	well := make(chan struct{})
 	go func() {
@@ -191,6 +190,6 @@ func (i *instance) close() {
 	i.client.Kill()
 	i.process.abandon()
 	if dir := i.process.dir; dir != "" {
-		_ = os.RemoveAll(dir) // leftovers are removed by the next coven
+		_ = os.RemoveAll(dir) // the next coven removes leftovers
 	}
 }

@@ -14,7 +14,7 @@ import (
 // link is the host side of go-plugin. It offers coven's services to a process.
 type link struct {
 	goplugin.NetRPCUnsupportedPlugin
-	services *wire.ServiceServer    // nil for kinds without services
+	services *wire.ServiceServer    // nil for kinds of plugins without services
 	config   *goplugin.ClientConfig // TLSConfig is complete when GRPCClient is called
 
 	once    sync.Once
@@ -33,8 +33,8 @@ func (l *link) GRPCClient(ctx context.Context, broker *goplugin.GRPCBroker, conn
 	return conn, nil
 }
 
-// serveServices offers the services, once. It is called with the first call of the
-// process, because an offer expires after a few seconds.
+// serveServices offers the services once. It runs with the first call of the process, because an offer
+// expires after a few seconds.
 func (l *link) serveServices() {
 	if l.services != nil {
 		l.once.Do(func() { go l.services.Serve(l.running, l.broker, l.config.TLSConfig) })
@@ -43,14 +43,14 @@ func (l *link) serveServices() {
 
 const (
 	brokerStream = "/plugin.GRPCBroker/StartStream"
-	// maxOffers limits how many services a plugin may offer on its broker, and
-	// maxOffer the size of an offer in bytes. coven uses none of them.
+	// maxOffers is the number of services that a plugin may offer on its broker, and maxOffer the size
+	// limit of an offer in bytes. coven does not use these services.
 	maxOffers = 1000
 	maxOffer  = 64 << 10
 )
 
-// boundBroker hides the plugin's broker messages from go-plugin, which would store each
-// for a while. A plugin could otherwise flood coven.
+// boundBroker hides the plugin's broker messages from go-plugin, which would store each of them for a
+// while. Otherwise a plugin could exhaust coven's memory.
 func boundBroker(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if method != brokerStream {
 		return open(ctx, desc, conn, method, opts...)
@@ -65,7 +65,8 @@ func boundBroker(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCo
 // discardStream discards all received messages.
 type discardStream struct{ grpc.ClientStream }
 
-// RecvMsg implements grpc.ClientStream. It returns only errors.
+// RecvMsg implements grpc.ClientStream. It returns only when receiving fails or the plugin sends too many
+// messages.
 func (d discardStream) RecvMsg(message any) error {
 	for range maxOffers {
 		if err := d.ClientStream.RecvMsg(message); err != nil {

@@ -24,8 +24,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// TestMain makes the test binary the launcher command and a plugin that is built
-// in.
+// TestMain lets the test binary also run as the launcher command and as a built-in plugin.
 func TestMain(m *testing.M) {
 	verb := ""
 	if len(os.Args) > 1 {
@@ -45,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// limit bounds every wait of these tests; none is meant to come near it.
+// limit is the timeout of every wait in these tests. No wait should come close to it.
 const limit = 2 * time.Minute
 
 var (
@@ -75,14 +74,14 @@ var (
 	})
 )
 
-// cage is a host with the beasts of the zoo. Whatever was done in it, at the end
-// of the test nothing of it is left.
+// cage is a host for the plugins in examples/plugins/zoo. At the end of the test it checks that no process
+// and no socket is left.
 type cage struct {
 	host    *plugins.Host
-	dir     string // of the beasts; in the argv of all that they start
+	dir     string // of the plugins' programs; in the command lines of all their descendants
 	sockets string
-	sum     []byte                // that the beasts must have
-	can     provider.Capabilities // that claude declares
+	sum     []byte                // expected hash of the plugins
+	can     provider.Capabilities // declared by the claude provider
 	starts  atomic.Int64
 }
 
@@ -95,7 +94,7 @@ func newCage(t testing.TB) *cage {
 	launcher, err := process.NewLauncher(self, "exec")
 	must(t, err)
 	c := &cage{dir: t.TempDir()}
-	c.sockets, err = os.MkdirTemp("", "s") // short, as a socket's path must be
+	c.sockets, err = os.MkdirTemp("", "s") // short, because a socket's path must be short
 	must(t, err)
 	c.host = plugins.NewHost(plugins.HostOptions{
 		Start: func(argv ...string) (*exec.Cmd, func(), error) {
@@ -130,7 +129,7 @@ func newCage(t testing.TB) *cage {
 	return c
 }
 
-// empty closes the host and sees that nothing is left.
+// empty closes the host and checks that nothing is left.
 func (c *cage) empty(t testing.TB) {
 	begun := time.Now()
 	c.host.Close()
@@ -150,7 +149,7 @@ func (c *cage) empty(t testing.TB) {
 	_ = os.RemoveAll(c.sockets)
 }
 
-// living are the command lines of all processes that come from this cage.
+// living returns the command lines of all processes of this cage.
 func (c *cage) living() []string {
 	var lines []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -163,7 +162,7 @@ func (c *cage) living() []string {
 	return lines
 }
 
-// ask has a beast review a change, with a good deal of time.
+// ask calls a reviewer of the zoo with a generous timeout.
 func (c *cage) ask(t testing.TB, beast string, change reviewer.Change, host hostservice.Services) (reviewer.Review, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -175,13 +174,13 @@ func (c *cage) ask(t testing.TB, beast string, change reviewer.Change, host host
 	return r.Review(ctx, change, host)
 }
 
-// titled is a change of a task with that title.
+// titled returns a change for a task with the title.
 func titled(title string) reviewer.Change {
 	return reviewer.Change{Task: reviewer.Task{ID: "t-1", Title: title}, Round: 1}
 }
 
-// accompany has the beast that behaves answer all the time until stop is called,
-// and fails the test when it does not.
+// accompany calls the well-behaved plugin continuously until stop is called, and fails the test if a call
+// fails.
 func (c *cage) accompany(t *testing.T) (stop func()) {
 	t.Helper()
 	enough, over, answered := make(chan struct{}), make(chan error, 1), make(chan struct{}, 1)
@@ -220,7 +219,7 @@ func (c *cage) accompany(t *testing.T) (stop func()) {
 		t.Fatal(err)
 	}
 	return sync.OnceFunc(func() {
-		<-answered // one of before, maybe
+		<-answered // may be from an earlier call
 		if err := wait(); err != nil {
 			t.Errorf("the well-behaved plugin, after all that: %v", err)
 		}
@@ -231,11 +230,11 @@ func (c *cage) accompany(t *testing.T) (stop func()) {
 	})
 }
 
-// fakeServices is services of coven for a test.
+// fakeServices implements coven's services for a test.
 type fakeServices struct {
 	root *os.Root
 	run  func(ctx context.Context) error
-	wait <-chan struct{} // Diff waits for it, when it is asked for paths
+	wait <-chan struct{} // Diff with paths waits for it
 
 	mu  sync.Mutex
 	log []string
@@ -281,7 +280,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// says fails the test unless err is of that class and says all those words.
+// says fails the test unless err wraps class and contains the words.
 func says(t *testing.T, err, class error, words ...string) {
 	t.Helper()
 	if err == nil {

@@ -21,10 +21,10 @@ const maxFailures = 2
 type plugin struct {
 	host     *Host
 	need     Need
-	services *wire.ServiceServer // the services it may call
+	services *wire.ServiceServer // the services that the plugin may call
 
 	mu       sync.Mutex
-	latest   *startAttempt // nil: not started, or exited
+	latest   *startAttempt // nil if the plugin was not started or has exited
 	failures int           // consecutive
 	last     error         // cause of the last failure
 }
@@ -34,7 +34,7 @@ type startAttempt struct {
 	done     chan struct{} // closed when the fields below are set
 	instance *instance     // nil if the start failed
 	err      error         // why the start failed
-	counts   bool          // err counts as a failure of the plugin
+	counts   bool          // whether err counts as a failure of the plugin
 }
 
 func newPlugin(h *Host, need Need) *plugin {
@@ -63,7 +63,7 @@ func (p *plugin) get(ctx context.Context) (*instance, error) {
 		if !s.instance.process.stopping() {
 			return s.instance, nil
 		}
-		select { // then start the next one
+		select { // wait for the exit before the next start
 		case <-s.instance.process.done:
 		case <-ctx.Done():
 		}
@@ -93,8 +93,8 @@ func (p *plugin) currentStart() (*startAttempt, error) {
 	return p.latest, nil
 }
 
-// clearEnded reports whether the latest start failed or its process exited. If so, it
-// counts the failure and clears the start.
+// clearEnded clears the latest start if it failed or its process exited, and counts the failure. It reports
+// whether it did so.
 func (p *plugin) clearEnded() bool {
 	s := p.latest
 	select {
@@ -129,8 +129,8 @@ func (p *plugin) run(s *startAttempt) {
 	}
 }
 
-// launch starts the plugin. counts reports whether an error is the fault of the plugin,
-// as opposed to a plugin that must not run.
+// launch starts the plugin. counts reports whether an error counts as a failure of the plugin. Errors of
+// Resolve and of the checksum do not.
 func (p *plugin) launch() (i *instance, counts bool, err error) {
 	binary, err := p.host.options.Resolve(p.need.Kind, p.need.Name)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *plugin) launch() (i *instance, counts bool, err error) {
 	return i, false, nil
 }
 
-// checkSum compares the program with its expected hash, immediately before it is run.
+// checkSum compares the program with its expected hash immediately before the start.
 func checkSum(b Binary) error {
 	if len(b.SHA256) == 0 {
 		return nil

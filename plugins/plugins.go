@@ -1,22 +1,20 @@
-// Package plugins implements both sides of coven's plugin system: Serve, which the main
-// function of a plugin calls, and Host, which starts plugin processes and calls them.
+// Package plugins implements both sides of coven's plugin system: Serve, which the main function of a
+// plugin calls, and Host, which starts plugin processes and calls them.
 //
-// A plugin is a separate program, so that a crash, a leak or a hang cannot affect
-// coven. The contracts are in subpackages, one per kind. They are transported as
-// protobuf over gRPC (hashicorp/go-plugin).
+// A plugin is a separate program, so that a crash, a leak or a hang cannot affect coven. The contracts are
+// in subpackages, one per kind. They are transported as protobuf over gRPC (hashicorp/go-plugin).
 //
-// The host guarantees the following. The plugins in examples/plugins/zoo try to break
-// each guarantee:
-//   - HostOptions.Start starts a plugin and contains its process tree. The environment
-//     holds only HostOptions.Env and the variables of go-plugin; standard input is
-//     empty. Both sides authenticate with TLS, unless the plugin is built into coven.
-//     The sockets are in a private directory.
-//   - All output is read, and its end is kept to explain a crash. Answers have a size
-//     limit.
-//   - A call ends with its context, whatever the plugin does, and never delays other
-//     plugins. Later output of that call is ignored.
-//   - A plugin that crashes or hangs is restarted once, and again if it has answered a
-//     call since. Close leaves no process and no file behind.
+// The host guarantees the following. The plugins in examples/plugins/zoo try to break each guarantee:
+//   - HostOptions.Start starts a plugin and contains its process tree. The
+//     environment holds only HostOptions.Env and the variables of go-plugin;
+//     standard input is empty. Both sides authenticate with TLS, unless the plugin
+//     is built into coven. The sockets are in a private directory.
+//   - All output is read, and its end is stored to explain a crash. Answers have a
+//     size limit.
+//   - A call ends with its context, even if the plugin ignores it, and never delays
+//     other plugins. Later output of that call is ignored.
+//   - A plugin that crashes or hangs is restarted once, and again if it has answered
+//     a call since. Close leaves no process and no file behind.
 package plugins
 
 import (
@@ -52,7 +50,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{KindProvider, KindModel, KindReviewer, KindArbiter} }
 
-// withArticle returns the kind in a sentence: a reviewer, an arbiter.
+// withArticle returns the kind with its article: a reviewer, an arbiter.
 func (k Kind) withArticle() string {
 	if k == KindArbiter {
 		return "an " + string(k)
@@ -60,17 +58,17 @@ func (k Kind) withArticle() string {
 	return "a " + string(k)
 }
 
-// loopSuffix ends the names of providers whose agents run in coven's own loop.
+// loopSuffix ends the names of providers whose agents run in coven's agent loop.
 const loopSuffix = "-loop"
 
-// LoopModel returns the model plugin of a provider whose agents run in coven's own loop: provider
-// NAME-loop asks the model plugin NAME.
+// LoopModel returns the model plugin of a provider whose agents run in coven's agent loop: the provider
+// NAME-loop uses the model plugin NAME.
 func LoopModel(provider string) (model string, ok bool) {
 	model, ok = strings.CutSuffix(provider, loopSuffix)
 	return model, ok && model != ""
 }
 
-// LoopOf returns the provider of agents that run in coven's own loop on a model plugin.
+// LoopOf returns the provider whose agents run in coven's agent loop on a model plugin.
 func LoopOf(model string) (provider string) { return model + loopSuffix }
 
 // NeedOf returns the plugin that agents of a provider need.
@@ -81,15 +79,16 @@ func NeedOf(provider string) Need {
 	return Need{KindProvider, provider}
 }
 
-// protocolVersion is the version of the contracts that this code implements. Both sides
-// offer the versions they support and use the highest common one.
+// protocolVersion is the version of the contracts that this code implements. Both sides offer their
+// supported versions and use the highest common one.
 const protocolVersion = 1
 
-// maxMessage is the largest message that either side accepts, in bytes. A line of an
-// agent's output can hold a whole file.
+// maxMessage is the size limit of a message in either direction, in bytes. A line of an agent's output can
+// hold a whole file.
 const maxMessage = 64 << 20
 
-// handshakeConfig tells a plugin that coven started it, not a user.
+// handshakeConfig defines the variable with which coven starts a plugin, so that a plugin detects a start
+// by a user.
 var handshakeConfig = goplugin.HandshakeConfig{
 	MagicCookieKey:   "COVEN_PLUGIN",
 	MagicCookieValue: "coven.plugin.v1",
@@ -125,9 +124,8 @@ func Arbiter(impl arbiter.Arbiter) Served {
 	}}
 }
 
-// Serve handles calls until the host closes the connection. A plugin's main function
-// consists of this call. If the user started the plugin, not coven, Serve prints what it
-// is and exits with code 2.
+// Serve handles calls until the host closes the connection. A plugin's main function consists of this call.
+// If the user instead of coven started the plugin, Serve prints an explanation and exits with code 2.
 func Serve(s Served) {
 	if os.Getenv(handshakeConfig.MagicCookieKey) != handshakeConfig.MagicCookieValue {
 		fmt.Fprintf(os.Stderr, "This is %s plugin for coven, which starts it when needed; to install it, see: coven help plugins\n", s.kind.withArticle())

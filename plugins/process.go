@@ -19,11 +19,10 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// process is one process of a plugin and the processes it starts. It implements
-// runner.Runner of go-plugin.
+// process is a process of a plugin and its descendants. It implements runner.Runner of go-plugin.
 //
-// All output is read immediately. The first line is the handshake; of the rest only the
-// end is kept. go-plugin sees nothing but the validated handshake line.
+// All output is read immediately. The first line is the handshake. Only the end of the remaining output is
+// stored. go-plugin receives only the validated handshake line.
 type process struct {
 	cmd     *exec.Cmd
 	release func()
@@ -32,17 +31,17 @@ type process struct {
 	tail    *tail
 
 	firstLine chan string   // receives the first line, at most maxHandshake bytes, then closed
-	handshake string        // the first line, if valid
+	handshake string        // the first line, once it is validated
 	done      chan struct{} // closed when the whole process tree has exited and all output is read
 	exitText  string        // describes the exit; set before done is closed
 
 	mu          sync.Mutex
 	startCalled bool  // whether Start was called
 	started     bool  // whether the process was started
-	cause       error // why coven stopped it
+	cause       error // the reason why coven stopped the process
 }
 
-// errGivenUp is why a process is killed on behalf of go-plugin.
+// errGivenUp is the cause if go-plugin kills the process.
 var errGivenUp = errors.New("go-plugin stopped it")
 
 // newProcess returns a process for an unstarted command.
@@ -53,8 +52,8 @@ func newProcess(cmd *exec.Cmd, release func(), speaks []int, kept *tail) *proces
 	}
 }
 
-// Start implements runner.Runner. It returns after the handshake line; go-plugin does
-// not need to know about the process earlier.
+// Start implements runner.Runner. It returns after the handshake line, because go-plugin does not need the
+// process earlier.
 func (p *process) Start(context.Context) error {
 	if err := p.launch(); err != nil {
 		p.release()
@@ -104,7 +103,7 @@ func (p *process) launch() error {
 	return nil
 }
 
-// readOutput reads the first line and then the rest.
+// readOutput sends the first line to firstLine and writes the rest to the tail.
 func (p *process) readOutput(out io.Reader) {
 	first := make([]byte, 0, maxHandshake)
 	for {
@@ -126,8 +125,8 @@ func (p *process) readOutput(out io.Reader) {
 	}
 }
 
-// readGrace limits how long output is read after the process tree has exited, in case
-// another process still holds the pipe.
+// readGrace limits how long output is read after the process tree has exited, in case another process still
+// holds the pipe open.
 const readGrace = time.Second
 
 func (p *process) wait(readers *sync.WaitGroup, pipes ...*os.File) {
@@ -144,12 +143,10 @@ func (p *process) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 	close(p.done)
 }
 
-// signalBase is added by the launcher to the number of the signal that killed a
-// program.
+// signalBase is the offset that the launcher adds to the number of the signal that killed a program.
 const signalBase = 128
 
-// describeExit describes how a process exited. The launcher exits with the program's
-// exit code.
+// describeExit describes how a process exited. The launcher exits with the program's exit code.
 func describeExit(state *os.ProcessState) string {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -163,7 +160,7 @@ func describeExit(state *os.ProcessState) string {
 	return "exit code " + strconv.Itoa(code)
 }
 
-// kill kills the process tree without waiting. Only the first cause is kept.
+// kill kills the process tree without waiting. Only the first cause is recorded.
 func (p *process) kill(cause error) {
 	p.markStopping(cause)
 	p.mu.Lock()
@@ -173,7 +170,7 @@ func (p *process) kill(cause error) {
 	}
 }
 
-// markStopping records why the process is about to exit.
+// markStopping records the reason why the process is about to exit.
 func (p *process) markStopping(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,8 +179,8 @@ func (p *process) markStopping(cause error) {
 	}
 }
 
-// exitGrace is how long a useless process may take to exit by itself, so that it can
-// print why.
+// exitGrace is the time for a process without a usable connection to exit by itself, so that it can print
+// the reason.
 const exitGrace = 3 * time.Second
 
 // awaitExit waits for a process to exit by itself, and kills it after exitGrace.
@@ -207,8 +204,7 @@ func (p *process) abandon() {
 	}
 }
 
-// stopping reports whether coven decided to stop the process, even if it has not exited
-// yet.
+// stopping reports whether coven decided to stop the process, even if it has not exited yet.
 func (p *process) stopping() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,14 +234,14 @@ func (p *process) exitError() error {
 	return fmt.Errorf("%w: %s%s", pluginerr.ErrGone, p.exitText, p.tail.quote())
 }
 
-// The rest of runner.Runner.
+// The remaining methods of runner.Runner.
 
-// Stdout returns the handshake line only.
+// Stdout returns only the handshake line.
 func (p *process) Stdout() io.ReadCloser {
 	return io.NopCloser(strings.NewReader(p.handshake + "\n"))
 }
 
-// Stderr returns nothing: launch reads standard error.
+// Stderr returns an empty reader, because launch reads standard error.
 func (p *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Wait waits until the process tree has exited.
@@ -261,13 +257,13 @@ func (p *process) Kill(context.Context) error {
 	return nil
 }
 
-// ID is not used.
+// ID implements runner.Runner. coven does not use it.
 func (p *process) ID() string { return p.dir }
 
 // Name returns the path of the program.
 func (p *process) Name() string { return p.cmd.Path }
 
-// Diagnose adds nothing.
+// Diagnose returns no further information.
 func (p *process) Diagnose(context.Context) string { return "" }
 
 // PluginToHost restricts go-plugin to valid addresses.
@@ -275,7 +271,7 @@ func (p *process) PluginToHost(network, address string) (string, string, error) 
 	return network, address, checkAddress(network, address, p.dir)
 }
 
-// HostToPlugin changes nothing: both sides share the file system.
+// HostToPlugin returns the address unchanged: both sides share the file system.
 func (p *process) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }

@@ -22,7 +22,7 @@ func newFakeServices(t *testing.T) *fakeServices {
 	return &fakeServices{root: root}
 }
 
-// A token is worth something for the one call that it was made for.
+// A token is valid for a single call.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -40,7 +40,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What a plugin may not read it does not, and hears why.
+// A plugin cannot read files outside the worktree, and gets the reason.
 func TestBurglar(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -70,7 +70,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// A plugin gets an error where coven offers no services.
+// A plugin gets an error if coven offers no services.
 func TestNoServices(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -82,7 +82,7 @@ func TestNoServices(t *testing.T) {
 	}
 }
 
-// What coven does for a call ends with the call.
+// Requests to coven's services end with the call.
 func TestServicesEnd(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -104,7 +104,7 @@ func TestServicesEnd(t *testing.T) {
 	}
 }
 
-// Unrequested services of a plugin are rejected.
+// Services that a plugin offers without a request are rejected.
 func TestHawker(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)

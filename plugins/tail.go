@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// maxTail limits how much output of a plugin is kept, in bytes.
+// maxTail limits the stored output of a plugin, in bytes.
 const maxTail = 8 << 10
 
-// tail is a writer that keeps the end of what is written.
+// tail is a writer that stores the end of its input.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
 	cut  bool
 }
 
-// Write never fails.
+// Write implements io.Writer. It never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -25,7 +25,7 @@ func (t *tail) Write(p []byte) (int, error) {
 		p, t.cut = p[size-maxTail:], true
 	}
 	t.kept = append(t.kept, p...)
-	if len(t.kept) > 2*maxTail { // amortizes the copying
+	if len(t.kept) > 2*maxTail { // trim rarely, because it copies
 		t.trim()
 	}
 	return size, nil
@@ -37,8 +37,8 @@ func (t *tail) trim() {
 	}
 }
 
-// quote formats the last output for the end of an error message. It keeps the lines, so
-// that a stack trace is readable, and escapes control characters.
+// quote formats the last output for the end of an error message. It preserves the lines, so that a stack
+// trace is readable, and escapes control characters.
 func (t *tail) quote() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// beasts that cannot be started, and what is said then.
+// unstartable lists plugins that cannot be started, and the expected errors.
 var unstartable = []struct {
 	beast string
 	class error
 	words []string
-	hurry time.Duration // how long it may take to start; 0: as long as ever
+	hurry time.Duration // timeout of the start; 0 for the default
 }{
 	{"exits", pluginerr.ErrGone, []string{"exit code 3", `no licence found\x1b[31m`}, 0},
 	{"garbage", pluginerr.ErrInvalid, []string{`printed "\x00\xff\x1b]0;title\a hello" instead of a handshake line`}, 0},
@@ -53,14 +53,14 @@ func TestUnstartable(t *testing.T) {
 			}
 			_, err := c.ask(t, test.beast, titled(""), nil)
 			says(t, err, plugins.ErrCrashed, test.words...)
-			for _, file := range []string{"elsewhere", "target"} { // what it made outside of its directory stays its own
+			for _, file := range []string{"elsewhere", "target"} { // coven does not remove files that the plugin created outside its directory
 				removeIn(t, c.sockets, file)
 			}
 		})
 	}
 }
 
-// beasts that answer what may not be.
+// TestAnswers tests plugins that return invalid answers.
 func TestAnswers(t *testing.T) {
 	for _, test := range []struct {
 		beast string
@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			c := newCage(t)
 			defer c.accompany(t)()
-			for range 3 { // it lives and may be asked again
+			for range 3 { // it stays alive and answers again
 				_, err := c.ask(t, test.beast, titled(""), nil)
 				says(t, err, test.class, test.words...)
 			}
@@ -85,7 +85,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A change that is too large is not sent, and the error says why.
+// A change that is too large is not sent. The error gives the reason.
 func TestLargeChange(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -98,7 +98,7 @@ func TestLargeChange(t *testing.T) {
 	must(t, err)
 }
 
-// beasts that die of a call, or are made to.
+// TestDeaths tests plugins that exit or are killed during a call.
 func TestDeaths(t *testing.T) {
 	for _, test := range []struct {
 		beast, title string
@@ -116,7 +116,7 @@ func TestDeaths(t *testing.T) {
 			if test.beast == "frozen" {
 				c.host.Hurry(limit, 100*time.Millisecond, time.Second)
 			}
-			for range 2 { // after the first it is started again
+			for range 2 { // it is restarted after the first crash
 				_, err := c.ask(t, test.beast, titled(test.title), nil)
 				says(t, err, pluginerr.ErrGone, append(test.words, "reviewer plugin "+test.beast+": ")...)
 			}
@@ -126,7 +126,7 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// A plugin that died once is restarted by the next call, also for existing clients.
+// A plugin that crashed once is restarted by the next call, also for existing clients.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -144,7 +144,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// An answered call between two deaths makes the second the first again.
+// An answered call between two crashes resets the count of crashes.
 func TestPardon(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -171,7 +171,7 @@ func TestPardon(t *testing.T) {
 	}
 }
 
-// A plugin that dies during a stream is reported like any other.
+// A crash during a stream is reported like any other crash.
 func TestDeathInStream(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -193,7 +193,7 @@ func TestDeathInStream(t *testing.T) {
 	}
 }
 
-// A plugin that never answers health checks is killed while it is idle.
+// An idle plugin that never answers health checks is killed.
 func TestSick(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -209,7 +209,7 @@ func TestSick(t *testing.T) {
 	says(t, err, plugins.ErrCrashed, "hung: 3 health checks")
 }
 
-// One that is busy is left alone, however often it does not answer.
+// A busy plugin is not killed, even if it does not answer health checks.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -218,7 +218,7 @@ func TestBusy(t *testing.T) {
 	must(t, err)
 }
 
-// The time of a call is up: it returns at once, and the plugin can be asked on.
+// A call returns at its deadline, and the plugin accepts further calls.
 func TestDeadline(t *testing.T) {
 	for _, beast := range []string{"never", "late"} {
 		t.Run(beast, func(t *testing.T) {
@@ -247,10 +247,10 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// What beasts print does not hold them up, and is not kept.
+// Output of a plugin does not block it, and is not stored without limit.
 func TestFloods(t *testing.T) {
 	for _, beast := range []string{"chatter", "talker"} {
-		t.Run(beast, func(t *testing.T) { // not beside others: it measures
+		t.Run(beast, func(t *testing.T) { // not parallel, because it measures memory
 			c := newCage(t)
 			defer c.accompany(t)()
 			before := lowerPeak(t)
@@ -265,8 +265,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// What is asked to end and does not, and what leaves something behind, is gone
-// after Close: newCage sees to that.
+// Close kills plugins that ignore the request to exit, and the processes that they leave behind. The
+// cleanup of newCage checks this.
 func TestLeftovers(t *testing.T) {
 	for _, beast := range []string{"stubborn", "leaver"} {
 		t.Run(beast, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A plugin that dies does not leave what it started.
+// The descendants of a crashed plugin are killed.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
@@ -293,12 +293,12 @@ func TestOrphans(t *testing.T) {
 	eventually(t, "nothing of it lives", func() bool { return !c.lives("leaver") })
 }
 
-// A plugin's program must be the one that was trusted.
+// Only the trusted program of a plugin is run.
 func TestChecksum(t *testing.T) {
 	t.Parallel()
 	c := newCage(t)
 	c.sum = make([]byte, 32)
-	for range 3 { // it is no crash: each time it is looked at again
+	for range 3 { // not counted as a crash: each call checks it again
 		_, err := c.ask(t, "well", titled(""), nil)
 		says(t, err, plugins.ErrChecksum, "reviewer plugin well", "has SHA-256 ", "expected "+strings.Repeat("0", 64))
 	}
@@ -310,7 +310,7 @@ func TestChecksum(t *testing.T) {
 	must(t, err)
 }
 
-// Nothing of coven's own environment reaches a plugin, nor its standard input.
+// A plugin gets neither coven's environment nor its standard input.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("COVEN_TEST_SECRET", "s3cr3t")
 	stdin, typed, err := os.Pipe()
@@ -341,7 +341,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// Negotiation: both sides speak the highest version that both know.
+// Both sides use the highest version that both support.
 func TestNegotiation(t *testing.T) {
 	for _, test := range []struct {
 		beast  string

@@ -14,10 +14,9 @@ import (
 
 // Arbiter decides whether findings justify another round.
 type Arbiter interface {
-	// Decide decides whether the loop continues. If it does, an agent fixes the
-	// findings and the change is reviewed again. Otherwise the loop ends and the
-	// findings stay open for the person who approves the merge. An error fails the
-	// step. For ctx and host see reviewer.Reviewer.
+	// Decide decides whether the loop continues. If it does, an agent fixes the findings and the change is
+	// reviewed again. Otherwise the loop ends and the findings stay open for the person who approves the
+	// merge. An error fails the step. For ctx and host, see reviewer.Reviewer.
 	Decide(ctx context.Context, question Question, host hostservice.Services) (Decision, error)
 }
 
@@ -28,13 +27,13 @@ type Question struct {
 	Opinions  []Opinion // of this round, in grimoire order
 	History   []Round   // previous rounds, oldest first
 	Round     int       // the current round, from 1
-	MaxRounds int       // the loop ends after this round in any case
+	MaxRounds int       // the loop always ends after this round
 	Options   map[string]string
 }
 
 // Opinion is the review of one reviewer.
 type Opinion struct {
-	Reviewer string             `json:"reviewer"` // its name in the grimoire
+	Reviewer string             `json:"reviewer"` // name in the grimoire
 	Verdict  reviewer.Verdict   `json:"verdict"`  // after Review.Counted
 	Findings []reviewer.Finding `json:"findings,omitempty"`
 }

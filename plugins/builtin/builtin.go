@@ -1,4 +1,4 @@
-// Package builtin lists the plugins that coven ships, and the agent CLIs they drive.
+// Package builtin lists the plugins that coven ships, and the agent CLIs that they use.
 package builtin
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Names returns the names of the built-in plugins. Package shipped has the plugins.
+// Names returns the names of the built-in plugins. Package shipped contains the plugins.
 func Names() map[plugins.Kind][]string {
 	return map[plugins.Kind][]string{
 		plugins.KindProvider: slices.Sorted(maps.Keys(Providers(os.Getenv))),
@@ -29,8 +29,8 @@ func Names() map[plugins.Kind][]string {
 	}
 }
 
-// Providers returns the built-in providers, in an environment: that of the user, and the settings
-// that Settings returns.
+// Providers returns the built-in providers. getenv reads the environment of the user, including the result
+// of Settings.
 func Providers(getenv func(string) string) map[string]provider.Provider {
 	return map[string]provider.Provider{
 		acp.Name: acp.Provider{Getenv: getenv},
@@ -40,7 +40,7 @@ func Providers(getenv func(string) string) map[string]provider.Provider {
 	}
 }
 
-// Capabilities returns what a built-in provider declares.
+// Capabilities returns the declared capabilities of a built-in provider.
 func Capabilities(name string) provider.Capabilities {
 	return map[string]provider.Capabilities{
 		acp.Name: {provider.Resume},
@@ -50,22 +50,22 @@ func Capabilities(name string) provider.Capabilities {
 	}[name]
 }
 
-// Toolless reports whether the CLI of a built-in provider takes no tools from coven: the plugin of codex offers it none,
-// and Qwen Code has none in its bare mode.
+// Toolless reports whether the CLI of a built-in provider does not support coven's tools: the codex plugin
+// does not offer them, and Qwen Code has no tools from others in its bare mode.
 func Toolless(name string) bool { return name == "codex" || name == "qwen" }
 
-// Settings returns what the user's configuration says about the built-in providers, as KEY=VALUE
-// for their environment. An agent without a command is not configured.
+// Settings returns the user's settings of the built-in providers, as KEY=VALUE for their environment. An
+// agent without a command is not configured.
 func Settings(agent acp.Settings) []string {
 	if len(agent.Command) == 0 {
 		return nil
 	}
-	text, _ := json.Marshal(agent) // texts can be encoded
+	text, _ := json.Marshal(agent) // strings can always be encoded
 	return []string{acp.Variable + "=" + string(text)}
 }
 
-// ModelNames returns the short names of models that a built-in provider takes, the usual one
-// first; nil if coven does not know them.
+// ModelNames returns the short model names that a built-in provider accepts, with the default first. It
+// returns nil if they are unknown.
 func ModelNames(name string) []string {
 	switch name {
 	case "claude":
@@ -76,8 +76,7 @@ func ModelNames(name string) []string {
 	return nil
 }
 
-// APIOf returns the API that a provider asks in coven's own loop, if a built-in model plugin
-// speaks it.
+// APIOf returns the API that a provider uses in coven's own loop, if a built-in model plugin supports it.
 func APIOf(provider string) (endpoint.API, bool) {
 	plugin, ok := plugins.LoopModel(provider)
 	if !ok {
@@ -86,8 +85,8 @@ func APIOf(provider string) (endpoint.API, bool) {
 	return endpoint.Of(plugin)
 }
 
-// Credentials returns the variables of the user with which a built-in model plugin finds its API
-// and logs in, and the settings of a provider. No other plugin gets them.
+// Credentials returns the user's variables with the address and credentials of a built-in model plugin's
+// API, or the settings of a provider. No other plugin gets them.
 func Credentials(need plugins.Need, user, settings []string) (env []string) {
 	if need == (plugins.Need{Kind: plugins.KindProvider, Name: acp.Name}) {
 		return settings
@@ -104,15 +103,15 @@ func Credentials(need plugins.Need, user, settings []string) (env []string) {
 	return env
 }
 
-// AgentCLI is an agent CLI, with the name of its provider.
+// AgentCLI is an agent CLI. Its program has the name of its provider.
 type AgentCLI struct {
 	Program string
-	npm     string   // its npm package
+	npm     string   // npm package
 	Tested  string   // the version that coven is tested with, as in .ci/pins
-	Login   string   // the command that logs in; empty: only a key does
-	Keys    []string // variables with a credential; the CLI prefers them to a login
-	homeVar string   // selects the directory of the user's settings and conversations
-	home    string   // that directory without the variable, below the user's home
+	Login   string   // the command that logs in; empty if only a key does
+	Keys    []string // variables with credentials, which take precedence over a login
+	homeVar string   // variable for the directory of the user's settings and conversations
+	home    string   // that directory without the variable, relative to the user's home
 }
 
 // AgentCLIs returns the CLIs of the built-in providers.
@@ -137,12 +136,11 @@ func CLIOf(provider string) (AgentCLI, bool) {
 // Install returns the command that installs the CLI.
 func (c AgentCLI) Install() string { return "npm install -g " + c.npm }
 
-// Refused explains that the API refused the login of the CLI, and returns the command that
-// helps.
+// Refused explains why the API rejected the login of the CLI, and returns the command that helps.
 func (c AgentCLI) Refused(getenv func(string) string) (why, next string) {
 	keys, login := c.Keys, c.Login
 	if c.Program == "codex" && getenv("OPENAI_BASE_URL") != "" {
-		keys, login = []string{"OPENAI_API_KEY"}, "" // the server of the user knows no login
+		keys, login = []string{"OPENAI_API_KEY"}, "" // the user's own server has no login
 	}
 	for _, key := range keys {
 		if getenv(key) != "" {

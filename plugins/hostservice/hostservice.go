@@ -14,9 +14,8 @@ type Services interface {
 	// plugin needs no credentials. The agent can only read the worktree. Its usage is
 	// charged to the step; when a budget runs out, the context of the call is canceled.
 	RunAgent(ctx context.Context, ask Ask) (Answer, error)
-	// Diff returns the unified diff of the named files, or of all files if none is
-	// named. Unlike the diff of the call it is never truncated. It returns
-	// pluginerr.ErrTooLarge above 32 MiB.
+	// Diff returns the unified diff of the named files, or of all files. Unlike the diff of the call it is
+	// never truncated. It returns pluginerr.ErrTooLarge above 32 MiB.
 	Diff(ctx context.Context, paths ...string) (string, error)
 	// ReadFile reads a file of the worktree. The path is relative to the worktree and
 	// uses slashes. The error is fs.ErrPermission for a path outside the worktree (also
@@ -29,10 +28,10 @@ type Services interface {
 // Ask is a request to an agent.
 type Ask struct {
 	Prompt       string
-	Model        string // alias or full ID; empty: the model of Agent, or of the run
-	Conversation string // ID from an earlier answer in this call, to continue it; empty: a new conversation
-	// Agent is the name of a definition, whose prompt and model the agent has; empty: none. It
-	// can only read, whatever the definition grants. An unknown name is pluginerr.ErrInvalid.
+	Model        string // alias or full ID; defaults to the model of Agent, or of the run
+	Conversation string // ID from an earlier answer in this call; empty for a new conversation
+	// Agent optionally names an agent definition whose prompt and model are used. The agent can only read,
+	// even if the definition grants more. An unknown name is pluginerr.ErrInvalid.
 	Agent string
 }
 

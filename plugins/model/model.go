@@ -16,27 +16,26 @@ import (
 // Model is a client of one model API.
 type Model interface {
 	// Turn sends one request to the model and streams the answer to emit. The last
-	// event is End. If emit returns an error, the turn must end. An error of Turn means
-	// that there is no complete answer: pluginerr.ErrTransient if the same request may
+	// event is End. If emit returns an error, the turn must end. If Turn returns an
+	// error, the answer is incomplete: pluginerr.ErrTransient if the same request may
 	// succeed soon, and pluginerr.ErrLogin if the API refuses the credential. A rate limit
 	// is not an error: emit provider.Limit and then an End with reason Limited.
 	Turn(ctx context.Context, request Request, emit func(Event) error) error
 }
 
-// Lister is a Model that knows the models of its API. It is optional: a plugin without it
-// answers pluginerr.ErrUnsupported.
+// Lister is an optional extension of Model that lists the models of its API. A plugin that does not
+// implement it answers pluginerr.ErrUnsupported.
 type Lister interface {
-	// Models returns the models of the API. Without a connection, a plugin may return those
-	// that it knows itself.
+	// Models returns the models of the API. Without a connection, a plugin may return a built-in list.
 	Models(ctx context.Context) ([]Info, error)
 }
 
-// Info describes a model. Zero values are unknown.
+// Info describes a model. A zero value means that the field is unknown.
 type Info struct {
 	ID        string
 	Window    int     // context window: tokens of the request and the answer together
 	MaxOutput int     // limit for one answer, in tokens
-	Prices    *Prices // nil: unknown
+	Prices    *Prices // nil if unknown
 }
 
 // Prices are US dollars per million tokens.
@@ -44,8 +43,8 @@ type Prices struct {
 	Input, Output, CacheRead, CacheWrite float64
 }
 
-// DefaultWindow is the context window that coven assumes if it is unknown, in tokens. Most
-// models that run on one machine are served with at least as much.
+// DefaultWindow is the context window, in tokens, that coven assumes if it is unknown. Most locally served
+// models have at least this window.
 const DefaultWindow = 32_768
 
 // Request is a conversation for the model to continue.
@@ -54,7 +53,7 @@ type Request struct {
 	System    string
 	Messages  []Message // oldest first; the last one is from the user
 	Tools     []Tool
-	MaxTokens int // limit for the answer; 0: the model's own limit
+	MaxTokens int // limit for the answer; 0 for the model's own limit
 }
 
 // Role is the author of a message.

@@ -1,9 +1,8 @@
 // Package pluginerr defines the errors that coven and its plugins exchange. Each is a
 // Go sentinel on both sides and a gRPC status code on the wire.
 //
-// A plugin wraps one of them with fmt.Errorf and %w, and coven recognizes it with
-// errors.Is. The same holds for errors that coven's services return to a plugin. Any
-// other error arrives as plain text.
+// A plugin wraps one of them with fmt.Errorf and %w, and coven recognizes it with errors.Is. The same holds
+// for errors that coven's services return to a plugin. All other errors arrive as plain text.
 package pluginerr
 
 import "errors"
@@ -20,7 +19,7 @@ var (
 	// ErrTransient means that the same call may succeed soon: a server failed, or a
 	// connection broke.
 	ErrTransient = errors.New("failed for now")
-	// ErrLogin means that a server refuses the user's credential, or that there is none.
+	// ErrLogin means that a server refuses the user's credential, or that the credential is missing.
 	ErrLogin = errors.New("login refused")
 	// ErrGone means that the other side's process has exited or cannot be reached.
 	ErrGone = errors.New("process is gone")

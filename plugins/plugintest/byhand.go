@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// byHand returns the cases in which the suite itself starts the plugin, to test the
-// protocol below the contracts.
+// byHand returns the cases in which the suite itself starts the plugin to test the protocol below the
+// contracts.
 func byHand() []testcase {
 	return []testcase{
 		{"cookie", "if started without COVEN_PLUGIN, the plugin prints what it is and exits with a non-zero code", refusesHands},
@@ -91,7 +91,7 @@ func (s *suite) serving(ctx context.Context) (*served, error) {
 	return s.serve(ctx, "1")
 }
 
-// passed reports whether a case passed.
+// passed reports whether the case with the name passed.
 func (s *suite) passed(name string) bool {
 	for _, r := range s.results {
 		if r.Name == name {
@@ -135,10 +135,10 @@ func choosesVersion(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// dialTime limits how long a connection may take.
+// dialTime is the timeout of a connection and a health check.
 const dialTime = 20 * time.Second
 
-// askHealth checks the health of "plugin".
+// askHealth returns an error unless the health service reports SERVING. It closes conn.
 func askHealth(ctx context.Context, conn *grpc.ClientConn) error {
 	defer conn.Close() //nolint:errcheck // nothing was written
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
@@ -219,7 +219,7 @@ func shutsDown(ctx context.Context, s *suite) error {
 	return s.leaves(ctx)
 }
 
-// leaves returns an error if the plugin left something after its process exited.
+// leaves returns an error if the plugin left a process or a socket behind.
 func (s *suite) leaves(ctx context.Context) error {
 	var pids []int
 	var unseen error

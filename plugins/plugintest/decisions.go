@@ -65,7 +65,7 @@ func manyFindings(q *arbiter.Question) {
 	}
 }
 
-// decided returns the case for a question.
+// decided returns the case for a question, which adapt may change.
 func decided(adapt func(q *arbiter.Question)) func(context.Context, *suite) error {
 	return func(ctx context.Context, s *suite) error {
 		if err := s.working(); err != nil {

@@ -33,7 +33,7 @@ func driving() []testcase {
 	}
 }
 
-// Texts that must not be visible.
+// Texts that must not appear in arguments and variables.
 const (
 	secretPrompt = "Paint the shed violet-4711"
 	secretSystem = "Be polite-4712"
@@ -100,7 +100,7 @@ func hidesPrompt(ctx context.Context, s *suite) error {
 	for _, f := range cmd.Files {
 		given = append(given, f.Content...)
 	}
-	if !bytes.Contains(given, []byte(secretPrompt)) && !s.answers(ctx) { // an answer may contain it
+	if !bytes.Contains(given, []byte(secretPrompt)) && !s.answers(ctx) { // an Answerer can pass the prompt in an answer
 		return errors.New("neither the input nor the files contain the prompt")
 	}
 	return nil
@@ -124,7 +124,7 @@ func namesFiles(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// Unique values of the gate, which do not appear in a command by chance.
+// Unique values of the gate, which do not appear in a command by accident.
 const (
 	gateSecret = "4f1c-gate-token-9a27"
 	gateTool   = "decide_4713"
@@ -200,7 +200,7 @@ func keepsDeclaration(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// declared returns what the plugin declares, or nil.
+// declared returns the capabilities that the plugin declares, or nil.
 func (s *suite) declared() (provider.Capabilities, error) {
 	if s.options.Capabilities != nil {
 		return s.options.Capabilities, nil

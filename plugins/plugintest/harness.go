@@ -18,15 +18,14 @@ type T interface {
 	Cleanup(f func())
 }
 
-// Plugin is a running plugin, called like coven calls it.
+// Plugin is a running plugin that is called as in coven.
 type Plugin struct {
 	kind plugins.Kind
 	host *plugins.Host
 }
 
-// Start prepares a plugin for the calls of a test like coven and shuts it down at the
-// end of the test. The process is started by the first call. The kind is taken from the
-// file name.
+// Start prepares a plugin for a test and shuts it down at the end of the test. The first call starts the
+// process, as in coven. The kind is part of the file name.
 func Start(t T, binary string, o Options) *Plugin {
 	t.Helper()
 	kind, err := KindOf(binary)
@@ -88,7 +87,7 @@ func (p *Plugin) Model(ctx context.Context) (model.Model, error) {
 	return p.host.Model(ctx, name)
 }
 
-// plugin returns the plugin that coven's host runs.
+// plugin returns the plugin as run by coven's host.
 func (s *suite) plugin() *Plugin {
 	if s.hosted == nil {
 		s.hosted = start(s.binary, s.kind, s.home, s.options)

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// A change of a Repo is what git says of it, and making it leaves the worktree.
+// A change of a Repo matches git's output, and computing it does not modify the worktree.
 func TestRepoChange(t *testing.T) {
 	t.Parallel()
 	repo := NewRepo(t, t.TempDir(), map[string]string{"a.txt": "one\ntwo\nthree\n", "b/old.txt": "1\n2\n3\n4\n5\n", "gone": "nobody needs this\n"})
@@ -64,7 +64,7 @@ func TestRepoChange(t *testing.T) {
 	}
 }
 
-// Services answer from what they were given, and remember what they were asked.
+// Services returns the configured answers and records the requests.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -113,7 +113,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// What is no plugin at all is an error and no result; so is a run that is cut off.
+// Run returns an error and no results for a file that is not a plugin, and for a canceled run.
 func TestNothingToRun(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "coven-reviewer-plain")
@@ -146,7 +146,7 @@ func TestNothingToRun(t *testing.T) {
 	}
 }
 
-// The harness starts a plugin as coven does, for the calls of a test.
+// The harness starts a plugin like coven for the calls of a test.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// home is the private directory of one run, with sockets, temporary files and a
-// worktree. Its path in their environment marks the plugin's processes.
+// home is the private directory of one run. It holds sockets, temporary files and a worktree. The plugin's
+// processes are recognized by its path in their environment.
 type home struct {
 	root    string
 	sockets string
 	tmp     string
-	env     []string // of the plugin, beside what is passed
+	env     []string // additional variables for the plugin
 }
 
-// longest limits the length of the directory, in bytes: the path of a socket in it may
-// have at most 107.
+// longest limits the length of the directory's parent, in bytes, because the path of a socket has at most
+// 107 bytes.
 const longest = 48
 
 func newHome(env []string) (*home, error) {
@@ -45,7 +45,7 @@ func (h *home) close() error {
 	return nil
 }
 
-// left returns the sockets that still exist.
+// left returns the names of the remaining sockets.
 func (h *home) left() []string {
 	var names []string
 	entries, _ := os.ReadDir(h.sockets)
@@ -55,7 +55,7 @@ func (h *home) left() []string {
 	return names
 }
 
-// sweep removes the sockets of plugins that were killed.
+// sweep removes the sockets of killed plugins.
 func (h *home) sweep() {
 	for _, name := range h.left() {
 		_ = os.RemoveAll(filepath.Join(h.sockets, name))
@@ -65,7 +65,7 @@ func (h *home) sweep() {
 // socketDir is the variable that names the directory for a plugin's sockets.
 const socketDir = "PLUGIN_UNIX_SOCKET_DIR"
 
-// mark returns the variable that all processes of the plugin have.
+// mark returns the variable that marks all processes of the plugin.
 func (h *home) mark() string { return "COVEN_PLUGINTEST=" + h.root }
 
 // passed lists the user's variables that a plugin may rely on.

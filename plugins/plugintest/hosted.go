@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// hosted returns the cases for all kinds in which coven's own host runs the plugin.
+// hosted returns the cases for all kinds in which coven's host runs the plugin.
 func hosted() []testcase {
 	return []testcase{
 		{"ready", "coven's host starts the plugin, and it answers a first call", answersFirst},
@@ -26,7 +26,7 @@ func hosted() []testcase {
 	}
 }
 
-// endurance returns the last cases, after the plugin has run for a while.
+// endurance returns the cases that run last, when the plugin has handled many calls.
 func endurance() []testcase {
 	return []testcase{
 		{"many calls", "memory, open files and threads do not grow with each call", endures},
@@ -50,8 +50,7 @@ func (s *suite) call(ctx context.Context, host hostservice.Services) error {
 	})
 }
 
-// services returns the suite's services for a plugin of this kind, with an agent that
-// approves everything.
+// services returns services for a plugin of this kind, with an agent that approves everything.
 func (s *suite) services() *Services {
 	answer := "All is well.\n\n```json\n{\"verdict\": \"pass\", \"findings\": [], \"summary\": \"nothing to say\"}\n```\n"
 	if s.kind == plugins.KindArbiter {
@@ -60,7 +59,7 @@ func (s *suite) services() *Services {
 	return &Services{Answers: []hostservice.Answer{{Text: answer, Conversation: "c1"}}}
 }
 
-// working skips cases that need a working plugin.
+// working skips a case if the plugin does not work.
 func (s *suite) working() error {
 	if !s.passed("ready") {
 		return skipf("the plugin does not answer")
@@ -68,8 +67,8 @@ func (s *suite) working() error {
 	return nil
 }
 
-// firstAnswer limits the first call unless Options.Answer is set: a plugin that waits
-// for services without connecting would otherwise use the full time limit.
+// firstAnswer is the time limit of the first call unless Options.Answer is set. A plugin that waits for
+// services without connecting would otherwise use the full limit.
 const firstAnswer = 10 * time.Second
 
 func answersFirst(ctx context.Context, s *suite) error {
@@ -91,8 +90,8 @@ func answersFirst(ctx context.Context, s *suite) error {
 	return err
 }
 
-// answersTwo blocks one call at its first request, if it makes any, and makes seven
-// other calls meanwhile.
+// answersTwo blocks one call at its first request, if it makes any, and makes seven other calls at the same
+// time.
 func answersTwo(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
@@ -113,7 +112,7 @@ func answersTwo(ctx context.Context, s *suite) error {
 	}
 	first := make(chan error, 1)
 	go func() { first <- s.call(ctx, held) }()
-	select { // make the others while it is blocked
+	select { // make the other calls while it is blocked
 	case <-begun:
 	case err := <-first: // it makes no request, so it is not blocked
 		if err != nil {
@@ -135,7 +134,7 @@ func answersTwo(ctx context.Context, s *suite) error {
 	return <-first
 }
 
-// cancelled is the number of calls to cancel.
+// cancelled is the number of calls that are canceled.
 const cancelled = 20
 
 func heedsCancel(ctx context.Context, s *suite) error {
@@ -158,8 +157,8 @@ func heedsCancel(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// cancel makes a call and cancels it after a while, or at its first request to coven,
-// which is not answered. It reports whether the call ended then.
+// cancel makes a call and cancels it after a delay, or at its first request to coven's services, which is
+// not answered. It reports whether the call ended within the time limit.
 func (s *suite) cancel(ctx context.Context, after time.Duration, open *atomic.Int64) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,7 +197,7 @@ func (s *suite) cancel(ctx context.Context, after time.Duration, open *atomic.In
 	})
 }
 
-// soon reports whether a condition becomes true within the time limit for the exit.
+// soon reports whether the condition becomes true within the time limit for the exit.
 func (s *suite) soon(ctx context.Context, holds func() bool) bool {
 	timer, ticker := time.NewTimer(s.options.end()), time.NewTicker(5*time.Millisecond)
 	defer timer.Stop()
@@ -215,19 +214,18 @@ func (s *suite) soon(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// The number of calls for the endurance test, and the limits for the growth of
-// resources.
+// The number of calls in the endurance test, and the limits for the growth of resources.
 const (
 	warmUp      = 60
 	calls       = 300
 	fewCalls    = 40 // fewer are not conclusive
 	patience    = 10 * time.Second
-	moreBytes   = 48 << 20 // more would be 160 KiB for each call
+	moreBytes   = 48 << 20 // 160 KiB per call
 	moreFiles   = 30
 	moreThreads = 60
 )
 
-// repeat makes calls until a time limit and returns their number.
+// repeat makes up to n calls within patience and returns their number.
 func (s *suite) repeat(ctx context.Context, n int) (int, error) {
 	end := time.Now().Add(patience)
 	for i := range n {
@@ -288,7 +286,7 @@ func hangsUp(ctx context.Context, s *suite) error {
 	return s.leaves(ctx)
 }
 
-// review calls the plugin. The host validates the answer.
+// review calls the plugin's Review. The host validates the answer.
 func (s *suite) review(ctx context.Context, change reviewer.Change, host hostservice.Services) error {
 	r, err := s.plugin().Reviewer(ctx)
 	if err != nil {

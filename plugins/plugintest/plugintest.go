@@ -1,11 +1,10 @@
-// Package plugintest tests plugins: Run is a conformance suite for the binary of a
-// plugin in any language, used by coven plugins test; Start, Services and Repo are a
-// harness for tests of plugin authors.
+// Package plugintest tests plugins. Run is a conformance suite for the binary of a plugin in any language;
+// coven plugins test uses it. Start, Services and Repo are a harness for the tests of plugin authors.
 //
 // Rules:
 //   - The suite does not depend on the plugin's language. It starts the binary like
-//     coven, uses the protocol, and observes the process, its sockets and the worktree
-//     from outside.
+//     coven, uses the protocol, and observes the process, its sockets and the
+//     worktree from outside.
 //   - A case fails only if the contract is violated, and names the rule. A case that
 //     cannot be tested is skipped, with the reason.
 //   - When Run returns, no process and no file of the plugin is left.
@@ -40,25 +39,25 @@ const (
 // Result is the result of a case of the suite.
 type Result struct {
 	Name   string `json:"name"`
-	Demand string `json:"demand"` // what the contract requires
+	Demand string `json:"demand"` // the requirement of the contract
 	Status Status `json:"status"`
-	Detail string `json:"detail,omitempty"` // why it failed or was skipped
+	Detail string `json:"detail,omitempty"` // reason if it failed or was skipped
 }
 
 // Options configures Run and Start.
 type Options struct {
 	Args       []string          // arguments of the binary; coven passes none
-	With       map[string]string // options for a reviewer or an arbiter, as under `with` in a grimoire
-	Transcript []byte            // for a provider: recorded output of its CLI, complete lines
-	// Capabilities are what a provider declares; nil: what is declared in the binary.
+	With       map[string]string // options of a reviewer or an arbiter, as under `with` in a grimoire
+	Transcript []byte            // for a provider: recorded output of its CLI, in complete lines
+	// Capabilities are the capabilities of a provider. They default to those declared in the binary.
 	Capabilities provider.Capabilities
 
-	Env    []string        // more variables for the plugin: KEY=VALUE
-	Start  plugins.Starter // starts the plugin; nil: a plain process
-	Ready  time.Duration   // time limit for the start; 0: 30 seconds
-	Answer time.Duration   // time limit for an answer; 0: a minute
-	End    time.Duration   // time limit for the exit, and for the end of a canceled call; 0: 2 seconds
-	Report func(Result)    // called with each result immediately
+	Env    []string        // additional variables for the plugin, as KEY=VALUE
+	Start  plugins.Starter // starts the plugin; defaults to a plain process
+	Ready  time.Duration   // time limit for the start; default 30 seconds
+	Answer time.Duration   // time limit for an answer; default one minute
+	End    time.Duration   // time limit for the exit and for the end of a canceled call; default 2 seconds
+	Report func(Result)    // optional; receives each result immediately
 }
 
 func (o Options) ready() time.Duration {
@@ -82,7 +81,7 @@ func (o Options) end() time.Duration {
 	return 2 * time.Second
 }
 
-// File names of plugins.
+// fileRE matches the file names of plugins.
 var fileRE = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
 
 // KindOf returns the kind in the file name of a plugin, coven-KIND-NAME.
@@ -94,9 +93,9 @@ func KindOf(binary string) (plugins.Kind, error) {
 	return plugins.Kind(m[1]), nil
 }
 
-// Run runs the suite for a kind against a binary; if kind is empty, it is taken from
-// the file name. The error means that the suite could not run or that ctx ended first;
-// violations of the contract are in the results.
+// Run runs the suite for a kind against a binary. If kind is empty, it is taken from the file name. An
+// error means that the suite could not run or that ctx ended first. The results contain the violations of
+// the contract.
 func Run(ctx context.Context, binary string, kind plugins.Kind, o Options) (results []Result, err error) {
 	s, err := newSuite(binary, kind, o)
 	if err != nil {
@@ -117,8 +116,8 @@ func OK(results []Result) bool {
 	return !slices.ContainsFunc(results, func(r Result) bool { return r.Status == Failed })
 }
 
-// Test runs the suite in a Go test: a failed case is an error of the test, and the reason of a
-// skipped one is logged. It returns how many cases passed.
+// Test runs the suite in a Go test. It reports failed cases as errors of the test, logs skipped cases, and
+// returns the number of passed cases.
 func Test(t testing.TB, binary string, kind plugins.Kind, o Options) (passed int) {
 	t.Helper()
 	results, err := Run(t.Context(), binary, kind, o)
@@ -138,7 +137,6 @@ func Test(t testing.TB, binary string, kind plugins.Kind, o Options) (passed int
 	return passed
 }
 
-// testcase is a case of the suite.
 type testcase struct {
 	name, demand string
 	run          func(ctx context.Context, s *suite) error
@@ -160,7 +158,7 @@ type suite struct {
 	repo    *Repo // for reviewers
 	hosted  *Plugin
 	results []Result
-	wrote   []string // changes of the worktree by reviews
+	wrote   []string // files of the worktree that reviews changed
 }
 
 func newSuite(binary string, kind plugins.Kind, o Options) (*suite, error) {
@@ -206,7 +204,7 @@ func runnable(binary string) (string, error) {
 	return path, nil
 }
 
-// cases returns all cases of the plugin's kind, the most informative first.
+// cases returns all cases of the plugin's kind, the most informative ones first.
 func (s *suite) cases() []testcase {
 	all := append(byHand(), hosted()...)
 	switch s.kind {
@@ -232,7 +230,7 @@ func (s *suite) try(ctx context.Context, c testcase) {
 		r.Status, r.Detail = Failed, err.Error()
 	}
 	if errors.Is(err, pluginerr.ErrGone) {
-		s.restart() // the following cases test something else
+		s.restart() // for the following cases
 	}
 	if ctx.Err() != nil {
 		return // the case was interrupted

@@ -11,8 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The suite passes plugins that are right, and fails each wrong one in the cases
-// that are about what is wrong with it, and in no other.
+// The suite passes correct plugins. It fails each wrong plugin in exactly the cases about its defect.
 func TestSuite(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -79,7 +78,7 @@ func TestSuite(t *testing.T) {
 				Args: []string{"serve", string(tc.kind), tc.manner}, Ready: time.Minute, Answer: time.Minute, End: time.Minute,
 				Transcript: []byte("say hello\nsay more\n{}\n"),
 			}
-			switch tc.manner { // these are waited for in vain
+			switch tc.manner { // the suite waits for these until the timeout
 			case "serial", "slow":
 				o.Answer = 5 * time.Second
 			case "no cookie":

@@ -12,18 +12,18 @@ import (
 	"syscall"
 )
 
-// apart starts a process in its own group and makes it end with this process.
+// apart starts the command in its own process group and kills it when this process ends.
 func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// endGroup kills a process and its group.
+// endGroup kills a process and its process group.
 func endGroup(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	_ = cmd.Process.Kill()
 }
 
-// marked returns the living processes with a mark in their environment.
+// marked returns the running processes with the mark in their environment.
 func marked(mark string) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil || len(files) == 0 {
@@ -42,7 +42,7 @@ func marked(mark string) ([]int, error) {
 	return pids, nil
 }
 
-// endMarked kills the processes with a mark in their environment.
+// endMarked kills the processes with the mark in their environment.
 func endMarked(mark string) {
 	pids, _ := marked(mark)
 	for _, pid := range pids {
@@ -57,7 +57,7 @@ type usage struct {
 	threads int
 }
 
-// usageOf returns the total usage of the processes with a mark.
+// usageOf returns the total usage of the processes with the mark.
 func usageOf(mark string) (usage, error) {
 	var sum usage
 	pids, err := marked(mark)

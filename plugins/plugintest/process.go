@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// The variables with which a plugin is started: see docs/formats/plugin.md.
+// Variables that start a plugin; see docs/formats/plugin.md.
 const (
 	cookie   = "COVEN_PLUGIN=coven.plugin.v1"
 	versions = "PLUGIN_PROTOCOL_VERSIONS"
 	cert     = "PLUGIN_CLIENT_CERT"
 )
 
-// drain limits how long a pipe is read that a leftover process of the plugin keeps
-// open.
+// drain limits how long a pipe is read that a remaining process of the plugin holds open.
 const drain = 2 * time.Second
 
 // process is a plugin process that the suite started itself.
@@ -29,7 +28,7 @@ type process struct {
 	cmd    *exec.Cmd
 	lines  chan string   // of standard output
 	stderr *tail         // the end of standard error
-	done   chan struct{} // closed when it has ended and its output is read
+	done   chan struct{} // closed when the process has exited and its output is read
 	code   int
 }
 
@@ -62,7 +61,7 @@ func (s *suite) launch(ctx context.Context, env ...string) (*process, error) {
 	return p, nil
 }
 
-// read passes the first line on and drains the rest.
+// read sends the first line to p.lines and discards the rest.
 func (p *process) read(out io.Reader, done chan<- struct{}) {
 	defer close(done)
 	defer close(p.lines)
@@ -76,7 +75,7 @@ func (p *process) read(out io.Reader, done chan<- struct{}) {
 	}
 }
 
-// line waits for the first line of standard output; ok reports whether there is one.
+// line waits for the first line of standard output. ok is false if there is none.
 func (p *process) line(ctx context.Context, limit time.Duration) (line string, ok bool, err error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -90,7 +89,7 @@ func (p *process) line(ctx context.Context, limit time.Duration) (line string, o
 	}
 }
 
-// ended waits for the end of the process.
+// ended waits until the process has exited.
 func (p *process) ended(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -104,7 +103,7 @@ func (p *process) ended(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// said returns the end of its standard error, for messages.
+// said returns the end of standard error for an error message.
 func (p *process) said() string {
 	if text := strings.TrimSpace(p.stderr.String()); text != "" {
 		return "; standard error: " + text
@@ -120,13 +119,13 @@ func (s *suite) end(p *process) {
 	s.home.sweep()
 }
 
-// tail is a writer that keeps the end of its input.
+// tail is a writer that stores the end of its input.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// maxTail limits the size of a tail, in bytes.
+// maxTail is the size of a tail, in bytes.
 const maxTail = 2 << 10
 
 // Write implements io.Writer.
@@ -144,7 +143,7 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(t.text), "")
 }
 
-// plain is a plugins.Starter that starts a plain process.
+// plain is a plugins.Starter without a sandbox.
 func (h *home) plain(argv ...string) (*exec.Cmd, func(), error) {
 	if len(argv) == 0 {
 		return nil, nil, errors.New("start the plugin: nothing to start")
@@ -158,7 +157,7 @@ func (h *home) plain(argv ...string) (*exec.Cmd, func(), error) {
 	}, nil
 }
 
-// starter returns the starter in Options, with the environment of the tests.
+// starter returns the starter in Options. It defaults to plain.
 func (h *home) starter(o Options) func(argv ...string) (*exec.Cmd, func(), error) {
 	if o.Start == nil {
 		return h.plain

@@ -16,16 +16,16 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Repo is a git repository for tests of a reviewer: it has one commit, and its worktree
-// holds the change to review.
+// Repo is a git repository for tests of a reviewer. It has a base commit, and its worktree holds the change
+// to review.
 type Repo struct {
 	Dir  string // of the worktree
 	base string
-	last int // the number of the last commit
+	last int // number of the last commit
 }
 
-// NewRepo creates a repository in an empty directory and commits the files, which are
-// given by slash-separated path.
+// NewRepo creates a repository in an empty directory and commits files, which maps slash-separated paths to
+// contents.
 func NewRepo(t T, dir string, files map[string]string) *Repo {
 	t.Helper()
 	r, err := newRepo(dir)
@@ -46,8 +46,8 @@ func (r *Repo) Write(t T, file, content string) {
 	}
 }
 
-// Change returns the change in the worktree as coven passes it to a reviewer, without
-// task and options.
+// Change returns the change in the worktree as coven passes it to a reviewer, without the task and the
+// options.
 func (r *Repo) Change(t T) reviewer.Change {
 	t.Helper()
 	c, err := r.change()
@@ -57,7 +57,7 @@ func (r *Repo) Change(t T) reviewer.Change {
 	return c
 }
 
-// State returns the content of the worktree by file, without git's own files. A
+// State returns a hash of the mode and content of each file in the worktree, without git's own files. A
 // reviewer must not change it.
 func (r *Repo) State() (map[string]string, error) {
 	state := map[string]string{}
@@ -122,7 +122,6 @@ func (r *Repo) git(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// write writes files.
 func (r *Repo) write(files map[string]string) error {
 	for file, content := range files {
 		path := filepath.Join(r.Dir, filepath.FromSlash(file))
@@ -136,7 +135,7 @@ func (r *Repo) write(files map[string]string) error {
 	return nil
 }
 
-// commit replaces the worktree's files by the given ones and commits them.
+// commit replaces the worktree's files and commits them.
 func (r *Repo) commit(files map[string]string) error {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
@@ -164,7 +163,6 @@ func (r *Repo) commit(files map[string]string) error {
 	return err
 }
 
-// change returns the change in the worktree.
 func (r *Repo) change() (reviewer.Change, error) {
 	if _, err := r.git("add", "-A"); err != nil {
 		return reviewer.Change{}, err
@@ -206,7 +204,7 @@ func filesOf(raw, numbers string) []reviewer.File {
 		counts := strings.SplitN(words[0], "\t", 3)
 		words = words[1:]
 		path := counts[2]
-		if path == "" { // renamed: from and to follow
+		if path == "" { // renamed: the old and the new path follow
 			path, words = words[1], words[2:]
 		}
 		i := slices.IndexFunc(files, func(f reviewer.File) bool { return f.Path == path })

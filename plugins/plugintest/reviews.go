@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// reviews returns the cases of reviewers. Each prepares a worktree and checks
-// afterwards that it is unchanged.
+// reviews returns the cases of reviewers. They share a repository; the last case checks that the reviews
+// did not change its worktree.
 func reviews() []testcase {
 	return []testcase{
 		{"empty change", "an empty change is reviewed", reviewed(nil, nil)},
@@ -40,7 +40,7 @@ func reviews() []testcase {
 	}
 }
 
-// simple returns a simple change, for calls with another purpose.
+// simple returns a simple change for cases that do not test the review itself.
 func (s *suite) simple() reviewer.Change {
 	return reviewer.Change{
 		Task: reviewer.Task{ID: "t-1", Title: "Say hello"}, Dir: s.repo.Dir, Base: strings.Repeat("0", 40), Tree: strings.Repeat("0", 40), Round: 1,
@@ -50,8 +50,7 @@ func (s *suite) simple() reviewer.Change {
 	}
 }
 
-// changed creates a change in the suite's repository. prepare commits files and edits
-// the worktree.
+// changed creates a change in the suite's repository. prepare edits the worktree after the base commit.
 func (s *suite) changed(prepare func(r *Repo) error) (reviewer.Change, *Services, error) {
 	host := s.services()
 	files := map[string]string{
@@ -81,7 +80,7 @@ func (s *suite) changed(prepare func(r *Repo) error) (reviewer.Change, *Services
 	return c, host, nil
 }
 
-// judged runs a review and records its changes of the worktree.
+// judged runs a review and records the files of the worktree that it changed.
 func (s *suite) judged(ctx context.Context, change reviewer.Change, host hostservice.Services) error {
 	before, err := s.repo.State()
 	if err != nil {
@@ -107,8 +106,7 @@ func (s *suite) judged(ctx context.Context, change reviewer.Change, host hostser
 	return judged
 }
 
-// reviewed returns the case for a change. prepare creates the change; adapt modifies
-// the request.
+// reviewed returns the case for a change. prepare edits the worktree, and adapt modifies the request.
 func reviewed(prepare func(r *Repo) error, adapt func(c *reviewer.Change)) func(context.Context, *suite) error {
 	return func(ctx context.Context, s *suite) error {
 		if err := s.working(); err != nil {
@@ -174,7 +172,7 @@ func withUnknown(with map[string]string) map[string]string {
 	return all
 }
 
-// namesOption accepts an error that names the invalid option.
+// namesOption accepts an error if it names the unknown option.
 func namesOption(err error) error {
 	switch {
 	case err == nil, strings.Contains(err.Error(), strange):
@@ -197,13 +195,13 @@ func withoutServices(ctx context.Context, s *suite) error {
 	return spoken(s.judged(ctx, change, host))
 }
 
-// refuse rejects all requests to coven's services.
+// refuse rejects every request to coven's services.
 func refuse(context.Context, string) error {
 	return fmt.Errorf("not in this test: %w", pluginerr.ErrUnsupported)
 }
 
-// spoken accepts an error that a plugin returns deliberately, but not one that shows
-// that the plugin is broken.
+// spoken accepts an error that a plugin returns deliberately, but not an error that shows that the plugin
+// is broken.
 func spoken(err error) error {
 	if errors.Is(err, pluginerr.ErrGone) || errors.Is(err, context.DeadlineExceeded) || err != nil && strings.TrimSpace(err.Error()) == "" {
 		return err

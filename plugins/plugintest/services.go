@@ -15,9 +15,9 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// Services is a fake hostservice.Services that returns the configured answers and
-// records the requests. The zero value has no agent, no file and an empty diff. It is
-// safe for concurrent use once its fields are set.
+// Services is a fake hostservice.Services that returns the configured answers and records the requests. The
+// zero value has no agent, no files and an empty diff. It is safe for concurrent use once its fields are
+// set.
 type Services struct {
 	// Answers are the answers of agents, in order; the last one is repeated. If empty,
 	// RunAgent returns pluginerr.ErrUnsupported.
@@ -26,8 +26,8 @@ type Services struct {
 	Files map[string][]byte
 	// Patch is the complete diff in git's format.
 	Patch string
-	// Before, if set, is called at the start of each request. If it returns an error,
-	// the request fails. It may block until ctx is done.
+	// Before is called at the start of each request if it is set. If it returns an error, the request
+	// fails. It may block until ctx is done.
 	Before func(ctx context.Context, request string) error
 
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ type Services struct {
 // Asks returns the requests to agents so far.
 func (s *Services) Asks() []hostservice.Ask { return copyOf(s, &s.asks) }
 
-// Reads returns the requested files so far, including missing ones.
+// Reads returns the files requested so far, including missing ones.
 func (s *Services) Reads() []string { return copyOf(s, &s.reads) }
 
 // Logs returns the log lines so far.

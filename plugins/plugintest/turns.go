@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// turns returns the cases of models. They are skipped if the model API cannot be
-// reached, for example without a key or a network.
+// turns returns the cases of models. They are skipped if the model API cannot be reached, for example
+// without a key or a network.
 func turns() []testcase {
 	return []testcase{
 		{"end", "a turn ends with End and a valid reason", endsTurn},
@@ -28,7 +28,7 @@ func turn() model.Request {
 	}
 }
 
-// said runs a turn and returns its end.
+// said runs a turn and returns its End.
 func (s *suite) said(ctx context.Context, req model.Request) (end model.End, err error) {
 	if err := s.working(); err != nil {
 		return end, err
@@ -66,7 +66,7 @@ func usesTools(ctx context.Context, s *suite) error {
 	return err
 }
 
-// errEnough is the error with which the suite ends a turn.
+// errEnough ends a turn.
 var errEnough = errors.New("enough")
 
 func stopsTurn(ctx context.Context, s *suite) error {

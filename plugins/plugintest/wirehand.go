@@ -31,8 +31,8 @@ type answered struct {
 	cert    *x509.Certificate
 }
 
-// readLine parses a handshake line: core version, contract version, network, address,
-// protocol, certificate.
+// readLine parses a handshake line. Its fields are the core version, the contract version, the network, the
+// address, the protocol and the certificate.
 func readLine(line, dir string) (answered, error) {
 	parts := strings.Split(line, "|")
 	if len(parts) < 6 {
@@ -78,8 +78,8 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// identity returns a new client certificate, like the one that coven generates for
-// each start.
+// identity returns a new client certificate and its PEM encoding, like those that coven generates for each
+// start.
 func identity() (tls.Certificate, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {
@@ -104,7 +104,7 @@ func identity() (tls.Certificate, string, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(text), nil
 }
 
-// dial connects to a plugin's socket, without TLS if own is nil.
+// dial connects to the plugin's socket. It does not use TLS if own is nil.
 func (a answered) dial(own *tls.Certificate) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
 	if own != nil {

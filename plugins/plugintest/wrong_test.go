@@ -33,7 +33,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// TestMain makes the test binary a plugin, too: serve KIND MANNER.
+// TestMain lets the test binary also run as a plugin: serve KIND MANNER.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "serve" {
 		serve(plugins.Kind(os.Args[2]), os.Args[3])
@@ -42,9 +42,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is a plugin that does one thing in the wrong manner.
+// serve runs a plugin with one defect.
 func serve(kind plugins.Kind, manner string) {
-	if os.Getenv("GORACE") == "" { // else the race detector waits a second at each end
+	if os.Getenv("GORACE") == "" { // otherwise the race detector waits a second at each exit
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 		_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 	}
@@ -87,7 +87,7 @@ func boolCode(b bool) int {
 	return 0
 }
 
-// byOneself serves without any help, and never ends.
+// byOneself serves without the SDK and never exits.
 func byOneself(manner string) {
 	if manner != "no cookie" && os.Getenv("COVEN_PLUGIN") == "" {
 		fmt.Fprintln(os.Stderr, "started by coven only")
@@ -141,7 +141,7 @@ func (r *wrongReviewer) Review(ctx context.Context, c reviewer.Change, host host
 		review.Findings = []reviewer.Finding{{Severity: reviewer.Info, File: "../x", Message: "x"}}
 	case "deaf":
 		ctx = context.Background()
-	case "chatty": // past os.Stdout, which is not that of the process any more
+	case "chatty": // bypasses os.Stdout, which go-plugin has replaced
 		_, _ = syscall.Write(1, []byte("1|1|unix|/nowhere|grpc|\nstill here\n"))
 		_, _ = syscall.Write(2, []byte("and here\n"))
 	case "serial":
@@ -157,7 +157,7 @@ func (r *wrongReviewer) Review(ctx context.Context, c reviewer.Change, host host
 		if c.Truncated != "" {
 			os.Exit(3)
 		}
-	case "slow": // it waits for services, and never connects
+	case "slow": // waits for services without connecting
 		select {}
 	case "unhurried":
 		<-time.After(300 * time.Millisecond)
@@ -192,7 +192,7 @@ func (p *wrongProvider) Command(_ context.Context, req provider.Request) (provid
 	switch p.manner {
 	case "loud":
 		cmd.Argv = append(cmd.Argv, req.Prompt)
-	case "mute", "answers": // the first request follows its answer
+	case "mute", "answers": // the first request follows the answer
 		cmd.Input = nil
 	case "climber":
 		cmd.Files[0].Name = "../system.md"
@@ -200,7 +200,7 @@ func (p *wrongProvider) Command(_ context.Context, req provider.Request) (provid
 		cmd.Argv, cmd.Account = nil, ""
 	case "forgetful":
 		cmd.Argv = cmd.Argv[:1]
-	case "boastful": // it claims that, and does not ask
+	case "boastful": // claims to be gated but does not pass the gate
 		cmd.Gated = true
 	case "gated":
 		cmd.Gated, cmd.Env = true, req.Gate.Env
@@ -245,7 +245,7 @@ func (p *wrongProvider) Message(_ context.Context, m provider.Message) ([]byte, 
 	return []byte(m.Text + "\n"), nil
 }
 
-// answering is a provider with a CLI that makes requests.
+// answering is a provider whose CLI makes requests.
 type answering struct{ *wrongProvider }
 
 func (p answering) Parse(ctx context.Context, lines []byte) ([]provider.Event, error) {

@@ -21,8 +21,7 @@ import (
 	"github.com/coven-run/coven/plugins/proto"
 )
 
-// compiled returns what protoc reads in the embedded files: an independent reading of what
-// a plugin author gets.
+// compiled compiles the embedded files with protoc, which reads them like a plugin author's tools.
 func compiled(t *testing.T) *descriptorpb.FileDescriptorSet {
 	t.Helper()
 	if _, err := exec.LookPath("protoc"); err != nil {
@@ -63,7 +62,7 @@ func compiled(t *testing.T) *descriptorpb.FileDescriptorSet {
 	return set
 }
 
-// The contracts are those that the generated Go code was made from, to the last option.
+// The contracts match the descriptors in the generated Go code, including all options.
 func TestContracts(t *testing.T) {
 	var seen []string
 	for _, got := range compiled(t).GetFile() {
@@ -89,8 +88,8 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// goplugin.proto and health.proto describe what hashicorp/go-plugin and grpc-go have:
-// the same services with the same streams, and messages with the same fields.
+// goplugin.proto and health.proto match the services of hashicorp/go-plugin and grpc-go: the same services
+// with the same streams, and messages with the same fields.
 func TestForeignServices(t *testing.T) {
 	services := 0
 	for _, got := range compiled(t).GetFile() {

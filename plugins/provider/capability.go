@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// Capability is something that not every agent CLI can do.
+// Capability is an optional ability of an agent CLI.
 type Capability string
 
 // The capabilities.
@@ -18,16 +18,16 @@ const (
 	Gated    Capability = "gated"     // all tool calls pass the gate: Command.Gated
 	Resume   Capability = "resume"    // a conversation can be continued: Request.Resume
 	Messages Capability = "messages"  // messages are accepted while the CLI works
-	ReadOnly Capability = "read-only" // it can run so that it changes nothing: Command.ReadOnly
+	ReadOnly Capability = "read-only" // it can run without write access: Command.ReadOnly
 )
 
 // ErrDeclaration means that a program's declaration of capabilities is invalid.
 var ErrDeclaration = errors.New("invalid declaration")
 
-// AllCapabilities returns the capabilities in the order in which they are shown.
+// AllCapabilities returns all capabilities in display order.
 func AllCapabilities() []Capability { return []Capability{Gated, Resume, Messages, ReadOnly} }
 
-// String returns what agents with the capability can do, after "can".
+// String returns a phrase for the capability that follows "can".
 func (c Capability) String() string {
 	switch c {
 	case Gated:
@@ -42,29 +42,29 @@ func (c Capability) String() string {
 	return string(c)
 }
 
-// Capabilities are what a provider declares. Nil means that it declares nothing, as
-// providers did before there were declarations.
+// Capabilities are the declared capabilities of a provider. Nil means that the provider has no declaration,
+// like older providers.
 //
-// The declaration is a text in the program of the provider,
+// The declaration is a text in the program of the provider:
 //
 //	coven:capabilities(resume,read-only)
 //
-// so that coven can show it before the program is trusted, without running it. coven
-// holds a provider to its declaration.
+// Therefore coven can show it before the user trusts the program, without running it. coven rejects
+// behavior of a provider that contradicts its declaration.
 type Capabilities []Capability
 
 // Has reports whether c contains a capability.
 func (c Capabilities) Has(one Capability) bool { return slices.Contains(c, one) }
 
-// Cannot returns the capabilities that are missing. A CLI that is gated changes nothing
-// that coven has not granted, so it lacks no ReadOnly.
+// Cannot returns the missing capabilities. A gated CLI changes only what coven allows, so it does not need
+// ReadOnly.
 func (c Capabilities) Cannot() []Capability {
 	return slices.DeleteFunc(AllCapabilities(), func(one Capability) bool {
 		return c.Has(one) || one == ReadOnly && c.Has(Gated)
 	})
 }
 
-// String returns c as it is declared.
+// String returns the text of the declaration.
 func (c Capabilities) String() string {
 	words := make([]string, len(c))
 	for i, one := range c {
@@ -73,8 +73,8 @@ func (c Capabilities) String() string {
 	return declares + strings.Join(words, ",") + ")"
 }
 
-// declares begins a declaration. It is put together at run time: a program that contains
-// this package must not contain a declaration because of it.
+// declares is the prefix of a declaration. It is joined at run time so that programs that contain this
+// package do not contain a declaration.
 var declares = strings.Join([]string{"coven", "capabilities("}, ":")
 
 // declarationRE matches a declaration, but not itself.
@@ -84,7 +84,7 @@ var declarationRE = lazyregexp.New(`coven[:]capabilities\(([a-z, -]{0,100})\)`)
 //
 //	var _ = provider.Declare("coven:capabilities(resume,read-only)")
 //
-// Declare panics if it is not a declaration.
+// Declare panics if text is not a declaration.
 func Declare(text string) Capabilities {
 	var d Declaration
 	_, _ = d.Write([]byte(text)) // never fails
@@ -98,16 +98,16 @@ func Declare(text string) Capabilities {
 	return c
 }
 
-// Declaration finds the declaration in a program that is written to it.
+// Declaration is a writer that finds the declaration in the program that is written to it.
 type Declaration struct {
-	found []string // the different ones
-	rest  []byte   // of the last write: the beginning of a declaration, perhaps
+	found []string // the distinct declarations
+	rest  []byte   // end of the previous write, which may contain the start of a declaration
 }
 
-// maxDeclaration is more than the length of a declaration, in bytes.
+// maxDeclaration is an upper bound for the length of a declaration, in bytes.
 const maxDeclaration = 128
 
-// Write takes the next part of the program. It never fails.
+// Write searches the next part of the program. It never fails.
 func (d *Declaration) Write(p []byte) (int, error) {
 	text := slices.Concat(d.rest, p)
 	d.search(text)
@@ -129,8 +129,8 @@ func (d *Declaration) search(text []byte) {
 	}
 }
 
-// Capabilities returns what the program declares, or nil. The error is ErrDeclaration if it
-// contains different declarations, or one with an unknown capability.
+// Capabilities returns the declared capabilities, or nil if there is no declaration. The error is
+// ErrDeclaration if the program contains different declarations or an unknown capability.
 func (d *Declaration) Capabilities() (Capabilities, error) {
 	switch len(d.found) {
 	case 0:

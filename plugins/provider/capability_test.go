@@ -9,14 +9,14 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// declaration returns a declaration that this test's own source does not contain.
+// declaration returns a declaration that the source of this test does not contain.
 func declaration(words string) string { return provider.Capabilities(nil).String()[:19] + words + ")" }
 
 func TestDeclaration(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		program string
-		want    provider.Capabilities // nil: none
+		want    provider.Capabilities // nil for no declaration
 		wrong   string
 	}{
 		{"", nil, ""},
@@ -54,7 +54,7 @@ func TestDeclaration(t *testing.T) {
 	}
 }
 
-// A program declares nothing because it contains this package.
+// A program that contains this package does not declare anything because of it.
 func TestPackageDeclaresNothing(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -22,8 +22,7 @@ func Clip(text string) string {
 	return text
 }
 
-// Check returns a pluginerr.ErrInvalid that names the first violation of the contract,
-// or nil.
+// Check returns a pluginerr.ErrInvalid for the first violation of the contract.
 func (r Review) Check() error {
 	switch {
 	case r.Verdict != Pass && r.Verdict != Fail:
@@ -48,7 +47,7 @@ func (r Review) Check() error {
 	return nil
 }
 
-// check describes what is wrong with a finding, or returns "".
+// check describes the first violation of the contract, or returns "".
 func (f Finding) check() string {
 	switch {
 	case f.Severity != Error && f.Severity != Warning && f.Severity != Info:
@@ -73,7 +72,7 @@ func inside(file string) bool {
 		!strings.ContainsAny(file, "\x00\n\r")
 }
 
-// maxQuoted limits how much of an invalid value is quoted, in bytes.
+// maxQuoted is the number of bytes that are quoted from an invalid value.
 const maxQuoted = 80
 
 func quoted(text string) string {
@@ -83,8 +82,8 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// Counted returns the review with its effective verdict: Fail if a finding has severity
-// Error. changed reports whether that differs from the given verdict.
+// Counted returns the review with its effective verdict, which is Fail if a finding has severity Error.
+// changed reports whether it differs from the given verdict.
 func (r Review) Counted() (counted Review, changed bool) {
 	for _, f := range r.Findings {
 		if f.Severity == Error && r.Verdict == Pass {

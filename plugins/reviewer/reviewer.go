@@ -1,10 +1,8 @@
-// Package reviewer defines the contract of reviewer plugins, which review a change
-// before it lands.
+// Package reviewer defines the contract of reviewer plugins, which review a change before it lands.
 //
-// A reviewer gets the task, the change and read access to the worktree. It returns a
-// verdict and findings. It must not write to the worktree: coven compares the worktree
-// afterwards, reverts any change and fails the review. A reviewer may be called for
-// several tasks concurrently.
+// A reviewer gets the task, the change and read access to the worktree. It returns a verdict and findings.
+// It must not write to the worktree: coven compares the worktree afterwards, reverts every change and fails
+// the review. A reviewer may be called for several tasks concurrently.
 package reviewer
 
 import (
@@ -17,21 +15,20 @@ import (
 
 // Reviewer reviews changes.
 type Reviewer interface {
-	// Review reviews a change. For a change that is not good enough the verdict is Fail
-	// and the error is nil. An error means that the review was impossible; it fails the
-	// step. ctx is done when the step times out or the run is stopped; later answers
-	// are ignored. host is valid until Review returns.
+	// Review reviews a change. If the change is not good enough, the verdict is Fail and the error is nil.
+	// An error means that the review was impossible, and fails the step. ctx is done when the step times
+	// out or the run is stopped; later answers are ignored. host is valid until Review returns.
 	Review(ctx context.Context, change Change, host hostservice.Services) (Review, error)
 }
 
-// Change is the change under review. In texts, U+FFFD replaces invalid UTF-8.
+// Change is the change under review. U+FFFD replaces invalid UTF-8 in its texts.
 type Change struct {
 	Task      Task
 	Diff      string // unified diff from Base to the current worktree, including untracked files
-	Truncated string // describes what Diff omits; empty: nothing. See hostservice.Services.Diff
+	Truncated string // describes the omitted part of the diff, if any; see hostservice.Services.Diff
 	Files     []File // all files, including those omitted from Diff
-	Dir       string // absolute path of the worktree, for reading
-	Base      string // the commit that Diff starts from
+	Dir       string // absolute path of the worktree, which the reviewer may read
+	Base      string // base commit of Diff
 	Tree      string // git tree of the current worktree
 	Round     int    // round of review in this step, from 1
 	Previous  []Finding
@@ -43,7 +40,7 @@ type Task struct {
 	ID          string
 	Title       string
 	Description string   // Markdown
-	Acceptance  []string // criteria
+	Acceptance  []string // acceptance criteria
 }
 
 // File is a file touched by the change.
@@ -68,8 +65,7 @@ const (
 // Severity is the severity of a finding.
 type Severity string
 
-// The severities. A finding of severity Error fails the review regardless of the
-// verdict.
+// The severities. A finding of severity Error fails the review regardless of the verdict.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -79,14 +75,14 @@ const (
 // Finding is one remark about a change.
 type Finding struct {
 	Severity   Severity `json:"severity"`
-	File       string   `json:"file,omitempty"` // relative to the worktree, with slashes; empty: about the whole change
-	Line       int      `json:"line,omitempty"` // from 1; 0: about the whole file
+	File       string   `json:"file,omitempty"` // relative to the worktree, with slashes; empty for the whole change
+	Line       int      `json:"line,omitempty"` // from 1; 0 for the whole file
 	Message    string   `json:"message"`
 	Suggestion string   `json:"suggestion,omitempty"` // how to fix it
 }
 
-// Where returns the location of a finding as "file:line" or "file", or "" if the
-// finding is about the whole change.
+// Where returns the location of a finding as "file:line" or "file". It returns "" if the finding concerns
+// the whole change.
 func (f Finding) Where() string {
 	if f.Line == 0 {
 		return f.File
@@ -94,8 +90,7 @@ func (f Finding) Where() string {
 	return f.File + ":" + strconv.Itoa(f.Line)
 }
 
-// String formats the finding without its suggestion: "error: main.go:7: the error is
-// dropped".
+// String formats the finding without its suggestion, such as "error: main.go:7: the error is dropped".
 func (f Finding) String() string {
 	text := string(f.Severity) + ": "
 	if f.File != "" {

@@ -1,19 +1,19 @@
-// Package acp is the provider plugin for agents that speak the Agent Client Protocol, such as
-// Gemini CLI, OpenCode or Qwen Code. The user's configuration names the agent.
+// Package acp is the provider plugin for agents that support the Agent Client Protocol, such as Gemini CLI,
+// OpenCode or Qwen Code. The user's configuration names the agent.
 //
-// The protocol is JSON-RPC over standard input and output. coven is the client: it starts a
-// conversation in three steps, each of which needs the answer to the one before (initialize,
-// session/new or session/load, session/prompt). The agent makes requests, too: for permission, to
-// read or write a file, to run a command. Both are requests in the sense of provider.Asked, so
-// Parse and Answer keep no state: what Answer must know of a request is in its Data.
+// The protocol is JSON-RPC over standard input and output. coven is the client: it starts a conversation
+// with three requests, each of which needs the response to the previous one (initialize, session/new or
+// session/load, session/prompt). The agent also makes requests: for permission, to read or write a file, or
+// to run a command. Both its requests and the responses that need a next request are reported as
+// provider.Asked, whose Data contains everything that Answer needs, so that Parse and Answer keep no state.
 //
-// An agent asks for permission if it wants to. Its calls therefore do not all pass the gate, and
-// it runs only in the sandbox; but what it asks for, it gets only from the gate. A call is put to
-// the gate as what it is about: the kind of the call, and the files, the command or the address
-// in its parameters, never its title.
+// An agent decides itself when to ask for permission. Its calls therefore do not all pass the gate, and it
+// runs only in the sandbox; but it gets the files and commands that it requests only through the gate. The
+// gate decides about a call by its kind, and by the files, the command or the address in its parameters,
+// never by its title.
 //
-// The text of a task is never an argument, and a message never begins with it: agents interpret a
-// /command there. The protocol has no message to an agent that works.
+// The text of a task is never an argument, and a message never begins with it, because agents interpret a
+// /command there. The protocol has no messages to a working agent.
 package acp
 
 import (
@@ -38,7 +38,7 @@ type Provider struct {
 	Getenv func(name string) string
 }
 
-// Command implements provider.Provider. It only sends the first request.
+// Command implements provider.Provider. The input is only the first request.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	s, err := settingsOf(p.Getenv)
 	if err != nil {
@@ -64,27 +64,27 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	return command, nil
 }
 
-// Message implements provider.Provider. The protocol has no messages to an agent that works.
+// Message implements provider.Provider. The protocol has no messages to a working agent.
 func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
 	return nil, fmt.Errorf("the agent accepts no messages while it works: %w", pluginerr.ErrUnsupported)
 }
 
-// Settings are how the user configures the agent.
+// Settings are the user's settings for the agent.
 type Settings struct {
-	Command []string `json:"command"` // its program and arguments
+	Command []string `json:"command"` // program and arguments
 	Env     []string `json:"env"`     // KEY=VALUE; StateDir in a value is replaced
-	Pass    []string `json:"pass"`    // names of variables of the user
+	Pass    []string `json:"pass"`    // names of the user's environment variables
 	Logins  []string `json:"logins"`  // absolute paths
 }
 
 const (
-	// Variable holds the settings, as JSON.
+	// Variable is the environment variable with the settings as JSON.
 	Variable = "COVEN_ACP"
-	// StateDir stands for Request.StateDir.
+	// StateDir is the placeholder for Request.StateDir.
 	StateDir = "{state}"
 )
 
-// settingsOf returns the settings, with what coven knows about the agent.
+// settingsOf returns the settings, merged with those of a known agent.
 func settingsOf(getenv func(string) string) (s Settings, err error) {
 	text := getenv(Variable)
 	if text == "" {
@@ -101,7 +101,7 @@ func settingsOf(getenv func(string) string) (s Settings, err error) {
 // program returns the base name of the agent's program.
 func (s Settings) program() string { return filepath.Base(s.Command[0]) }
 
-// account returns what rate limits and cost belong to.
+// account returns the account that rate limits and cost belong to.
 func (s Settings) account(getenv func(string) string) string {
 	if s.program() == "qwen" {
 		return provider.OpenAIAccount(getenv("OPENAI_BASE_URL"))
@@ -109,7 +109,7 @@ func (s Settings) account(getenv func(string) string) string {
 	return s.program()
 }
 
-// knownAgents returns what agents need besides their command, by the name of the program.
+// knownAgents returns additional settings that agents need, by the name of the program.
 func knownAgents() map[string]Settings {
 	return map[string]Settings{
 		"qwen": {

@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// driver is the provider with an agent that coven does not know.
+// driver returns the provider for an agent that coven does not know.
 func driver(settings string) Provider {
 	return Provider{Getenv: func(name string) string {
 		if name == Variable {
@@ -61,7 +61,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// describe returns an event in a word or two.
+// describe returns a short form of an event.
 func describe(e provider.Event) string {
 	switch e := e.(type) {
 	case provider.Started:
@@ -89,7 +89,7 @@ func describe(e provider.Event) string {
 	return fmt.Sprintf("%+v", e)
 }
 
-// What the real Qwen Code said.
+// TestRecorded parses the recorded output of Qwen Code.
 func TestRecorded(t *testing.T) {
 	text, err := os.ReadFile("testdata/qwen.jsonl")
 	if err != nil {
@@ -128,8 +128,8 @@ func parse(t *testing.T, text string) provider.Event {
 	return events[0]
 }
 
-// What the gate is asked about is what a call is about, whatever its title says. A call that does
-// not show it has no argument.
+// The gate gets the arguments of a call regardless of its title. A call without known parameters has no
+// argument.
 func TestCalls(t *testing.T) {
 	for call, want := range map[string]string{
 		`"kind":"execute","rawInput":{"command":"make"}`:            `bash {"command":"make"}`,
@@ -188,7 +188,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The ID of a call that an agent made too long is not remembered as it is, and is that of its result.
+// An overlong call ID is shortened, and the call and its result get the same short ID.
 func TestLongID(t *testing.T) {
 	ids := map[string]bool{}
 	for _, end := range []string{"1", "2"} {
@@ -205,7 +205,8 @@ func TestLongID(t *testing.T) {
 	}
 }
 
-// A call is reported when its parameters are known: OpenCode reports it before, and then twice.
+// A call is reported once its parameters are known. OpenCode first reports it without them, and later
+// twice.
 func TestBegun(t *testing.T) {
 	for update, want := range map[string]string{
 		`"sessionUpdate":"tool_call","title":"bash","kind":"execute","status":"pending","locations":[{"path":"/w"}],"rawInput":{"cwd":"/w"}`:               "",
@@ -227,7 +228,7 @@ func TestBegun(t *testing.T) {
 	}
 }
 
-// A conversation starts step by step.
+// A conversation starts in several steps.
 func TestSteps(t *testing.T) {
 	fresh := provider.Request{Prompt: "/clear", System: "be good", Dir: "/w"}
 	again := provider.Request{Prompt: "more", Dir: "/w", Conversation: "old", Resume: true}
@@ -242,7 +243,7 @@ func TestSteps(t *testing.T) {
 	for _, test := range []struct {
 		line string
 		req  provider.Request
-		want string // in the answer, or the error
+		want string // the answer or the error
 	}{
 		{`{"id":1,"result":{"protocolVersion":1}}`, fresh, `"method":"session/new","params":{"cwd":"/w","mcpServers":[]}`},
 		{`{"id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}`, again, `"method":"session/load","params":{"cwd":"/w","mcpServers":[],"sessionId":"old"}`},
@@ -270,7 +271,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// The answers to the requests of an agent.
+// TestRespond tests the answers to requests of an agent.
 func TestRespond(t *testing.T) {
 	const ask = `"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":`
 	all := `[{"optionId":"a","name":"","kind":"allow_always"},{"optionId":"o","name":"","kind":"allow_once"},{"optionId":"n","name":"","kind":"reject_always"},{"optionId":"r","name":"","kind":"reject_once"}]`
@@ -309,7 +310,7 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// A command in a terminal is one shell command, with its variables.
+// A terminal request becomes one shell command with its variables.
 func TestTerminal(t *testing.T) {
 	for params, want := range map[string]provider.RunCommand{
 		`{"command":"make test","cwd":"/w","outputByteLimit":9}`:                        {Command: "make test", Dir: "/w", MaxOutput: 9},
@@ -323,7 +324,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// How a prompt can end.
+// TestResults tests all ends of a prompt.
 func TestResults(t *testing.T) {
 	for text, want := range map[string]provider.Result{
 		`"result":{"stopReason":"end_turn"}`: {OK: true},
@@ -352,7 +353,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// Every line is parsed, alone as with others, and every request gets one answer, which is a line of
+// Every line is parsed the same way alone and with others, and every request gets one answer: a line of
 // JSON with its ID.
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("testdata/qwen.jsonl")

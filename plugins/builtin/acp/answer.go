@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The codes of errors that coven returns to the agent.
+// Codes of errors that coven returns to the agent.
 const (
 	invalidParams  = -32602
 	methodNotFound = -32601
@@ -21,7 +21,7 @@ const (
 	notFound       = -32002
 )
 
-// Answer implements provider.Answerer: it takes the next step of a conversation, or answers a
+// Answer implements provider.Answerer. It takes the next step of starting a conversation, or answers a
 // request of the agent.
 func (Provider) Answer(_ context.Context, a provider.Answer) (provider.Reply, error) {
 	var s step
@@ -42,7 +42,7 @@ func (Provider) Answer(_ context.Context, a provider.Answer) (provider.Reply, er
 	return s.prompt(a.Request)
 }
 
-// open starts a conversation, or loads it.
+// open starts or loads a conversation.
 func (s step) open(req provider.Request) ([]byte, error) {
 	switch {
 	case s.Version != acp.ProtocolVersionNumber:
@@ -57,7 +57,7 @@ func (s step) open(req provider.Request) ([]byte, error) {
 	})
 }
 
-// servers returns the MCP server with the tools of coven. An agent that may only read has none of them.
+// servers returns the MCP server with coven's tools. A read-only agent gets none.
 func servers(req provider.Request) []acp.McpServer {
 	if len(req.Gate.Argv) == 0 || req.ReadOnly() {
 		return []acp.McpServer{}
@@ -88,7 +88,7 @@ func (s step) choose(req provider.Request) ([]byte, error) {
 	return nil, fmt.Errorf("the agent has no model %q (it has: %s): %w", req.Model, strings.Join(names, ", "), pluginerr.ErrInvalid)
 }
 
-// session returns the session: the response to session/load does not name it.
+// session returns the session ID. The response to session/load does not contain it.
 func (s step) session(req provider.Request) string { return cmp.Or(s.Session, req.Conversation) }
 
 // prompt sends the task.
@@ -132,13 +132,13 @@ func (s step) respond(a provider.Answer) ([]byte, error) {
 	return result(s.ID, struct{}{})
 }
 
-// outcome returns the answer to a request for permission.
+// outcome returns the response to a request for permission.
 func (s step) outcome(a provider.Answer) acp.RequestPermissionOutcome {
 	option := s.Reject
 	if a.Allowed {
 		option = s.Once
 	}
-	if a.Cancelled || option == "" { // the agent gives no other way to refuse
+	if a.Cancelled || option == "" { // the agent offers no other way to refuse
 		return acp.NewRequestPermissionOutcomeCancelled()
 	}
 	return acp.NewRequestPermissionOutcomeSelected(acp.PermissionOptionId(option))

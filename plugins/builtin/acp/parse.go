@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Parse implements provider.Provider. It skips lines that are not of the protocol.
+// Parse implements provider.Provider. It skips lines that are not part of the protocol.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
@@ -36,15 +36,15 @@ func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error)
 	return events, nil
 }
 
-// response returns what the answer to a request of coven means.
+// response returns the events for the response to a request of coven.
 func (m message) response() []provider.Event {
 	var id any
-	_ = json.Unmarshal(m.ID, &id) // valid: it is part of a message
+	_ = json.Unmarshal(m.ID, &id) // valid, because it is part of a message
 	name, _ := id.(string)
 	session, chosen := strings.CutPrefix(name, idModel)
 	switch {
 	case !chosen && id != float64(idInitialize) && id != float64(idNew) && id != float64(idLoad) && id != float64(idPrompt):
-		return nil // coven did not ask
+		return nil // coven did not send this request
 	case m.Error != nil:
 		return []provider.Event{m.Error.result()}
 	case chosen:
@@ -59,11 +59,11 @@ func (m message) response() []provider.Event {
 	return m.opened()
 }
 
-// opened returns what the answer to session/new or session/load means. That to session/load does
-// not name the session.
+// opened returns the events for the response to session/new or session/load. The latter does not contain
+// the session ID.
 func (m message) opened() []provider.Event {
 	var r acp.NewSessionResponse
-	_ = json.Unmarshal(m.Result, &r) // a session without a name cannot be prompted, and the agent says so
+	_ = json.Unmarshal(m.Result, &r) // the agent reports an error for a prompt without a session ID
 	s := step{Did: acp.AgentMethodSessionNew, Session: string(r.SessionId)}
 	current := ""
 	for _, o := range r.ConfigOptions {
@@ -81,7 +81,7 @@ func (m message) opened() []provider.Event {
 	return []provider.Event{provider.Started{Conversation: s.Session, Model: current}, asked(s)}
 }
 
-// model is a model that the agent lets coven choose.
+// model is a model that coven can choose.
 type model struct{ Value, Name string }
 
 func modelsOf(o acp.SessionConfigSelectOptions) (all []model) {
@@ -134,13 +134,13 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// statusRE matches an error of the model API in that of an agent.
+// statusRE matches an error of the model API in an error of an agent.
 var statusRE = lazyregexp.New(`^(?:\w+: )?\[?(?:API Error: )?(401|403|429|5\d\d)\b`)
 
-// authRequired is the code of the protocol for an agent that is not logged in.
+// authRequired is the protocol's error code for an agent that is not logged in.
 const authRequired = -32000
 
-// result returns the result of a request that failed.
+// result returns the result for a failed request.
 func (e rpcError) result() provider.Result {
 	r := provider.Result{Error: e.text()}
 	switch {
@@ -159,11 +159,11 @@ func (e rpcError) result() provider.Result {
 	return r
 }
 
-// update returns what a notification about the conversation means.
+// update returns the events for a notification about the conversation.
 func (m message) update() []provider.Event {
 	var n acp.SessionNotification
 	if json.Unmarshal(m.Params, &n) != nil {
-		return nil // of a later version of the protocol
+		return nil // from a later version of the protocol
 	}
 	u := n.Update
 	switch {
@@ -194,7 +194,7 @@ func chunk(c acp.ContentBlock, reasoning bool) []provider.Event {
 	return []provider.Event{provider.Chunk{Text: c.Text.Text, Reasoning: reasoning}}
 }
 
-// spent returns the usage of an answer of the model, as Qwen Code reports it at the end of one.
+// spent returns the usage of an answer of the model. Qwen Code reports it at the end of the answer.
 func spent(meta map[string]any) []provider.Event {
 	used, ok := meta["usage"].(map[string]any)
 	if !ok {
@@ -210,9 +210,9 @@ func spent(meta map[string]any) []provider.Event {
 	}}}
 }
 
-// begun returns a call, as soon as its parameters are known: some agents report it before, and then
-// again. isNew means that it is reported for the first time; a call that is about nothing in particular is
-// known then.
+// begun returns a call as soon as its parameters are known. Some agents first report it without parameters.
+// isNew means that the call is reported for the first time; a call without an argument for the gate is
+// complete then.
 func begun(c acp.ToolCallUpdate, isNew bool) []provider.Event {
 	call := callsOf(c)[0]
 	if has := aboutSomething()[call.Name]; has && string(call.Input) == "{}" || !has && !isNew {
@@ -221,7 +221,7 @@ func begun(c acp.ToolCallUpdate, isNew bool) []provider.Event {
 	return []provider.Event{call}
 }
 
-// ended returns the result of a call, if it has ended.
+// ended returns the result of a call, if the call has ended.
 func ended(id string, status acp.ToolCallStatus, content []acp.ToolCallContent) []provider.Event {
 	if status != acp.ToolCallStatusCompleted && status != acp.ToolCallStatusFailed {
 		return nil

@@ -14,29 +14,29 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// step is what Answer must know of a request.
+// step contains the data of a request that Answer needs.
 type step struct {
 	Did    string          `json:"did"`              // the method of the agent, or of coven's request that it answered
-	ID     json.RawMessage `json:"id,omitempty"`     // of the agent's request
-	Once   string          `json:"once,omitempty"`   // the option that allows a call
-	Reject string          `json:"reject,omitempty"` // the option that refuses a call
+	ID     json.RawMessage `json:"id,omitempty"`     // ID of the agent's request
+	Once   string          `json:"once,omitempty"`   // the option that permits a call once
+	Reject string          `json:"reject,omitempty"` // the option that rejects a call
 
-	Version int     `json:"version,omitempty"` // of the protocol
+	Version int     `json:"version,omitempty"` // version of the protocol
 	Loads   bool    `json:"loads,omitempty"`   // the agent can load sessions
 	Session string  `json:"session,omitempty"`
-	Option  string  `json:"option,omitempty"` // with which the model is chosen
+	Option  string  `json:"option,omitempty"` // the option for choosing the model
 	Models  []model `json:"models,omitempty"`
 
-	Invalid bool `json:"invalid,omitempty"` // the parameters cannot be read
+	Invalid bool `json:"invalid,omitempty"` // the parameters could not be decoded
 }
 
-// asked returns the next step after a response.
+// asked returns the event for the next step after a response.
 func asked(s step) provider.Asked {
-	data, _ := json.Marshal(s) // texts can be encoded
+	data, _ := json.Marshal(s) // strings can always be encoded
 	return provider.Asked{ID: "after " + s.Did, Data: data}
 }
 
-// request returns a request of the agent.
+// request returns the event for a request of the agent.
 func (m message) request() provider.Asked {
 	s := step{Did: m.Method, ID: m.ID}
 	out := provider.Asked{ID: string(m.ID)}
@@ -73,11 +73,11 @@ func (m message) request() provider.Asked {
 	if s.Invalid = err != nil; s.Invalid {
 		out.Action = nil
 	}
-	out.Data, _ = json.Marshal(s) // texts can be encoded
+	out.Data, _ = json.Marshal(s) // strings can always be encoded
 	return out
 }
 
-// terminalMethods returns what the methods about a terminal do.
+// terminalMethods maps the protocol's methods for terminals to coven's operations.
 func terminalMethods() map[string]string {
 	return map[string]string{
 		acp.ClientMethodTerminalOutput:      provider.TerminalOutput,
@@ -87,8 +87,8 @@ func terminalMethods() map[string]string {
 	}
 }
 
-// optionsOf returns the options that allow and refuse one call; empty: there is none. An ID that stands for
-// several options means nothing.
+// optionsOf returns the options that permit and reject a single call, or "". It ignores an ID that several
+// options have.
 func optionsOf(options []acp.PermissionOption) (once, reject string) {
 	count := map[acp.PermissionOptionId]int{}
 	for _, o := range options {
@@ -108,8 +108,8 @@ func optionsOf(options []acp.PermissionOption) (once, reject string) {
 	return once, reject
 }
 
-// commandOf returns the shell command of a terminal. Agents give a whole command, or a program
-// and its arguments.
+// commandOf returns the shell command for a terminal. Agents send a complete command, or a program and its
+// arguments.
 func commandOf(in acp.CreateTerminalRequest) string {
 	command := in.Command
 	if len(in.Args) > 0 {
@@ -121,7 +121,7 @@ func commandOf(in acp.CreateTerminalRequest) string {
 	return command
 }
 
-// words returns a simple shell command.
+// words joins words into a shell command, with quoting.
 func words(list ...string) string {
 	for i := range list {
 		list[i] = shellword.Word(list[i])
@@ -129,9 +129,9 @@ func words(list ...string) string {
 	return strings.Join(list, " ")
 }
 
-// callsOf returns the calls that the gate decides about for a tool call, at least one. The first
-// has the ID of the tool call. A call whose parameters do not show what it is about has no
-// argument, and the gate refuses it.
+// callsOf returns the calls for a tool call that the gate decides about, at least one. The first has the ID
+// of the tool call. If the parameters do not show the object of a call, the call has no argument, and the
+// gate refuses it.
 func callsOf(c acp.ToolCallUpdate) []provider.ToolCall {
 	raw, _ := c.RawInput.(map[string]any)
 	text := func(names ...string) string {
@@ -169,7 +169,7 @@ func callsOf(c acp.ToolCallUpdate) []provider.ToolCall {
 	return []provider.ToolCall{call(id, string(kind))}
 }
 
-// callID returns the ID of a tool call. A long one is abbreviated: coven remembers the IDs.
+// callID returns the ID of a tool call. It abbreviates a long one, because coven stores the IDs.
 func callID(id acp.ToolCallId) string {
 	if len(id) <= maxID {
 		return string(id)
@@ -178,7 +178,7 @@ func callID(id acp.ToolCallId) string {
 	return string(id[:maxID/2]) + hex.EncodeToString(sum[:])
 }
 
-// bash returns the call of a shell, with the directory in which the command runs.
+// bash returns a call of the shell, including the directory in which the command runs.
 func bash(id string, raw map[string]any) provider.ToolCall {
 	dir := ""
 	for _, name := range []string{"cwd", "workdir", "directory", "dir_path", "working_directory"} {
@@ -193,8 +193,9 @@ func bash(id string, raw map[string]any) provider.ToolCall {
 	return call(id, provider.CallBash, "command", text, "dir", dir)
 }
 
-// commanded adds the call of a shell to the calls of a kind that is not one: what names a command may run it,
-// whatever its kind says. Some tools that edit files call what they do their command.
+// commanded adds a call of the shell to other calls if the parameters contain a command, because the tool
+// may run it, regardless of its kind. Some tools for editing files have a parameter "command" for the
+// operation.
 func commanded(id string, raw map[string]any, calls []provider.ToolCall) []provider.ToolCall {
 	switch raw["command"] {
 	case nil, "", "view", "create", "str_replace", "insert", "undo_edit":
@@ -203,7 +204,7 @@ func commanded(id string, raw map[string]any, calls []provider.ToolCall) []provi
 	return append(calls, bash(id+strings.Repeat("+", len(calls)), raw))
 }
 
-// searches returns calls that search files, one for each path.
+// searches returns search calls, one for each path.
 func searches(id, pattern string, paths []string) (calls []provider.ToolCall) {
 	if len(paths) == 0 {
 		return []provider.ToolCall{call(id, provider.CallGrep, "pattern", pattern)}
@@ -214,11 +215,11 @@ func searches(id, pattern string, paths []string) (calls []provider.ToolCall) {
 	return calls
 }
 
-// ownToolRE matches what agents call a tool of coven's MCP server.
+// ownToolRE matches the names that agents give to a tool of coven's MCP server.
 var ownToolRE = lazyregexp.New(`^(?:mcp__coven__(\w+)|(\w+) \(coven MCP Server\)(?:: .*)?)$`)
 
-// ownTool returns the tool of coven that a title names; empty: none. If the title lies, the agent has asked for nothing:
-// the gate decides about this tool, and coven's server runs no other.
+// ownTool returns coven's tool that a title names, or "". A false title is harmless: the gate decides about
+// the named tool, and coven's server runs no other.
 func ownTool(title string) string {
 	found := ownToolRE.FindStringSubmatch(title)
 	if found == nil {
@@ -227,7 +228,7 @@ func ownTool(title string) string {
 	return provider.CallOwn + found[1] + found[2]
 }
 
-// guess returns the kind of a call whose agent does not tell it; a file counts as changed.
+// guess returns the kind of a call for which the agent reports none. A file counts as changed.
 func guess(raw map[string]any) acp.ToolKind {
 	for _, sign := range []struct {
 		name string
@@ -240,7 +241,7 @@ func guess(raw map[string]any) acp.ToolKind {
 	return acp.ToolKindOther
 }
 
-// command returns a shell command. Some agents give a list of words.
+// command returns a shell command. Some agents send a list of words.
 func command(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -259,7 +260,7 @@ func command(value any) string {
 	return ""
 }
 
-// pathsOf returns the files that a call is about.
+// pathsOf returns the files of a call.
 func pathsOf(c acp.ToolCallUpdate, raw map[string]any) (paths []string) {
 	add := func(path string) {
 		if path != "" && !slices.Contains(paths, path) {
@@ -281,7 +282,7 @@ func pathsOf(c acp.ToolCallUpdate, raw map[string]any) (paths []string) {
 	return paths
 }
 
-// changes returns calls that change files; of each that the agent shows, with the change.
+// changes returns calls that change files. If the agent reports the change of a file, the call contains it.
 func changes(id string, c acp.ToolCallUpdate, paths []string) []provider.ToolCall {
 	calls := each(id, provider.CallWrite, paths)
 	for _, part := range c.Content {
@@ -299,7 +300,7 @@ func changes(id string, c acp.ToolCallUpdate, paths []string) []provider.ToolCal
 	return calls
 }
 
-// each returns a call for each path.
+// each returns a call for each path, or one without a path.
 func each(id, tool string, paths []string) (calls []provider.ToolCall) {
 	for i, path := range paths {
 		calls = append(calls, call(id+strings.Repeat("+", i), tool, "path", path))
@@ -310,14 +311,14 @@ func each(id, tool string, paths []string) (calls []provider.ToolCall) {
 	return calls
 }
 
-// aboutSomething has the tools whose calls have an argument that the gate decides about.
+// aboutSomething returns the tools whose calls have an argument for the gate.
 func aboutSomething() map[string]bool {
 	return map[string]bool{
 		provider.CallRead: true, provider.CallWrite: true, provider.CallEdit: true, provider.CallGrep: true, provider.CallBash: true, provider.CallFetch: true,
 	}
 }
 
-// call returns a call with arguments: names and values. Those without a value are left out.
+// call returns a call with arguments, which are pairs of a name and a value. It omits empty values.
 func call(id, tool string, arguments ...string) provider.ToolCall {
 	input := map[string]string{}
 	for i := 0; i < len(arguments); i += 2 {
@@ -325,6 +326,6 @@ func call(id, tool string, arguments ...string) provider.ToolCall {
 			input[arguments[i]] = arguments[i+1]
 		}
 	}
-	text, _ := json.Marshal(input) // texts can be encoded
+	text, _ := json.Marshal(input) // strings can always be encoded
 	return provider.ToolCall{ID: id, Name: tool, Input: text}
 }

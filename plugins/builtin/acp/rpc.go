@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The IDs of coven's own requests.
+// IDs of coven's requests.
 const (
 	idInitialize = 1
 	idNew        = 2
@@ -14,11 +14,11 @@ const (
 	idPrompt     = 4
 )
 
-// idModel begins the ID of the request that chooses the model: the session follows, which the
-// response does not name.
+// idModel is the prefix of the ID of the request that chooses the model. The session ID follows, because
+// the response does not contain it.
 const idModel = "model "
 
-// maxID limits the length of the ID of a request of the agent, in bytes.
+// maxID limits the length of the ID of an agent's request, in bytes.
 const maxID = 200
 
 // message is a line of the protocol: a request, a notification or a response.
@@ -36,14 +36,14 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// text returns the error in one line. Agents put what matters into the data.
+// text returns the error as one line. Agents put important details into the data.
 func (e rpcError) text() string {
 	var detail string
 	var data struct{ Details, Message string }
 	if json.Unmarshal(e.Data, &data) == nil {
 		detail = data.Details + data.Message
 	} else {
-		_ = json.Unmarshal(e.Data, &detail) // or there is none
+		_ = json.Unmarshal(e.Data, &detail) // there may be none
 	}
 	if detail == "" || strings.Contains(e.Message, detail) {
 		return e.Message
@@ -51,12 +51,12 @@ func (e rpcError) text() string {
 	return e.Message + ": " + detail
 }
 
-// request encodes a request of coven.
+// request encodes a request to the agent.
 func request(id any, method string, params any) ([]byte, error) {
 	return line(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-// notification encodes a notification of coven.
+// notification encodes a notification to the agent.
 func notification(method string, params any) ([]byte, error) {
 	return line(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
@@ -66,7 +66,7 @@ func result(id json.RawMessage, value any) ([]byte, error) {
 	return line(map[string]any{"jsonrpc": "2.0", "id": id, "result": value})
 }
 
-// failure encodes an error as the response to a request of the agent.
+// failure encodes an error response to a request of the agent.
 func failure(id json.RawMessage, code int, text string) ([]byte, error) {
 	return line(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
 }

@@ -1,9 +1,9 @@
-// Package agent is a reviewer and an arbiter that ask an agent of coven. They build the
-// prompt and validate the answer.
+// Package agent contains a reviewer and an arbiter that ask one of coven's agents. They build the prompt
+// and validate the answer.
 //
-// The agent can read the worktree but not write. Its answer is the last fenced JSON
-// block of its final message, validated against the contract. If the answer is
-// malformed, the agent is asked once more with the validation error.
+// The agent can read the worktree, but not write to it. Its answer is the last fenced JSON block of its
+// final message, which is validated against the contract. If the answer is malformed, the agent is asked
+// once more with the validation error.
 package agent
 
 import (
@@ -21,14 +21,14 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// The options of both.
+// Options of the reviewer and the arbiter.
 const (
-	promptOption = "prompt" // prompt, before the change and the format of the answer
-	modelOption  = "model"  // model of the agent; empty: that of the definition, or of the run
-	agentOption  = "agent"  // name of the agent's definition; empty: none
+	promptOption = "prompt" // text before the change and the format of the answer
+	modelOption  = "model"  // model of the agent; empty for that of the definition or the run
+	agentOption  = "agent"  // name of the agent's definition; may be empty
 )
 
-// Reviewer lets an agent review a change.
+// Reviewer reviews a change with an agent.
 type Reviewer struct{}
 
 // reviewForm describes the format of a review.
@@ -73,7 +73,7 @@ func changeText(c reviewer.Change) string {
 	return b.String()
 }
 
-// fenced returns a text in a code fence that is longer than any fence in it.
+// fenced returns a text in a code fence that is longer than any fence in the text.
 func fenced(kind, text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {
@@ -95,7 +95,7 @@ func findingText(f reviewer.Finding) string {
 	return "- " + strings.ReplaceAll(f.String(), "\n", "\n  ") + "\n"
 }
 
-// Arbiter lets an agent decide.
+// Arbiter decides with an agent.
 type Arbiter struct{}
 
 // decisionForm describes the format of a decision.
@@ -136,15 +136,15 @@ func (Arbiter) Decide(ctx context.Context, q arbiter.Question, host hostservice.
 
 // The limits of an arbiter's prompt, in bytes.
 const (
-	maxPrompt   = 200 << 10 // the whole prompt
-	maxOwn      = 64 << 10  // the prompt of the grimoire, with the task
-	maxOpinions = 64 << 10  // the findings of one round
-	maxOutput   = 16 << 10  // the end of the working agent's message
-	maxEarlier  = 2 << 10   // the same, and a reason, of an earlier round
+	maxPrompt   = 200 << 10 // whole prompt
+	maxOwn      = 64 << 10  // prompt of the grimoire, including the task
+	maxOpinions = 64 << 10  // findings of one round
+	maxOutput   = 16 << 10  // end of the working agent's message
+	maxEarlier  = 2 << 10   // end of the message, and the reason, in an earlier round
 )
 
-// historyTexts returns the last earlier rounds that fit, the oldest first. A note
-// mentions omitted rounds.
+// historyTexts describes the latest earlier rounds that fit, oldest first. If it omits rounds, it adds a
+// note.
 func historyTexts(history []arbiter.Round, room int) []string {
 	const note = "(Round %d and earlier rounds are omitted for length.)"
 	room -= len(note) + 20
@@ -161,8 +161,8 @@ func historyTexts(history []arbiter.Round, room int) []string {
 	return texts
 }
 
-// roundText describes an earlier round: the findings, the working agent's message, and
-// the reason for another round.
+// roundText describes an earlier round: the findings, the working agent's message, and the reason for
+// another round.
 func roundText(r arbiter.Round) string {
 	text := fmt.Sprintf("# What they found in round %d\n\n%s", r.N, cut(opinionsText(r.Opinions), maxOpinions/2))
 	if said := strings.TrimSpace(r.Output); said != "" {
@@ -174,8 +174,8 @@ func roundText(r arbiter.Round) string {
 	return text
 }
 
-// cut returns the beginning of a text that is too long, if possible in complete lines,
-// with a note.
+// cut returns the beginning of a text that is too long, with a note. If possible, it consists of complete
+// lines.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -206,8 +206,7 @@ func opinionsText(opinions []arbiter.Opinion) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// ask lets the agent of the options answer in the format of T. If the first answer is
-// malformed, it asks once more.
+// ask makes the agent answer in the format of T. If the first answer is malformed, it asks once more.
 func ask[T any](ctx context.Context, host hostservice.Services, options map[string]string, prompt string, check func(*T) error) (T, error) {
 	var none T
 	request := hostservice.Ask{Prompt: prompt, Model: options[modelOption], Agent: options[agentOption]}
@@ -229,8 +228,7 @@ func ask[T any](ctx context.Context, host hostservice.Services, options map[stri
 	return given, nil
 }
 
-// parse decodes the last fenced JSON block of a text, or the text itself if it is
-// JSON.
+// parse decodes the last fenced JSON block of a text, or the text itself if it is JSON.
 func parse[T any](text string, check func(*T) error) (T, error) {
 	var given T
 	block, ok := lastBlock(text)
@@ -248,7 +246,7 @@ func parse[T any](text string, check func(*T) error) (T, error) {
 	return given, check(&given)
 }
 
-// lastBlock returns the content of the last code fence of a text.
+// lastBlock returns the content of the last code fence in a text.
 func lastBlock(text string) (string, bool) {
 	var block []string
 	found, open, last := false, "", ""

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// event is an event of a stream. Its type decides which fields are set.
+// event is an event of a stream. The type determines which fields are set.
 type event struct {
 	Type         string                `json:"type"`
 	Message      struct{ Usage usage } `json:"message"`
@@ -39,10 +39,10 @@ type piece struct {
 	StopReason  string          `json:"stop_reason"`
 }
 
-// answer turns the events of a stream into those of a turn.
+// answer converts the events of a stream to those of a turn.
 type answer struct {
 	emit    func(model.Event) error
-	call    *provider.ToolCall // whose input arrives
+	call    *provider.ToolCall // the call whose input is being received
 	input   strings.Builder
 	reason  string
 	usage   provider.Usage
@@ -68,7 +68,7 @@ func (a *answer) take(e event) error {
 	return nil
 }
 
-// count keeps the largest numbers: each report is about the whole answer, and some leave numbers out.
+// count keeps the largest numbers, because each report is about the whole answer, and some omit numbers.
 func (a *answer) count(u usage) {
 	a.usage = provider.Usage{
 		InputTokens: max(a.usage.InputTokens, int64(u.Input)), OutputTokens: max(a.usage.OutputTokens, int64(u.Output)),
@@ -120,8 +120,8 @@ func (a *answer) thinking(text, signature string) error {
 	return a.emit(model.Reasoning{Text: text, Signature: signature})
 }
 
-// stop ends a block. Only now a call is complete. Some servers send its input in one piece, when it
-// begins.
+// stop ends a block and emits its call, which is complete now. Some servers send a call's input at once, at
+// the beginning of the block.
 func (a *answer) stop() error {
 	if a.call == nil {
 		return nil

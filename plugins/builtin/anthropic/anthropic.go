@@ -1,11 +1,10 @@
-// Package anthropic is a model plugin for the Messages API of Anthropic, and for servers that
-// are compatible with it.
+// Package anthropic is a model plugin for Anthropic's Messages API and compatible servers.
 //
 // Rules:
-//   - It sends one request for a turn. Limits, server errors and broken connections are reported,
-//     never waited for: coven decides what to do.
-//   - A turn ends with End only if the API said that the answer is complete.
-//   - Thinking goes back exactly as it came.
+//   - It sends one request per turn. It reports limits, server errors and broken
+//     connections, and never waits: coven decides how to proceed.
+//   - A turn ends with End only if the API reported that the answer is complete.
+//   - Thinking is sent back exactly as it was received.
 package anthropic
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/coven-run/coven/plugins/model"
 )
 
-// Model asks the API.
+// Model uses the API.
 type Model struct {
-	Getenv    func(string) string // of the user
-	Transport http.RoundTripper   // nil: the network
+	Getenv    func(string) string // the user's environment
+	Transport http.RoundTripper   // nil for the network
 }
 
 // Turn implements model.Model.
@@ -78,7 +77,7 @@ func (m Model) Models(ctx context.Context) ([]model.Info, error) {
 	return all, nil
 }
 
-// maxPages limits how often a server can say that it has more models.
+// maxPages limits the number of pages to request from a server.
 const maxPages = 100
 
 // modelPage is a page of models.

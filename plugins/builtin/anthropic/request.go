@@ -10,16 +10,16 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The API needs a limit for each answer, in tokens. If the request has none, it is as much as the
-// model allows, up to maxTokens, which leaves room in its context. The limit of an unknown model is
-// newTokens if Anthropic serves it, and otherwise otherTokens: a server refuses what exceeds its context.
+// The API requires a limit for each answer, in tokens. If the request has none, it is the model's limit,
+// but at most maxTokens, which leaves room in the context. For an unknown model, it is newTokens for
+// Anthropic's server, and otherwise otherTokens, because a server rejects a limit that exceeds its context.
 const (
 	maxTokens   = 64_000
 	newTokens   = 32_000
 	otherTokens = model.DefaultWindow / 4
 )
 
-// redacted begins the signature of thinking that the API encrypted.
+// redacted is the prefix of the signature of thinking that the API has encrypted.
 const redacted = "redacted:"
 
 // body is the body of a request.
@@ -38,7 +38,7 @@ type message struct {
 	Role    model.Role `json:"role"`
 }
 
-// mark says that the API should keep a request up to here in its cache.
+// mark asks the API to cache the request up to this block.
 type mark struct {
 	Type string `json:"type"`
 }
@@ -57,7 +57,7 @@ type tool struct {
 	Cache       *mark           `json:"cache_control,omitempty"`
 }
 
-// The blocks of messages.
+// Blocks of messages.
 type (
 	text struct {
 		Text  string `json:"text"`
@@ -115,9 +115,9 @@ func limitOf(c endpoint.Connection, id string) int {
 	return otherTokens
 }
 
-// cache marks where the next request will begin to differ: behind the tools, and behind the last
-// two messages of the user. The mark behind the last but one is where this request finds what the
-// one before it stored, also after a turn of many calls.
+// cache marks the positions at which the next request will begin to differ: after the tools, and after the
+// last two messages of the user. At the earlier of the two, this request finds the part that the previous
+// request stored, even after a turn with many calls.
 func (b body) cache() {
 	if last := len(b.Tools) - 1; last >= 0 {
 		b.Tools[last].Cache = newMark()
@@ -148,7 +148,7 @@ func messages(all []model.Message) (converted []message) {
 				content = append(content, block)
 			}
 		}
-		content = append(results, content...) // the API wants results first
+		content = append(results, content...) // the API requires results first
 		if len(content) > 0 {
 			converted = append(converted, message{Role: m.Role, Content: content})
 		}
@@ -156,8 +156,8 @@ func messages(all []model.Message) (converted []message) {
 	return converted
 }
 
-// blockOf returns a part of a message, or nil if the API does not accept it: an empty text, or
-// thinking that is not signed, which is another server's.
+// blockOf converts a part of a message. It returns nil if the API does not accept the part: an empty text,
+// or unsigned thinking, which is from another server.
 func blockOf(part model.Part) any {
 	switch p := part.(type) {
 	case model.Text:
@@ -179,7 +179,7 @@ func blockOf(part model.Part) any {
 
 func resultOf(r provider.ToolResult) *result {
 	block := &result{CallID: r.ID, IsError: r.IsError, Type: "tool_result"}
-	if strings.TrimSpace(r.Text) != "" { // an empty text is refused
+	if strings.TrimSpace(r.Text) != "" { // an empty text is rejected
 		block.Content = []*text{{Text: r.Text, Type: "text"}}
 	}
 	return block

@@ -1,10 +1,9 @@
 // Package claude is the provider plugin for the Claude Code CLI.
 //
-// Every tool call passes coven's gate: the CLI gets an explicit list of tools, the
-// settings put each of them on the "ask" list, and a tool of coven's MCP server
-// answers. The CLI ignores the settings, hooks, servers and memory files of the user
-// and the repository; coven passes what applies. The permission mode is always default.
-// The behavior that this relies on was verified with the version in .ci/pins: see
+// Every tool call passes coven's gate: the CLI gets an explicit list of tools, the settings put each of
+// them on the "ask" list, and a tool of coven's MCP server answers. The CLI ignores the settings, hooks,
+// servers and memory files of the user and the repository; coven passes the applicable ones. The permission
+// mode is always default. The required behavior was verified with the version in .ci/pins: see
 // docs/guides/providers.md.
 package claude
 
@@ -20,8 +19,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The files that the CLI reads when it starts. Text of a task or a repository is never
-// an argument: arguments are limited in size and visible to all users of the machine.
+// Files that the CLI reads when it starts. Text of a task or a repository is never an argument: arguments
+// are limited in size and visible to all users of the machine.
 const (
 	serversFile = "mcp.json"  // its MCP servers
 	systemFile  = "system.md" // appended to its system prompt
@@ -37,8 +36,7 @@ var toolNames = map[string][]string{
 
 // Provider drives the Claude Code CLI.
 type Provider struct {
-	// Getenv reads the user's environment, like os.Getenv; nil means an empty
-	// environment.
+	// Getenv reads the user's environment, like os.Getenv. If it is nil, the environment is empty.
 	Getenv func(name string) string
 }
 
@@ -86,21 +84,20 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}, nil
 }
 
-// watchdog makes the CLI report how long a limit lasts. Without it, the CLI gives up
-// on a long wait and does not report its length. With it, the CLI retries until coven
-// stops it.
+// watchdog makes the CLI report the duration of a limit. Without it, the CLI gives up on a long wait
+// without reporting the duration. With it, the CLI retries until coven stops it.
 const watchdog = "CLAUDE_CODE_RETRY_WATCHDOG=1"
 
-// toolTimeout lets calls of coven's MCP tools take as long as coven lets them: a subagent may
-// work for an hour, and wait in a queue before. In milliseconds.
+// toolTimeout is the time limit for calls of coven's MCP tools, in milliseconds. It is long because a
+// subagent may work for an hour, and wait in a queue before that.
 const toolTimeout = "MCP_TOOL_TIMEOUT=86400000"
 
-// maxRetries is the variable that limits the CLI's retries after errors other than
-// limits. With its watchdog, 2.1.330 retries 300 times by default, which takes hours.
+// maxRetries is the variable that limits the CLI's retries after errors other than limits. With its
+// watchdog, version 2.1.330 retries 300 times by default, which takes hours.
 const maxRetries = "CLAUDE_CODE_MAX_RETRIES"
 
-// retries sets the CLI's default number of retries without its watchdog, unless the
-// user has set it.
+// retries sets the number of retries that is the CLI's default without its watchdog, unless the user has
+// set it.
 func (p Provider) retries() []string {
 	if p.Getenv != nil && p.Getenv(maxRetries) != "" {
 		return nil
@@ -108,8 +105,8 @@ func (p Provider) retries() []string {
 	return []string{maxRetries + "=10"}
 }
 
-// Message implements provider.Provider. For a message with a known ID, the CLI returns
-// only Acknowledged, and no result.
+// Message implements provider.Provider. For a message with a known ID, the CLI returns only Acknowledged,
+// and no result.
 func (Provider) Message(_ context.Context, m provider.Message) ([]byte, error) {
 	if m.ID == "" || strings.TrimSpace(m.Text) == "" {
 		return nil, errors.New("claude: a message needs an ID and text")
@@ -168,13 +165,13 @@ func servers(gate provider.Server) ([]byte, error) {
 	return config, nil
 }
 
-// closing is the last block of every message. In the last block, the CLI reads the
-// file of every @path without asking, and interprets a / at the start as a command, so
-// the last block must be coven's own text.
+// closing is the last block of every message. In the last block, the CLI reads the file of every @path
+// without asking, and interprets a leading / as a command. Therefore the last block must be coven's own
+// text.
 const closing = "Do what is described above."
 
-// message returns a line of the CLI's stream-json input. The CLI acknowledges the
-// message with the ID; without an ID, it generates one.
+// message returns a line of the CLI's stream-json input. The CLI acknowledges the message with the ID.
+// Without an ID, the CLI generates one.
 func message(id, text string) ([]byte, error) {
 	block := func(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 	fields := map[string]any{

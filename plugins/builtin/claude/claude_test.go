@@ -25,8 +25,8 @@ func request() provider.Request {
 	}
 }
 
-// Every tool of the list is asked about, nothing of the repository's or the
-// user's settings is read, and no text of a task is on the command line.
+// The gate decides about every tool in the list, no settings of the repository or the user are read, and
+// the command line contains no text of the task.
 func TestCommand(t *testing.T) {
 	cmd, err := claude.Provider{}.Command(t.Context(), request())
 	if err != nil {
@@ -57,8 +57,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// The CLI gives up on a server that fails when it would without its watchdog, or
-// when the user said.
+// The CLI stops retrying a failing server as it would without its watchdog, or after the number of retries
+// that the user set.
 func TestRetries(t *testing.T) {
 	for user, want := range map[string]bool{"": true, "4": false} {
 		driver := claude.Provider{Getenv: func(name string) string {
@@ -77,7 +77,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// What could be a flag is no conversation.
+// A text that could be a flag is not a valid conversation ID.
 func TestConversation(t *testing.T) {
 	for _, id := range []string{"", "--dangerously-skip-permissions", "-c", "c-1", conversation + "\n", "-" + conversation} {
 		for _, resume := range []bool{false, true} {
@@ -90,8 +90,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// The CLI reads @paths and /commands in the last block of a message: that is
-// never the task's text.
+// The CLI interprets @paths and /commands in the last block of a message, so that block is never the text
+// of the task.
 func TestLastBlockIsOurs(t *testing.T) {
 	cmd, err := claude.Provider{}.Command(t.Context(), request())
 	if err != nil {
@@ -117,7 +117,7 @@ func TestLastBlockIsOurs(t *testing.T) {
 	}
 }
 
-// The CLI names a message by its id when it took it.
+// The CLI acknowledges a message by its ID.
 func TestMessage(t *testing.T) {
 	input, err := claude.Provider{}.Message(t.Context(), provider.Message{ID: "u-1", Text: "/clear\n\u2028"})
 	if err != nil || !strings.Contains(string(input), `"uuid":"u-1"`) || strings.Count(string(input), "\n") != 1 {
@@ -171,7 +171,7 @@ func TestParse(t *testing.T) {
 				provider.Limit{Again: 531500 * time.Microsecond, Reason: "overloaded", Status: 529},
 			},
 		},
-		// A delay that is longer than the CLI's own is the API's word.
+		// A delay that is longer than the CLI's own comes from the API.
 		{
 			`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":600000,"error_status":429,"error":"rate_limit"}`,
 			[]provider.Event{
@@ -179,7 +179,7 @@ func TestParse(t *testing.T) {
 				provider.Limit{After: 10 * time.Minute, Again: 10 * time.Minute, Reason: "rate_limit", Status: 429},
 			},
 		},
-		// Retries beyond those that the CLI would make on its own lead nowhere.
+		// Further retries than the CLI's own are treated as a limit.
 		{
 			`{"type":"system","subtype":"api_retry","attempt":11,"max_retries":10,"retry_delay_ms":300000,"error_status":529,"error":"overloaded"}`,
 			[]provider.Event{
@@ -198,7 +198,7 @@ func TestParse(t *testing.T) {
 		{`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","isUsingOverage":false}}`, []provider.Event{provider.Limit{Reason: "rate_limit", Status: 429}}},
 		{`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795280659,"isUsingOverage":true}}`, nil},
 		{`{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1795280659,"rateLimitType":"five_hour"}}`, nil},
-		// Of the pieces of an answer only what it used counts.
+		// Of the fragments of an answer only the usage counts.
 		{
 			`{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":100,"output_tokens":1}}}}`,
 			[]provider.Event{provider.Spent{ID: "msg_1", Model: "m", Usage: provider.Usage{InputTokens: 100, OutputTokens: 1}}},
@@ -227,7 +227,7 @@ func TestParse(t *testing.T) {
 				provider.ToolResult{ID: "t2", Text: "ab"},
 			},
 		},
-		// A tool that ran cannot pass for one that did not.
+		// The agent cannot make a tool that ran look like one that did not.
 		{
 			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"<tool_use_error>","is_error":false}]}}`,
 			[]provider.Event{provider.ToolResult{ID: "t1", Text: "<tool_use_error>"}},
@@ -236,13 +236,13 @@ func TestParse(t *testing.T) {
 			`{"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":2,"total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}`,
 			[]provider.Event{provider.Result{OK: true, Text: "done", Turns: 2, Usage: provider.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, CostUSD: 0.5}}},
 		},
-		// A line of the input that the CLI took; not what a tool says it is.
+		// An input line that the CLI acknowledged; text in a tool result is not an acknowledgement.
 		{
 			`{"type":"user","uuid":"u-1","isReplay":true,"message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}`,
 			[]provider.Event{provider.Acknowledged{ID: "u-1"}},
 		},
 		{`{"type":"user","uuid":"u-1","message":{"content":[{"type":"text","text":"isReplay"}]}}`, nil},
-		// What an answer of the API used comes with each of its lines.
+		// Each line of an API answer repeats its usage.
 		{
 			`{"type":"assistant","message":{"id":"msg_1","model":"m","content":[{"type":"text","text":"hi"}],"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}}`,
 			[]provider.Event{
@@ -254,12 +254,12 @@ func TestParse(t *testing.T) {
 			`{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"usage":{"input_tokens":0,"output_tokens":0}}}`,
 			[]provider.Event{provider.Text{Text: "API Error"}},
 		},
-		// Without a login no API is asked.
+		// Without a login the CLI sends no request.
 		{
 			`{"type":"result","subtype":"success","is_error":true,"api_error_status":null,"result":"Not logged in · Please run /login","terminal_reason":"api_error","num_turns":1}`,
 			[]provider.Event{provider.Result{Text: "Not logged in · Please run /login", Error: "Not logged in · Please run /login", Status: 401, Turns: 1}},
 		},
-		// Used-up retries end with the subtype success.
+		// Exhausted retries end with the subtype success.
 		{
 			`{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded","num_turns":1}`,
 			[]provider.Event{provider.Result{Text: "Overloaded", Error: "API status 529: Overloaded", Limit: true, Status: 529, Turns: 1}},

@@ -13,16 +13,15 @@ const overloaded = 529
 
 func limits(status int) bool { return status == http.StatusTooManyRequests || status == overloaded }
 
-// The CLI's own delays before a retry: the first one, which doubles each time, and the
-// maximum jitter. A longer delay was requested by the API.
+// The CLI's own delays before a retry: the first one, which doubles each time, and the maximum jitter. A
+// longer delay was requested by the API.
 const (
 	firstDelay = 500 * time.Millisecond
 	moreDelay  = 1.25
 )
 
-// refused returns the limit that a retry is about. The CLI never gives up on a limit,
-// so it counts as one that the CLI does not retry after the CLI's usual number of
-// retries.
+// refused returns the limit that caused a retry. With its watchdog, the CLI never gives up on a limit.
+// After the CLI's usual number of retries, the event has no Again, so that coven handles the limit.
 func (l line) refused() []provider.Event {
 	if !limits(l.ErrorStatus) {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// line holds the parts of a stream-json output line that coven uses.
+// line contains the parts of a stream-json output line that coven uses.
 type line struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -37,7 +37,7 @@ type line struct {
 		Usage   usage           `json:"usage"`
 	} `json:"message"`
 	UUID     string `json:"uuid"`
-	IsReplay bool   `json:"isReplay"` // a repeated line of the CLI's input: an acknowledgement
+	IsReplay bool   `json:"isReplay"` // a repeated line of the CLI's input, which is an acknowledgement
 
 	// stream_event
 	Event json.RawMessage `json:"event"` // a streamEvent
@@ -80,8 +80,8 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// Parse implements provider.Provider. It skips everything except JSON: when the CLI
-// ends, it resets the terminal, after its last line or before it.
+// Parse implements provider.Provider. It skips everything except JSON: when the CLI exits, it resets the
+// terminal, before or after its last line.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
@@ -159,8 +159,8 @@ func (l line) blocks() []provider.Event {
 	return events
 }
 
-// spent returns the usage of the line's answer, as reported by the API at its start.
-// Lines that the CLI generates for errors of the API have no usage.
+// spent returns the usage of the line's answer, as reported by the API at its start. Lines that the CLI
+// generates for errors of the API have no usage.
 func (l line) spent() []provider.Event {
 	if l.Message.ID == "" || l.Message.Model == "<synthetic>" || l.Message.Usage == (usage{}) {
 		return nil
@@ -192,7 +192,7 @@ func (b block) event(from string) provider.Event {
 	return nil
 }
 
-// contentText reads the content of a tool result: a string, or blocks of text.
+// contentText returns the text of a tool result, which is a string or a list of text blocks.
 func contentText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -209,7 +209,8 @@ func contentText(raw json.RawMessage) string {
 	return b.String()
 }
 
-// result ignores the subtype, which is "success" even after all retries failed.
+// result returns the result in a line. It ignores the subtype, which is "success" even after all retries
+// failed.
 func (l line) result() provider.Result {
 	r := provider.Result{
 		OK: !l.IsError, Text: l.Result, Turns: l.NumTurns, Status: l.APIErrorStatus, Usage: l.Usage.provider(),
@@ -219,7 +220,7 @@ func (l line) result() provider.Result {
 		return r
 	}
 	if l.TerminalReason == "api_error" && strings.HasSuffix(l.Result, "Please run /login") {
-		r.Status = http.StatusUnauthorized // without any login the CLI asks no API
+		r.Status = http.StatusUnauthorized // without a login, the CLI does not call the API
 	}
 	r.Limit = limits(l.APIErrorStatus)
 	r.Error = l.failure()

@@ -5,8 +5,8 @@ import "github.com/coven-run/coven/plugins/provider"
 // partial is the prefix of lines with fragments of an answer.
 const partial = `{"type":"stream_event"`
 
-// streamEvent is a fragment of an answer from the API. The content is repeated in full
-// later, except for the final usage.
+// streamEvent is a fragment of an answer from the API. The content is repeated in full later, except for
+// the final usage.
 type streamEvent struct {
 	Type    string `json:"type"`
 	Message struct {

@@ -1,16 +1,15 @@
 // Package codex is the provider plugin for the Codex CLI.
 //
-// Its tool calls do not pass coven's gate: the CLI runs with approvals disabled, so an
-// agent may do whatever its process may do. The commands of a read-only agent run in
-// the CLI's own read-only sandbox. The CLI ignores the user's and the repository's
-// configuration. Its home is the task's state directory, with the user's login.
+// Its tool calls do not pass coven's gate: the CLI runs with approvals disabled, so an agent may do
+// anything that its process may do. The commands of a read-only agent run in the CLI's own read-only
+// sandbox. The CLI ignores the user's and the repository's configuration. Its home is the task's state
+// directory, with the user's login.
 //
-// The CLI chooses the IDs of conversations itself: a conversation is resumed with the
-// ID from Started. The CLI reads the task until end of input and accepts no messages
-// after that.
+// The CLI chooses the IDs of conversations: a conversation is resumed with the ID from Started. The CLI
+// reads the task until end of input and accepts no messages after that.
 //
-// If OPENAI_BASE_URL is set, the CLI uses that server with OPENAI_API_KEY. Otherwise it
-// uses its default server with its login or CODEX_API_KEY.
+// If OPENAI_BASE_URL is set, the CLI uses that server with OPENAI_API_KEY. Otherwise it uses its default
+// server with its login or CODEX_API_KEY.
 package codex
 
 import (
@@ -28,9 +27,8 @@ type Provider struct {
 	Getenv func(name string) string
 }
 
-// Command implements provider.Provider. It ignores the gate: the CLI has its own tools
-// and does not ask for approval. Of the granted tools, it only matters whether any of
-// them can write.
+// Command implements provider.Provider. It ignores the gate: the CLI has its own tools and does not ask for
+// approval. The granted tools only determine whether the agent is read-only.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	if err := req.CheckConversation(); err != nil {
 		return provider.Command{}, fmt.Errorf("codex: %w", err)
@@ -75,8 +73,7 @@ func (Provider) Message(context.Context, provider.Message) ([]byte, error) {
 	return nil, fmt.Errorf("the agent CLI accepts no messages while it works: %w", pluginerr.ErrUnsupported)
 }
 
-// server returns the CLI's configuration for another server. A JSON string is also a
-// TOML string.
+// server returns the CLI's configuration for another server. A JSON string is also a TOML string.
 func server(base string) (string, error) {
 	url, err := json.Marshal(base)
 	if err != nil {

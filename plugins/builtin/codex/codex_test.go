@@ -17,7 +17,7 @@ import (
 
 const thread = "01a2005f-b017-7da3-8cd9-7722bbc15704"
 
-// driver is the provider for a user whose OPENAI_BASE_URL is base.
+// driver returns the provider for a user with that OPENAI_BASE_URL.
 func driver(base string) codex.Provider {
 	return codex.Provider{Getenv: func(name string) string {
 		return map[string]string{"OPENAI_BASE_URL": base, "HOME": "/home/user"}[name]
@@ -33,8 +33,8 @@ func command(t *testing.T, base string, req provider.Request) provider.Command {
 	return cmd
 }
 
-// The task and the system text come by the standard input, the configuration of
-// the user and of the repository are left out, and nothing claims to be gated.
+// The task and the system text are passed on standard input, the configuration of the user and of the
+// repository is ignored, and the command does not claim to be gated.
 func TestCommand(t *testing.T) {
 	req := provider.Request{Conversation: thread, Prompt: "the task", System: "be good", Model: "m-1", FilesDir: "/files", StateDir: "/state", Tools: []string{provider.ToolRead, provider.ToolBash}}
 	cmd := command(t, "", req)
@@ -56,7 +56,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// An agent that may only read can write nothing.
+// An agent that may only read cannot write.
 func TestReadOnly(t *testing.T) {
 	for _, test := range []struct {
 		tools   []string
@@ -91,8 +91,8 @@ func TestOtherServer(t *testing.T) {
 	}
 }
 
-// A conversation is gone on with under an id that can be no flag; the system text
-// is in it.
+// A conversation is resumed by an ID that cannot be a flag, without the system text, which it already
+// contains.
 func TestResume(t *testing.T) {
 	cmd := command(t, "", provider.Request{Conversation: thread, Resume: true, Prompt: "go on", System: "be good"})
 	if got := cmd.Argv[len(cmd.Argv)-3:]; !slices.Equal(got, []string{"resume", thread, "-"}) {
@@ -114,7 +114,7 @@ func TestNoMessages(t *testing.T) {
 	}
 }
 
-// recorded is what the real CLI printed.
+// recorded returns the events in recorded output of the CLI.
 func recorded(t *testing.T, name string) []provider.Event {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
@@ -137,8 +137,7 @@ func raw(t *testing.T, value any) json.RawMessage {
 	return data
 }
 
-// The CLI starts the calls of one answer all at once: in "work" the second was
-// first.
+// The CLI starts all calls of an answer at the same time. In "work" the second one started first.
 func TestParse(t *testing.T) {
 	write := `/bin/bash -lc "mkdir -p '/repo/tree' && printf %s 'it'\\''s one` + "\n" + `' > '/repo/tree/a.txt'"`
 	read := `/bin/bash -lc 'cat /repo/tree/a.txt; echo oops >&2; exit 3'`
@@ -197,7 +196,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// normal gives all inputs the same form.
+// normal brings all inputs into the same form.
 func normal(events []provider.Event) []provider.Event {
 	all := slices.Clone(events)
 	for i, e := range all {
@@ -212,7 +211,7 @@ func normal(events []provider.Event) []provider.Event {
 	return all
 }
 
-// What comes from and goes into the cache is part of what the CLI calls input.
+// The CLI includes cache reads and cache writes in its input tokens.
 func TestLines(t *testing.T) {
 	for line, want := range map[string][]provider.Event{
 		`{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens":70,"cache_write_input_tokens":20,"output_tokens":5}}`: {

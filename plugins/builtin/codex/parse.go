@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// line holds the parts of an output line that coven uses.
+// line contains the parts of an output line that coven uses.
 type line struct {
 	Type     string                   `json:"type"`
 	ThreadID string                   `json:"thread_id"` // thread.started
@@ -49,8 +49,8 @@ type usage struct {
 	Output     int64 `json:"output_tokens"`
 }
 
-// Parse implements provider.Provider. It skips lines that are not JSON: the CLI also
-// prints its log.
+// Parse implements provider.Provider. It skips lines that are not JSON, because the CLI also prints its
+// log.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
@@ -140,7 +140,7 @@ var (
 	statusRE = lazyregexp.New(`(?:unexpected|last) status:? (\d{3})\b`)
 )
 
-// retry parses the message about a retry. Other errors are repeated when the turn
+// retry parses the message about a retry. It returns nil for other errors, which are repeated when the turn
 // fails.
 func retry(message string) provider.Event {
 	found := retryRE.FindStringSubmatch(message)

@@ -1,22 +1,21 @@
-// Package command is a reviewer that runs a command, such as a linter, a type checker
-// or a scanner, and parses its output.
+// Package command is a reviewer that runs a command, such as a linter, a type checker or a scanner, and
+// parses its output.
 //
 // Its options:
 //
-//	command   what to run, with sh -c, at the top of the worktree; needed
+//	command   the command for sh -c, run at the top of the worktree; required
 //	format    lines (file:line: message, the default) or sarif (SARIF 2.1.0)
-//	severity  of findings whose format does not say one: error (the default), warning or info
-//	scope     changed (the default): findings in files that the change touches; all
+//	severity  of findings without one in the output: error (the default), warning or info
+//	scope     changed (the default): findings in files that the change touches; or all
 //
-// If the command fails without a finding, the review is an error. If it fails without
-// an error in a changed file, the change probably broke other code, for example a
-// caller: then the findings in other files count even with scope changed. For a linter
-// that fails because of older findings, use its option to exit with 0 despite findings.
+// If the command fails without a finding, the review is an error. If it fails without an error in a changed
+// file, the change probably broke other code, for example a caller: then the findings in other files count
+// even with scope changed. For a linter that fails because of older findings, use its option to exit with 0
+// despite findings.
 //
-// The command must not write to the worktree; it can use $TMPDIR. Processes that it
-// leaves running are killed when it exits: its process group and, on Linux, processes
-// that left the group, unless they cleared their environment. Those are killed with the
-// plugin process.
+// The command must not write to the worktree, but can use $TMPDIR. Processes that it leaves running are
+// killed when it exits: its process group and, on Linux, processes that left the group, unless they cleared
+// their environment. Those are killed with the plugin process.
 package command
 
 import (
@@ -36,10 +35,10 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Reviewer runs a command.
+// Reviewer reviews a change with a command.
 type Reviewer struct{}
 
-// settings holds the parsed options.
+// settings contains the parsed options.
 type settings struct {
 	command  string
 	sarif    bool
@@ -189,11 +188,11 @@ func run(ctx context.Context, command, dir string) (ran, error) {
 	return ran{stdout.kept.Bytes(), stderr.kept.Bytes(), 0}, nil
 }
 
-// bounded is a writer that keeps the beginning of what is written. Its buffer is not
-// embedded because io.Copy would use ReadFrom and ignore the limit.
+// bounded is a writer that keeps the beginning of its input. The buffer is not embedded, because io.Copy
+// would use its ReadFrom and ignore the limit.
 type bounded struct{ kept bytes.Buffer }
 
-// Write never fails; it drops excess bytes.
+// Write never fails. It drops excess bytes.
 func (b *bounded) Write(p []byte) (int, error) {
 	_, _ = b.kept.Write(p[:min(len(p), max(maxOutput-b.kept.Len(), 0))])
 	return len(p), nil

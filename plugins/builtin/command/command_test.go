@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// host keeps what is logged.
+// host records the log.
 type host struct {
 	hostservice.Services
 	logged []string
@@ -26,10 +26,10 @@ type host struct {
 
 func (h *host) Log(_ context.Context, text string) error {
 	h.logged = append(h.logged, text)
-	return errors.New("the log is full") // and that is no reason to fail
+	return errors.New("the log is full") // which must not fail the review
 }
 
-// worktree is a directory with a few files.
+// worktree creates a directory with a few files.
 func worktree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func worktree(t *testing.T) string {
 	return dir
 }
 
-// review runs a command in a worktree whose change touches all files but b.go.
+// review runs a command in a worktree with a change of all files except b.go.
 func review(t *testing.T, dir, shell string, options ...string) (reviewer.Review, error) {
 	t.Helper()
 	change := reviewer.Change{Dir: dir, Options: map[string]string{"command": shell}}
@@ -61,7 +61,7 @@ func review(t *testing.T, dir, shell string, options ...string) (reviewer.Review
 	return r, err
 }
 
-// short is a review in lines.
+// short formats a review as lines.
 func short(r reviewer.Review) string {
 	lines := []string{string(r.Verdict)}
 	for _, f := range r.Findings {
@@ -123,7 +123,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// More than the contract takes: the gravest are kept.
+// If there are more findings than the contract allows, the most severe ones remain.
 func TestMany(t *testing.T) {
 	r, err := review(t, worktree(t), "seq -f 'a.go:%.0f: warning: odd' 1200; seq -f 'a.go:%.0f: bad' 10; exit 1")
 	if err != nil || r.Verdict != reviewer.Fail || len(r.Findings) != reviewer.MaxFindings || !slices.Equal(r.Suggestions, []string{"210 less severe findings omitted"}) {
@@ -188,7 +188,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What is logged is the command, the end of what it printed, and how it ended.
+// The log contains the command, the end of its output and its exit.
 func TestLog(t *testing.T) {
 	h := &host{}
 	change := reviewer.Change{Dir: t.TempDir(), Options: map[string]string{"command": "seq 10000; echo end"}}
@@ -200,7 +200,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// When its time is up the command is killed with all that it started.
+// After the timeout the command and all its descendants are killed.
 func TestCancelled(t *testing.T) {
 	for _, start := range []string{"", "setsid "} {
 		dir := t.TempDir()
@@ -233,7 +233,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// gone reports whether a process has ended, reaped or not.
+// gone reports whether a process has exited, even if it is a zombie.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
@@ -253,8 +253,8 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A child that keeps the output open does not hold it up for long, and ends with the
-// command, in whatever group and session it is; so does one without the output.
+// A child that holds the output open does not delay the command for long. It is killed with the command, in
+// any process group and session. The same holds for a child without the output.
 func TestLeftBehind(t *testing.T) {
 	for name, child := range map[string]string{
 		"in its group":         "sh -c 'echo $$ > child; exec sleep 1000' &",
@@ -281,7 +281,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// What is left of one review is killed, and nothing of another.
+// The remaining processes of one review are killed, but not those of another.
 func TestLeftOfAnother(t *testing.T) {
 	dir := worktree(t)
 	done := make(chan error, 1)
@@ -304,7 +304,7 @@ func TestLeftOfAnother(t *testing.T) {
 	}
 }
 
-// Of an output without end the beginning counts, and the command is not held up.
+// Only the beginning of endless output counts, and the command is not blocked.
 func TestFlood(t *testing.T) {
 	r, err := review(t, worktree(t), "echo 'a.go:1: wrong'; head -c 100000000 /dev/zero; echo; echo 'a.go:2: late'; exit 1")
 	if err != nil || short(r) != "fail\nerror|a.go:1|wrong" {

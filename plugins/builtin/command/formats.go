@@ -14,11 +14,11 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// lineRE matches the output of compilers and linters: file:line: message or
-// file:line:column: message, optionally with a severity before the message.
+// lineRE matches the output of compilers and linters: file:line: message or file:line:column: message, with
+// an optional severity before the message.
 var lineRE = lazyregexp.New(`^(?:\./)?([^:\s][^:]*):(\d+):(?:\d+:)?\s*(?:(?i:(error|warning|info|note)):\s*)?(\S.*)$`)
 
-// maxLine limits how much of a line is read, in bytes: more than the contract accepts.
+// maxLine limits the part of a line that is read, in bytes. It exceeds the limit of the contract.
 const maxLine = 64 << 10
 
 // lines parses findings, one per line, and skips other lines.
@@ -58,8 +58,8 @@ func severityOf(word string, otherwise reviewer.Severity) reviewer.Severity {
 	return otherwise
 }
 
-// finding returns a finding with a path that satisfies the contract. A finding outside
-// the worktree becomes one about the whole change with the path in its message.
+// finding returns a finding with a path that satisfies the contract. A finding outside the worktree becomes
+// one about the whole change, with the path in its message.
 func finding(dir, file string, line int, severity reviewer.Severity, message, suggestion string) reviewer.Finding {
 	f := reviewer.Finding{Severity: severity, Message: clip(message), Suggestion: clip(suggestion)}
 	if file == "" {
@@ -83,7 +83,7 @@ func finding(dir, file string, line int, severity reviewer.Severity, message, su
 // clip makes a text valid for the contract.
 func clip(text string) string { return reviewer.Clip(strings.ToValidUTF8(text, "\uFFFD")) }
 
-// log holds the parts of a SARIF 2.1.0 log that are used.
+// log contains the parts of a SARIF 2.1.0 log that are used.
 type log struct {
 	Runs []struct {
 		Tool struct {
@@ -114,7 +114,7 @@ type result struct {
 		Text string `json:"text"`
 	} `json:"message"`
 	Suppressions []struct {
-		Status string `json:"status"` // default: accepted
+		Status string `json:"status"` // the default is accepted
 	} `json:"suppressions"`
 	Locations []struct {
 		Physical struct {
@@ -136,7 +136,7 @@ type result struct {
 // sarif parses findings from a SARIF log. It skips suppressed and passing results.
 func sarif(output []byte, dir string, otherwise reviewer.Severity) ([]reviewer.Finding, error) {
 	var l log
-	if err := json.Unmarshal(bytes.TrimPrefix(output, []byte("\uFEFF")), &l); err != nil { // some write a byte order mark
+	if err := json.Unmarshal(bytes.TrimPrefix(output, []byte("\uFEFF")), &l); err != nil { // some tools write a byte order mark
 		return nil, err
 	}
 	if l.Runs == nil {
@@ -168,8 +168,8 @@ func (r result) suppressed() bool {
 	return len(r.Suppressions) > 0
 }
 
-// severity returns the level of the result, or else of its rule, which is identified by
-// ID or index. The default is the severity option, not SARIF's warning.
+// severity returns the level of the result, or of its rule, which is identified by ID or index. The default
+// is the severity option, not SARIF's warning.
 func (r result) severity(rules []rule, otherwise reviewer.Severity) reviewer.Severity {
 	level := r.Level
 	for i, rule := range rules {

@@ -10,22 +10,20 @@ import (
 	"time"
 )
 
-// markEnv is the variable that identifies the processes of a command. Its value is
-// random for each run.
+// markEnv is the variable that identifies the processes of a command. Its value is random for each run.
 const markEnv = "COVEN_REVIEW_COMMAND"
 
 func newMark() string { return markEnv + "=" + rand.Text() }
 
-// endLeft kills the processes that a command left behind: its process group and all
-// processes with its mark. It repeats until no process is found, because processes may
-// fork meanwhile.
+// endLeft kills the processes that a command left behind: its process group and all processes with its
+// mark. It repeats until no process is found, because a process may fork at the same time.
 func endLeft(group int, mark string) {
-	_ = syscall.Kill(-group, syscall.SIGKILL) // ESRCH: no process is left
+	_ = syscall.Kill(-group, syscall.SIGKILL) // ESRCH means that no process is left
 	for deadline := time.Now().Add(endTime); killMarked(mark) && time.Now().Before(deadline); {
 	}
 }
 
-// killMarked kills the processes with a mark and reports whether there were any.
+// killMarked kills the processes with a mark. It reports whether there were any.
 func killMarked(mark string) bool {
 	found := false
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ") // Linux only
@@ -34,7 +32,7 @@ func killMarked(mark string) bool {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		p, err := os.FindProcess(pid) // before reading environ: the ID may be reused
+		p, err := os.FindProcess(pid) // before reading environ, because the ID may be reused
 		if err != nil {
 			continue
 		}
@@ -45,7 +43,7 @@ func killMarked(mark string) bool {
 				_ = p.Kill() // it may have exited
 			}
 		}
-		_ = p.Release() // nothing depends on it
+		_ = p.Release() // the result does not matter
 	}
 	return found
 }

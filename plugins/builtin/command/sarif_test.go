@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// at is a location as tools write it.
+// at returns a location as tools print it.
 func at(uri, more string) string {
 	return `"locations": [{"physicalLocation": {"artifactLocation": {"uri": "` + uri + `"` + more + `}, "region": {"startLine": 3, "startColumn": 7, "endLine": 4}}}]`
 }
 
-// What tools print, in the shapes that they print it in.
+// TestSARIF tests the shapes of the output of real tools.
 func TestSARIF(t *testing.T) {
 	dir := worktree(t)
 	run := func(driver, results string) string {

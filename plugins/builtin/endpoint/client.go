@@ -19,15 +19,15 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// Connection is an API as one user uses it.
+// Connection is an API with a user's environment.
 type Connection struct {
 	API
 	Getenv    func(string) string
-	Transport http.RoundTripper // without one, the network is used
+	Transport http.RoundTripper // nil for the network
 }
 
-// Stream sends a request and returns the events of its answer, until the stream ends or fails.
-// The last one may be an error for Fail.
+// Stream sends a request and returns the events of its answer, until the stream ends or fails. The last
+// element may be an error, which the caller passes to Fail.
 func Stream[E any](ctx context.Context, c Connection, path string, body any) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		for data, err := range c.stream(ctx, path, body) {
@@ -42,7 +42,7 @@ func Stream[E any](ctx context.Context, c Connection, path string, body any) ite
 	}
 }
 
-// stream returns the data of the events of an answer.
+// stream returns the data of an answer's events.
 func (c Connection) stream(ctx context.Context, path string, body any) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		response, err := c.ask(ctx, http.MethodPost, path, body)
@@ -53,7 +53,7 @@ func (c Connection) stream(ctx context.Context, path string, body any) iter.Seq2
 		defer response.Body.Close() //nolint:errcheck // only read
 		answer := bufio.NewReader(http.MaxBytesReader(nil, response.Body, maxStream))
 		if !beginsStream(answer) {
-			page, _ := io.ReadAll(io.LimitReader(answer, maxBody)) // as much as came
+			page, _ := io.ReadAll(io.LimitReader(answer, maxBody)) // as much as was received
 			yield(nil, c.unexpected(response.Header, page, "a stream of events"))
 			return
 		}
@@ -74,7 +74,7 @@ func (c Connection) stream(ctx context.Context, path string, body any) iter.Seq2
 	}
 }
 
-// Get asks for JSON.
+// Get requests JSON and decodes it.
 func (c Connection) Get(ctx context.Context, path string, into any) error {
 	response, err := c.ask(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c Connection) Get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// ask sends a request once, and returns the answer if it is a success.
+// ask sends a request once, and returns the answer if it is successful.
 func (c Connection) ask(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	base, err := url.Parse(c.URL(c.Getenv))
 	if err != nil {
@@ -121,14 +121,14 @@ func (c Connection) ask(ctx context.Context, method, path string, body any) (*ht
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 	var refusal []byte
-	if response.StatusCode >= 300 { // after 101, package http does not end the connection with the context
-		refusal, _ = io.ReadAll(io.LimitReader(response.Body, maxBody)) // as much as came
+	if response.StatusCode >= 300 { // after 101, package http does not close the connection when the context ends
+		refusal, _ = io.ReadAll(io.LimitReader(response.Body, maxBody)) // as much as was received
 	}
 	return nil, c.failure(response.StatusCode, response.Header, refusal)
 }
 
-// setHeader sets the headers of a request. It accepts JSON also where it wants a stream: the makers'
-// own clients do, and servers are made for them.
+// setHeader sets the headers of a request. Even for a stream, it accepts JSON, like the makers' own
+// clients, for which servers are made.
 func (c Connection) setHeader(h http.Header, hasBody bool) {
 	h.Set("User-Agent", "coven")
 	h.Set("Accept", "application/json")
@@ -149,8 +149,8 @@ func (c Connection) setHeader(h http.Header, hasBody bool) {
 	}
 }
 
-// unexpected returns an error for an answer that is called a success: it may have the error of a
-// server that calls everything a success, or be the page of another server.
+// unexpected returns an error for an answer with a success status. It may contain the error of a server
+// that always returns this status, or be the page of another server.
 func (c Connection) unexpected(header http.Header, body []byte, want string) error {
 	if f := c.failure(http.StatusOK, header, body); f.Message != "" || f.Kind != "" {
 		return f
@@ -162,7 +162,7 @@ func (c Connection) unexpected(header http.Header, body []byte, want string) err
 	return classified{fmt.Errorf("the API answered with %s instead of %s: is %s right?", cmp.Or(c.shown(c.Getenv, kind), "something else"), want, c.BaseURL), nil}
 }
 
-// decode decodes an object. A value of another type than expected counts as missing.
+// decode decodes an object. Fields of an unexpected type count as missing.
 func decode(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	other := (*json.UnmarshalTypeError)(nil)
@@ -175,11 +175,10 @@ func decode(data []byte, into any) error {
 	return fmt.Errorf("it sent no JSON: %w", err)
 }
 
-// Number is a whole number in an answer, which is not negative. Some servers send it with a fraction,
-// or as a text.
+// Number is a nonnegative integer in an answer. Some servers send it with a fraction, or as a string.
 type Number int64
 
-// maxNumber is how large a number can be, as a floating-point number that is exact.
+// maxNumber is the largest number that a floating-point number represents exactly.
 const maxNumber = 1 << 53
 
 // UnmarshalJSON implements json.Unmarshaler. A value that is not a number counts as missing.

@@ -19,7 +19,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The documentation of both APIs shows more fields and kinds of events than coven reads.
+// The published examples of both APIs have more fields and kinds of events than coven reads.
 func TestPublishedStreams(t *testing.T) {
 	want := []model.Event{
 		model.Text{Text: "I check"},
@@ -69,7 +69,7 @@ func asked(t *testing.T, name, contentType, answer string) (events []model.Event
 	return nil, nil
 }
 
-// stream returns a stream of events with these data.
+// stream returns an event stream with the data.
 func stream(data ...string) string {
 	var all strings.Builder
 	for _, d := range data {
@@ -78,7 +78,7 @@ func stream(data ...string) string {
 	return all.String()
 }
 
-// Servers send other types than the API has, and null. That is no reason to fail.
+// Servers send null and other types than the API defines. Turns must not fail because of that.
 func TestSloppyServers(t *testing.T) {
 	call := provider.ToolCall{ID: "7", Name: "x", Input: json.RawMessage(`{"a":1}`)}
 	ended := func(reason model.Reason) model.End {
@@ -124,14 +124,14 @@ func TestSloppyServers(t *testing.T) {
 		}
 	}
 	whole := stream(`{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`)
-	for _, contentType := range []string{"", "text/plain", "application/json"} { // it is a stream all the same
+	for _, contentType := range []string{"", "text/plain", "application/json"} { // still parsed as a stream
 		if events, err := asked(t, "openai", contentType, whole); err != nil || len(events) != 2 {
 			t.Errorf("%q: %v %v", contentType, err, events)
 		}
 	}
 }
 
-// Whatever comes instead of an answer, the error says so.
+// If the response is not an answer, the error describes it.
 func TestNoAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		contentType, answer, text string
@@ -166,7 +166,7 @@ func TestNoAnswers(t *testing.T) {
 	}
 }
 
-// counting is a transport that answers with a body, and counts those that are open.
+// counting is a transport that answers with a body and counts the open bodies.
 type counting struct {
 	status int
 	body   string
@@ -189,8 +189,8 @@ type counted struct {
 // Close implements io.Closer.
 func (c counted) Close() error { c.by.open--; return nil }
 
-// The credential is in the header of its API, nothing else of the environment is sent, and no
-// answer stays open.
+// The header of the API contains the credential, nothing else of the environment is sent, and every
+// response is closed.
 func TestConnections(t *testing.T) {
 	for _, name := range []string{"OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BETAS", "ANTHROPIC_MODEL"} {
 		t.Setenv(name, "X-Leak: leak")
@@ -215,7 +215,7 @@ func TestConnections(t *testing.T) {
 		}, base + "/v1/models"},
 		{openai.Model{Getenv: getenv, Transport: transport}, base + "/chat/completions", http.Header{"Authorization": {"Bearer secret of OPENAI_API_KEY"}}, base + "/models"},
 	} {
-		for _, p := range pluginsOf(t) { // each gets the answers of the other, too
+		for _, p := range pluginsOf(t) { // each plugin also gets the answers of the other API
 			for _, transport.status = range []int{200, 204, 302, 404, 429, 500} {
 				transport.body = p.stream
 				_ = c.m.Turn(t.Context(), request(), func(model.Event) error { return nil })

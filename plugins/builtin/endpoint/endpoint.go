@@ -1,11 +1,12 @@
-// Package endpoint is the client of the model APIs that the built-in model plugins speak. It knows
-// their addresses, credentials and models, sends requests, reads the streams of answers, and turns
-// refusals into errors.
+// Package endpoint is the client of the model APIs for the built-in model plugins. It contains their
+// addresses, credentials and models, sends requests, reads streamed answers, and converts refusals to
+// errors.
 //
 // Rules:
-//   - The base URL and the credential come from the user's environment, never from a repository.
-//   - No redirect is followed: it could take the credential elsewhere. No request is repeated.
-//   - No error shows the credential.
+//   - The base URL and the credential come from the user's environment, never from a
+//     repository.
+//   - No redirect is followed, because it could leak the credential. No request is repeated.
+//   - No error contains the credential.
 package endpoint
 
 import (
@@ -22,18 +23,18 @@ import (
 // Local is the account of all servers on this machine.
 const Local = "local"
 
-// API is a model API that a built-in model plugin speaks.
+// API is a model API that a built-in model plugin supports.
 type API struct {
-	Name    string   // of the plugin and the account
+	Name    string   // name of the plugin and the account
 	Keys    []string // variables with a credential
 	BaseURL string   // variable with the base URL
 
 	standard string            // base URL without the variable
 	short    map[string]string // IDs of models by short name
-	version  string            // of Anthropic's API
+	version  string            // version of Anthropic's API
 }
 
-// Anthropic is the Messages API of Anthropic.
+// Anthropic returns Anthropic's Messages API.
 func Anthropic() API {
 	return API{
 		Name: "anthropic", Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, BaseURL: "ANTHROPIC_BASE_URL",
@@ -43,7 +44,7 @@ func Anthropic() API {
 	}
 }
 
-// OpenAI is the Chat Completions API of OpenAI, which many other servers offer.
+// OpenAI returns OpenAI's Chat Completions API, which many other servers also offer.
 func OpenAI() API {
 	return API{Name: "openai", Keys: []string{"OPENAI_API_KEY"}, BaseURL: "OPENAI_BASE_URL", standard: "https://api.openai.com/v1/"}
 }
@@ -58,7 +59,7 @@ func Of(plugin string) (API, bool) {
 	return API{}, false
 }
 
-// Variables returns the variables of the user that the plugin reads.
+// Variables returns the user's environment variables that the plugin reads.
 func (a API) Variables() []string { return append(slices.Clone(a.Keys), a.BaseURL) }
 
 // ShortNames returns the short names of models, sorted.
@@ -71,10 +72,10 @@ func (a API) ShortNames() []string {
 	return names
 }
 
-// ModelID returns the ID of a model that is given by its ID or a short name.
+// ModelID returns the ID of a model. name is the ID or a short name.
 func (a API) ModelID(name string) string { return cmp.Or(a.short[name], name) }
 
-// Account returns what rate limits and usage belong to: the API, or Local.
+// Account returns the account that rate limits and usage belong to: the API, or Local.
 func (a API) Account(getenv func(string) string) string {
 	base, err := url.Parse(a.URL(getenv))
 	if err == nil && isLoopback(base.Hostname()) {
@@ -97,8 +98,8 @@ func (a API) URL(getenv func(string) string) string {
 	return strings.TrimRight(base, "/") + "/"
 }
 
-// Check returns why the API cannot be used: a base URL that is none, or a
-// pluginerr.ErrLogin if there is no credential. Only the maker's own server surely needs one.
+// Check returns the reason why the API cannot be used: an invalid base URL, or pluginerr.ErrLogin for a
+// missing credential. Only the maker's own server certainly requires one.
 func (a API) Check(getenv func(string) string) error {
 	base, err := url.Parse(a.URL(getenv))
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
@@ -110,7 +111,7 @@ func (a API) Check(getenv func(string) string) error {
 	return nil
 }
 
-// key returns the first variable that has a credential, or "".
+// key returns the first variable that contains a credential, or "".
 func (a API) key(getenv func(string) string) string {
 	for _, name := range a.Keys {
 		if getenv(name) != "" {
@@ -120,7 +121,7 @@ func (a API) key(getenv func(string) string) string {
 	return ""
 }
 
-// Refused explains why the API refused the user, and returns the command that helps.
+// Refused explains why the API rejected the user, and returns the command that helps.
 func (a API) Refused(getenv func(string) string) (why, next string) {
 	if key := a.key(getenv); key != "" {
 		return key + " is wrong", "export " + key + "=..."
@@ -128,7 +129,7 @@ func (a API) Refused(getenv func(string) string) (why, next string) {
 	return a.Keys[0] + " is not set", "export " + a.Keys[0] + "=..."
 }
 
-// hide returns a text without the credentials.
+// hide removes the credentials from a text.
 func (a API) hide(getenv func(string) string, text string) string {
 	for _, name := range a.Keys {
 		if value := strings.TrimSpace(getenv(name)); value != "" {
@@ -138,8 +139,7 @@ func (a API) hide(getenv func(string) string, text string) string {
 	return text
 }
 
-// shown returns what people see of a text from a server: one line, not long, and without the
-// credentials.
+// shown formats a text from a server for people: as one short line, without the credentials.
 func (a API) shown(getenv func(string) string, text string) string {
 	text = strings.Join(strings.Fields(a.hide(getenv, text)), " ")
 	if len(text) > maxMessage {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// maxAnswer limits an event, and a list of models, in bytes; maxStream limits a whole stream.
+// maxAnswer limits an event and a list of models, and maxStream a whole stream, in bytes.
 const (
 	maxAnswer = 16 << 20
 	maxStream = 256 << 20
@@ -24,14 +24,14 @@ type event struct {
 	data []byte
 }
 
-// beginsStream reports whether what comes looks like a stream of events: it begins with a field, a
-// comment, an empty line or the mark of its encoding, or is empty. Some servers name another type.
+// beginsStream reports whether an answer looks like a stream of events: it begins with a field, a comment,
+// an empty line or a byte order mark, or is empty. Some servers send another content type.
 func beginsStream(answer *bufio.Reader) bool {
 	first, err := answer.Peek(1)
 	return err != nil || strings.IndexByte("edir:\r\n\xef", first[0]) >= 0
 }
 
-// events returns the events of a stream. One that is not complete when the stream ends is left out.
+// events returns the events of a stream. It omits an incomplete event at the end of the stream.
 func events(stream *bufio.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		var e event
@@ -63,7 +63,8 @@ func events(stream *bufio.Reader) iter.Seq2[event, error] {
 	}
 }
 
-// readLine appends a line to a buffer, without its end. The error is io.EOF if the stream ends within the line.
+// readLine appends a line without its end to a buffer. The error is io.EOF if the stream ends within the
+// line.
 func readLine(stream *bufio.Reader, line []byte) ([]byte, error) {
 	for {
 		part, err := stream.ReadSlice('\n')
@@ -83,7 +84,7 @@ func readLine(stream *bufio.Reader, line []byte) ([]byte, error) {
 
 func errTooLarge() error { return fmt.Errorf("it sent an event of more than %d MB", maxAnswer>>20) }
 
-// add adds a line, which is a field or a comment. The lines of an event's data are separate.
+// add adds a line, which is a field or a comment. Lines of an event's data are separated by line feeds.
 func (e *event) add(line []byte) {
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -98,14 +99,14 @@ func (e *event) add(line []byte) {
 	}
 }
 
-// isError reports whether an event says that the answer failed. Servers say so in several forms.
+// isError reports whether an event means that the answer failed. Servers use several forms.
 func (e event) isError() bool {
 	var wire struct {
 		Type   string          `json:"type"`
 		Object string          `json:"object"`
 		Error  json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(e.data, &wire) // other data is no error
+	_ = json.Unmarshal(e.data, &wire) // other data is not an error
 	hasError := len(wire.Error) > 0 && string(wire.Error) != "null"
 	return e.name == "error" || wire.Type == "error" || wire.Object == "error" || wire.Type == "" && hasError
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Failure is an error that the API answered. It implements error.
+// Failure is an error answer of the API. It implements error.
 type Failure struct {
-	Status  int    // HTTP; 200: in the middle of an answer
-	Kind    string // the API's word for it, such as overloaded_error; empty: none
+	Status  int    // HTTP status; 200 for an error in the middle of an answer
+	Kind    string // the API's error type, such as overloaded_error; may be empty
 	Message string
-	After   time.Duration // when to try again; 0: not reported
+	After   time.Duration // delay before a retry, 0 if not reported
 }
 
 // Error implements error.
@@ -34,7 +34,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("the API answered %d: %s", f.Status, cmp.Or(f.Message, strings.TrimSpace(f.Kind+" "+http.StatusText(f.Status))))
 }
 
-// maxBody limits how much of an error is read, in bytes; maxMessage how much of it is shown.
+// maxBody limits the part of an error that is read, and maxMessage the part that is shown, in bytes.
 const (
 	maxBody    = 64 << 10
 	maxMessage = 500
@@ -47,7 +47,7 @@ func (c Connection) failure(status int, header http.Header, body []byte) *Failur
 	return f
 }
 
-// parseFailure reads the body of an error: the forms of Anthropic, OpenAI, and other servers.
+// parseFailure parses the body of an error in the forms of Anthropic, OpenAI, and other servers.
 func parseFailure(status int, body []byte) *Failure {
 	f := &Failure{Status: status}
 	var wire struct {
@@ -71,10 +71,10 @@ func parseFailure(status int, body []byte) *Failure {
 	return f
 }
 
-// maxAfter is the longest time after which to try again: what is longer is no time, and does not fit.
+// maxAfter is the longest accepted delay before a retry. Longer ones are meaningless and may overflow.
 const maxAfter = 365 * 24 * time.Hour
 
-// retryAfter returns when to try again, or 0.
+// retryAfter returns the delay before a retry, or 0.
 func retryAfter(header http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return after(ms / 1000)
@@ -90,13 +90,13 @@ func retryAfter(header http.Header) time.Duration {
 }
 
 func after(seconds float64) time.Duration {
-	if seconds > 0 { // and a number
+	if seconds > 0 { // false for NaN
 		return time.Duration(min(seconds, maxAfter.Seconds()) * float64(time.Second))
 	}
 	return 0
 }
 
-// limitKinds are the kinds of errors that mean a limit, whatever their status.
+// limitKinds returns the error types that mean a limit, regardless of the status.
 func limitKinds() []string {
 	return []string{"rate_limit_error", "rate_limit_exceeded", "overloaded_error", "billing_error", "insufficient_quota"}
 }
@@ -104,7 +104,7 @@ func limitKinds() []string {
 // statusOverloaded is Anthropic's status for an overload.
 const statusOverloaded = 529
 
-// limit returns the limit that a failure is, if it is one.
+// limit returns the limit that caused the failure, if any.
 func (f *Failure) limit() (provider.Limit, bool) {
 	known := slices.Contains(limitKinds(), f.Kind)
 	reason := "rate_limit"
@@ -123,7 +123,7 @@ func (f *Failure) limit() (provider.Limit, bool) {
 	return provider.Limit{Reason: reason, Status: status, After: f.After}, true
 }
 
-// class returns the sentinel of a failure, or nil.
+// class returns the sentinel error of a failure, or nil.
 func (f *Failure) class() error {
 	switch {
 	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden, f.Kind == "authentication_error":
@@ -134,8 +134,8 @@ func (f *Failure) class() error {
 	return nil
 }
 
-// Fail ends a turn because of an error of a stream: with the events of a limit, or with an error
-// of package pluginerr.
+// Fail ends a turn because of an error of a stream: with the events for a limit, or with an error of
+// package pluginerr.
 func (c Connection) Fail(ctx context.Context, err error, emit func(model.Event) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -150,25 +150,24 @@ func (c Connection) Fail(ctx context.Context, err error, emit func(model.Event) 
 		return classified{f, f.class()}
 	}
 	if broken := (*url.Error)(nil); errors.As(err, &broken) {
-		err = broken.Err // without the URL, which may hold a password
+		err = broken.Err // without the URL, which may contain a password
 	}
 	return classified{fmt.Errorf("the connection to the API failed: %s", c.shown(c.Getenv, err.Error())), pluginerr.ErrTransient}
 }
 
-// classified is an error that is a sentinel of package pluginerr, too, and does not say so: what
-// people read is the error. A nil sentinel is none.
+// classified is an error that also matches a sentinel of package pluginerr, without containing its text.
+// The sentinel may be nil.
 type classified struct {
 	error
 	sentinel error
 }
 
-// Is implements the method of package errors.
+// Is reports whether target is the sentinel.
 func (c classified) Is(target error) bool { return c.sentinel != nil && target == c.sentinel }
 
-// Unwrap returns the error.
 func (c classified) Unwrap() error { return c.error }
 
-// FailList is Fail for a call that has no events. A limit is transient.
+// FailList is Fail for a call that has no events. A limit is a transient error.
 func (c Connection) FailList(ctx context.Context, err error) error {
 	return c.Fail(ctx, err, func(e model.Event) error {
 		if limit, ok := e.(provider.Limit); ok {
@@ -183,8 +182,8 @@ func (c Connection) Cut() error {
 	return classified{errors.New("the answer of the API was cut off"), pluginerr.ErrTransient}
 }
 
-// Object returns the arguments of a call as a JSON object, which APIs require. What a model
-// wrote instead is in its key "arguments".
+// Object returns the arguments of a call as a JSON object, which APIs require. Anything else that a model
+// has written becomes the value of the key "arguments".
 func Object(arguments json.RawMessage) json.RawMessage {
 	if object := map[string]json.RawMessage{}; json.Unmarshal(arguments, &object) == nil && object != nil {
 		return arguments
@@ -199,8 +198,8 @@ func Object(arguments json.RawMessage) json.RawMessage {
 	return object
 }
 
-// Arguments returns what a model wrote as arguments of a call as JSON: itself, an empty object
-// for nothing, or a text.
+// Arguments converts the arguments that a model has written to JSON: they are unchanged if they are valid
+// JSON, an empty object if they are empty, and otherwise a string.
 func Arguments(text string) json.RawMessage {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -208,6 +207,6 @@ func Arguments(text string) json.RawMessage {
 	case json.Valid([]byte(text)):
 		return json.RawMessage(text)
 	}
-	quoted, _ := json.Marshal(text) // a text is always JSON
+	quoted, _ := json.Marshal(text) // a string can always be encoded
 	return quoted
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// raw serves bytes of HTTP, and then holds each connection, if it should, until the client closes
-// it. It returns the URL, and a channel that tells of each such close.
+// raw serves raw HTTP bytes. If hold is set, it then keeps each connection open until the client closes it.
+// It returns the URL and a channel that receives each such close.
 func raw(t *testing.T, answer string, hold bool) (string, <-chan struct{}) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func raw(t *testing.T, answer string, hold bool) (string, <-chan struct{}) {
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-// Whatever a server sends and then waits, the turn ends with its context, and so does the connection.
+// If a server stops sending at any point, the turn and the connection end with the context.
 func TestCancelAnywhere(t *testing.T) {
 	for name, answer := range map[string]string{
 		"nothing":       "",
@@ -79,7 +79,7 @@ func TestCancelAnywhere(t *testing.T) {
 			select {
 			case err := <-done:
 				if name == "switching" && err != nil {
-					break // an error at once is right, too
+					break // an immediate error is correct, too
 				}
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%s %s: %v", p.api.Name, name, err)
@@ -99,7 +99,7 @@ func TestCancelAnywhere(t *testing.T) {
 	}
 }
 
-// What a server sends is not repeated at length, nor with the credential, wherever it is.
+// Errors quote a server's text only in part, and never contain the credential.
 func TestLongErrors(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, answer := range map[string]string{
@@ -124,7 +124,7 @@ func TestLongErrors(t *testing.T) {
 	}
 }
 
-// A small answer that is unpacked to a large one is bounded.
+// The size of a decompressed answer is limited.
 func TestBomb(t *testing.T) {
 	var bomb bytes.Buffer
 	packed := gzip.NewWriter(&bomb)
@@ -146,7 +146,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// Times that servers report are not believed if they are none.
+// Invalid times from a server are ignored.
 func TestRetryAfter(t *testing.T) {
 	for name, values := range map[string][]string{
 		"Retry-After":    {"1e300", "inf", "-inf", "NaN", "-5", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "1e10"},
@@ -189,7 +189,7 @@ func TestNegativeUsage(t *testing.T) {
 	}
 }
 
-// A server that holds the connection after a complete answer holds up no turn.
+// A server that keeps the connection open after a complete answer does not delay the turn.
 func TestHeldAfterTheEnd(t *testing.T) {
 	for _, p := range pluginsOf(t) {
 		url, _ := raw(t, ok+p.stream, true)
@@ -201,7 +201,7 @@ func TestHeldAfterTheEnd(t *testing.T) {
 	}
 }
 
-// endless is a transport that answers with comments for ever.
+// endless is a transport that answers with endless comments.
 type endless struct{}
 
 // RoundTrip implements http.RoundTripper.
@@ -216,7 +216,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A stream without an end ends, also one without events.
+// An endless stream is aborted, even without events.
 func TestEndlessStreams(t *testing.T) {
 	err := openai.Model{Getenv: keyOnly, Transport: endless{}}.Turn(t.Context(), request(), func(model.Event) error { return nil })
 	if !errors.Is(err, pluginerr.ErrTransient) || !strings.Contains(err.Error(), "its answer is larger than 256 MB") {
@@ -224,7 +224,7 @@ func TestEndlessStreams(t *testing.T) {
 	}
 }
 
-// A credential that has space around it is sent without, and hidden without.
+// Space around a credential is neither sent nor required to redact it from errors.
 func TestKeyWithSpace(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -9,9 +9,9 @@ import (
 
 // known describes well-known models. The first matching pattern applies.
 type known struct {
-	pattern           string // of path.Match
+	pattern           string // for path.Match
 	window, maxOutput int
-	adaptive          bool // it takes the parameter for adaptive thinking with a summary
+	adaptive          bool // it supports the parameter for adaptive thinking with a summary
 }
 
 func (a API) known() []known {
@@ -48,8 +48,8 @@ func (a API) find(id string) known {
 	return known{}
 }
 
-// Info returns what is known about a model. A server on this machine may serve anything under a
-// name: nothing is known about its models.
+// Info returns the known properties of a model. A server on this machine may serve any model under a name,
+// so nothing is known about its models.
 func (c Connection) Info(id string) model.Info {
 	info := model.Info{ID: id}
 	if c.Account(c.Getenv) == Local {
@@ -63,8 +63,8 @@ func (c Connection) Info(id string) model.Info {
 	return info
 }
 
-// MaxOutput returns the limit for one answer of a model, in tokens, or 0 if it is unknown.
+// MaxOutput returns a model's limit for one answer in tokens, or 0 if it is unknown.
 func (a API) MaxOutput(id string) int { return a.find(id).maxOutput }
 
-// Adaptive reports whether a model takes the parameter for adaptive thinking.
+// Adaptive reports whether a model supports the parameter for adaptive thinking.
 func (a API) Adaptive(id string) bool { return a.find(id).adaptive }

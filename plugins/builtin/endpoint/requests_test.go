@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// conversation has all that a conversation can have.
+// conversation returns a conversation with all kinds of content.
 func conversation(id string) model.Request {
 	return model.Request{
 		Model: id, System: "Be brief.",
@@ -47,7 +47,7 @@ func conversation(id string) model.Request {
 	}
 }
 
-// What is sent is a contract with APIs that these tests cannot ask.
+// The requests must match the contracts of the APIs, which these tests cannot call.
 func TestRequests(t *testing.T) {
 	ids := map[string]string{"anthropic": "opus", "openai": "gpt-5.4"}
 	for _, p := range pluginsOf(t) {
@@ -94,12 +94,12 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// unescaped returns JSON without the escapes that only matter within HTML.
+// unescaped returns JSON without the escapes for HTML.
 func unescaped(text string) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(text)
 }
 
-// The name of the limit of an answer depends on the server, and so does the key.
+// The name of the limit for an answer and the key depend on the server.
 func TestLengths(t *testing.T) {
 	for _, p := range pluginsOf(t) {
 		var body map[string]any

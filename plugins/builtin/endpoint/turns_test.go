@@ -29,11 +29,11 @@ import (
 
 const key = "sk-test-0123456789"
 
-// plugin is one of the two, with an answer of its API.
+// plugin is one of the two plugins with an answer of its API.
 type plugin struct {
 	api    endpoint.API
 	model  func(getenv func(string) string) model.Model
-	stream string // with all that an answer can have
+	stream string // contains everything that an answer can have
 	events []model.Event
 }
 
@@ -80,7 +80,7 @@ func recorded(t testing.TB, name string) string {
 	return string(text)
 }
 
-// at returns the model with its server at a URL.
+// at returns the model for a server at a URL.
 func (p plugin) at(url string) model.Model {
 	return p.model(func(name string) string { return map[string]string{p.api.Keys[0]: key, p.api.BaseURL: url}[name] })
 }
@@ -121,8 +121,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A stream that is cut anywhere, by the server or by the network, is an error that may be tried
-// again, or the complete answer. Half a call is never one.
+// If the server or the network cuts a stream at any point, the result is a transient error or the complete
+// answer, but never part of a call.
 func TestCutAnywhere(t *testing.T) {
 	for _, p := range pluginsOf(t) {
 		var cut atomic.Int64
@@ -161,7 +161,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// calls returns the calls of a turn and why it ended.
+// calls returns the tool calls and the end of a turn.
 func calls(events []model.Event) (all []model.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -189,8 +189,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// answering is a transport that answers with a stream. It starts no goroutine: what a fuzz target
-// covers must depend on its input alone.
+// answering is a transport that answers with a stream. It starts no goroutine, because the coverage of a
+// fuzz target must depend only on its input.
 type answering []byte
 
 // RoundTrip implements http.RoundTripper.
@@ -199,10 +199,10 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(a)), Request: r}, nil
 }
 
-func keyOnly(string) string { return "https://example.invalid" } // it will do as a key, too
+func keyOnly(string) string { return "https://example.invalid" } // serves as a key, too
 
-// sane asks an API that answers anything: the turn fails, or has exactly one end, and no call is
-// half of one.
+// sane checks a turn with an arbitrary answer of the API: it fails, or it has exactly one end and no
+// partial call.
 func sane(t *testing.T, p plugin, stream []byte) {
 	t.Helper()
 	var m model.Model = anthropic.Model{Getenv: keyOnly, Transport: answering(stream)}
@@ -224,9 +224,9 @@ func sane(t *testing.T, p plugin, stream []byte) {
 	}
 }
 
-// What FuzzStream looks for, in a second: parts of streams are missing, repeated, or wrong.
+// TestMutations is a short version of FuzzStream: parts of streams are missing, repeated or invalid.
 func TestMutations(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible
 	for _, p := range pluginsOf(t) {
 		for range 2000 {
 			data := []byte(p.stream)
@@ -247,7 +247,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// A turn that is cancelled in the middle of the stream ends its request.
+// Canceling a turn in the middle of the stream ends its request.
 func TestCancel(t *testing.T) {
 	for _, p := range pluginsOf(t) {
 		gone := make(chan struct{})
@@ -307,7 +307,7 @@ func TestLimits(t *testing.T) {
 			})
 			events, err := p.ask(t.Context(), url)
 			if len(events) > 2 {
-				events = events[len(events)-2:] // after what came of the answer
+				events = events[len(events)-2:] // after the events of the answer
 			}
 			want := []model.Event{c.want, model.End{Reason: model.Limited}}
 			if err != nil || !reflect.DeepEqual(events, want) || requests.Load() != 1 {

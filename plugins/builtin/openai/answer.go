@@ -21,7 +21,7 @@ type chunk struct {
 	Usage usage `json:"usage"`
 }
 
-// delta is what a chunk adds. Compatible servers send reasoning, under one of two names.
+// delta is the addition in a chunk. Compatible servers send reasoning under one of two names.
 type delta struct {
 	Content          anyText     `json:"content"`
 	Refusal          string      `json:"refusal"`
@@ -49,8 +49,8 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// anyText is a text. Some servers send another value instead, such as an object with the arguments
-// of a call: the text is its JSON.
+// anyText is a text. Some servers send another value instead, such as an object with the arguments of a
+// call. Then the text is its JSON.
 type anyText string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -61,17 +61,17 @@ func (t *anyText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// answer turns the chunks of a stream into the events of a turn.
+// answer converts the chunks of a stream to the events of a turn.
 type answer struct {
 	emit    func(model.Event) error
 	calls   []*call
-	reason  string // why the answer ended; empty: it has not
+	reason  string // why the answer ended, empty until then
 	refused bool
 	usage   usage
-	said    int // bytes, for an estimate
+	said    int // number of bytes, for an estimate
 }
 
-// call is a call whose arguments arrive.
+// call is a call whose arguments are being received.
 type call struct {
 	index     endpoint.Number
 	id, name  string
@@ -122,8 +122,8 @@ func (a *answer) delta(d delta) error {
 	return nil
 }
 
-// callOf returns the call that a delta belongs to. Some servers give all calls the same index, each
-// with an ID of its own.
+// callOf returns the call that a delta belongs to. Some servers give all calls the same index, but
+// different IDs.
 func (a *answer) callOf(part callDelta) *call {
 	id := string(part.ID)
 	for _, c := range slices.Backward(a.calls) {
@@ -137,8 +137,8 @@ func (a *answer) callOf(part callDelta) *call {
 	return c
 }
 
-// finish emits the calls, which are complete now, and the end. An answer that was cut off at its
-// length limit has no complete calls.
+// finish emits the calls, which are complete now, and the end. An answer that was cut off at its length
+// limit has no complete calls.
 func (a *answer) finish(request model.Request) error {
 	end := a.end()
 	if end.Usage == (provider.Usage{}) {
@@ -161,13 +161,13 @@ func (a *answer) end() model.End {
 		end.Reason = model.Length
 	case a.reason == "content_filter", a.refused:
 		end.Reason = model.Refusal
-	case len(a.calls) > 0: // not every server says tool_calls
+	case len(a.calls) > 0: // not every server reports tool_calls
 		end.Reason = model.ForTools
 	}
 	return end
 }
 
-// used returns the usage that the server reported. It counts tokens of its cache as input, too.
+// used returns the usage reported by the server, which includes cached tokens in its input tokens.
 func (a *answer) used() provider.Usage {
 	read, written := int64(a.usage.Details.Cached), int64(a.usage.Details.CacheWrite)
 	return provider.Usage{
@@ -178,7 +178,7 @@ func (a *answer) used() provider.Usage {
 // bytesPerToken is a rule of thumb.
 const bytesPerToken = 4
 
-// estimate returns the usage of an answer if the server does not report it, so that budgets hold.
+// estimate estimates the usage of an answer if the server does not report it, so that budgets still work.
 func (a *answer) estimate(r model.Request) provider.Usage {
 	sent := len(r.System)
 	for _, t := range r.Tools {

@@ -9,10 +9,10 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Servers differ in how they stream. What they mean is the same.
+// Servers stream answers in different ways. The results are the same.
 func TestAnswers(t *testing.T) {
 	request := model.Request{System: "Be brief. ", Messages: []model.Message{{Role: model.User, Parts: []model.Part{model.Text{Text: "Look, will you? It matters."}}}}}
-	guess := provider.Usage{InputTokens: 9, OutputTokens: 1} // 37 bytes, and at most 7
+	guess := provider.Usage{InputTokens: 9, OutputTokens: 1} // 37 bytes of input, at most 7 of output
 	call := func(id, name, input string) provider.ToolCall {
 		return provider.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)}
 	}

@@ -1,11 +1,11 @@
-// Package openai is a model plugin for the Chat Completions API, which OpenAI and most other
-// servers offer: Ollama, llama.cpp, vLLM, and many hosts of models.
+// Package openai is a model plugin for the Chat Completions API, which is offered by OpenAI and most other
+// servers, such as Ollama, llama.cpp, vLLM, and many model hosts.
 //
 // Rules:
-//   - It sends one request for a turn. Limits, server errors and broken connections are reported,
-//     never waited for: coven decides what to do.
-//   - A turn ends with End only if the server said why the answer ended.
-//   - It sends only what all servers accept.
+//   - It sends one request per turn. It reports limits, server errors and broken
+//     connections, and never waits: coven decides how to proceed.
+//   - A turn ends with End only if the server reported why the answer ended.
+//   - It sends only parameters that all servers accept.
 package openai
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// Model asks the API.
+// Model uses the API.
 type Model struct {
-	Getenv    func(string) string // of the user
-	Transport http.RoundTripper   // nil: the network
+	Getenv    func(string) string // the user's environment
+	Transport http.RoundTripper   // nil for the network
 }
 
 // Turn implements model.Model.
@@ -49,8 +49,7 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 	return a.finish(request)
 }
 
-// Models implements model.Lister. The API tells nothing but IDs; some servers tell the context
-// window, too.
+// Models implements model.Lister. The API only lists IDs, but some servers add the context window.
 func (m Model) Models(ctx context.Context) ([]model.Info, error) {
 	c := m.connection()
 	if err := c.Check(m.Getenv); err != nil {
@@ -71,7 +70,7 @@ func (m Model) Models(ctx context.Context) ([]model.Info, error) {
 	return all, nil
 }
 
-// modelList lists models, with the names that vLLM and some hosts have for the context window.
+// modelList is a list of models, with the names that vLLM and some hosts use for the context window.
 type modelList struct {
 	Data []struct {
 		ID            string          `json:"id"`

@@ -11,8 +11,8 @@ import (
 
 // body is the body of a request.
 //
-// The limit of an answer has two names. OpenAI's newer models refuse max_tokens, and some other
-// servers do not know max_completion_tokens, so the server decides.
+// The limit of an answer has two names. OpenAI's newer models reject max_tokens, and some other servers do
+// not support max_completion_tokens, so the name depends on the server.
 type body struct {
 	Messages            []message     `json:"messages"`
 	Model               string        `json:"model"`
@@ -28,7 +28,7 @@ type streamOptions struct {
 }
 
 type message struct {
-	Content   *string    `json:"content,omitempty"` // may be empty: a result
+	Content   *string    `json:"content,omitempty"` // may be empty for a result
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	CallID    string     `json:"tool_call_id,omitempty"`
 	Role      string     `json:"role"`
@@ -81,7 +81,7 @@ func messages(r model.Request) (converted []message) {
 	return converted
 }
 
-// user returns the results of calls, each a message of its own, and then the text.
+// user returns a message for each result of a call, followed by one with the text.
 func user(m model.Message) (converted []message) {
 	var texts []string
 	for _, part := range m.Parts {
@@ -100,10 +100,10 @@ func user(m model.Message) (converted []message) {
 	return converted
 }
 
-// maxID is the longest ID of a call that OpenAI takes back. That of another server may be longer.
+// maxID is the maximum length of a call's ID that OpenAI accepts. IDs from other servers may be longer.
 const maxID = 40
 
-// callID returns the end of a long ID, where coven makes it unique.
+// callID returns the end of a long ID, which coven makes unique.
 func callID(id string) string { return id[max(len(id)-maxID, 0):] }
 
 func appendText(texts []string, t model.Text) []string {
@@ -113,7 +113,7 @@ func appendText(texts []string, t model.Text) []string {
 	return append(texts, t.Text)
 }
 
-// assistant returns an answer without its reasoning, which this API does not take back.
+// assistant returns an answer without its reasoning, which this API does not accept.
 func assistant(m model.Message) []message {
 	var texts []string
 	answer := message{Role: "assistant"}
@@ -142,7 +142,7 @@ func tools(all []model.Tool) (converted []tool) {
 		f := function{Name: t.Name, Description: t.Description}
 		_ = json.Unmarshal(t.Schema, &f.Parameters) // without a schema, the function has no parameters
 		if f.Parameters["type"] == "object" && f.Parameters["properties"] == nil {
-			f.Parameters["properties"] = map[string]any{} // OpenAI wants them
+			f.Parameters["properties"] = map[string]any{} // required by OpenAI
 		}
 		converted = append(converted, tool{Function: f, Type: "function"})
 	}

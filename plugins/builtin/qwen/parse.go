@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// line holds the parts of a stream-json output line that coven uses.
+// line contains the parts of a stream-json output line that coven uses.
 type line struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -37,7 +37,7 @@ type line struct {
 	IsError  bool   `json:"is_error"`
 	Result   string `json:"result"`
 	NumTurns int    `json:"num_turns"`
-	Usage    usage  `json:"usage"` // of the whole conversation, including the resumed part: not reported
+	Usage    usage  `json:"usage"` // of the whole conversation, including the resumed part, so it is not used as the run's usage
 	Error    struct {
 		Message string `json:"message"`
 	} `json:"error"`
@@ -66,8 +66,8 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// Parse implements provider.Provider. Of the lines that are not JSON, it only reads the
-// message about an API without capacity.
+// Parse implements provider.Provider. It skips lines that are not JSON, except the message about an API
+// without capacity.
 func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
@@ -81,8 +81,8 @@ func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error)
 	return events, nil
 }
 
-// capacityRE matches what the CLI prints every 30 s while it waits to retry after a 429
-// or 529: see unattended.
+// capacityRE matches the line that the CLI prints every 30 s while it waits to retry after a 429 or 529:
+// see unattended.
 var capacityRE = lazyregexp.New(`^\[qwen-code\] Waiting for API capacity\.\.\. attempt (\d{1,9}), retry in (\d{1,9})s\s*$`)
 
 func waiting(attempt, seconds string) []provider.Event {
@@ -140,8 +140,8 @@ func (l line) blocks() []provider.Event {
 	return events
 }
 
-// spent returns the usage of an answer. The CLI prints an answer as several lines, with
-// the usage in the last one.
+// spent returns the usage of an answer. The CLI prints an answer as several lines, and the usage is in the
+// last one.
 func (l line) spent() []provider.Event {
 	if l.Message.Usage == (usage{}) {
 		return nil
@@ -156,12 +156,12 @@ func (u usage) provider() provider.Usage {
 	return provider.Usage{InputTokens: max(u.Input-u.CacheRead, 0), OutputTokens: u.Output, CacheReadTokens: u.CacheRead}
 }
 
-// apiErrorRE matches the final text if the API refused. The CLI reports that as
-// success, and the text looks like text of the agent.
+// apiErrorRE matches the final text after the API rejected a request. The CLI reports this as success, and
+// the text looks like text of the agent.
 var apiErrorRE = lazyregexp.New(`^\[API Error: (?:(\d{3}) )?`)
 
-// result does not trust a reported success. It reports a rate limit, which delays other
-// tasks, too, only if the model has not answered: an agent could write the same text.
+// result does not trust a reported success. It reports a rate limit, which also delays other tasks, only if
+// the model has not answered, because an agent could write the same text.
 func (l line) result() provider.Result {
 	r := provider.Result{OK: !l.IsError, Text: l.Result, Turns: l.NumTurns}
 	found := apiErrorRE.FindStringSubmatch(l.Result)

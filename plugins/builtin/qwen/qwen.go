@@ -1,17 +1,15 @@
 // Package qwen is the provider plugin for the Qwen Code CLI.
 //
-// Its tool calls do not pass coven's gate: the CLI approves every call itself, so an
-// agent may do whatever its process may do. The CLI runs in bare mode: it reads no
-// settings, hooks, servers, extensions, memory or .env files of the user or the
-// repository, and its tools are read_file, edit and run_shell_command. A read-only
-// agent only has read_file: in its plan mode the CLI would run commands that it
-// considers harmless, including sort -o FILE. The login is taken from OPENAI_API_KEY,
-// OPENAI_BASE_URL and OPENAI_MODEL.
+// Its tool calls do not pass coven's gate: the CLI approves every call itself, so an agent may do anything
+// that its process may do. The CLI runs in bare mode: it reads no settings, hooks, servers, extensions,
+// memory or .env files of the user or the repository, and its tools are read_file, edit and
+// run_shell_command. A read-only agent only has read_file: in its plan mode the CLI would run commands that
+// it considers harmless, including sort -o FILE. The login is taken from OPENAI_API_KEY, OPENAI_BASE_URL
+// and OPENAI_MODEL.
 //
-// The text of a task is never an argument. The CLI interprets a /command at the start
-// of a message, so coven's own text comes first, and reads the file of an @path, but
-// not outside the worktree. It does not confirm messages that it receives while it
-// works, so coven sends none.
+// The text of a task is never an argument. The CLI interprets a /command at the start of a message, so
+// coven's own text comes first. It also reads the file of an @path, but not outside the worktree. It does
+// not confirm messages that it receives while it works, so coven sends none.
 package qwen
 
 import (
@@ -29,9 +27,8 @@ type Provider struct {
 	Getenv func(name string) string
 }
 
-// Command implements provider.Provider. It ignores the gate: the CLI has its own tools
-// and does not ask for approval. Of the granted tools, it only matters whether any of
-// them can write.
+// Command implements provider.Provider. It ignores the gate: the CLI has its own tools and does not ask for
+// approval. The granted tools only determine whether the agent is read-only.
 func (p Provider) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	if err := req.CheckConversation(); err != nil {
 		return provider.Command{}, fmt.Errorf("qwen: %w", err)
@@ -65,9 +62,8 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}, nil
 }
 
-// unattended makes the CLI report that it waits for an API without capacity, and retry
-// until coven stops it. Without the variable, the CLI is silent for minutes, gives up,
-// and reports success.
+// unattended makes the CLI report that it waits for an API without capacity, and retry until coven stops
+// it. Without the variable, the CLI is silent for minutes, gives up, and reports success.
 const unattended = "QWEN_CODE_UNATTENDED_RETRY=1"
 
 // Message implements provider.Provider. The CLI accepts no messages.

@@ -20,8 +20,8 @@ const conversation = "0b8f9c52-6b0e-4a53-9d6e-0a4c5f0f6f11"
 
 var driver = qwen.Provider{Getenv: func(string) string { return "" }}
 
-// The task and the system text come by the standard input, no settings are read,
-// and nothing claims to be gated.
+// The task and the system text are passed on standard input, no settings are read, and the command does not
+// claim to be gated.
 func TestCommand(t *testing.T) {
 	req := provider.Request{Conversation: conversation, Prompt: "/clear", System: "be good", Model: "m-1", FilesDir: "/files", Tools: []string{provider.ToolRead, provider.ToolBash}}
 	cmd, err := driver.Command(t.Context(), req)
@@ -48,12 +48,12 @@ func TestCommand(t *testing.T) {
 	if got := cmd.Argv[len(cmd.Argv)-2:]; !slices.Equal(got, []string{"--resume", conversation}) {
 		t.Errorf("%q", got)
 	}
-	if text := said(t, cmd); text != "# Your task\n\n/clear" { // never a / at the start
+	if text := said(t, cmd); text != "# Your task\n\n/clear" { // never begins with a slash
 		t.Errorf("input %q", text)
 	}
 }
 
-// What could be a flag is no conversation.
+// A text that could be a flag is not a valid conversation ID.
 func TestConversation(t *testing.T) {
 	for _, id := range []string{"", "--allowed-tools", "-y", "c-1", conversation + "\n", "-" + conversation} {
 		for _, resume := range []bool{false, true} {
@@ -83,7 +83,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// said is the text of the first message, which is one line.
+// said returns the text of the first message, which must be one line.
 func said(t *testing.T, cmd provider.Command) string {
 	t.Helper()
 	line, rest, _ := strings.Cut(string(cmd.Input), "\n")
@@ -115,7 +115,7 @@ func TestNoMessages(t *testing.T) {
 	}
 }
 
-// recorded is what the real CLI printed.
+// recorded returns the events in recorded output of the CLI.
 func recorded(t *testing.T, name string) []provider.Event {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
@@ -129,8 +129,8 @@ func recorded(t *testing.T, name string) []provider.Event {
 	return events
 }
 
-// A run in which the CLI used tools: one answer is several lines, what it used is
-// said once.
+// In this run the CLI used tools. An answer has several lines, but its usage is
+// reported once.
 func TestParse(t *testing.T) {
 	var kinds []string
 	var spent provider.Usage
@@ -188,7 +188,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The CLI calls a refusal of the API a success.
+// The CLI reports a refusal of the API as success.
 func TestRefused(t *testing.T) {
 	last := func(events []provider.Event) provider.Result {
 		result, _ := events[len(events)-1].(provider.Result)
@@ -203,7 +203,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A limit is accepted only if no agent can have written it.
+// A limit is accepted only if an agent cannot have written it.
 func TestLines(t *testing.T) {
 	for line, want := range map[string][]provider.Event{
 		`{"type":"result","is_error":false,"num_turns":1,"result":"[API Error: 429 slow down]","usage":{"input_tokens":0,"output_tokens":0}}`: {

@@ -1,6 +1,5 @@
-// Package rules is an arbiter plugin with fixed rules: errors justify another round,
-// warnings do not, and a round with the same findings as the previous one ends the
-// loop.
+// Package rules is an arbiter plugin with fixed rules: errors justify another round, warnings do not, and a
+// round with the same findings as the previous one ends the loop.
 package rules
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Arbiter decides by rules.
+// Arbiter decides according to fixed rules.
 type Arbiter struct{}
 
 // Decide implements arbiter.Arbiter.
@@ -26,8 +25,7 @@ func (Arbiter) Decide(_ context.Context, q arbiter.Question, _ hostservice.Servi
 	return arbiter.Decision{Continue: true, Reason: "there are errors to fix"}, nil
 }
 
-// grave reports whether a reviewer found an error, or failed the change without any
-// finding.
+// grave reports whether a reviewer found an error, or failed the change without any finding.
 func grave(opinions []arbiter.Opinion) bool {
 	return slices.ContainsFunc(opinions, func(o arbiter.Opinion) bool {
 		return o.Verdict == reviewer.Fail && len(o.Findings) == 0 ||
@@ -35,8 +33,8 @@ func grave(opinions []arbiter.Opinion) bool {
 	})
 }
 
-// remarks returns the sorted findings without line numbers, which change when other
-// parts of a file are fixed.
+// remarks returns the sorted findings without line numbers, which change when other parts of a file are
+// fixed.
 func remarks(opinions []arbiter.Opinion) []string {
 	var all []string
 	for _, o := range opinions {

@@ -13,33 +13,33 @@ import (
 
 // script is a parsed script.
 type script struct {
-	Window        int            `yaml:"window"` // context window of each model, in tokens; 0: unknown
+	Window        int            `yaml:"window"` // context window of each model in tokens, 0 if unknown
 	Conversations []conversation `yaml:"conversations"`
 }
 
-// conversation is what the model says in some conversations.
+// conversation is the model's part of some conversations.
 type conversation struct {
 	Match pattern `yaml:"match"` // for the system prompt and the first message
 	Model pattern `yaml:"model"` // for the ID of the model
-	Again pattern `yaml:"again"` // a turn is played again if the model is then sent this
+	Again pattern `yaml:"again"` // if the model's last input matches, the previous turn is played again
 	Turns []turn  `yaml:"turns"`
 }
 
 // turn is one answer of the model.
 type turn struct {
-	Expect    pattern `yaml:"expect"` // for what the model was sent since its last answer
+	Expect    pattern `yaml:"expect"` // for the model's input since its last answer
 	Reasoning string  `yaml:"reasoning"`
 	Text      string  `yaml:"text"`
 	Tools     []call  `yaml:"tools"`
-	Reason    string  `yaml:"reason"` // why the turn ended, if not as its tools show: length, refusal
+	Reason    string  `yaml:"reason"` // why the turn ended, if that does not follow from its tools: length, refusal
 	Usage     *usage  `yaml:"usage"`
 
 	Fail  string `yaml:"fail"`  // the turn fails with this error
 	Stall bool   `yaml:"stall"` // the turn never answers
-	Limit *limit `yaml:"limit"` // the API refuses the request
+	Limit *limit `yaml:"limit"` // the API rejects the request
 }
 
-// usage is what a turn costs.
+// usage is the usage of a turn.
 type usage struct {
 	Input      int64   `yaml:"input"`
 	Output     int64   `yaml:"output"`
@@ -48,13 +48,13 @@ type usage struct {
 	USD        float64 `yaml:"usd"`
 }
 
-// limit is a refusal because of a rate limit.
+// limit is a rejection because of a rate limit.
 type limit struct {
 	Reason string   `yaml:"reason"`
 	After  duration `yaml:"after"`
 }
 
-// duration is a time.Duration, as in 1m30s.
+// duration is a time.Duration in the form 1m30s.
 type duration time.Duration
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -70,8 +70,7 @@ type call struct {
 	Input map[string]any `yaml:"input"`
 }
 
-// pattern is a regular expression, in which a dot matches newlines, too. The zero value matches
-// everything.
+// pattern is a regular expression in which a dot also matches newlines. The zero value matches everything.
 type pattern struct {
 	text string
 	re   *regexp.Regexp
@@ -93,7 +92,6 @@ func at(n *yaml.Node, err error) error {
 	return fmt.Errorf("line %d: %w", n.Line, err)
 }
 
-// parse reads a script.
 func parse(data []byte) (script, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)

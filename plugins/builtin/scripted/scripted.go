@@ -1,8 +1,8 @@
-// Package scripted is a model plugin that plays turns from a YAML file instead of asking a
-// model. It is for tests, and for trying agents of coven's own loop without an account.
+// Package scripted is a model plugin that plays turns from a YAML file instead of using a model. It is for
+// tests, and for trying agents of coven's own loop without an account.
 //
-// A script has conversations, and may have a window: the context window of the model, in tokens. The first one that matches the beginning of a real one is played, turn
-// by turn:
+// A script contains conversations. It may contain a window: the model's context window in tokens. The first
+// conversation that matches the beginning of the actual one is played, turn by turn:
 //
 //	conversations:
 //	  - match: code reviewer       # regular expression
@@ -10,11 +10,11 @@
 //	      - text: I look first.
 //	        tools:
 //	          - {name: read, input: {path: README.md}}
-//	      - expect: Hello          # regular expression for what the model was sent last
+//	      - expect: Hello          # regular expression for the model's last input
 //	        text: Done.
 //
-// The plugin keeps no state: the conversation itself shows which turn is next. So any number of
-// conversations may take place at once, and one may go on in another process.
+// The plugin keeps no state: the actual conversation determines the next turn. Therefore any number of
+// conversations can take place at the same time, and a conversation can continue in another process.
 package scripted
 
 import (
@@ -33,10 +33,10 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Variable names the environment variable with the path of the script.
+// Variable is the environment variable with the path of the script.
 const Variable = "COVEN_SCRIPT"
 
-// maxScript limits the size of a script in bytes.
+// maxScript limits the size of a script, in bytes.
 const maxScript = 4 << 20
 
 // Model plays a script.
@@ -67,7 +67,8 @@ func (m Model) Turn(ctx context.Context, request model.Request, emit func(model.
 	return nil
 }
 
-// Models implements model.Lister, for the model without a name: the only one whose window a script has.
+// Models implements model.Lister. It returns the model without a name, the only one for which a script
+// defines the window.
 func (m Model) Models(context.Context) ([]model.Info, error) {
 	s, err := m.script()
 	if err != nil {
@@ -99,7 +100,7 @@ func (m Model) script() (script, error) {
 	return s, nil
 }
 
-// find returns what is played for a request.
+// find returns the conversation to play for a request.
 func (s script) find(request model.Request) (conversation, error) {
 	beginning := request.System
 	if len(request.Messages) > 0 {
@@ -113,13 +114,13 @@ func (s script) find(request model.Request) (conversation, error) {
 	return conversation{}, fmt.Errorf("the script has no conversation that begins with:\n%s", beginning)
 }
 
-// callID returns the ID of a call of a turn, both counted from 0.
+// callID returns the ID of a call. Turns and calls count from 0.
 func callID(turn, call int) string { return fmt.Sprintf("call_%d_%d", turn+1, call+1) }
 
 var callIDs = lazyregexp.New(`^call_(\d+)_\d+`)
 
-// next returns the turn that a conversation asks for, counted from 0: the one after its last
-// call, as far as calls show it. So the beginning of the conversation may be missing.
+// next returns the number of the next turn of a conversation, from 0. It is the one after the last call,
+// whose ID contains the turn's number, so that the beginning of the conversation may be missing.
 func next(messages []model.Message) int {
 	turns := 0
 	for _, m := range messages {
@@ -171,7 +172,7 @@ func (t turn) play(ctx context.Context, n int, request model.Request, emit func(
 	if t.Reasoning != "" {
 		events = append(events, model.Reasoning{Text: t.Reasoning, Signature: "scripted"})
 	}
-	for _, fragment := range strings.SplitAfter(t.Text, " ") { // a real model streams, too
+	for _, fragment := range strings.SplitAfter(t.Text, " ") { // a real model also streams
 		if fragment != "" {
 			events = append(events, model.Text{Text: fragment})
 		}
@@ -194,7 +195,7 @@ func (t turn) play(ctx context.Context, n int, request model.Request, emit func(
 	return nil
 }
 
-// lastText returns what the model was sent after its last answer.
+// lastText returns the model's input since its last answer.
 func lastText(messages []model.Message) string {
 	var said []string
 	for _, m := range slices.Backward(messages) {
@@ -207,7 +208,7 @@ func lastText(messages []model.Message) string {
 	return strings.Join(said, "\n")
 }
 
-// end returns the end of a turn. Without usage in the script, four characters are a token.
+// end returns the end of a turn. If the script contains no usage, four characters count as a token.
 func (t turn) end(request model.Request) model.End {
 	end := model.End{Reason: model.Done}
 	if len(t.Tools) > 0 {

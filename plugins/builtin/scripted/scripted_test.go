@@ -98,7 +98,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A turn is played again after an interruption.
+// A turn is repeated after an interruption.
 func TestAgain(t *testing.T) {
 	request := model.Request{Messages: []model.Message{says("repeats")}}
 	var played []string

@@ -1,5 +1,5 @@
-// Package shipped has the plugins that coven serves itself. Only the command that serves them
-// imports it.
+// Package shipped contains the plugins that coven serves itself. It is imported only by the command that
+// serves them.
 package shipped
 
 import (

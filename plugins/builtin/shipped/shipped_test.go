@@ -6,7 +6,7 @@ import (
 	"github.com/coven-run/coven/plugins/builtin"
 )
 
-// What coven lists as built in is what it serves.
+// coven lists exactly the built-in plugins that it serves.
 func TestFind(t *testing.T) {
 	for kind, names := range builtin.Names() {
 		for _, name := range names {

@@ -33,7 +33,7 @@ func (s *arbiterServer) Decide(ctx context.Context, in *pluginv1.DecideRequest) 
 	return &pluginv1.DecideResponse{GoOn: out.Continue, Reason: valid(out.Reason)}, nil
 }
 
-// Arbiter returns a client for an arbiter plugin, to which it offers services.
+// Arbiter returns a client for an arbiter plugin that can use services during a call.
 func Arbiter(conn grpc.ClientConnInterface, services *ServiceServer) arbiter.Arbiter {
 	return &arbiterClient{rpc: pluginv1.NewArbiterClient(conn), services: services}
 }

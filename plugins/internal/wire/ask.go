@@ -9,7 +9,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Answer implements the server. Providers without requests do not have it.
+// Answer implements pluginv1.ProviderServer. It returns pluginerr.ErrUnsupported for a provider that is not
+// a provider.Answerer.
 func (s *providerServer) Answer(ctx context.Context, in *pluginv1.AnswerRequest) (*pluginv1.AnswerResponse, error) {
 	impl, ok := s.impl.(provider.Answerer)
 	if !ok {

@@ -23,7 +23,7 @@ func (mute) Command(context.Context, provider.Request) (provider.Command, error)
 func (mute) Parse(context.Context, []byte) ([]provider.Event, error)   { return nil, nil }
 func (mute) Message(context.Context, provider.Message) ([]byte, error) { return nil, nil }
 
-// answering is one whose CLI does.
+// answering is a provider whose CLI makes requests.
 type answering struct {
 	mute
 	got provider.Answer
@@ -34,8 +34,8 @@ func (a *answering) Answer(_ context.Context, answer provider.Answer) (provider.
 	return provider.Reply{Input: []byte("yes"), Cancel: []byte("stop")}, nil
 }
 
-// Everything that coven decided arrives, and so does the answer. Older plugins, and those without the
-// method, say that they have none.
+// The answer and the reply arrive unchanged. Older plugins and plugins without the method return
+// pluginerr.ErrUnsupported.
 func TestAnswer(t *testing.T) {
 	impl := &answering{}
 	sent := provider.Answer{

@@ -29,7 +29,7 @@ func sentinels() map[codes.Code]error {
 	}
 }
 
-// toWire converts err to a gRPC status with the code of the sentinel that it wraps.
+// toWire converts err to a gRPC status with the code of its sentinel.
 func toWire(err error) error {
 	if err == nil {
 		return nil
@@ -42,7 +42,7 @@ func toWire(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// remoteError is an error of the other side: its message and its sentinel.
+// remoteError is an error of the other side. It wraps its sentinel.
 type remoteError struct {
 	text     string
 	sentinel error
@@ -51,7 +51,7 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.sentinel }
 
-// maxErrorText limits the message of the other side's error, in bytes.
+// maxErrorText is the size limit of the other side's message, in bytes.
 const maxErrorText = 4 << 10
 
 // fromWire converts the gRPC error of a call. If ctx is done, it returns the cause of
@@ -75,7 +75,7 @@ func fromWire(ctx context.Context, err error) error {
 	switch {
 	case !known:
 		return errors.New(text)
-	case s.Code() == codes.Unavailable: // the message is from gRPC and about connections
+	case s.Code() == codes.Unavailable: // the message comes from gRPC and describes the connection
 		return fmt.Errorf("%w (%s)", sentinel, text)
 	}
 	return &remoteError{text: text, sentinel: sentinel}
@@ -85,8 +85,8 @@ func fromWire(ctx context.Context, err error) error {
 // the deadline.
 const clockSkew = time.Second
 
-// contextCause returns the cause of ctx if it is done, or about to be because the other
-// side observed the deadline first.
+// contextCause returns the cause of ctx if it is done. If the other side observed the deadline first, it
+// waits for ctx.
 func contextCause(ctx context.Context, code codes.Code) error {
 	if code == codes.Canceled || code == codes.DeadlineExceeded {
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < clockSkew {

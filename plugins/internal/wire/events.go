@@ -71,7 +71,7 @@ func encodeUsage(u provider.Usage) *pluginv1.Usage {
 	}
 }
 
-// decodeEvent converts e from protobuf; an unknown event becomes nil.
+// decodeEvent converts e from protobuf. It returns nil for an unknown event.
 func decodeEvent(e *pluginv1.Event) provider.Event {
 	switch k := e.GetKind().(type) {
 	case *pluginv1.Event_Started:

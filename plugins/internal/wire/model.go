@@ -38,7 +38,8 @@ func (s *modelServer) Turn(in *pluginv1.TurnRequest, stream grpc.ServerStreaming
 	}))
 }
 
-// Models implements the optional part of the contract.
+// Models implements pluginv1.ModelServer. It returns pluginerr.ErrUnsupported for a model that is not a
+// model.Lister.
 func (s *modelServer) Models(ctx context.Context, _ *pluginv1.ModelsRequest) (*pluginv1.ModelsResponse, error) {
 	lister, ok := s.impl.(model.Lister)
 	if !ok {
@@ -55,8 +56,8 @@ func (s *modelServer) Models(ctx context.Context, _ *pluginv1.ModelsRequest) (*p
 	return wire, nil
 }
 
-// Model returns a client for a model plugin. A turn without an End is an error. The client is
-// a model.Lister.
+// Model returns a client for a model plugin. It reports a turn without an End as an error. The client is a
+// model.Lister.
 func Model(conn grpc.ClientConnInterface) model.Model {
 	return &modelClient{rpc: pluginv1.NewModelClient(conn)}
 }
@@ -90,7 +91,7 @@ func (c *modelClient) Turn(ctx context.Context, request model.Request, emit func
 		}
 		event := decodeTurnEvent(wire)
 		if event == nil {
-			continue // of a newer plugin
+			continue // an event of a newer plugin
 		}
 		_, ended = event.(model.End)
 		if err := emit(event); err != nil {
@@ -99,8 +100,7 @@ func (c *modelClient) Turn(ctx context.Context, request model.Request, emit func
 	}
 }
 
-// Models implements model.Lister. Plugins from before the method answer
-// pluginerr.ErrUnsupported, too.
+// Models implements model.Lister. It returns pluginerr.ErrUnsupported for a plugin without the method.
 func (c *modelClient) Models(ctx context.Context) ([]model.Info, error) {
 	wire, err := c.rpc.Models(ctx, &pluginv1.ModelsRequest{})
 	if err != nil {
@@ -212,7 +212,7 @@ func encodeTurnEvent(e model.Event) (*pluginv1.TurnEvent, error) {
 	return nil, fmt.Errorf("%T is not an event of a model: %w", e, pluginerr.ErrInvalid)
 }
 
-// decodeTurnEvent converts an event from protobuf; an unknown event becomes nil.
+// decodeTurnEvent converts an event from protobuf. It returns nil for an unknown event.
 func decodeTurnEvent(wire *pluginv1.TurnEvent) model.Event {
 	switch k := wire.GetKind().(type) {
 	case *pluginv1.TurnEvent_Text:

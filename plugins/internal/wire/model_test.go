@@ -17,12 +17,12 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// silent is a model that only fails.
+// silent is a model whose turns fail.
 type silent struct{ err error }
 
 func (s silent) Turn(context.Context, model.Request, func(model.Event) error) error { return s.err }
 
-// listing has models, too.
+// listing is a model.Lister.
 type listing struct {
 	silent
 	models []model.Info
@@ -30,13 +30,13 @@ type listing struct {
 
 func (l listing) Models(context.Context) ([]model.Info, error) { return l.models, l.err }
 
-// dialed returns a client of what register registers.
+// dialed returns a client for the service that register registers.
 func dialed(t *testing.T, register func(*grpc.Server)) model.Model {
 	t.Helper()
 	return Model(connected(t, register))
 }
 
-// connected returns a connection to what register registers.
+// connected returns a connection to the service that register registers.
 func connected(t *testing.T, register func(*grpc.Server)) *grpc.ClientConn {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -46,7 +46,7 @@ func connected(t *testing.T, register func(*grpc.Server)) *grpc.ClientConn {
 	}
 	server := grpc.NewServer()
 	register(server)
-	go func() { _ = server.Serve(listener) }() // ends with Stop
+	go func() { _ = server.Serve(listener) }() // returns after Stop
 	t.Cleanup(server.Stop)
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -76,14 +76,14 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// before describes the service as it was with turns only.
+// before describes the service of an older plugin, without Models.
 func before() *grpc.ServiceDesc {
 	desc := pluginv1.Model_ServiceDesc
 	desc.Methods = nil
 	return &desc
 }
 
-// What a failure means arrives, and so does its text.
+// The sentinel and the text of an error arrive.
 func TestTurnErrors(t *testing.T) {
 	for _, sentinel := range []error{pluginerr.ErrTransient, pluginerr.ErrLogin, pluginerr.ErrInvalid} {
 		m := dialed(t, func(s *grpc.Server) { RegisterModel(s, silent{fmt.Errorf("no: %w", sentinel)}) })

@@ -63,7 +63,7 @@ func Provider(conn grpc.ClientConnInterface) provider.Provider {
 
 type providerClient struct{ rpc pluginv1.ProviderClient }
 
-// answerTime limits how long a provider may take to answer; no method needs long.
+// answerTime is the timeout of every method of a provider.
 const answerTime = time.Minute
 
 // bounded applies answerTime to a call.

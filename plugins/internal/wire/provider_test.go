@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Every event arrives as it was sent.
+// Every event arrives unchanged.
 func TestEventsOnTheWire(t *testing.T) {
 	usage := provider.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, CostUSD: 0.25}
 	for _, sent := range []provider.Event{

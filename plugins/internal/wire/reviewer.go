@@ -11,8 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// RegisterReviewer registers impl with a plugin's gRPC server; link is the connection
-// to coven's services.
+// RegisterReviewer registers impl with a plugin's gRPC server. link is the connection to coven's services.
 func RegisterReviewer(s *grpc.Server, impl reviewer.Reviewer, link *Link) {
 	pluginv1.RegisterReviewerServer(s, &reviewerServer{impl: impl, link: link})
 }
@@ -31,8 +30,8 @@ func (s *reviewerServer) Review(ctx context.Context, in *pluginv1.ReviewRequest)
 	return encodeReview(out), nil
 }
 
-// Reviewer returns a client for a reviewer plugin, to which it offers services. Its
-// reviews have passed reviewer.Review.Check.
+// Reviewer returns a client for a reviewer plugin that can use services during a call. The client validates
+// every review with reviewer.Review.Check.
 func Reviewer(conn grpc.ClientConnInterface, services *ServiceServer) reviewer.Reviewer {
 	return &reviewerClient{rpc: pluginv1.NewReviewerClient(conn), services: services}
 }
@@ -57,17 +56,14 @@ func (c *reviewerClient) Review(ctx context.Context, change reviewer.Change, hos
 	return review, nil
 }
 
-// encodeTask converts a task to protobuf.
 func encodeTask(t reviewer.Task) *pluginv1.Task {
 	return &pluginv1.Task{Id: valid(t.ID), Title: valid(t.Title), Description: valid(t.Description), Acceptance: valids(t.Acceptance)}
 }
 
-// decodeTask converts a task from protobuf.
 func decodeTask(t *pluginv1.Task) reviewer.Task {
 	return reviewer.Task{ID: t.GetId(), Title: t.GetTitle(), Description: t.GetDescription(), Acceptance: t.GetAcceptance()}
 }
 
-// encodeFindings converts findings to protobuf.
 func encodeFindings(findings []reviewer.Finding) []*pluginv1.Finding {
 	var wire []*pluginv1.Finding
 	for _, f := range findings {
@@ -79,7 +75,6 @@ func encodeFindings(findings []reviewer.Finding) []*pluginv1.Finding {
 	return wire
 }
 
-// decodeFindings converts findings from protobuf.
 func decodeFindings(wire []*pluginv1.Finding) []reviewer.Finding {
 	var findings []reviewer.Finding
 	for _, f := range wire {

@@ -19,10 +19,9 @@ import (
 // BrokerID identifies coven's services on a plugin's broker.
 const BrokerID = 1
 
-// Limits for requests of plugins. Per call, maxConcurrent requests are handled at a
-// time and others wait; running an agent does not count because it takes long.
-// maxStreams limits the pending requests of all calls, and maxRequest the size of a
-// request in bytes.
+// Limits for requests of plugins. Each call handles at most maxConcurrent requests at a time, not counting
+// RunAgent, which takes long; further requests wait. maxStreams limits the pending requests of all calls,
+// and maxRequest the size of a request in bytes.
 const (
 	maxConcurrent = 32
 	maxStreams    = 1000
@@ -51,8 +50,8 @@ func NewServiceServer() *ServiceServer {
 	return &ServiceServer{calls: map[string]call{}}
 }
 
-// Serve offers the services on the broker of a plugin process until ctx is done.
-// identity configures TLS for both sides; nil means no TLS.
+// Serve offers the services on the broker of a plugin process until ctx is done. identity configures TLS
+// for both sides. It may be nil for a connection without TLS.
 func (s *ServiceServer) Serve(ctx context.Context, broker *goplugin.GRPCBroker, identity *tls.Config) {
 	listener, err := broker.Accept(BrokerID)
 	if err != nil {
@@ -68,8 +67,8 @@ func (s *ServiceServer) Serve(ctx context.Context, broker *goplugin.GRPCBroker, 
 	_ = server.Serve(listener) // returns after Stop
 }
 
-// Open registers impl for requests with the returned token. done revokes the token,
-// cancels pending requests and waits for them, so that no request outlives its call.
+// Open registers impl for requests with the returned token. done revokes the token, cancels pending
+// requests and waits for them, so that no request outlives its call.
 func (s *ServiceServer) Open(impl hostservice.Services) (token string, done func()) {
 	token = rand.Text()
 	over, end := context.WithCancel(context.Background())
@@ -86,8 +85,7 @@ func (s *ServiceServer) Open(impl hostservice.Services) (token string, done func
 	}
 }
 
-// start starts a request of a call. The returned context ends with ctx and with the
-// call.
+// start starts a request of a call. The returned context also ends with the call.
 func (s *ServiceServer) start(ctx context.Context, token string) (context.Context, context.CancelFunc, call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +102,7 @@ func (s *ServiceServer) start(ctx context.Context, token string) (context.Contex
 	return ctx, func() { unhook(); cancel(); c.requests.Done() }, c, nil
 }
 
-// startLimited is like start, but waits until fewer than maxConcurrent requests of the
-// call are handled.
+// startLimited is like start, but waits while the call handles maxConcurrent other requests.
 func (s *ServiceServer) startLimited(ctx context.Context, token string) (context.Context, context.CancelFunc, hostservice.Services, error) {
 	ctx, cancel, c, err := s.start(ctx, token)
 	if err != nil {
@@ -120,7 +117,7 @@ func (s *ServiceServer) startLimited(ctx context.Context, token string) (context
 	}
 }
 
-// RunAgent implements the wire's server.
+// RunAgent implements pluginv1.ServicesServer.
 func (s *ServiceServer) RunAgent(ctx context.Context, in *pluginv1.RunAgentRequest) (*pluginv1.RunAgentResponse, error) {
 	ctx, cancel, c, err := s.start(ctx, in.GetCall())
 	if err != nil {
@@ -134,7 +131,7 @@ func (s *ServiceServer) RunAgent(ctx context.Context, in *pluginv1.RunAgentReque
 	return &pluginv1.RunAgentResponse{Text: valid(out.Text), Conversation: out.Conversation}, nil
 }
 
-// Diff implements the wire's server.
+// Diff implements pluginv1.ServicesServer.
 func (s *ServiceServer) Diff(ctx context.Context, in *pluginv1.DiffRequest) (*pluginv1.DiffResponse, error) {
 	ctx, cancel, services, err := s.startLimited(ctx, in.GetCall())
 	if err != nil {
@@ -148,7 +145,7 @@ func (s *ServiceServer) Diff(ctx context.Context, in *pluginv1.DiffRequest) (*pl
 	return &pluginv1.DiffResponse{Diff: valid(out)}, nil
 }
 
-// ReadFile implements the wire's server.
+// ReadFile implements pluginv1.ServicesServer.
 func (s *ServiceServer) ReadFile(ctx context.Context, in *pluginv1.ReadFileRequest) (*pluginv1.ReadFileResponse, error) {
 	ctx, cancel, services, err := s.startLimited(ctx, in.GetCall())
 	if err != nil {
@@ -162,7 +159,7 @@ func (s *ServiceServer) ReadFile(ctx context.Context, in *pluginv1.ReadFileReque
 	return &pluginv1.ReadFileResponse{Content: out}, nil
 }
 
-// Log implements the wire's server.
+// Log implements pluginv1.ServicesServer.
 func (s *ServiceServer) Log(ctx context.Context, in *pluginv1.LogRequest) (*pluginv1.LogResponse, error) {
 	ctx, cancel, services, err := s.startLimited(ctx, in.GetCall())
 	if err != nil {
@@ -183,7 +180,7 @@ type Link struct {
 func NewLink(broker *goplugin.GRPCBroker) *Link {
 	l := &Link{up: make(chan struct{})}
 	go func() {
-		for l.conn == nil { // the broker times out, and coven may be slow
+		for l.conn == nil { // Dial times out, and coven may be slow
 			l.conn, _ = broker.Dial(BrokerID)
 		}
 		close(l.up)
@@ -212,7 +209,7 @@ type serviceClient struct {
 	token string
 }
 
-// ask sends one request.
+// ask sends one request. what names the operation in errors.
 func ask[In, Out any](ctx context.Context, c *serviceClient, what string, method func(pluginv1.ServicesClient, context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
 	var none Out
 	conn, err := c.link.connection(ctx)
@@ -226,7 +223,7 @@ func ask[In, Out any](ctx context.Context, c *serviceClient, what string, method
 	return out, nil
 }
 
-// RunAgent implements Services.
+// RunAgent implements hostservice.Services.
 func (c *serviceClient) RunAgent(ctx context.Context, a hostservice.Ask) (hostservice.Answer, error) {
 	out, err := ask(ctx, c, "run an agent", pluginv1.ServicesClient.RunAgent, &pluginv1.RunAgentRequest{
 		Call: c.token, Prompt: valid(a.Prompt), Model: a.Model, Conversation: a.Conversation, Agent: a.Agent,
@@ -234,19 +231,19 @@ func (c *serviceClient) RunAgent(ctx context.Context, a hostservice.Ask) (hostse
 	return hostservice.Answer{Text: out.GetText(), Conversation: out.GetConversation()}, err
 }
 
-// Diff implements Services.
+// Diff implements hostservice.Services.
 func (c *serviceClient) Diff(ctx context.Context, paths ...string) (string, error) {
 	out, err := ask(ctx, c, "diff", pluginv1.ServicesClient.Diff, &pluginv1.DiffRequest{Call: c.token, Paths: paths})
 	return out.GetDiff(), err
 }
 
-// ReadFile implements Services.
+// ReadFile implements hostservice.Services.
 func (c *serviceClient) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	out, err := ask(ctx, c, "read "+path, pluginv1.ServicesClient.ReadFile, &pluginv1.ReadFileRequest{Call: c.token, Path: path})
 	return out.GetContent(), err
 }
 
-// Log implements Services.
+// Log implements hostservice.Services.
 func (c *serviceClient) Log(ctx context.Context, text string) error {
 	_, err := ask(ctx, c, "log", pluginv1.ServicesClient.Log, &pluginv1.LogRequest{Call: c.token, Text: valid(text)})
 	return err

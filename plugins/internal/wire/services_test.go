@@ -10,7 +10,7 @@ import (
 	pluginv1 "github.com/coven-run/coven/plugins/internal/proto/coven/plugin/v1"
 )
 
-// held is services that hold what is asked of them until the call is over.
+// held is a service that blocks every request until the call ends.
 type held struct {
 	hostservice.Services
 	begun chan string
@@ -28,12 +28,12 @@ func (h held) Diff(ctx context.Context, _ ...string) (string, error) {
 	return "", ctx.Err()
 }
 
-// free is services that answer at once.
+// free is a service that answers immediately.
 type free struct{ hostservice.Services }
 
 func (free) Log(context.Context, string) error { return nil }
 
-// next is what was begun next, or fails the test.
+// next returns the next request that began.
 func next(t *testing.T, begun <-chan string) string {
 	t.Helper()
 	select {
@@ -45,7 +45,7 @@ func next(t *testing.T, begun <-chan string) string {
 	}
 }
 
-// Each call has places of its own, and agents need none.
+// Each call has its own slots, and agents need none.
 func TestPlaces(t *testing.T) {
 	d, begun := NewServiceServer(), make(chan string, 4*maxConcurrent)
 	a, overA := d.Open(held{begun: begun})

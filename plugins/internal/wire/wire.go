@@ -1,9 +1,8 @@
-// Package wire implements the plugin contracts over gRPC: for each contract a server,
-// which runs in the plugin, and a client, which runs in coven. No other code converts
-// between the Go and the protobuf types.
+// Package wire implements the plugin contracts over gRPC. Each contract has a server, which runs in the
+// plugin, and a client, which runs in coven. No other code converts between the Go and the protobuf types.
 //
-// Texts are converted to valid UTF-8, as protobuf requires. Clients validate the
-// answers of plugins. Errors are mapped as described in package pluginerr.
+// Texts are converted to valid UTF-8, as protobuf requires. Clients validate the answers of plugins. Errors
+// are mapped as described in package pluginerr.
 package wire
 
 import (
@@ -25,7 +24,7 @@ func valids(texts []string) []string {
 	return all
 }
 
-// options returns options with valid UTF-8.
+// options copies options and replaces invalid UTF-8.
 func options(given map[string]string) map[string]string {
 	all := make(map[string]string, len(given))
 	for k, v := range given {
