@@ -81,7 +81,7 @@ func goPlugin(b *testing.B, c *cage) *grpc.ClientConn {
 	file := filepath.Join(c.dir, "coven-reviewer-bare")
 	must(b, os.Symlink(zoo, file))
 	cmd := exec.Command(file)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as for coven's plugins, because the kernel distributes time among sessions
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // like coven's plugins: the kernel schedules by session
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  goplugin.HandshakeConfig{MagicCookieKey: "COVEN_PLUGIN", MagicCookieValue: "coven.plugin.v1"},
 		VersionedPlugins: map[int]goplugin.PluginSet{1: {"reviewer": bareClient{}}},

@@ -53,7 +53,7 @@ func TestUnstartable(t *testing.T) {
 			}
 			_, err := c.ask(t, test.beast, titled(""), nil)
 			says(t, err, plugins.ErrCrashed, test.words...)
-			for _, file := range []string{"elsewhere", "target"} { // coven does not remove files that the plugin created outside its directory
+			for _, file := range []string{"elsewhere", "target"} { // coven does not remove the plugin's other files
 				removeIn(t, c.sockets, file)
 			}
 		})

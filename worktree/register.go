@@ -53,7 +53,7 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 		{"commondir", "../..\n"},
 		{"HEAD", "ref: " + names.HeadsPrefix + reg.w.Branch + "\n"},
 	} {
-		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // atomic, because another git process may read it
+		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // atomic for concurrent readers
 			return err
 		}
 	}

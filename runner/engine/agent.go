@@ -17,9 +17,9 @@ type AgentInput struct {
 	Workdir       string   `json:"workdir,omitempty"`
 	ExpectChanges bool     `json:"expect_changes,omitempty"`
 	Continues     string   `json:"continues,omitempty"`    // path of the leaf whose conversation to continue
-	Conversation  string   `json:"conversation,omitempty"` // ID of the conversation to continue if that leaf has none; empty for a new one
-	Chat          bool     `json:"chat,omitempty"`         // the leaf is a turn of a chat, and the prompt is the person's message
-	Resolve       bool     `json:"resolve,omitempty"`      // resolve a conflict with the target, which coven first writes to the worktree
+	Conversation  string   `json:"conversation,omitempty"` // optional ID of the conversation to continue if that leaf has none
+	Chat          bool     `json:"chat,omitempty"`         // a turn of a chat; the prompt is the person's message
+	Resolve       bool     `json:"resolve,omitempty"`      // resolve a conflict with the target; coven first writes it to the worktree
 }
 
 // agentStep is a step that runs an agent.

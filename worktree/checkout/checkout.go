@@ -83,7 +83,7 @@ type Checkout struct {
 	Settings []git.Setting
 
 	exchange   func(from, to place) error // for tests; nil means swap of the operating system
-	stageAtTop bool                       // stage at the top of the checkout even if it is on the file system of the git directory
+	stageAtTop bool                       // stage at the top, because renames from the git directory fail
 }
 
 func (c *Checkout) top() string { return c.Git.WorkTree }

@@ -207,7 +207,7 @@ func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	}
 	text := strings.ToLower(string(raw))
 	if strings.Contains(text, "refstorage") {
-		if err := g.Run(ctx, "config", "--file", file, "--unset-all", "extensions.refStorage"); git.ExitCode(err) != 5 && err != nil { // exit code 5 means that it is not set
+		if err := g.Run(ctx, "config", "--file", file, "--unset-all", "extensions.refStorage"); git.ExitCode(err) != 5 && err != nil { // 5: not set
 			return err
 		}
 	}

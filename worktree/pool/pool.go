@@ -93,7 +93,7 @@ func List(r *repo.Repo) []Entry {
 func Take(ctx context.Context, w *repo.Worktree, start string) (from Entry) {
 	r := w.Repo
 	settings, err := SettingsOf(ctx, w)
-	if err != nil || r.Pool.Bytes == 0 || !r.Git().ReadInProcess() { // git worktree add requires that the directory does not exist
+	if err != nil || r.Pool.Bytes == 0 || !r.Git().ReadInProcess() { // git worktree add needs a free path
 		return Entry{}
 	}
 	for _, p := range List(r) {

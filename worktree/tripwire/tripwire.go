@@ -51,7 +51,7 @@ type Found struct {
 	Fenced   bool      `json:"fenced,omitempty"`
 	Since    time.Time `json:"since"`               // start of the step
 	Rescue   string    `json:"rescue,omitempty"`    // ref with both states, empty if all changes are only noted
-	NotFiles string    `json:"not_files,omitempty"` // the reason why files were not compared, empty if they were or need not be
+	NotFiles string    `json:"not_files,omitempty"` // why files were not compared, if they should have been
 	// Interrupted means that coven was killed during the step. A person may have worked since then.
 	// Therefore no change stops the step, and a person decides.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -130,7 +130,7 @@ func Watch(ctx context.Context, w *repo.Worktree, o WatchOptions) (*Mark, error)
 // take reads the state and writes watch.json.
 func (m *Mark) take(ctx context.Context) error {
 	var err error
-	if m.Log, err = m.Worktree.Repo.LogBegin(); err != nil { // first, so that the log contains everything that happens from now on
+	if m.Log, err = m.Worktree.Repo.LogBegin(); err != nil { // first, so that the log misses no change
 		return err
 	}
 	if m.Hooks, err = isolation.HookDirs(ctx, m.Worktree.Repo); err != nil {

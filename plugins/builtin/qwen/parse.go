@@ -37,7 +37,7 @@ type line struct {
 	IsError  bool   `json:"is_error"`
 	Result   string `json:"result"`
 	NumTurns int    `json:"num_turns"`
-	Usage    usage  `json:"usage"` // of the whole conversation, including the resumed part, so it is not used as the run's usage
+	Usage    usage  `json:"usage"` // of the whole conversation, so it is not the usage of the run
 	Error    struct {
 		Message string `json:"message"`
 	} `json:"error"`

@@ -74,7 +74,7 @@ func (w *refWriter) apply(ctx context.Context, r Repo, edits []byte) error {
 	reused := w.running != nil
 	prepared, err := w.try(ctx, r, edits)
 	if err != nil && reused && !prepared && ctx.Err() == nil {
-		_, err = w.try(ctx, r, edits) // either the idle process was killed, or git refused the edits and will refuse them again
+		_, err = w.try(ctx, r, edits) // the idle process may have been killed; otherwise git refuses the edits again
 	}
 	if w.used++; err == nil {
 		used := w.used

@@ -113,7 +113,7 @@ func Present(w *repo.Worktree, entries []git.Entry) []string {
 // Outside is outside.json. It records the state of files that are outside the cone and not in the worktree.
 type Outside struct {
 	Tip  string   `json:"tip,omitempty"`  // tip of the branch
-	Tree string   `json:"tree,omitempty"` // commit with these files while the branch is at Tip, because a merge is in progress
+	Tree string   `json:"tree,omitempty"` // commit with these files during a merge, while the branch is at Tip
 	Gone []string `json:"gone,omitempty"` // files that count as deleted, because the worktree had them
 }
 

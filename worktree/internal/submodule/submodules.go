@@ -26,7 +26,7 @@ type Left struct {
 	As   string `json:"as,omitempty"` // the commit that it counts as, empty if it counts as deleted
 }
 
-// Lefts maps paths in W to the submodules that stayed behind.
+// Lefts maps paths in the worktree to the submodules that stayed behind.
 type Lefts map[string]Left
 
 // LeftPath returns the path of the file that SetLeft writes.
