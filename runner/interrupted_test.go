@@ -38,8 +38,8 @@ func scriptCall(command string) engine.Call {
 	return engine.Call{Path: "s#1", Step: "s", Script: &engine.ScriptInput{Command: command}}
 }
 
-// An interrupted script runs again with the worktree as it was at its start. After a parked one, a person's
-// later changes stay.
+// An interrupted script runs again on the restored worktree of its start. After a parked script, later changes
+// by a person stay.
 func TestScriptRunsAgain(t *testing.T) {
 	w := newWorld()
 	w.started("s#1", "t0")

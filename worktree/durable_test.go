@@ -94,7 +94,7 @@ func (g gitTrace) of(t *testing.T, r *repo.Repo, do func()) []gitRun {
 }
 
 // Objects and refs that a record may name are on disk when an operation ends: each git process that writes
-// objects writes out their content, and the one that sets the refs flushes the disk.
+// objects writes out their content, and the process that sets the refs flushes the disk.
 func TestWritesAreDurable(t *testing.T) {
 	trace := traceGit(t)
 	r := sample(t)

@@ -42,7 +42,7 @@ func (t *Turn) Release() { t.lock.Release() }
 
 // A Line is the queue for landing on a target.
 type Line struct {
-	Turn    lock.Holder   // zero if nobody has the turn or the holder's record is not readable
+	Turn    lock.Holder   // zero if the turn is free or the holder's record is not readable
 	Waiting []lock.Holder // in order
 }
 

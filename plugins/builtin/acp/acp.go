@@ -2,10 +2,10 @@
 // OpenCode or Qwen Code. The user's configuration names the agent.
 //
 // The protocol is JSON-RPC over standard input and output. coven is the client: it starts a conversation
-// with three requests, each of which needs the response to the previous one (initialize, session/new or
-// session/load, session/prompt). The agent also makes requests: for permission, to read or write a file, or
-// to run a command. Both its requests and the responses that need a next request are reported as
-// provider.Asked, whose Data contains everything that Answer needs, so that Parse and Answer keep no state.
+// with three successive requests (initialize, session/new or session/load, session/prompt). The agent also
+// makes requests: for permission, to read or write a file, or to run a command. Parse reports both its
+// requests and the responses that need a next request as provider.Asked. Its Data contains everything that
+// Answer needs, so Parse and Answer are stateless.
 //
 // An agent decides itself when to ask for permission. Its calls therefore do not all pass the gate, and it
 // runs only in the sandbox; but it gets the files and commands that it requests only through the gate. The

@@ -227,7 +227,7 @@ func TestParse(t *testing.T) {
 				provider.ToolResult{ID: "t2", Text: "ab"},
 			},
 		},
-		// The agent cannot make a tool that ran look like one that did not.
+		// The agent cannot hide that a tool ran.
 		{
 			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"<tool_use_error>","is_error":false}]}}`,
 			[]provider.Event{provider.ToolResult{ID: "t1", Text: "<tool_use_error>"}},

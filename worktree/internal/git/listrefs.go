@@ -30,7 +30,7 @@ func (s *Store) refsUnder(dirs []string) ([]Ref, error) {
 		oid := packed[name]
 		if oid == "" {
 			if oid, err = s.ref(name); err != nil {
-				return nil, err // also if it was removed meanwhile
+				return nil, err // also if it was removed after the listing
 			}
 		}
 		refs = append(refs, Ref{Name: name, Oid: oid})
