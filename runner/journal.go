@@ -19,6 +19,7 @@ type Journal struct {
 	findings findings.Log
 }
 
+// NewJournal returns a Journal that writes to j.
 func NewJournal(j journal) *Journal { return &Journal{journal: j} }
 
 // past calls ask with the history up to now. h is valid until ask returns.

@@ -165,6 +165,7 @@ type classified struct {
 // Is reports whether target is the sentinel.
 func (c classified) Is(target error) bool { return c.sentinel != nil && target == c.sentinel }
 
+// Unwrap returns the wrapped error.
 func (c classified) Unwrap() error { return c.error }
 
 // FailList is Fail for a call that has no events. A limit is a transient error.

@@ -22,6 +22,7 @@ const (
 	KeepWatched = "watched"    // a commit with the trees in watch.json
 )
 
+// KeepRef returns the ref that protects a commit of a task for a purpose.
 func KeepRef(taskID, purpose string) string { return KeepPrefix + SafeName(taskID) + "/" + purpose }
 
 // Parts and limits of names.

@@ -22,6 +22,7 @@ type BusyError struct {
 	Others []string      // further lock files of the same transaction
 }
 
+// Files returns all lock files.
 func (e *BusyError) Files() []string { return append([]string{e.File}, e.Others...) }
 
 func (e *BusyError) Error() string { return e.Reason() + "; next: " + e.Next() }

@@ -1,5 +1,6 @@
 package repo
 
+// Without returns the items that are not in drop.
 func Without(items, drop []string) []string {
 	if len(drop) == 0 {
 		return items
