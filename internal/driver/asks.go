@@ -16,24 +16,24 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Host does what an agent CLI asks coven to do. The gate has allowed it.
+// Host performs the actions that an agent CLI requests, after the gate has allowed them.
 type Host interface {
-	// ReadFile returns lines of a text file: from line, at most limit; 0: from the first, all.
-	// For a file that does not exist, the error is fs.ErrNotExist.
+	// ReadFile returns up to limit lines of a text file, starting at line. Zero means from the
+	// first line and without a limit. If the file does not exist, the error is fs.ErrNotExist.
 	ReadFile(path string, line, limit int) (string, error)
 	WriteFile(path, content string) error
-	// RunCommand runs a shell command to its end, and writes its output.
+	// RunCommand runs a shell command, writes its output and waits for it.
 	RunCommand(ctx context.Context, command string, output io.Writer) (process.Exit, error)
-	// Hide removes secrets from a text.
+	// Hide removes secrets from text.
 	Hide(text string) string
 }
 
 const (
-	// maxAsks limits the requests of an agent CLI that are not answered yet.
+	// maxAsks limits the unanswered requests of an agent CLI.
 	maxAsks = 64
-	// cancelGrace limits how long the agent CLI may take to cancel what it does.
+	// cancelGrace limits how long the agent CLI may take to cancel its work.
 	cancelGrace = 2 * time.Second
-	// serverGrace limits how long the agent CLI may take to end after its input.
+	// serverGrace limits how long the agent CLI may run after its input is closed.
 	serverGrace = time.Second
 )
 
@@ -42,14 +42,14 @@ type asks struct {
 	run       *run
 	ctx       context.Context // done when the agent is being stopped, or has ended
 	cancel    context.CancelFunc
-	queue     chan provider.Asked // that the gate decides about
-	known     map[string]bool     // IDs
+	queue     chan provider.Asked // requests that the gate must decide
+	known     map[string]bool     // IDs of all requests
 	terminals *terminals
 	work      sync.WaitGroup
 
 	mu      sync.Mutex
 	open    int    // number of requests without an answer
-	cancels []byte // what cancels the CLI's work; empty: nothing
+	cancels []byte // input that cancels the CLI's work; may be empty
 }
 
 func newAsks(r *run) *asks {
@@ -59,7 +59,7 @@ func newAsks(r *run) *asks {
 	return a
 }
 
-// take accepts a request. Too many of them, which nobody waits for, stop the agent.
+// take accepts a request. It stops an agent with too many unanswered requests.
 func (a *asks) take(e provider.Asked) {
 	if a.known[e.ID] {
 		a.run.warn("the agent CLI made two requests with the ID %.40q; only the first is answered", e.ID)
@@ -67,7 +67,7 @@ func (a *asks) take(e provider.Asked) {
 	}
 	a.known[e.ID] = true
 	if owed, _ := a.run.talk.open(); !owed {
-		return // it has returned its result
+		return // the CLI has returned its result
 	}
 	a.mu.Lock()
 	a.open++
@@ -77,21 +77,21 @@ func (a *asks) take(e provider.Asked) {
 	case tooMany:
 		a.run.child.Stop(errAsks)
 	case needsGate(e):
-		a.queue <- e // there is room for maxAsks
+		a.queue <- e // never blocks: queue has room for maxAsks
 	default:
 		a.work.Go(func() { a.reply(a.answer(e)) })
 	}
 }
 
-// needsGate reports whether the gate decides about a request.
+// needsGate reports whether the gate must decide about a request.
 func needsGate(e provider.Asked) bool {
 	if _, free := e.Action.(provider.UseTerminal); free {
-		return false // of a command that was allowed
+		return false // the gate allowed the terminal's command
 	}
 	return e.Action != nil || len(e.Calls) > 0
 }
 
-// serve answers the requests that the gate decides about, in their order, until the agent ends.
+// serve answers the requests that need the gate, in order, until the agent ends.
 func (a *asks) serve(done <-chan struct{}) {
 	defer a.work.Wait()
 	defer a.terminals.close()
@@ -138,7 +138,7 @@ func (a *asks) reply(answer provider.Answer) {
 	}
 }
 
-// stop ends decisions and waits, and returns what cancels the CLI's work.
+// stop cancels pending decisions and waits, and returns the input that cancels the CLI's work.
 func (a *asks) stop() []byte {
 	a.cancel()
 	a.mu.Lock()
@@ -146,7 +146,7 @@ func (a *asks) stop() []byte {
 	return a.cancels
 }
 
-// answer decides about a request, and does what it asks for.
+// answer decides about a request and performs it.
 func (a *asks) answer(e provider.Asked) provider.Answer {
 	answer := provider.Answer{Asked: e}
 	action, err := a.decide(e)
@@ -164,7 +164,7 @@ func (a *asks) answer(e provider.Asked) provider.Answer {
 	return answer
 }
 
-// decide returns what coven does for a request that the gate allows, or why it is refused.
+// decide returns the action to perform for a request, or an error if the gate refuses it.
 func (a *asks) decide(e provider.Asked) (provider.Action, error) {
 	for _, call := range e.Calls {
 		if err := a.permit(call); err != nil {
@@ -184,8 +184,8 @@ func (a *asks) decide(e provider.Asked) (provider.Action, error) {
 	return modified(e.Action, v.Input), nil
 }
 
-// permit asks the gate about a call that the CLI makes itself. The CLI cannot be told to make
-// another one.
+// permit asks the gate about a call that the CLI makes itself. The CLI cannot be given modified
+// parameters, so a modified call is refused.
 func (a *asks) permit(call provider.ToolCall) error {
 	asked := gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}
 	v := a.ask(asked)
@@ -200,7 +200,7 @@ func (a *asks) permit(call provider.ToolCall) error {
 	return refused
 }
 
-// ask asks the gate. The clocks of the agent stand still while a person is asked.
+// ask asks the gate. The agent's time limits are paused while a person is asked.
 func (a *asks) ask(call gate.Call) gate.Verdict {
 	return a.run.gate.Decide(gate.WithClocks(a.ctx, func() func() {
 		a.run.child.Pause()
@@ -208,7 +208,7 @@ func (a *asks) ask(call gate.Call) gate.Verdict {
 	}), call)
 }
 
-// callOf returns the call of coven's own tool that does what a request asks for.
+// callOf returns the call of a coven tool that is equivalent to a request.
 func callOf(e provider.Asked, dir string) (call gate.Call, ok bool) {
 	var arguments map[string]any
 	switch do := e.Action.(type) {
@@ -226,7 +226,7 @@ func callOf(e provider.Asked, dir string) (call gate.Call, ok bool) {
 	return call, true
 }
 
-// modified returns an action with the parameters that a person gave it; nil: none.
+// modified returns action with the parameters that a person changed. A nil input changes nothing.
 func modified(action provider.Action, input json.RawMessage) provider.Action {
 	var in struct{ Path, Content, Command string }
 	if input == nil || json.Unmarshal(input, &in) != nil {
@@ -239,13 +239,13 @@ func modified(action provider.Action, input json.RawMessage) provider.Action {
 	case provider.WriteFile:
 		return provider.WriteFile{Path: in.Path, Content: in.Content}
 	case provider.RunCommand:
-		do.Command, do.Dir = in.Command, "" // the command has it
+		do.Command, do.Dir = in.Command, "" // the command changes the directory itself
 		return do
 	}
 	return action
 }
 
-// do does what a request asks for.
+// do performs the action of a request.
 func (a *asks) do(action provider.Action, answer *provider.Answer) (err error) {
 	host, asked := a.run.job.Host, answer.Asked
 	if action != nil && host == nil {
@@ -259,7 +259,7 @@ func (a *asks) do(action provider.Action, answer *provider.Answer) (err error) {
 	case provider.RunCommand:
 		answer.Terminal.ID, err = a.terminals.start(host, commandIn(do, a.run.job.Dir), do.MaxOutput, func() { a.ended(asked) })
 		if err == nil {
-			return nil // ended is called when the command has ended
+			return nil // ended is called when the command ends
 		}
 	case provider.UseTerminal:
 		answer.Text, answer.Terminal, err = a.terminals.use(a.ctx, do)
@@ -271,17 +271,17 @@ func (a *asks) do(action provider.Action, answer *provider.Answer) (err error) {
 	return err
 }
 
-// ended tells the gate that what coven did for a request is over.
+// ended tells the gate that a request is complete.
 func (a *asks) ended(e provider.Asked) { a.run.gate.Ended("request " + e.ID) }
 
-// interrupt lets the CLI cancel what it does, if it can. Its output is no longer recorded.
+// interrupt lets the CLI cancel its work, if it supports that. Later output is not recorded.
 func (r *run) interrupt() {
 	cancel := r.asks.stop()
 	if len(cancel) == 0 {
 		return
 	}
 	r.stop()
-	go func() { _ = r.send(cancel) }() // it returns when the child has ended, at the latest
+	go func() { _ = r.send(cancel) }() // returns at the latest when the child has ended
 	timer := time.NewTimer(cancelGrace)
 	defer timer.Stop()
 	select {

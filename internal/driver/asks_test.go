@@ -21,11 +21,11 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// curious drives a shell script that makes requests: ask ID KIND TEXT. The script reads an answer
-// as one line.
+// curious drives a shell script that makes requests in the form "ask ID KIND TEXT". The script reads
+// an answer as one line.
 type curious struct {
 	loose
-	fails error // of Answer
+	fails error // returned by Answer
 }
 
 func (c curious) Command(ctx context.Context, req provider.Request) (provider.Command, error) {
@@ -76,7 +76,7 @@ func request(words []string) provider.Asked {
 
 func (c curious) Answer(_ context.Context, a provider.Answer) (provider.Reply, error) {
 	if use, ok := a.Asked.Action.(provider.UseTerminal); ok && use.Do == provider.TerminalKill {
-		a.Text, a.Terminal.Exited = "", false // it depends on who is faster
+		a.Text, a.Terminal.Exited = "", false // depends on timing
 	}
 	text := fmt.Sprintf("%s %v %s%s %s", a.Asked.ID, a.Allowed, a.Reason, a.Text, a.Terminal.ID)
 	if a.Terminal.Exited {
@@ -100,7 +100,7 @@ func (h hands) WriteFile(path, content string) error {
 	return os.WriteFile(filepath.Join(h.dir, path), []byte(content), 0o600)
 }
 
-// RunCommand prints the command and, if it is sleep, waits.
+// RunCommand prints the command. The command sleep waits.
 func (h hands) RunCommand(ctx context.Context, command string, output io.Writer) (process.Exit, error) {
 	_, _ = io.WriteString(output, command)
 	if command == "sleep" {
@@ -112,7 +112,7 @@ func (h hands) RunCommand(ctx context.Context, command string, output io.Writer)
 
 func (h hands) Hide(text string) string { return strings.ReplaceAll(text, "key", "***") }
 
-// strict is a gate that refuses what contains "evil", and modifies what contains "modify".
+// strict is a gate that refuses input with "evil" and modifies input with "modify".
 type strict struct {
 	*world
 	calls *[]gate.Call
@@ -123,7 +123,7 @@ func (s strict) Decide(ctx context.Context, call gate.Call) gate.Verdict {
 	*s.calls = append(*s.calls, call)
 	s.mu.Unlock()
 	switch {
-	case strings.Contains(string(call.Input), "slow"): // a person thinks about it
+	case strings.Contains(string(call.Input), "slow"): // simulates a person who takes time
 		<-ctx.Done()
 		return gate.Verdict{Message: "stopped"}
 	case strings.Contains(string(call.Input), "evil") && !strings.Contains(string(call.Input), "c1evil"):
@@ -134,7 +134,7 @@ func (s strict) Decide(ctx context.Context, call gate.Call) gate.Verdict {
 	return s.world.Decide(ctx, call)
 }
 
-// curiousWorld is where a script runs that makes requests.
+// curiousWorld returns a world that runs a script that makes requests.
 func curiousWorld(t *testing.T, script string) (*world, *[]gate.Call) {
 	t.Helper()
 	w := newWorld(t, "/bin/true", "")
@@ -143,7 +143,7 @@ func curiousWorld(t *testing.T, script string) (*world, *[]gate.Call) {
 	return w, calls
 }
 
-// said returns the lines that the script got, which it repeats as texts.
+// said returns the lines that the script received; it repeats them as texts.
 func (w *world) said() (all []string) {
 	for _, text := range emitted[event.Text](w, event.AgentText) {
 		all = append(all, text.Text)
@@ -151,7 +151,7 @@ func (w *world) said() (all []string) {
 	return all
 }
 
-// The requests of an agent CLI are answered in their order, by the gate where it decides.
+// The requests of an agent CLI are answered in order, by the gate where it decides.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	w, calls := curiousWorld(t, `ask() { echo "ask $*"; read -r answer; echo "text $answer"; }
@@ -201,13 +201,12 @@ echo end; cat >/dev/null`)
 	if warnings := emitted[event.Text](w, event.Warning); len(warnings) != 1 || !strings.Contains(warnings[0].Text, `two requests with the ID "16"`) {
 		t.Errorf("%+v", warnings)
 	}
-	if shown := emitted[event.Tool](w, event.AgentTool); len(shown) != 1 { // all are about c1
+	if shown := emitted[event.Tool](w, event.AgentTool); len(shown) != 1 { // all requests are about c1
 		t.Errorf("%+v", shown)
 	}
 }
 
-// A request is about several calls: if one is refused, all are, and a command is put to the gate with the directory
-// in which it runs.
+// If one call of a request is refused, all are. The gate sees a command together with its directory.
 func TestRequestForSeveralCalls(t *testing.T) {
 	t.Parallel()
 	const script = `ask() { echo "ask $*"; read -r answer; echo "text $answer"; }
@@ -224,7 +223,7 @@ echo end; cat >/dev/null`
 	}
 	w, _ = curiousWorld(t, strings.Replace(fmt.Sprintf(script, "fine"), "ask 1 calls ok", "ask 1 calls evil; ask 3 calls ok", 1))
 	w.start()
-	if report := w.end(); report.Kind != driver.None { // asked again, it was allowed
+	if report := w.end(); report.Kind != driver.None { // the second request was allowed
 		t.Errorf("%+v", report)
 	}
 	w, _ = curiousWorld(t, fmt.Sprintf(script, "evil"))
@@ -234,8 +233,8 @@ echo end; cat >/dev/null`
 	}
 }
 
-// A CLI that does not know what to do when its input ends is stopped, and that is no failure. Until it has
-// started a conversation, it repeats an earlier one.
+// Stopping a server CLI that does not end with its input is not a failure. Until it has started a
+// conversation, it repeats an earlier one.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	w, _ := curiousWorld(t, `echo part old; echo text older; echo ask 1; read -r a; echo text oldest; echo started c; echo text new; echo end; exec sleep 600`)
@@ -243,12 +242,12 @@ func TestServer(t *testing.T) {
 	if report := w.end(); report.Kind != driver.None || report.Text != "new" {
 		t.Errorf("%+v", report)
 	}
-	if got := w.said(); !slices.Equal(got, []string{"old", "older", "new"}) { // the first two are before a request
+	if got := w.said(); !slices.Equal(got, []string{"old", "older", "new"}) { // the first two precede a request
 		t.Errorf("%q", got)
 	}
 }
 
-// An interrupted CLI may cancel what it does first, and what waits for a person ends.
+// An interrupted CLI may cancel its work first, and a question to a person ends.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	w, calls := curiousWorld(t, `echo started c; echo ask 1; read -r a; echo ask 2 call slow; read -r b; read -r c; echo "$b, $c" >answers; echo end; exec sleep 600`)
@@ -271,7 +270,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A CLI that asks and asks is stopped, and one that has returned its result is not answered.
+// A CLI that makes too many requests is stopped. After its result it gets no answers.
 func TestRequestsWithoutMeasure(t *testing.T) {
 	t.Parallel()
 	w, _ := curiousWorld(t, `echo started c; i=0; while test $i -lt 66; do echo ask $i call slow; i=$((i+1)); done; exec sleep 600`)
@@ -289,7 +288,7 @@ func TestRequestsWithoutMeasure(t *testing.T) {
 	}
 }
 
-// A provider that cannot answer, or only now finds out that its CLI cannot resume.
+// The provider cannot answer, or reports only now that its CLI cannot resume.
 func TestCannotAnswer(t *testing.T) {
 	t.Parallel()
 	const script = `echo ask 1; exec sleep 600`
@@ -312,7 +311,7 @@ func TestCannotAnswer(t *testing.T) {
 	}
 }
 
-// A line without an end does not fill coven's memory.
+// An endless line does not fill coven's memory.
 func TestEndlessLine(t *testing.T) {
 	t.Parallel()
 	w, _ := curiousWorld(t, `echo started c; exec cat /dev/zero`)
@@ -322,7 +321,7 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// The last text that a CLI prints for a person is a part of the reason, unless the agent said something.
+// The last plain output line is part of the reason unless the agent returned text.
 func TestEndsWithoutAResult(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
@@ -339,7 +338,7 @@ func TestEndsWithoutAResult(t *testing.T) {
 	}
 }
 
-// Usage that a CLI reports as a sum so far, and answers without names.
+// The CLI reports usage as a running sum, and answers without IDs.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	w, _ := curiousWorld(t, `echo started c; echo end`)
@@ -359,7 +358,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// Usage that nobody can use: it adds up to more, and to no less than there is.
+// Impossible usage is clamped: it neither overflows the sum nor reduces it.
 func TestAbsurdUsage(t *testing.T) {
 	t.Parallel()
 	w, _ := curiousWorld(t, `echo started c; echo end`)
@@ -391,7 +390,7 @@ func TestAbsurdUsage(t *testing.T) {
 	}
 }
 
-// scripted returns other events for the last line.
+// scripted returns given events for the last line.
 type scripted struct {
 	provider.Provider
 	events []provider.Event

@@ -6,13 +6,13 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// maxJoined limits the length of a text that is joined from parts, in bytes.
+// maxJoined limits the length of a text joined from chunks, in bytes.
 const maxJoined = 4 << 20
 
-// assembly makes the events of a run from those of its provider: it joins the parts of texts, and
-// drops what a CLI repeats of an earlier run.
+// assembly converts the events of a provider to the events of a run: it joins chunks of text and
+// drops events that a CLI repeats from an earlier run.
 type assembly struct {
-	asked     bool // the CLI made a request
+	asked     bool // the CLI has made a request
 	started   bool
 	text      strings.Builder
 	reasoning bool // text is reasoning
@@ -29,7 +29,7 @@ func (a *assembly) add(e provider.Event) []provider.Event {
 		return a.join(e)
 	case provider.Spent:
 		if !e.Next && !a.repeats() {
-			return []provider.Event{e} // an answer may report its usage several times
+			return []provider.Event{e} // the usage of an answer may be reported several times; do not flush the text
 		}
 	}
 	if a.repeats() && !isOfRun(e) {
@@ -38,7 +38,7 @@ func (a *assembly) add(e provider.Event) []provider.Event {
 	return append(a.flush(), e)
 }
 
-// isOfRun reports whether an event is never repeated.
+// isOfRun reports whether an event always belongs to this run.
 func isOfRun(e provider.Event) bool {
 	switch e.(type) {
 	case provider.Asked, provider.Result, provider.Retry, provider.Limit:
@@ -47,7 +47,7 @@ func isOfRun(e provider.Event) bool {
 	return false
 }
 
-// repeats reports whether the CLI repeats an earlier run: see provider.Asked.
+// repeats reports whether the CLI is repeating an earlier run; see provider.Asked.
 func (a *assembly) repeats() bool { return a.asked && !a.started }
 
 func (a *assembly) join(c provider.Chunk) (ready []provider.Event) {
@@ -62,7 +62,7 @@ func (a *assembly) join(c provider.Chunk) (ready []provider.Event) {
 	return ready
 }
 
-// flush returns the text so far, if there is any.
+// flush returns the pending text as an event, or nil if there is none.
 func (a *assembly) flush() []provider.Event {
 	text := a.text.String()
 	a.text.Reset()

@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The parts of a text are joined until something else happens, and what a CLI repeats of an earlier run is
-// dropped.
+// The chunks of a text are joined until another event arrives, and events that a CLI repeats from an
+// earlier run are dropped.
 func TestAssembly(t *testing.T) {
 	part := func(text string) provider.Event { return provider.Chunk{Text: text} }
 	thought := func(text string) provider.Event { return provider.Chunk{Text: text, Reasoning: true} }
@@ -19,7 +19,7 @@ func TestAssembly(t *testing.T) {
 			[]provider.Event{part("a"), part("b"), thought("c"), thought("d"), part("e"), provider.Result{OK: true}},
 			[]provider.Event{provider.Text{Text: "ab"}, provider.Reasoning{Text: "cd"}, provider.Text{Text: "e"}, provider.Result{OK: true}},
 		},
-		"usage": { // of an answer that goes on, and of one that is over
+		"usage": { // of a running answer, and of a finished one
 			[]provider.Event{part("a"), provider.Spent{ID: "1"}, part("b"), provider.Spent{Next: true}, part("c")},
 			[]provider.Event{provider.Spent{ID: "1"}, provider.Text{Text: "ab"}, provider.Spent{Next: true}, provider.Text{Text: "c"}},
 		},

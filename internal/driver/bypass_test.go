@@ -21,8 +21,7 @@ func (a asked) Refused(string) bool { return false }
 
 func (a asked) Ended(string) {}
 
-// A call that an agent shows after its last result, and that never reached the gate,
-// makes the run a failure.
+// A call that appears after the last result and never reached the gate makes the run a failure.
 func TestUndecidedAfterTheResult(t *testing.T) {
 	for id, want := range map[string]event.ErrorType{"decided": None, "undecided": Ungated} {
 		r := newRun(Job{Gate: asked{"decided": true}})

@@ -6,16 +6,16 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// calls are the tool calls of a CLI that makes requests: it may report them before, after, or not at
-// all, more than once, and so it may with the results of those that were refused.
+// calls tracks the tool calls of a CLI that makes requests. Such a CLI may report a call before or
+// after the request, several times, or never, and the same is true for the results of refused calls.
 type calls struct {
-	reported map[string]bool // calls, by ID
-	refused  map[string]bool // calls that were refused: coven has reported their result
+	reported map[string]bool // by call ID
+	refused  map[string]bool // by call ID; coven has reported their results
 }
 
 func newCalls() calls { return calls{reported: map[string]bool{}, refused: map[string]bool{}} }
 
-// repeats reports whether an event reports a call, or the refusal of one, again.
+// repeats reports whether an event repeats an already reported call or refusal.
 func (c calls) repeats(e provider.Event) (again bool) {
 	switch e := e.(type) {
 	case provider.ToolCall:
@@ -27,8 +27,7 @@ func (c calls) repeats(e provider.Event) (again bool) {
 	return again
 }
 
-// takeRequest accepts a request of the CLI, and reports the calls that it is about unless the CLI
-// did.
+// takeRequest accepts a request of the CLI and reports its calls, unless the CLI has reported them.
 func (r *run) takeRequest(e provider.Asked) error {
 	for i, call := range e.Calls {
 		e.Calls[i] = placed(call, r.job.Dir)
@@ -36,14 +35,14 @@ func (r *run) takeRequest(e provider.Asked) error {
 			return err
 		}
 	}
-	if r.spent != nil { // the CLI goes on after its last answer
+	if r.spent != nil { // the CLI continues after its last answer
 		r.overspent()
 	}
 	r.asks.take(e)
 	return nil
 }
 
-// placed returns a call of a shell as one in the worktree, dir: a command that runs elsewhere goes there first.
+// placed rewrites a shell call that runs outside the worktree dir so that it changes the directory first.
 func placed(call provider.ToolCall, dir string) provider.ToolCall {
 	var in struct{ Command, Dir string }
 	if call.Name != provider.CallBash || json.Unmarshal(call.Input, &in) != nil || in.Dir == "" || in.Command == "" {
@@ -53,8 +52,8 @@ func placed(call provider.ToolCall, dir string) provider.ToolCall {
 	return call
 }
 
-// refuse reports the results of the calls of a request that was refused: not every CLI does. The CLI may run none
-// of them, also of those that the gate allowed.
+// refuse reports results for all calls of a refused request, because not every CLI does. The CLI may
+// run none of the calls, not even those that the gate allowed.
 func (r *run) refuse(calls []provider.ToolCall, why error) {
 	r.handling.Lock()
 	defer r.handling.Unlock()
@@ -66,7 +65,7 @@ func (r *run) refuse(calls []provider.ToolCall, why error) {
 	}
 }
 
-// allow notes that the CLI may run the calls of a request, which may have been refused before.
+// allow records that the CLI may run the calls of a request, even if they were refused before.
 func (r *run) allow(calls []provider.ToolCall) {
 	r.handling.Lock()
 	defer r.handling.Unlock()

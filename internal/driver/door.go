@@ -12,24 +12,24 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Door lets the commands of an agent that is no process of its own, as in coven's own loop, use coven's
-// tools: with coven spawn. Like the gate of an agent CLI, it knows the agent by its processes.
+// Door gives the commands of an agent in coven's own loop, which is not a process, access to coven's
+// tools through coven spawn. Like the gate of an agent CLI, it identifies the agent by its processes.
 type Door struct {
 	job      Job
 	listener *mcp.Listener
 	withdraw []func()
 
 	mu      sync.Mutex
-	started chan struct{} // closed when child is set or will not be; nil: no command runs
+	started chan struct{} // closed when child is set or the command failed to start; nil if no command runs
 	child   *process.Child
 }
 
-// Open opens the door of an agent. Of the job, only Own, More, Gate, Depth, Excuse and Emit count.
+// Open opens the door of an agent. It uses only Own, More, Gate, Depth, Excuse and Emit of the job.
 func (r *Runner) Open(ctx context.Context, job Job) (*Door, error) {
 	d := &Door{job: job}
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: d.holds, Tools: d.paused(job.Offered()), Member: r.depthOf,
-		Refused: func(err error) { _ = job.Emit(event.Warning, event.Text{Text: err.Error()}) }, // the caller gets no reason
+		Refused: func(err error) { _ = job.Emit(event.Warning, event.Text{Text: err.Error()}) }, // the caller does not see the reason
 		Excuse:  func(pid int) string { return r.excuse(job, pid) },
 	})
 	if err != nil {
@@ -46,23 +46,23 @@ func (r *Runner) Open(ctx context.Context, job Job) (*Door, error) {
 		d.Close()
 		return nil, err
 	}
-	d.withdraw = append(d.withdraw, func() { _ = withdraw() }) // the next process that finds it removes it
+	d.withdraw = append(d.withdraw, func() { _ = withdraw() }) // otherwise the next process that finds it removes it
 	return d, nil
 }
 
-// Close closes the door. No command runs any more.
+// Close closes the door. No command may be running.
 func (d *Door) Close() {
 	for _, undo := range d.withdraw {
 		undo()
 	}
-	_ = d.listener.Close() // a leftover directory in the runtime directory harms nobody
+	_ = d.listener.Close() // a leftover directory in the runtime directory is harmless
 }
 
-// Dir returns the directory of the socket, which commands must reach.
+// Dir returns the directory of the socket. Commands need access to it.
 func (d *Door) Dir() string { return d.listener.Dir() }
 
-// Pass returns a command that may use the door. Only one runs at a time. over must be called when it has
-// ended, or has not started.
+// Pass returns spec with access to the door. Only one such command may run at a time. The caller must
+// call over when the command has ended or failed to start.
 func (d *Door) Pass(spec process.Spec) (_ process.Spec, over func()) {
 	started := make(chan struct{})
 	d.mu.Lock()
@@ -87,7 +87,7 @@ func (d *Door) passed() {
 	d.started, d.child = nil, nil
 }
 
-// command returns the command that runs; nil: none.
+// command returns the running command, or nil.
 func (d *Door) command() *process.Child {
 	d.mu.Lock()
 	started := d.started
@@ -101,7 +101,7 @@ func (d *Door) command() *process.Child {
 	return d.child
 }
 
-// holds reports whether a process is part of the command that runs.
+// holds reports whether a process belongs to the running command.
 func (d *Door) holds(pid int) bool {
 	child := d.command()
 	return child != nil && child.Contains(pid)
@@ -109,7 +109,7 @@ func (d *Door) holds(pid int) bool {
 
 func (d *Door) depth() int { return d.job.Depth }
 
-// paused returns tools whose time is not that of the command that uses them.
+// paused wraps tools so that the command's time limits are paused while they run.
 func (d *Door) paused(tools []tool.Tool) []tool.Tool {
 	tools = slices.Clone(tools)
 	for i, t := range tools {

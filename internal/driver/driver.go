@@ -1,15 +1,15 @@
-// Package driver runs one agent: a process of an agent CLI under a pty, driven by a
+// Package driver runs one agent: a process of an agent CLI under a pty, controlled through a
 // provider plugin. Every tool call of the agent passes the gate. An agent whose calls
-// cannot pass the gate runs only if Job.Ungated is set. While a call that may change files runs,
-// and all the time if the gate does not see the calls, the worktree is saved on a timer.
+// cannot pass the gate runs only if Job.Ungated is set. The worktree is saved on a timer while a
+// call that may change files runs, or all the time if the gate does not see the calls.
 //
-// Rules. A run succeeds only if the CLI exited with code 0 after a successful result,
+// A run succeeds only if the CLI exited with code 0 after a successful result,
 // coven sent it no signal, and the gate decided about each tool call that ran. When
 // Run returns, no process of the agent is alive.
 //
-// A person can send messages to a running agent. A message is on disk before it is
-// sent. The agent's input stays open until a result follows the acknowledgement of
-// every message; an agent that returns no result is stopped by its idle limit.
+// A person can send messages to a running agent. A message is stored before it is
+// sent. The agent's input stays open until every message is acknowledged and a result
+// follows the last acknowledgement. The idle limit stops an agent that returns no result.
 package driver
 
 import (
@@ -36,12 +36,12 @@ import (
 // Runner starts agents.
 type Runner struct {
 	Launcher *process.Launcher
-	Self     []string // argv prefix of coven itself, with which the CLI starts coven's MCP bridge
+	Self     []string // argv prefix of coven; the CLI starts coven's MCP bridge with it
 	Environ  func() []string
 	Version  string
-	Sockets  string // directory for sockets; a short path
+	Sockets  string // directory for sockets; the path must be short
 	// Gates is the directory in which processes find the gates of running agents, to ask whether
-	// an agent started them; empty: they find none.
+	// an agent started them. If it is empty, gates are not announced.
 	Gates string
 
 	running sync.Map // member: bool
@@ -49,64 +49,63 @@ type Runner struct {
 
 // Job is one run of an agent.
 type Job struct {
-	Agent        string // its name, for messages
+	Agent        string // the agent's name, for messages
 	Provider     provider.Provider
 	Conversation string // ID of the conversation
-	Resume       bool   // continue it
+	Resume       bool   // continue the conversation
 	Prompt       string
-	System       string // added to the CLI's own system prompt
+	System       string // appended to the CLI's system prompt
 	Model        string
 	Tools        []string
-	MaxTurns     int         // answers of the model API, with those to messages; 0: any number
-	Own          []tool.Tool // tools of coven that the agent may call
-	// More returns further tools, which may change while the agent works: a CLI has those of its start. nil: there are none.
+	MaxTurns     int         // limit for answers of the model API, including answers to messages; 0 means no limit
+	Own          []tool.Tool // coven's tools that the agent may call
+	// More returns further tools. They may change while the agent works, but a CLI keeps those of its start. May be nil.
 	More     func() []tool.Tool
-	Depth    int           // of the agent: 0 if a person started it
+	Depth    int           // of the agent; 0 if a person started it
 	Dir      string        // the worktree
-	StateDir string        // where the CLI keeps settings and conversations; empty: they are lost
-	Room     *sandbox.Room // where the CLI runs; nil: it may do whatever its user can
-	Network  []string      // KEY=VALUE, with which the CLI reaches the network; they replace the user's
-	ReadOnly bool          // it may not change the worktree
-	Pass     []string      // additional variables to pass from the user's environment
-	Env      []string      // KEY=VALUE, set for the agent
+	StateDir string        // the CLI's directory for settings and conversations; if empty, they are not kept
+	Room     *sandbox.Room // the CLI's sandbox; nil for none
+	Network  []string      // KEY=VALUE settings for network access; they override the user's
+	ReadOnly bool          // the agent must not change the worktree
+	Pass     []string      // additional variables to inherit from the user's environment
+	Env      []string      // KEY=VALUE
 	Idle     time.Duration
 	Gate     Gate
-	Host     Host // does what the CLI asks coven to do; nil: nothing
-	// Forward starts the forwarder of an API: see provider.Command. It returns nil if the
-	// user's way to log in cannot be forwarded. If it is nil, no API is forwarded.
+	Host     Host // performs the CLI's requests; may be nil
+	// Forward starts the forwarder of an API, see provider.Command. It returns nil if the
+	// user's login method cannot be forwarded. If Forward is nil, no API is forwarded.
 	Forward func(ctx context.Context, api string) (Forwarder, error)
-	Ungated bool // start it also if its calls do not pass the gate
-	// Save saves the worktree, if it may be changing. It is called on a timer. It may fail a
-	// few times, because files change while it reads them; if it keeps failing, an agent whose
-	// calls do not pass the gate is stopped. If it is nil, nothing is saved.
+	Ungated bool // allow an agent whose calls do not pass the gate
+	// Save saves the worktree if it may be changing. It is called on a timer. It may fail a
+	// few times because files change while it reads them. If it keeps failing, an agent whose
+	// calls do not pass the gate is stopped. May be nil.
 	Save       func(ctx context.Context) error
 	Transcript io.Writer
-	// Messages delivers a person's messages to the running agent; it may be nil. It is not
+	// Messages delivers a person's messages to the running agent. It may be nil. It is not
 	// read after the agent's last result. A message is accepted when an AgentMessage event
 	// with its ID is durable, not when it is read: a message that is read while the agent
-	// ends is not accepted and stays with its sender.
+	// ends is not accepted, and the sender keeps it.
 	Messages <-chan Message
-	// Spend is called with the usage of the run so far, at the end of each answer of the
-	// model API. An error stops the agent before the next request, see Budget, unless the
-	// answer is the last one. If it is nil, there is no budget.
+	// Spend is called with the usage of the run so far, after each answer of the
+	// model API. If it returns an error, the agent is stopped before its next request with
+	// the kind Budget. The last answer may exceed the budget. May be nil.
 	Spend func(used event.Usage) error
-	// Limit is called for each refusal of the API because of a rate limit or an overload,
-	// and reports whether the agent must stop. If it is nil, the agent is not stopped and
-	// the CLI may wait.
+	// Limit is called for each request that the API refuses because of a rate limit or an
+	// overload. It reports whether the agent must stop. If it is nil, the CLI may wait.
 	Limit func(provider.Limit) (stop bool)
 	// SameCall is the number of times in a row that an agent may make the same call, or
-	// the same few calls, with the same result before it is stopped; 0: any number.
+	// the same few calls, with the same result before it is stopped. Zero means no limit.
 	SameCall int
-	// Excuse returns what a process of an agent at a depth is told that may not use this
-	// agent's tools. nil: nothing.
+	// Excuse returns the message for a process of another agent, at the given depth, that tries to
+	// use this agent's tools. May be nil.
 	Excuse func(depth int) string
-	// Emit makes an event durable. It is called from several goroutines.
+	// Emit makes an event durable. It must be safe for concurrent use.
 	Emit func(t event.Type, data any) error
 	// Say receives each part of the conversation.
 	Say func(part provider.Event) error
 }
 
-// Offered returns the tools of coven that the agent has now.
+// Offered returns coven's tools that the agent currently has.
 func (j Job) Offered() []tool.Tool {
 	if j.More == nil {
 		return j.Own
@@ -114,15 +113,14 @@ func (j Job) Offered() []tool.Tool {
 	return append(slices.Clone(j.Own), j.More()...)
 }
 
-// Message is a person's message to a running agent. It may contain any text: the
-// provider encodes it so that the CLI interprets none of it as a command or a file.
+// Message is a person's message to a running agent. The provider encodes the text so that the
+// CLI interprets none of it as a command or a file.
 type Message struct {
-	// ID is a UUID; if it is empty, one is generated. A message whose ID was already
-	// accepted in this run is dropped. IDs of earlier runs of the conversation must not be
-	// reused.
+	// ID is a UUID. If it is empty, one is generated. A message whose ID was already
+	// accepted in this run is dropped. IDs must not be reused in later runs of the conversation.
 	ID   string
 	Text string // not blank
-	By   string // a person's name
+	By   string // the sender's name
 }
 
 // Gate decides about the agent's tool calls.
@@ -133,23 +131,23 @@ type Gate interface {
 	Ended(id string)
 }
 
-// Forwarder lets the CLI use an API without a credential.
+// Forwarder gives the CLI access to an API without a credential.
 type Forwarder interface {
-	Env() []string              // KEY=VALUE, with which the CLI uses it
-	Withholds(name string) bool // whether the CLI must not get a variable of the user
+	Env() []string              // KEY=VALUE settings for the CLI
+	Withholds(name string) bool // reports whether the CLI must not inherit the variable
 	Close() error
 }
 
 // The kinds of failure.
 const (
 	None        event.ErrorType = ""
-	Timeout                     = event.ErrorTimeout     // out of time, or silent for too long
+	Timeout                     = event.ErrorTimeout     // out of time or idle for too long
 	ProcessExit                 = event.ErrorProcessExit // the CLI ended on its own without success
 	Limit                       = event.ErrorLimit       // the API refused for a rate limit or overload
 	Login                       = event.ErrorLogin       // the API refused the login of the CLI
 	Budget                      = event.ErrorBudget      // Job.Spend returned an error
-	Stuck                       = event.ErrorStuck       // it repeated the same calls
-	Turns                       = event.ErrorTurns       // it needed more than Job.MaxTurns
+	Stuck                       = event.ErrorStuck       // the agent repeated the same calls
+	Turns                       = event.ErrorTurns       // the agent needed more than Job.MaxTurns
 	Failed                      = event.ErrorProvider    // the CLI reported failure
 	GateLost                    = event.ErrorGateLost    // the connection to coven's permission server was lost
 	Ungated                     = event.ErrorPermission  // a tool ran without a decision by the gate
@@ -161,13 +159,13 @@ type Report struct {
 	Kind         event.ErrorType
 	Error        string          // one line, empty on success
 	Text         string          // the agent's final message
-	Said         []string        // the final message of each stretch of work; messages of a person that are answered separately add one each
-	Started      bool            // the CLI reported its start: the conversation exists
-	Conversation string          // the CLI's ID of its conversation; not every CLI uses the ID that coven chose
-	Acknowledged []string        // IDs of messages that are in the conversation, including messages that coven did not send
-	Result       provider.Result // the last result, with the turns and the usage of all
+	Said         []string        // the final message of each stretch of work; a message that is answered separately starts a new one
+	Started      bool            // the CLI has started, so the conversation exists
+	Conversation string          // the CLI's conversation ID; not every CLI uses the ID from coven
+	Acknowledged []string        // IDs of messages in the conversation, including messages that coven did not send
+	Result       provider.Result // the last result, with the total turns and usage
 	Limit        provider.Limit  // the last limit, if Kind is Limit
-	Used         event.Usage     // by this run, with or without a result; not set by Recall
+	Used         event.Usage     // usage of this run, with or without a result; not set by Recall
 }
 
 // Run runs the agent until it ends. It returns an error only if the CLI could not be
@@ -202,8 +200,8 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		return Report{}, err
 	}
 	run.command, run.met = command, listener.Met
-	// Output after coven decided to stop the agent is not recorded: a CLI whose shell
-	// command was killed may continue and claim success.
+	// Output is not recorded after coven decides to stop the agent: a CLI whose shell
+	// command was killed may continue and report success.
 	record := &transcript{to: job.Transcript, partial: []byte(command.Partial)}
 	defer record.end()
 	run.stop = sync.OnceFunc(func() {
@@ -237,7 +235,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	return report, cmp.Or(context.Cause(ctx), run.noResume)
 }
 
-// excuse returns what a process that may not use the tools of an agent is told.
+// excuse returns the message for a process that may not use the tools of an agent.
 func (r *Runner) excuse(refuser Job, pid int) string {
 	if refuser.Excuse == nil {
 		return ""
@@ -249,13 +247,12 @@ func (r *Runner) excuse(refuser Job, pid int) string {
 	return refuser.Excuse(depth)
 }
 
-// member is a running agent.
 type member interface {
 	holds(pid int) bool
 	depth() int
 }
 
-// depthOf returns the depth of the running agent that a process belongs to.
+// depthOf returns the depth of the running agent that owns a process.
 func (r *Runner) depthOf(pid int) (depth int, ok bool) {
 	r.running.Range(func(key, _ any) bool {
 		if one := key.(member); one.holds(pid) {
@@ -267,7 +264,7 @@ func (r *Runner) depthOf(pid int) (depth int, ok bool) {
 	return depth, ok
 }
 
-// request returns what the provider is told about a job.
+// request returns the provider's request for a job.
 func (r *Runner) request(job Job, listener *mcp.Listener, at place) provider.Request {
 	return provider.Request{
 		Conversation: job.Conversation, Resume: job.Resume, Prompt: job.Prompt, System: job.System,
@@ -277,7 +274,7 @@ func (r *Runner) request(job Job, listener *mcp.Listener, at place) provider.Req
 	}
 }
 
-// command gets the command from the provider and writes the files that it needs to dir.
+// command gets the command from the provider and writes its files to dir.
 func (r *Runner) command(ctx context.Context, job Job, request provider.Request, dir string) (provider.Command, error) {
 	command, err := job.Provider.Command(ctx, request)
 	switch {

@@ -13,8 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// A child gets what it needs to find programs and what was named, and no
-// variable that opens doors.
+// A child gets the variables that it needs to find programs and those in pass, but no credentials.
 func TestEnvironment(t *testing.T) {
 	user := []string{
 		"PATH=/bin", "HOME=/home/me", "LC_ALL=C", "ANTHROPIC_API_KEY=k", "CLAUDE_CODE_X=1",
@@ -27,7 +26,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A transcript shows how far an interrupted agent had come.
+// Recall restores the progress of an interrupted agent from its transcript.
 func TestRecall(t *testing.T) {
 	const (
 		started = `{"type":"system","subtype":"init","session_id":"s"}` + "\n"
@@ -65,7 +64,7 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// What a process used is the sum of its results; each tells the whole cost.
+// The usage of a process is the sum of its results, but each result has the whole cost.
 func TestRecallUsage(t *testing.T) {
 	transcript := `{"type":"user","isReplay":true,"uuid":"m1","message":{"content":[]}}
 {"type":"result","is_error":true,"result":"no","num_turns":1,"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":1}}
@@ -79,7 +78,7 @@ func TestRecallUsage(t *testing.T) {
 	}
 }
 
-// A CLI that says what its answers used, and not what all of them did.
+// The CLI reports usage for each answer, but no total.
 func TestRecallReckons(t *testing.T) {
 	const answer = `{"type":"assistant","message":{"id":"%s","content":[],"usage":{"input_tokens":10,"output_tokens":5}}}` + "\n"
 	transcript := fmt.Sprintf(answer+answer, "a", "b")

@@ -2,9 +2,8 @@ package driver
 
 import "strings"
 
-// inherited lists the variables that every child gets from the user's environment:
-// those that programs need to run, and no credentials. A trailing * matches any
-// ending.
+// inherited lists the variables that every child inherits from the user's environment.
+// Programs need them to run, and none holds a credential. A trailing * matches any suffix.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM",
 	"TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
@@ -14,8 +13,8 @@ var inherited = []string{
 	"GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT",
 }
 
-// Environment returns the part of the user's environment that a child gets: the
-// variables for every child, and those named in pass.
+// Environment returns the variables of the user's environment that a child inherits: the
+// default ones and those named in pass.
 func Environment(user, pass []string) []string {
 	env := []string{"GIT_TERMINAL_PROMPT=0"}
 	for _, kv := range user {
@@ -27,8 +26,8 @@ func Environment(user, pass []string) []string {
 	return env
 }
 
-// Names reports whether a list of names contains a name. A trailing * in the list
-// matches any ending.
+// Names reports whether a list of names contains name. A trailing * in the list
+// matches any suffix.
 func Names(list []string, name string) bool { return matches(list, name) }
 
 func matches(names []string, name string) bool {

@@ -23,7 +23,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// The reasons why a run stops its own agent.
+// Reasons for which a run stops its agent.
 var (
 	errGateLost = errors.New("the connection to coven's gate was lost while the agent worked")
 	errIgnored  = errors.New("a tool ran although coven's gate had refused it")
@@ -42,21 +42,21 @@ var (
 // run is a running agent.
 type run struct {
 	job      Job
-	gate     Gate // that requests of the CLI pass: their usage is known
+	gate     Gate // for requests of the CLI: the usage of their answers is already known
 	request  provider.Request
 	command  provider.Command
 	started  chan struct{} // closed when child is set
-	ended    chan struct{} // closed when the run is over, also when nothing started
-	stopping chan struct{} // closed when the agent must stop
+	ended    chan struct{} // closed when the run is over or failed to start
+	stopping chan struct{} // closed when the agent has to stop
 	stop     func()        // closes stopping
 	resulted chan struct{} // closed after the first result
 	child    *process.Child
 	talk     *talk
 	asks     *asks
-	notes    chan Message // of coven, for the agent
-	sending  sync.Mutex   // held while something is sent
+	notes    chan Message // messages from coven to the agent
+	sending  sync.Mutex   // serializes writes to the agent's input
 
-	handling sync.Mutex // held while an event is handled, with what follows
+	handling sync.Mutex // serializes the handling of events
 	assembly assembly
 	calls    calls
 	answered *answered
@@ -65,15 +65,15 @@ type run struct {
 	counted   *usageWait
 	spent     error // the error of Job.Spend
 	circle    *LoopDetector
-	called    []string // IDs of the tool calls so far, if the command is gated
+	called    []string // IDs of calls without a result, if the command is gated
 	report    Report
-	plain     string      // the beginning of the last line of output that is text for a person
+	plain     string      // beginning of the last output line that is plain text
 	recordErr error       // coven could not record or read the run
 	sendErr   error       // coven could not send something to the agent
 	storeErr  error       // the worktree could not be stored
 	bypass    error       // the agent bypassed the gate
 	noResume  error       // the CLI cannot resume conversations
-	met       func() bool // the CLI has connected to the gate
+	met       func() bool // reports whether the CLI has connected to the gate
 }
 
 func newRun(job Job) *run {
@@ -93,7 +93,7 @@ func newRun(job Job) *run {
 	return r
 }
 
-// turnsError is why an agent is stopped that needs more turns than it may have.
+// turnsError is the error of an agent that exceeds its number of turns.
 type turnsError struct{ most int }
 
 func (e *turnsError) Error() string {
@@ -115,7 +115,7 @@ func withTurns(spend func(event.Usage) error, most int) func(event.Usage) error 
 	}
 }
 
-// admit reports whether a process that connected to the gate is the agent's.
+// admit reports whether a process that connected to the gate belongs to the agent.
 func (r *run) admit(pid int) bool {
 	select {
 	case <-r.started:
@@ -125,7 +125,7 @@ func (r *run) admit(pid int) bool {
 	}
 }
 
-// holds reports whether a process is the agent's, without waiting for the agent's start.
+// holds reports whether a process belongs to the agent. Unlike admit, it does not wait for the start.
 func (r *run) holds(pid int) bool {
 	select {
 	case <-r.started:
@@ -137,7 +137,7 @@ func (r *run) holds(pid int) bool {
 
 func (r *run) depth() int { return r.job.Depth }
 
-// paused returns tools whose time is not the agent's: its limits stand still while they run.
+// paused wraps tools so that the agent's time limits are paused while they run.
 func (r *run) paused(tools []tool.Tool) []tool.Tool {
 	tools = slices.Clone(tools)
 	for i, t := range tools {
@@ -152,12 +152,11 @@ func (r *run) paused(tools []tool.Tool) []tool.Tool {
 }
 
 func (r *run) turnedAway(err error) {
-	// The caller gets no reason; the warning is for the user.
+	// The caller does not see the reason; the warning is for the user.
 	r.warn("%v", err)
 }
 
-// follow sends the agent its input, reads its output to the end and returns the
-// result.
+// follow sends the agent its input, reads its output to the end and returns the report.
 func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	ctx = context.WithoutCancel(ctx)
 	done := make(chan struct{})
@@ -174,7 +173,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	r.rest()
 	exit := r.child.Wait()
 	close(done)
-	r.asks.cancel() // no person need answer
+	r.asks.cancel() // a person need not answer any more
 	side.Wait()
 	if err := r.child.Close(); err != nil && r.recordErr == nil {
 		r.recordErr = fmt.Errorf("read the agent's output: %w", err)
@@ -191,8 +190,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	return r.report
 }
 
-// guard stops the agent if the connection to its gate is lost before the agent is
-// done.
+// guard stops the agent if the connection to its gate is lost before the agent is done.
 func (r *run) guard(lost, done <-chan struct{}) {
 	select {
 	case <-done:
@@ -223,7 +221,7 @@ func (r *run) read(ctx context.Context) {
 	}
 }
 
-// maxLine limits the length of a line of the agent's output, in bytes: a plugin takes no longer ones.
+// maxLine limits the length of a line of the agent's output, in bytes. Plugins do not accept longer lines.
 const maxLine = 64 << 20
 
 // wholeLines reads a line and all further lines that are already buffered.
@@ -232,14 +230,14 @@ func wholeLines(out *bufio.Reader) ([]byte, error) {
 	if err != nil {
 		return lines, err
 	}
-	there, _ := out.Peek(out.Buffered()) // cannot fail: no more than is buffered
+	there, _ := out.Peek(out.Buffered()) // cannot fail: the data is buffered
 	more := bytes.LastIndexByte(there, '\n') + 1
 	lines = append(lines, there[:more]...)
 	_, err = out.Discard(more)
 	return lines, err
 }
 
-// oneLine reads a line, or what there is of it before an error.
+// oneLine reads a line. On an error it returns the part before the error.
 func oneLine(out *bufio.Reader) (line []byte, err error) {
 	for len(line) <= maxLine {
 		part, err := out.ReadSlice('\n')
@@ -271,11 +269,11 @@ func (r *run) take(ctx context.Context, lines []byte) error {
 	return nil
 }
 
-// maxPlain is how much of a line of text counts, in characters.
+// maxPlain limits the text that is kept of a plain line, in characters.
 const maxPlain = 300
 
-// plainText returns the beginning of the last line of output that is text for a person, as programs write it on
-// standard error; empty: there is none.
+// plainText returns the beginning of the last output line that is not JSON, such as an error message on
+// standard error. It returns "" if there is none.
 func plainText(lines []byte) (text string) {
 	for line := range bytes.Lines(lines) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && !bytes.HasPrefix(line, []byte("{")) {
@@ -285,7 +283,7 @@ func plainText(lines []byte) (text string) {
 	return text
 }
 
-// rest handles what the agent has not completed at its end.
+// rest handles the pending text after the agent has ended.
 func (r *run) rest() {
 	r.handling.Lock()
 	defer r.handling.Unlock()
@@ -296,7 +294,7 @@ func (r *run) rest() {
 	}
 }
 
-// deliver handles an event, unless it repeats another one.
+// deliver handles an event unless it repeats an earlier one.
 func (r *run) deliver(e provider.Event) error {
 	if r.assembly.asked && r.calls.repeats(e) {
 		return nil
@@ -304,7 +302,6 @@ func (r *run) deliver(e provider.Event) error {
 	return errors.Join(r.job.Say(e), r.handle(e))
 }
 
-// handle handles one event of the agent.
 func (r *run) handle(e provider.Event) error {
 	r.report.add(e)
 	switch e := e.(type) {
@@ -341,7 +338,7 @@ func (r *run) handle(e provider.Event) error {
 		return r.count(e)
 	case provider.Result:
 		if e.Limit && r.job.Limit != nil {
-			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // the CLI has given up: nothing to stop
+			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // the CLI has given up, so it need not be stopped
 		}
 		r.meter.settle(r.report.Result.Usage)
 		r.unasked()
@@ -353,16 +350,15 @@ func (r *run) handle(e provider.Event) error {
 	return nil
 }
 
-// refused stops an agent whose login the API has refused twice. The CLI renews a login
-// after the first refusal, and then repeats the request for minutes.
+// refused stops an agent whose login the API has refused twice. The CLI renews its login
+// after the first refusal, and otherwise repeats the request for minutes.
 func (r *run) refused(e provider.Retry) {
 	if e.Status == http.StatusUnauthorized && e.Attempt > 1 {
 		r.child.Stop(fmt.Errorf("%w %d (%s)", errLogin, e.Status, e.Reason))
 	}
 }
 
-// retryText describes a retry. Not every CLI counts retries or reports the answer of
-// the API.
+// retryText describes a retry. Not every CLI counts retries or reports the API's answer.
 func retryText(e provider.Retry) string {
 	text := fmt.Sprintf("the API answered %d (%s)", e.Status, e.Reason)
 	if e.Status == 0 {
@@ -395,7 +391,7 @@ func (r *run) count(e provider.Spent) error {
 	return nil
 }
 
-// overspent kills an agent whose budget is spent: after a polite signal, the CLI would
+// overspent kills an agent that has spent its budget. After SIGTERM, the CLI would
 // end its shell command and send another request to the API.
 func (r *run) overspent() {
 	if r.spent != nil {
@@ -403,7 +399,7 @@ func (r *run) overspent() {
 	}
 }
 
-// limited stops an agent that met a limit for which its CLI should not wait.
+// limited stops an agent that reached a limit for which its CLI should not wait.
 func (r *run) limited(e provider.Limit) {
 	if r.job.Limit != nil && r.job.Limit(e) {
 		r.child.Stop(fmt.Errorf("%w: %s", errLimited, e.Reason))
@@ -420,8 +416,7 @@ func (r *run) stuck(loop *event.Loop) error {
 	return err
 }
 
-// compare stops the agent at the first call that ran without a decision, or although
-// it was refused.
+// compare stops the agent at the first call that ran without a decision or despite a refusal.
 func (r *run) compare(result provider.ToolResult) {
 	switch {
 	case result.NeverRan:
@@ -464,7 +459,7 @@ func (r *run) undecidedCall() error {
 }
 
 // bypassed stops an agent that bypassed the gate. The run fails even if the agent has
-// ended by itself meanwhile.
+// already ended.
 func (r *run) bypassed(cause error) {
 	if r.bypass == nil {
 		r.bypass = cause

@@ -10,12 +10,12 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-// judge reports whether the run was a success, and why not.
+// judge decides whether the run succeeded, and records the failure otherwise.
 func (r *run) judge(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
 	owed, _ := r.talk.open()
 	if r.command.Server && !owed && (exit.Cause == nil || errors.Is(exit.Cause, errOver)) {
-		exit = process.Exit{Err: exit.Err} // how it ends does not matter
+		exit = process.Exit{Err: exit.Err} // a server need not exit cleanly
 	}
 	r.decided(exit, owed)
 	stopped, kindOfStop, reason := r.stopped(exit.Cause)
@@ -39,7 +39,7 @@ func (r *run) judge(exit process.Exit) {
 	}
 }
 
-// stopped reports whether coven stopped the agent for a reason that is a kind of failure, and which.
+// stopped reports whether coven stopped the agent for a cause with its own kind of failure.
 func (r *run) stopped(cause error) (ok bool, kind event.ErrorType, why string) {
 	why = fmt.Sprint(cause)
 	switch {
@@ -61,7 +61,7 @@ func (r *run) stopped(cause error) (ok bool, kind event.ErrorType, why string) {
 	return false, None, ""
 }
 
-// kindOfSpent returns the kind of failure of an agent that may use no more.
+// kindOfSpent returns the kind of failure for an error of Job.Spend.
 func kindOfSpent(why error) event.ErrorType {
 	if errors.As(why, new(*turnsError)) {
 		return Turns
@@ -69,7 +69,7 @@ func kindOfSpent(why error) event.ErrorType {
 	return Budget
 }
 
-// decided looks for a call after the last result that never reached the gate.
+// decided looks for a call that never reached the gate after the last result.
 func (r *run) decided(exit process.Exit, owed bool) {
 	if r.bypass == nil && exit.Cause == nil && exit.Err == nil && !owed {
 		r.bypass = r.undecidedCall()
@@ -80,7 +80,7 @@ func (r *run) fail(kind event.ErrorType, format string, args ...any) {
 	r.report.Kind, r.report.Error = kind, fmt.Sprintf(format, args...)
 }
 
-// lastText returns what the agent said last if it ended without a result, or else what its program printed.
+// lastText returns the last text of an agent that ended without a result, or else its last plain output line.
 func (r *run) lastText() string {
 	last := cmp.Or(r.report.Text, r.plain)
 	if last == "" {

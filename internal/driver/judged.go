@@ -15,13 +15,13 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// judged returns tools whose calls pass the gate here if the CLI need not ask about them. What it asked about is
-// not decided again.
+// judged wraps tools so that their calls pass the gate here if the CLI need not ask about them. Calls that
+// the CLI asked about are not decided again.
 func (r *run) judged(tools []tool.Tool) []tool.Tool {
 	tools = slices.Clone(tools)
 	for i, t := range tools {
 		tools[i].Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			<-r.started // only the agent calls it
+			<-r.started // only the agent makes calls
 			if r.command.Gated {
 				return t.Call(ctx, arguments)
 			}
@@ -48,12 +48,12 @@ func (r *run) judged(tools []tool.Tool) []tool.Tool {
 	return tools
 }
 
-// answered are calls of coven's tools that a CLI asked about and that have not begun.
+// answered records decisions about coven's tools that the CLI asked for and has not used yet.
 type answered struct {
 	mu      sync.Mutex
 	allowed map[digest]int // number of calls
 	refused map[digest]error
-	last    int // number of the last call that the CLI did not ask about
+	last    int // number of the last call without a decision
 }
 
 func newAnswered() *answered {
@@ -64,7 +64,7 @@ func digestOf(call gate.Call) digest {
 	return sha256.Sum256([]byte(gate.ToolName(call) + " " + canonical(call.Input)))
 }
 
-// add notes the answer about a call; nil: it is allowed.
+// add records a decision about a call. refused is nil if the call is allowed.
 func (a *answered) add(call gate.Call, refused error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,8 +79,8 @@ func (a *answered) add(call gate.Call, refused error) {
 	}
 }
 
-// begin reports whether a call was allowed, and forgets it; if it was refused, it returns why. A call without an
-// answer gets an ID.
+// begin looks up the decision about a call, and uses up an allowed one. A refused call returns its error. A
+// call without a decision gets an ID.
 func (a *answered) begin(call gate.Call) (id string, allowed bool, refused error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

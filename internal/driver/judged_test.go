@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// picky is a gate that refuses what contains "evil" and modifies what contains "modify".
+// picky is a gate that refuses input with "evil" and modifies input with "modify".
 type picky struct {
 	Gate
 	asked []string // IDs
@@ -31,7 +31,7 @@ func (p *picky) Decide(_ context.Context, call gate.Call) gate.Verdict {
 
 func (p *picky) Ended(id string) { p.ended = append(p.ended, id) }
 
-// Each call of a tool of coven is decided once: when the CLI asks, or when it makes the call. An answer counts for one call.
+// Each call of a coven tool is decided once, either when the CLI asks or when it makes the call. A decision counts for one call.
 func TestToolsOfACLIThatNeedNotAsk(t *testing.T) {
 	keeper := &picky{}
 	r := newRun(Job{Gate: keeper})
@@ -43,8 +43,8 @@ func TestToolsOfACLIThatNeedNotAsk(t *testing.T) {
 	for i, step := range []struct {
 		ask       bool
 		arguments string
-		want      string // the result, or the error; of a request, the empty text if it is allowed
-		decided   int    // in all
+		want      string // result or error; empty for a request that is allowed
+		decided   int    // total number of decisions
 	}{
 		{false, `{"a":1,"b":2}`, `{"a":1,"b":2}`, 1},
 		{false, `"evil"`, "no", 2},

@@ -13,13 +13,13 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// maxRound is the maximum number of calls in a loop that LoopDetector detects.
+// maxRound limits the number of different calls in a detected loop.
 const maxRound = 4
 
 const (
-	// evidenceBytes is the number of bytes of a result that are kept as evidence.
+	// evidenceBytes limits the part of an input or result that is kept as evidence.
 	evidenceBytes = 2 << 10
-	// maxOpen limits the number of calls without a result that are remembered: a CLI may never report one.
+	// maxOpen limits the calls without a result that are remembered: a CLI may never report the result.
 	maxOpen = 1000
 )
 
@@ -27,16 +27,15 @@ const (
 // ordered by their requests, not by their results, because concurrent calls may end in
 // any order.
 type LoopDetector struct {
-	maxRounds int // maximum number of rounds; 0: any number
+	maxRounds int // 0 means no limit
 	open      []*pastCall
-	history   []pastCall // the last ones
+	history   []pastCall // the most recent calls
 }
 
-// NewLoopDetector returns a detector that lets the same calls be made that many times in a row; 0:
-// any number.
+// NewLoopDetector returns a detector that reports a loop after maxRounds identical rounds. Zero disables it.
 func NewLoopDetector(maxRounds int) *LoopDetector { return &LoopDetector{maxRounds: maxRounds} }
 
-// pastCall is a call and its result. Of what may be long, it has a digest, and the beginning as evidence.
+// pastCall is a call and its result. Long data is kept as a digest with its beginning as evidence.
 type pastCall struct {
 	id        string
 	call      digest // of the tool and its input
@@ -65,7 +64,7 @@ func (c *LoopDetector) Call(e provider.ToolCall) {
 	c.open = append(c.open, &pastCall{id: e.ID, call: sha256.Sum256([]byte(e.Name + " " + canonical(e.Input))), tool: e.Name, input: evidence(e.Input)})
 }
 
-// canonical returns JSON with sorted keys and without spaces.
+// canonical returns JSON with sorted keys and without whitespace.
 func canonical(input json.RawMessage) string {
 	var value any
 	if json.Unmarshal(input, &value) != nil {
@@ -110,8 +109,8 @@ func (c *LoopDetector) closed() *event.Loop {
 	return nil
 }
 
-// last returns the last round, of the given number of calls, if the history ends with
-// enough repetitions of it.
+// last returns the last round of the given number of calls, if the history ends with maxRounds
+// repetitions of it.
 func (c *LoopDetector) last(round int) []event.LoopCall {
 	begin := len(c.history) - round*c.maxRounds
 	if begin < 0 {
@@ -129,7 +128,7 @@ func (c *LoopDetector) last(round int) []event.LoopCall {
 	return calls
 }
 
-// evidence returns the input of a call for the record. A long one is truncated.
+// evidence returns the input of a call for the event log, truncated if it is long.
 func evidence(input json.RawMessage) json.RawMessage {
 	if len(input) > evidenceBytes {
 		input, _ = json.Marshal(beginning(string(input))) // cannot fail for a string
@@ -137,7 +136,7 @@ func evidence(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// beginning truncates a long text: "begins so…".
+// beginning truncates a long text and appends "…".
 func beginning(text string) string {
 	if len(text) <= evidenceBytes {
 		return strings.ToValidUTF8(text, "")
@@ -145,7 +144,7 @@ func beginning(text string) string {
 	return strings.ToValidUTF8(strings.Clone(text[:evidenceBytes-len("…")]), "") + "…"
 }
 
-// LoopText describes in one line the calls that an agent in dir repeated.
+// LoopText describes the repeated calls of an agent in dir in one line.
 func LoopText(l event.Loop, dir string) string {
 	var names []string
 	for _, c := range l.Calls {

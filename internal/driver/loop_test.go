@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// play makes calls, each a letter and a result, "a1": the call a came to 1.
+// play makes calls; "a1" is the call a with the result 1.
 func play(c *LoopDetector, calls string) *event.Loop {
 	for i, call := range strings.Fields(calls) {
 		id := fmt.Sprint(i)
@@ -27,7 +27,7 @@ func TestCircle(t *testing.T) {
 	times := strings.Repeat
 	tests := []struct {
 		name, calls string
-		round       int // 0: none
+		round       int // 0 for no loop
 	}{
 		{"four of a kind", times("a1 ", 4), 0},
 		{"five of a kind", times("a1 ", 5), 1},
@@ -55,8 +55,8 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// Calls that run beside each other count in the order in which they were asked
-// for, whichever ends first; keys have no order.
+// Concurrent calls count in the order in which they were requested, not in the order in which they end. The
+// order of JSON keys does not matter.
 func TestCircleOfCallsAtOnce(t *testing.T) {
 	c := NewLoopDetector(3)
 	for i := range 3 {
@@ -98,8 +98,8 @@ func TestCircleEvidence(t *testing.T) {
 	}
 }
 
-// Calls whose results are never reported fill no memory, whatever their number and length. One
-// that is still remembered counts.
+// Calls without results do not fill the memory, even if they are many and long. A call that is still
+// remembered counts.
 func TestCircleOfCallsWithoutResults(t *testing.T) {
 	c := NewLoopDetector(3)
 	input := json.RawMessage(`{"command":"` + strings.Repeat("x", 10*evidenceBytes) + `"}`)
@@ -121,7 +121,7 @@ func TestCircleOfCallsWithoutResults(t *testing.T) {
 	}
 }
 
-// The record leaves out lines that begin in one way, however the bytes come.
+// The record omits lines with the prefix, however they are split into writes.
 func TestTranscriptLeavesOut(t *testing.T) {
 	const text = "{\"type\":\"a\"}\n{\"part\":1}\n{\n\n{\"part\":2}\n{\"pa\n{\"part\":\n x{\"part\":3}\n{\"part\":4}\nend"
 	const want = "{\"type\":\"a\"}\n{\n\n{\"pa\n x{\"part\":3}\nend"

@@ -22,8 +22,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// TestMain makes the test binary the launcher, the bridge to the gate, and the
-// fake agent CLI.
+// TestMain also serves as the launcher, the bridge to the gate, and the fake agent CLI.
 func TestMain(m *testing.M) {
 	switch {
 	case filepath.Base(os.Args[0]) == "claude":
@@ -39,16 +38,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds every wait; nothing comes near it unless it is broken.
+// patience bounds every wait. A healthy test never comes near it.
 const patience = 2 * time.Minute
 
-// recorded is one event that a run made durable.
+// recorded is an event that a run made durable.
 type recorded struct {
 	kind event.Type
 	data any
 }
 
-// world is where one agent works: a home, a directory, a model, a gate.
+// world is the environment of one agent: home, directory, model and gate.
 type world struct {
 	t         *testing.T
 	api       *fakeapi.Server
@@ -60,16 +59,16 @@ type world struct {
 	mu      sync.Mutex
 	events  []recorded
 	decided map[string]bool
-	refused string        // the call that the gate has refused
-	over    []string      // IDs of calls that the gate was told are over
-	hold    chan struct{} // not nil: the gate waits for it to close
+	refused string        // ID of the call that the gate has refused
+	over    []string      // IDs of calls reported to the gate as ended
+	hold    chan struct{} // if not nil, the gate waits until it is closed
 
 	ended  chan struct{}
 	report driver.Report
 	err    error
 }
 
-// both runs a test with the fake CLI and, where it is, with the real one.
+// both runs a test with the fake CLI and, if it is installed, with the real one.
 func both(t *testing.T, scenario string, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Run("fake", func(t *testing.T) {
@@ -104,7 +103,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 	t.Cleanup(func() { check(t, api.Close()) })
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, err)
-	sockets, err := os.MkdirTemp("", "cv") // their paths are short
+	sockets, err := os.MkdirTemp("", "cv") // socket paths must be short
 	check(t, err)
 	t.Cleanup(func() { check(t, os.RemoveAll(sockets)) })
 	w := &world{
@@ -137,7 +136,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 	return w
 }
 
-// Decide allows every call, when the hold is over.
+// Decide allows every call once hold is closed.
 func (w *world) Decide(_ context.Context, call gate.Call) gate.Verdict {
 	w.mu.Lock()
 	w.decided[call.ID] = true
@@ -183,7 +182,7 @@ func emitted[T any](w *world, kind event.Type) []T {
 	return all
 }
 
-// start runs the agent; end waits for it.
+// start starts the agent; end waits for it.
 func (w *world) start() {
 	ctx, cancel := context.WithTimeoutCause(w.t.Context(), patience, fmt.Errorf("the run did not end"))
 	go func() {
@@ -201,7 +200,7 @@ func (w *world) end() driver.Report {
 	return w.report
 }
 
-// say hands over a message, and reports whether the run read it.
+// say sends a message, and reports whether the run read it.
 func (w *world) say(id, text string) bool {
 	select {
 	case w.messages <- driver.Message{ID: id, Text: text, By: "Ada"}:
@@ -211,7 +210,7 @@ func (w *world) say(id, text string) bool {
 	}
 }
 
-// reached waits until the CLI has read so many messages, the task included.
+// reached waits until the CLI has read count messages, including the task.
 func (w *world) reached(count int) {
 	w.t.Helper()
 	w.eventually(func() bool {
@@ -245,8 +244,7 @@ func (w *world) eventually(done func() bool) {
 	}
 }
 
-// told is what the last request to the model says in the names of users and of
-// the CLI itself.
+// told returns the user and CLI texts of the last request to the model.
 func (w *world) told() string {
 	var said []string
 	for _, request := range w.api.Requests() {
@@ -263,7 +261,7 @@ func (w *world) told() string {
 	return strings.Join(said, "\n")
 }
 
-// succeeded checks a run in which every message was taken, and heard.
+// succeeded checks that the run succeeded and that every message was accepted and reached the model.
 func (w *world) succeeded(text string, messages ...string) {
 	w.t.Helper()
 	report := w.end()

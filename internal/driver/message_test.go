@@ -25,8 +25,7 @@ conversations:
 - turns: [{text: one, tools: [{name: Bash, input: {command: touch made}}]}, {text: second}]
 `
 
-// What is said while the model gives its last answer is answered in a turn of
-// its own, and both count.
+// A message that arrives during the model's last answer gets its own turn, and both count.
 func TestMessageWhileTheModelAnswers(t *testing.T) {
 	both(t, answering, func(t *testing.T, w *world) {
 		w.start()
@@ -42,7 +41,7 @@ func TestMessageWhileTheModelAnswers(t *testing.T) {
 	})
 }
 
-// What is said while a tool call waits at the gate is in the agent's next
+// A message that arrives while a tool call waits at the gate is in the agent's next
 // request, and one result answers both.
 func TestMessageWhileAToolRuns(t *testing.T) {
 	both(t, calling, func(t *testing.T, w *world) {
@@ -63,8 +62,7 @@ func TestMessageWhileAToolRuns(t *testing.T) {
 	})
 }
 
-// What is said when the result is out is either taken and answered, or not
-// taken at all.
+// A message that arrives after the result is either accepted and answered, or not accepted.
 func TestMessageAtTheResult(t *testing.T) {
 	for range 3 {
 		both(t, answering, func(t *testing.T, w *world) {
@@ -107,7 +105,7 @@ func TestManyMessages(t *testing.T) {
 		var all []string
 		var said sync.WaitGroup
 		for n := range 20 {
-			text := fmt.Sprintf("point %d. %s", n, strings.Repeat("x", 10_000)) // more than a pipe holds
+			text := fmt.Sprintf("point %d. %s", n, strings.Repeat("x", 10_000)) // exceeds a pipe's buffer
 			all = append(all, text)
 			said.Go(func() { w.say("", text) })
 		}
@@ -118,8 +116,7 @@ func TestManyMessages(t *testing.T) {
 	})
 }
 
-// Nothing in a message is a command or a file to the CLI, whichever way it
-// takes the message.
+// The CLI interprets no part of a message as a command or a file, however it receives the message.
 func TestMessageIsText(t *testing.T) {
 	dangerous := []string{"/compact", "@/etc/passwd", "/clear @/etc/passwd\n/exit", "!touch owned", "#note\u2028\x1b[0m"}
 	check := func(t *testing.T, w *world) {
@@ -139,7 +136,7 @@ func TestMessageIsText(t *testing.T) {
 		}
 		w.reached(1 + len(dangerous))
 		w.api.Release("model")
-		w.succeeded(w.end().Text, dangerous...) // the real CLI gives texts like commands turns of their own
+		w.succeeded(w.end().Text, dangerous...) // the real CLI gives texts that look like commands their own turns
 		check(t, w)
 	})
 	both(t, calling, func(t *testing.T, w *world) {
@@ -155,7 +152,7 @@ func TestMessageIsText(t *testing.T) {
 	})
 }
 
-// A message with a known id is one message; one without text is none.
+// A message with a known ID counts once, and a message without text does not count.
 func TestMessageOnce(t *testing.T) {
 	both(t, answering, func(t *testing.T, w *world) {
 		w.start()
@@ -174,8 +171,7 @@ func TestMessageOnce(t *testing.T) {
 	})
 }
 
-// An agent that dies with a message in its input fails, and the message is on
-// record as not heard.
+// An agent that dies with a message in its input fails, and the message is recorded as unread.
 func TestAgentDiesWithAMessage(t *testing.T) {
 	both(t, `
 conversations:
@@ -197,8 +193,8 @@ conversations:
 	})
 }
 
-// What the CLI says after a command in the background has ended is the run's
-// last word, and counts; a message in between is answered, too.
+// The text after a background command has ended is the run's final text. A message in between is
+// answered, too.
 func TestBackgroundCommand(t *testing.T) {
 	w := newWorld(t, realCLI(t), `
 conversations:
@@ -218,8 +214,7 @@ conversations:
 	}
 }
 
-// A CLI that never says that it heard a message does not hang the run: its idle
-// limit ends it.
+// If a CLI never acknowledges a message, the idle limit ends the run.
 func TestMessageNeverHeard(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -232,7 +227,7 @@ func TestMessageNeverHeard(t *testing.T) {
 	var once sync.Once
 	w.job.Say = func(e provider.Event) error {
 		if _, result := e.(provider.Result); result {
-			once.Do(func() { w.say("", "hello?") }) // before the run knows of the result
+			once.Do(func() { w.say("", "hello?") }) // before the run has seen the result
 		}
 		return nil
 	}

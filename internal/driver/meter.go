@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// meter adds up the usage of a run: the usage in its results, and that of later
+// meter adds up the usage of a run: the usage in its results plus the usage of later
 // answers of the model API.
 type meter struct {
 	settled provider.Usage
@@ -23,8 +23,8 @@ type answer struct {
 	done bool // its usage is final
 }
 
-// begin returns the answer that e is about, and also the previous answer if e begins a
-// new one.
+// begin returns the answer that e refers to. If e begins a new answer, it also returns the
+// previous one unless that is done.
 func (m *meter) begin(e provider.Spent) (now, before *answer) {
 	if e.Next {
 		e.ID = fmt.Sprintf("answer %d", m.turns+1)
@@ -49,12 +49,12 @@ func (m *meter) begin(e provider.Spent) (now, before *answer) {
 }
 
 // spent adds the usage of an answer. It reports whether e begins an answer, and
-// whether an answer has ended: this one or the previous one.
+// whether an answer, this or the previous one, has ended.
 func (m *meter) spent(e provider.Spent) (started, ended bool) {
 	turns := m.turns
 	now, before := m.begin(e)
 	if now == nil {
-		return false, false // not about an answer
+		return false, false // does not refer to an answer
 	}
 	if before != nil {
 		before.done, ended = true, true
@@ -65,13 +65,13 @@ func (m *meter) spent(e provider.Spent) (started, ended bool) {
 	if e.Model != "" {
 		m.model = e.Model
 	}
-	if e.Done && (!now.done || grew) { // some CLIs report a sum so far
+	if e.Done && (!now.done || grew) { // some CLIs report a running sum
 		now.done, ended = true, true
 	}
 	return m.turns > turns, ended
 }
 
-// largest returns the larger of each number: the reported usage of an answer grows.
+// largest returns the maximum of each number: the reported usage of an answer only grows.
 func largest(a, b provider.Usage) provider.Usage {
 	return provider.Usage{
 		InputTokens:      max(a.InputTokens, b.InputTokens),
@@ -82,14 +82,14 @@ func largest(a, b provider.Usage) provider.Usage {
 	}
 }
 
-// The most that an answer, or a stretch of work, can use. The sum of what a CLI reports beyond it could
-// be less than nothing.
+// Upper bounds for the usage of an answer or a stretch of work. They keep absurd reports from
+// overflowing the sum.
 const (
 	maxTokens = int64(1e12)
 	maxUSD    = 1e6
 )
 
-// plausible returns usage without what nobody can use.
+// plausible clamps usage to the valid range.
 func plausible(u provider.Usage) provider.Usage {
 	tokens := func(n int64) int64 { return min(max(n, 0), maxTokens) }
 	return provider.Usage{
@@ -100,7 +100,7 @@ func plausible(u provider.Usage) provider.Usage {
 }
 
 // settle replaces the usage of answers by that of the result, unless the result
-// reports less: a CLI omits interrupted answers, which cost money too.
+// reports less: a CLI may omit interrupted answers, which cost money too.
 func (m *meter) settle(total provider.Usage) {
 	m.settled, m.last = largest(total, m.sum()), nil
 	clear(m.answers)

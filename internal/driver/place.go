@@ -16,19 +16,19 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// place is where the CLI of a job runs: its directories, and what it may do.
+// place holds the directories and access rights of a job's CLI.
 type place struct {
-	room    *sandbox.Room // nil: no sandbox
+	room    *sandbox.Room // nil for no sandbox
 	files   string        // Request.FilesDir
 	state   string        // Request.StateDir
 	temp    string        // Request.TempDir
-	reading bool          // the CLI may not change the worktree
-	gate    []string      // KEY=VALUE, with which its processes reach the gate
+	reading bool          // the CLI must not change the worktree
+	gate    []string      // KEY=VALUE settings to reach the gate
 
-	forwarder Forwarder // of the CLI's API; nil: the CLI has the user's credential
+	forwarder Forwarder // for the CLI's API; nil if the CLI has the user's credential
 }
 
-// newPlace returns the place of a job. files is the directory of coven's socket for it.
+// newPlace returns the place of a job. files is the directory of its socket.
 func newPlace(job Job, files string, gate []string) (place, error) {
 	p := place{gate: gate, room: job.Room, files: files, state: cmp.Or(job.StateDir, files), temp: files, reading: job.ReadOnly}
 	if p.room != nil {
@@ -40,7 +40,7 @@ func newPlace(job Job, files string, gate []string) (place, error) {
 	return p, nil
 }
 
-// forward starts the forwarder that a command needs.
+// forward starts the command's forwarder, if it needs one.
 func (p *place) forward(ctx context.Context, job Job, command provider.Command) error {
 	if command.Forward == "" || job.Forward == nil {
 		return nil
@@ -56,12 +56,11 @@ func (p *place) forward(ctx context.Context, job Job, command provider.Command) 
 // close ends the forwarder. The CLI must have ended.
 func (p *place) close() {
 	if p.forwarder != nil {
-		_ = p.forwarder.Close() // nothing of the run depends on it any more
+		_ = p.forwarder.Close() // the run is over
 	}
 }
 
-// link links the files of the CLI's login into its state directory. It returns those that
-// exist.
+// link links the files of the CLI's login into its state directory and returns those that exist.
 func (p place) link(logins []string) ([]string, error) {
 	var found []string
 	for _, file := range logins {
@@ -86,7 +85,7 @@ func (p place) link(logins []string) ([]string, error) {
 	return found, nil
 }
 
-// boundary returns what the CLI may do; nil: whatever its user can.
+// boundary returns the access rights of the CLI, or nil if it runs without a sandbox.
 func (p place) boundary(command provider.Command) (*process.Boundary, error) {
 	var logins []string
 	var err error
@@ -101,9 +100,8 @@ func (p place) boundary(command provider.Command) (*process.Boundary, error) {
 	}), nil
 }
 
-// environment returns the variables of the CLI. Of several values of a variable, the last one
-// counts: the user's, the sandbox's, the provider's, the step's, the gate's, the forwarder's, the
-// network's.
+// environment returns the variables of the CLI. Later values override earlier ones, in the order
+// user, sandbox, provider, step, gate, forwarder, network.
 func (r *Runner) environment(job Job, command provider.Command, at place) []string {
 	user := Environment(r.Environ(), slices.Concat(job.Pass, command.Pass))
 	var own, forwarded []string

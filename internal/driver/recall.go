@@ -14,9 +14,9 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Recall reads the report of an interrupted run from its transcript. complete reports
-// whether the agent had returned its last result. In that case it does not matter how
-// the process ended, which is unknown.
+// Recall reconstructs the report of an interrupted run from its transcript. complete reports
+// whether the agent had returned its last result. In that case the unknown exit status of
+// the process does not matter.
 func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (report Report, complete bool, err error) {
 	lines := bufio.NewReaderSize(transcript, 64<<10)
 	var used meter
@@ -54,7 +54,7 @@ func Recall(ctx context.Context, p provider.Provider, transcript io.Reader) (rep
 	}
 }
 
-// joined returns the events that are complete.
+// joined adds events to whole and returns the complete ones.
 func joined(whole *assembly, events []provider.Event) (ready []provider.Event) {
 	for _, e := range events {
 		ready = append(ready, whole.add(e)...)
@@ -62,14 +62,13 @@ func joined(whole *assembly, events []provider.Event) (ready []provider.Event) {
 	return ready
 }
 
-// fillUsage fills in the usage of a run whose CLI reports usage only for answers.
+// fillUsage sets the usage of a result whose CLI reports usage only for answers.
 func (r *Report) fillUsage(used meter) {
 	if r.Result != (provider.Result{}) && r.Result.Usage == (provider.Usage{}) {
 		r.Result.Usage = used.sum()
 	}
 }
 
-// add adds an event to the report.
 func (r *Report) add(e provider.Event) {
 	switch e := e.(type) {
 	case provider.Started:
@@ -96,8 +95,8 @@ func (r *Report) add(e provider.Event) {
 	}
 }
 
-// sum returns a process's last result with the usage of all results. The cost in a
-// result is that of the whole process.
+// sum returns the last result with the total usage of all results. The cost of a result
+// already covers the whole process.
 func sum(before, last provider.Result) provider.Result {
 	cost := max(before.Usage.CostUSD, last.Usage.CostUSD)
 	last.Usage = last.Usage.Add(before.Usage)
@@ -106,7 +105,7 @@ func sum(before, last provider.Result) provider.Result {
 	return last
 }
 
-// verdict returns the kind of failure and the error according to the result alone.
+// verdict derives the kind of failure and the error from the result alone.
 func verdict(result provider.Result) (event.ErrorType, string) {
 	switch {
 	case result.Limit:

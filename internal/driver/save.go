@@ -11,14 +11,14 @@ import (
 const (
 	// saveEvery is the shortest interval at which the worktree is saved on a timer.
 	saveEvery = 5 * time.Second
-	// saveShare limits the time that this takes: one part of so many.
+	// saveShare limits the time spent on saving to one part in saveShare.
 	saveShare = 50
-	// saveTries is the number of failures in a row after which saving counts as broken.
+	// saveTries is the number of consecutive failures after which saving counts as broken.
 	saveTries = 3
 )
 
-// save saves the worktree on a timer. If that keeps failing, it stops an agent whose calls do not
-// pass the gate, because the next file that the agent overwrites would be lost.
+// save saves the worktree on a timer. If saving keeps failing, it stops an agent whose calls do not
+// pass the gate, because the next overwritten file would be lost.
 func (r *run) save(ctx context.Context, done <-chan struct{}) {
 	failed := 0
 	for wait := saveEvery; ; {
@@ -44,9 +44,9 @@ func (r *run) save(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// unsaved reports whether the agent must stop because its worktree cannot be saved.
+// unsaved handles broken saving and reports whether the agent was stopped.
 func (r *run) unsaved(err error) bool {
-	if r.command.Gated { // each call is preceded by a snapshot
+	if r.command.Gated { // a snapshot precedes each call
 		r.warn("cannot %v", err)
 		return false
 	}

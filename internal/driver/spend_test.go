@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// asked is how many turns the model was asked for.
+// asked returns the number of turns requested from the model.
 func (w *world) asked() int {
 	n := 0
 	for _, request := range w.api.Requests() {
@@ -26,8 +26,8 @@ func (w *world) asked() int {
 	return n
 }
 
-// At the end of each answer of the model, and after the result, what was used
-// until then is known exactly. The record of the run holds no pieces of answers.
+// The usage so far is exact at the end of each answer and after the result. The record of the run
+// contains no partial messages.
 func TestUsage(t *testing.T) {
 	both(t, `
 conversations:
@@ -44,7 +44,7 @@ conversations:
 			if !strings.HasPrefix(got[i].Model, "claude-sonnet-") {
 				t.Errorf("used of model %q", got[i].Model)
 			}
-			got[i].Cost, got[i].Model = 0, "" // the CLI's own business
+			got[i].Cost, got[i].Model = 0, "" // these depend on the CLI
 		}
 		want := []event.Usage{{Input: 100, Output: 7, Turns: 1}, {Input: 300, Output: 15, Turns: 2}, {Input: 300, Output: 15, Turns: 2}}
 		if !reflect.DeepEqual(got, want) {
@@ -73,7 +73,7 @@ conversations:
   - {text: done}
 `
 
-// A budget that is spent stops the agent before it asks for another turn.
+// An agent that has spent its budget is stopped before it requests another turn.
 func TestBudget(t *testing.T) {
 	both(t, fiveTurns, func(t *testing.T, w *world) {
 		w.job.Spend = func(used event.Usage) error {
@@ -93,8 +93,8 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// An agent that needs more than its turns is stopped before it asks for another one; one that is
-// done with its last turn is not.
+// An agent that needs more than its turns is stopped before it requests another one. An agent that
+// ends with its last turn is not stopped.
 func TestMaxTurns(t *testing.T) {
 	both(t, fiveTurns, func(t *testing.T, w *world) {
 		w.job.MaxTurns = 2
@@ -115,8 +115,8 @@ conversations:
 	})
 }
 
-// A budget that the last answer of an agent crosses takes nothing of its work
-// back; the next message of a person is too much.
+// If the last answer of an agent exceeds the budget, its work is kept, but the next message
+// of a person is refused.
 func TestBudgetIsSpentWithTheLastAnswer(t *testing.T) {
 	const answers = `
 conversations:
@@ -141,8 +141,8 @@ conversations:
 	})
 }
 
-// Each refusal is told in a form that no text of an agent has; who is told
-// decides whether the CLI may wait.
+// Refusals of the API are reported separately from the agent's text, and the observer decides
+// whether the CLI may wait.
 func TestLimit(t *testing.T) {
 	const long = `
 conversations:
@@ -179,8 +179,8 @@ conversations:
 	})
 }
 
-// limitedOnce reports whether there is one limit, for as long as the API asked, or for
-// what the CLI adds to that.
+// limitedOnce reports whether there is one limit with the requested wait, or slightly longer as the
+// CLI adds to it.
 func limitedOnce(limits []provider.Limit, asked time.Duration) bool {
 	if len(limits) != 1 {
 		return false

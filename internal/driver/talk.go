@@ -12,15 +12,15 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// talk tracks what the agent must still answer. The agent's input stays open until a
+// talk tracks the results that the agent still owes. The agent's input stays open until a
 // result follows its task and every message.
 type talk struct {
 	mu             sync.Mutex
-	sent           map[string]bool // accepted messages
-	unacknowledged map[string]bool // messages that the CLI has not acknowledged yet
-	owed           bool            // a result must follow: for the task, or for an acknowledged message
+	sent           map[string]bool // IDs of accepted messages
+	unacknowledged map[string]bool // IDs of messages that the CLI has not acknowledged
+	owed           bool            // a result must follow, for the task or an acknowledged message
 	closed         bool            // the input is closed
-	moved          chan struct{}   // has a value after a result
+	moved          chan struct{}   // receives a value after each result
 }
 
 func newTalk() *talk {
@@ -34,8 +34,7 @@ func (t *talk) expect(id string) {
 	t.sent[id], t.unacknowledged[id] = true, true
 }
 
-// knows reports whether the message was sent before: a CLI may return no result for a
-// duplicate.
+// knows reports whether the message was sent before. A CLI may return no result for a duplicate.
 func (t *talk) knows(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,8 +60,7 @@ func (t *talk) answered() {
 	}
 }
 
-// closeIfDone closes the talk if the agent has answered everything, and reports whether it
-// is closed.
+// closeIfDone closes the talk if the agent owes nothing, and reports whether it is closed.
 func (t *talk) closeIfDone() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,22 +68,21 @@ func (t *talk) closeIfDone() bool {
 	return t.closed
 }
 
-// done reports whether the input is closed and everything is answered.
+// done reports whether the input is closed and everything has been answered.
 func (t *talk) done() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closed
 }
 
-// open returns whether a result is missing, and the number of messages that were not
-// acknowledged.
+// open reports whether a result is missing, and the number of unacknowledged messages.
 func (t *talk) open() (owed bool, unread int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.owed, len(t.unacknowledged)
 }
 
-// feed sends the agent its task, then messages. Only feed accepts messages and closes
+// feed sends the agent its task and then messages. Only feed accepts messages and closes
 // the input, so every accepted message can be sent. It returns when the input is
 // closed, the agent must stop, or done is closed.
 func (r *run) feed(ctx context.Context, done <-chan struct{}) {
@@ -156,7 +153,7 @@ func (r *run) pass(ctx context.Context, m Message) {
 	}
 }
 
-// dismiss stops an agent CLI that does not end after its input, as a server should.
+// dismiss stops a server CLI that does not exit soon after its input is closed.
 func (r *run) dismiss(done <-chan struct{}) {
 	timer := time.NewTimer(serverGrace)
 	defer timer.Stop()

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxTerminals limits the commands of an agent CLI that coven runs or whose output it keeps.
+	// maxTerminals limits the terminals of an agent CLI.
 	maxTerminals = 16
-	// maxTerminalOutput limits the output of a command that is kept, in bytes.
+	// maxTerminalOutput limits the kept output of a command, in bytes.
 	maxTerminalOutput = 1 << 20
 )
 
@@ -30,7 +30,7 @@ type terminals struct {
 	mu      sync.Mutex
 	all     map[string]*terminal // by ID
 	last    int                  // number of the last one
-	running int                  // number of those that run, with those that were released: a command may take long to die
+	running int                  // running commands, including those of released terminals: a command may take long to die
 }
 
 // terminal is a command and the end of its output.
@@ -41,17 +41,16 @@ type terminal struct {
 	hide  func(string) string
 
 	mu   sync.Mutex
-	most int // bytes of output that are kept
+	most int // maximum size of tail, in bytes
 	tail []byte
-	cut  bool // there was more
+	cut  bool // earlier output was dropped
 }
 
 func newTerminals(ctx context.Context) *terminals {
 	return &terminals{ctx: ctx, all: map[string]*terminal{}}
 }
 
-// commandIn returns the shell command that runs a command where it should run; dir is the
-// worktree.
+// commandIn returns a shell command that runs do in its directory. dir is the worktree.
 func commandIn(do provider.RunCommand, dir string) string {
 	if do.Dir == "" || filepath.Clean(do.Dir) == filepath.Clean(dir) {
 		return do.Command
@@ -59,7 +58,7 @@ func commandIn(do provider.RunCommand, dir string) string {
 	return "cd " + shellword.Word(do.Dir) + " && " + do.Command
 }
 
-// start starts a command and returns its ID. over is called when it has ended.
+// start starts a command and returns its ID. It calls over when the command has ended.
 func (t *terminals) start(host Host, command string, most int, over func()) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +94,7 @@ func (t *terminals) start(host Host, command string, most int, over func()) (str
 	return id, nil
 }
 
-// use does something with a command.
+// use performs an operation on a terminal.
 func (t *terminals) use(ctx context.Context, do provider.UseTerminal) (output string, state provider.Terminal, err error) {
 	t.mu.Lock()
 	one := t.all[do.ID]
@@ -123,7 +122,7 @@ func (t *terminals) use(ctx context.Context, do provider.UseTerminal) (output st
 	return output, state, nil
 }
 
-// close ends all commands.
+// close kills all commands and waits for them.
 func (t *terminals) close() {
 	t.mu.Lock()
 	for _, one := range t.all {
@@ -133,12 +132,12 @@ func (t *terminals) close() {
 	t.work.Wait()
 }
 
-// Write keeps the end of the output. It never fails.
+// Write appends to the kept end of the output. It never fails.
 func (t *terminal) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tail = append(t.tail, p...)
-	if len(t.tail) > 2*t.most { // so that bytes are rarely moved
+	if len(t.tail) > 2*t.most { // trim rarely, because it moves bytes
 		t.trim()
 	}
 	return len(p), nil

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// undying is a host whose commands end only when it is closed, whoever kills them.
+// undying is a host whose commands ignore kills and end only when it is closed.
 type undying struct {
 	Host
 	end chan struct{}
@@ -24,7 +24,7 @@ func (u undying) RunCommand(context.Context, string, io.Writer) (process.Exit, e
 
 func (undying) Hide(text string) string { return text }
 
-// An agent that releases terminals, whose commands take long to die, does not get more of them.
+// An agent cannot start more commands by releasing terminals whose commands take long to die.
 func TestReleasedTerminalsCount(t *testing.T) {
 	all, host := newTerminals(t.Context()), undying{end: make(chan struct{})}
 	for i := range maxTerminals {
@@ -47,7 +47,7 @@ func TestReleasedTerminalsCount(t *testing.T) {
 	all.close()
 }
 
-// Of endless output, the end is kept.
+// The end of endless output is kept.
 func TestEndlessOutput(t *testing.T) {
 	one := &terminal{ended: make(chan struct{}), most: 100, hide: func(text string) string { return text }}
 	for range 10000 {

@@ -7,12 +7,12 @@ import (
 )
 
 // transcript records an agent's output until coven stops the agent. It omits partial
-// messages that are repeated in full later.
+// messages that are later repeated in full.
 type transcript struct {
-	partial []byte // the prefix of such lines; empty: none
+	partial []byte // prefix of partial messages; may be empty
 
 	mu   sync.Mutex
-	to   io.Writer // nil: no record, or it is closed
+	to   io.Writer // nil if there is no record or it is closed
 	head []byte    // beginning of a line, not yet classified
 	skip bool      // omit the rest of the line
 	kept bool      // keep the rest of the line
@@ -60,7 +60,6 @@ func (t *transcript) filter(p []byte) []byte {
 	return kept
 }
 
-// end closes the record.
 func (t *transcript) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,14 +19,14 @@ import (
 // loose drives a shell script as an agent whose calls do not pass the gate.
 type loose struct {
 	script string
-	gated  bool // it says that its calls pass the gate
+	gated  bool // whether it declares that its calls pass the gate
 }
 
 func (l loose) Command(_ context.Context, req provider.Request) (provider.Command, error) {
 	return provider.Command{Argv: []string{"sh", "-c", l.script}, Input: []byte(req.Prompt), Once: true, Gated: l.gated}, nil
 }
 
-// Parse takes a line for an event: TYPE TEXT.
+// Parse reads each line as an event: TYPE TEXT.
 func (loose) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for line := range strings.Lines(string(lines)) {
@@ -60,7 +60,7 @@ func looseWorld(t *testing.T, script string) *world {
 	return w
 }
 
-// hastened runs a test once more in a process whose clock runs fast, and says
+// hastened reruns the test in a process whose clock runs fast, and reports
 // whether this is that process.
 func hastened(t *testing.T) bool {
 	t.Helper()
@@ -77,7 +77,7 @@ func hastened(t *testing.T) bool {
 	return false
 }
 
-// Without a word of the user's nothing is started.
+// An ungated agent is not started without the user's permission.
 func TestUngatedIsRefused(t *testing.T) {
 	w := looseWorld(t, "echo no >ran")
 	w.start()
@@ -90,9 +90,9 @@ func TestUngatedIsRefused(t *testing.T) {
 	}
 }
 
-// An agent whose calls bypass the gate is stopped: its input ends with its task, its
-// calls are on record, and its last text, which its result does not say again, is what
-// it said. It cannot be told anything.
+// An agent whose calls bypass the gate is stopped. Its input ends with its task, its calls are
+// recorded, and its last text counts although its result does not repeat it. It cannot receive
+// messages.
 func TestUngated(t *testing.T) {
 	w := looseWorld(t, `task=$(cat); echo started one; echo started two; echo "call edit"; echo "result ok"
 		echo "retry nobody there"; echo "text I did $task"; while ! [ -e go ]; do sleep 0.1; done; echo end`)
@@ -122,8 +122,8 @@ func TestUngated(t *testing.T) {
 	}
 }
 
-// A provider is held to its word that every call passes the gate, also when its CLI
-// has ended before it can be stopped.
+// A declaration that every call passes the gate is enforced, even if the CLI has ended before it
+// can be stopped.
 func TestGateBypassed(t *testing.T) {
 	for name, c := range map[string]struct{ script, decided, refused, want string }{
 		"no decision":         {"echo call edit; echo result done; echo end", "", "", "a tool ran without a decision by coven's gate: call c1"},
@@ -143,7 +143,7 @@ func TestGateBypassed(t *testing.T) {
 	}
 }
 
-// The worktree is saved again and again; when that keeps failing, an agent whose calls nobody sees
+// The worktree is saved repeatedly. If that keeps failing, an agent whose calls do not pass the gate
 // is stopped.
 func TestUngatedIsSaved(t *testing.T) {
 	if !hastened(t) {
@@ -152,7 +152,7 @@ func TestUngatedIsSaved(t *testing.T) {
 	w := looseWorld(t, "cat; while :; do echo; sleep 0.05; done")
 	tries := 0
 	w.job.Ungated, w.job.Save = true, func(context.Context) error {
-		if tries++; tries == 1 || tries > 4 { // a file that vanishes, and later a full disk
+		if tries++; tries == 1 || tries > 4 { // a vanished file, then a full disk
 			return errors.New("the disk is full")
 		}
 		return nil
@@ -163,7 +163,7 @@ func TestUngatedIsSaved(t *testing.T) {
 	}
 }
 
-// An agent whose calls pass the gate goes on: before each of them the worktree was saved.
+// An agent whose calls pass the gate continues: a snapshot preceded each of them.
 func TestGatedIsSaved(t *testing.T) {
 	if !hastened(t) {
 		return
@@ -178,7 +178,7 @@ func TestGatedIsSaved(t *testing.T) {
 		return errors.New("the disk is full")
 	}
 	w.start()
-	if report := w.end(); report.Kind != driver.Ungated || tries < 5 { // it never asked the gate
+	if report := w.end(); report.Kind != driver.Ungated || tries < 5 { // the agent never asked the gate
 		t.Errorf("saved %d times: %+v", tries, report)
 	}
 	said := emitted[event.Text](w, event.Warning)

@@ -9,8 +9,8 @@ import (
 )
 
 // usageWait delays a tool call until the usage of the answer that requested it is known,
-// so that an agent whose budget is spent makes no call. Calls arrive on another
-// connection than the CLI's output, and may be faster.
+// so that an agent that has spent its budget makes no call. Calls do not arrive through the
+// CLI's output and may overtake it.
 type usageWait struct {
 	mu    sync.Mutex
 	asked []string // calls of the answer whose usage is not known yet
@@ -18,8 +18,7 @@ type usageWait struct {
 	spent bool
 }
 
-// maxUsageWait limits how long a call waits for a CLI that does not report the usage of
-// an answer.
+// maxUsageWait limits how long a call waits for the usage of its answer, which a CLI may never report.
 const maxUsageWait = 5 * time.Second
 
 func (c *usageWait) of(id string) chan struct{} {
@@ -39,8 +38,7 @@ func (c *usageWait) call(id string) {
 	c.asked = append(c.asked, id)
 }
 
-// answered records that the usage of the answer is known, and whether the budget is
-// spent.
+// answered records that the usage of the current answer is known.
 func (c *usageWait) answered(spent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +71,7 @@ func (c *usageWait) await(ctx context.Context, id string) bool {
 	return c.spent
 }
 
-// budgetGate is a gate that denies all calls when the budget is spent.
+// budgetGate denies all calls once the budget is spent.
 type budgetGate struct {
 	Gate
 	counted *usageWait
@@ -84,7 +82,7 @@ func (f budgetGate) Decide(ctx context.Context, call gate.Call) gate.Verdict {
 	if !f.counted.await(ctx, call.ID) {
 		return f.Gate.Decide(ctx, call)
 	}
-	// The agent waits for the answer, so it starts no other turn before it is stopped.
+	// Hold back the answer, so that the agent starts no other turn before it is stopped.
 	timer := time.NewTimer(maxUsageWait)
 	defer timer.Stop()
 	select {
@@ -94,7 +92,7 @@ func (f budgetGate) Decide(ctx context.Context, call gate.Call) gate.Verdict {
 	return gate.Verdict{Message: "the budget is spent: the agent is stopped"}
 }
 
-// Decided implements Gate. An agent whose budget is spent is being stopped, so its
+// Decided implements Gate. An agent that has spent its budget is being stopped, so its
 // calls count as decided.
 func (f budgetGate) Decided(id string) bool {
 	f.counted.mu.Lock()
