@@ -27,11 +27,11 @@ type answer struct {
 	end   model.End
 }
 
-// maxTries is how often a request is sent whose failure may pass. Nothing of an answer that failed
-// is kept.
+// maxTries limits the attempts to send a request that fails with a transient error. A failed attempt's
+// partial answer is discarded.
 const maxTries = 4
 
-// ask sends the model a request.
+// ask sends the model a request. It retries transient errors.
 func (c *conversation) ask(ctx context.Context, r model.Request) (*answer, error) {
 	for try := 1; ; try++ {
 		a, err := c.turn(ctx, r)
@@ -47,7 +47,7 @@ func (c *conversation) ask(ctx context.Context, r model.Request) (*answer, error
 	}
 }
 
-// again reports that a request failed and waits: 1, 4 and 16 seconds.
+// again reports a failed request and waits 1, 4 or 16 seconds before the next attempt.
 func (c *conversation) again(ctx context.Context, try int, failure error) error {
 	text := fmt.Sprintf("%v; try %d of %d", failure, try+1, maxTries)
 	if err := c.job.Emit(event.AgentRetry, event.Text{Text: oneline.Of(text)}); err != nil {
@@ -71,7 +71,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// turn sends one request. An error that is no *failure is a pluginerr.ErrTransient.
+// turn sends one request. Its errors are *failure, pluginerr.ErrTransient, or the cause of ctx.
 func (c *conversation) turn(ctx context.Context, r model.Request) (*answer, error) {
 	inner, busy, done := c.idle(ctx)
 	defer done()
@@ -96,7 +96,7 @@ func (c *conversation) turn(ctx context.Context, r model.Request) (*answer, erro
 	return a, nil
 }
 
-// add adds an event to the turn. Fragments of a text are put together.
+// add adds an event to the turn. It joins fragments of text.
 func (a *answer) add(e model.Event) {
 	last := len(a.parts) - 1
 	switch e := e.(type) {
@@ -130,7 +130,7 @@ func (a *answer) add(e model.Event) {
 	}
 }
 
-// text returns the last text of the turn.
+// text returns the text parts of the turn, separated by blank lines.
 func (a *answer) text() string {
 	var all []string
 	for _, part := range a.parts {
@@ -141,7 +141,7 @@ func (a *answer) text() string {
 	return strings.Join(all, "\n\n")
 }
 
-// failure returns why a turn is no answer; nil: it is one.
+// failure returns an error if the turn is not a valid answer.
 func (a *answer) failure() error {
 	switch a.end.Reason {
 	case model.Refusal:
@@ -152,7 +152,7 @@ func (a *answer) failure() error {
 	return nil
 }
 
-// events returns the answer in the terms of agent CLIs. Calls follow when they begin.
+// events converts the answer to provider events, without its calls.
 func (a *answer) events(by string) (events []provider.Event) {
 	for _, part := range a.parts {
 		switch p := part.(type) {
@@ -167,11 +167,10 @@ func (a *answer) events(by string) (events []provider.Event) {
 
 var notID = lazyregexp.New(`[^a-zA-Z0-9_-]+`)
 
-// maxID limits what is kept of a model's ID of a call: APIs accept 64 characters.
+// maxID limits the part of the model's call ID that is kept, in bytes. APIs accept 64 characters.
 const maxID = 48
 
-// unique returns an ID for a call that no other call has, whatever conversation it is of: not every
-// API gives IDs that differ.
+// unique returns a globally unique call ID derived from id. Some APIs reuse IDs.
 func unique(id string) string {
 	id = notID.ReplaceAllString(id, "")
 	return id[:min(len(id), maxID)] + "_" + strings.ToLower(rand.Text()[:8])

@@ -1,15 +1,15 @@
 // Package chat is coven's own agent loop. It asks a model plugin for the turns of a conversation,
-// runs the tools that the model calls, and tells the model their results, until a turn calls none.
+// runs the tools that the model calls, and sends the model their results, until a turn calls no tool.
 //
 // Rules:
-//   - A message is stored before anything comes of it. After a crash the conversation continues
-//     behind its last message. Calls whose results are not stored may have run: the model is told so.
-//   - A call runs only if its arguments fit the schema of its tool and the gate allows it.
-//   - Calls begin in the order of the model's turn, and the model gets their results in this order. Calls
-//     next to each other that change nothing run at the same time.
-//   - A request whose failure may pass is sent again a few times. Nothing of an answer counts before its
-//     end: no call of a broken answer runs.
-//   - What a tool answers, also its failure, goes to the model. Only coven's own failures, limits,
+//   - A message is stored before coven acts on it. After a crash the conversation continues
+//     after its last message. Calls without a stored result may have run, and the model is told this.
+//   - A call runs only if its arguments match the schema of its tool and the gate allows it.
+//   - Calls start in the order of the model's turn, and the model receives the results in this order.
+//     Adjacent read-only calls run concurrently.
+//   - A request that fails with a transient error is retried a few times. An answer counts only
+//     when it is complete: no call of a broken answer runs.
+//   - The result of a tool, including an error, goes to the model. Only coven's own failures, limits,
 //     and the end of the context end the conversation early.
 package chat
 
@@ -32,34 +32,33 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// DefaultMaxTurns is the number of turns after which an agent is stopped, unless its job says
-// otherwise.
+// DefaultMaxTurns is the maximum number of turns of an agent whose job sets no limit.
 const DefaultMaxTurns = 50
 
-// Loop leads conversations with a model.
+// Loop runs conversations with a model.
 type Loop struct {
 	Model model.Model
 	Store Store
-	// Cost returns what an answer of a model costs, in US dollars, if the plugin does not report
-	// it; 0: unknown. It may be nil.
+	// Cost returns the cost of an answer in US dollars. It is used if the plugin does not report
+	// the cost. It returns 0 if the cost is unknown. May be nil.
 	Cost func(id string, used provider.Usage) float64
-	// Pause waits before a failed request is sent again; nil: for so long.
+	// Pause waits before a failed request is retried. If it is nil, a timer is used.
 	Pause func(ctx context.Context, d time.Duration) error
-	// Window returns the context window of a model in tokens: older messages are summarized before a request
-	// takes more than three quarters of it; 0: they never are. It may be nil.
+	// Window returns the context window of a model in tokens. Older messages are summarized before a request
+	// exceeds three quarters of it. If Window is nil or returns 0, nothing is summarized.
 	Window func(id string) int
-	// Todos returns what the agent has noted as its list of what is to do; empty: nothing. It may be nil.
+	// Todos returns the agent's todo list, or "". May be nil.
 	Todos func() string
-	// Remembered is given the working memory when the agent begins, after each turn with calls, and when
-	// messages are summarized. It may be nil.
+	// Remembered receives the working memory at the start of the run, after each turn with calls, and after
+	// messages are summarized. May be nil.
 	Remembered func(Memory) error
-	// Hidden returns a text without secrets, for what is stored in parts. It may be nil.
+	// Hidden removes secrets from text that is stored in part. May be nil.
 	Hidden func(text string) string
 }
 
-// Store keeps conversations.
+// Store stores conversations.
 type Store interface {
-	// Load returns the messages of a conversation, oldest first; none: there is no such conversation.
+	// Load returns the messages of a conversation, oldest first. An unknown conversation has none.
 	Load(conversation string) ([]Message, error)
 	// Append adds a message. It is durable when Append returns.
 	Append(conversation string, m Message) error
@@ -69,13 +68,13 @@ type Store interface {
 type Message struct {
 	ID string // a UUID
 	model.Message
-	Used provider.Usage // of the request that it answers; zero: unknown
+	Used provider.Usage // by the request that it answers; zero if unknown
 }
 
-// errIdle is why a model is no longer waited for.
+// errIdle is the cause when the model was silent for longer than Job.Idle.
 var errIdle = errors.New("the model sent nothing")
 
-// failure is why a conversation ended early.
+// failure is an error that ends a conversation early.
 type failure struct {
 	kind event.ErrorType
 	text string
@@ -87,9 +86,9 @@ func failed(kind event.ErrorType, format string, args ...any) error {
 	return &failure{kind, oneline.Of(fmt.Sprintf(format, args...))}
 }
 
-// Run runs an agent in a conversation until it ends. Of the job, what concerns an agent CLI is
-// ignored; its tools are those of Job.Offered, at each turn. If Job.Resume is set and there is no such conversation,
-// the report says that nothing started. An error means that ctx was cancelled.
+// Run runs an agent in a conversation until it ends. It ignores the fields of the job that concern an agent
+// CLI, and calls Job.Offered for the tools at each turn. If Job.Resume is set and the conversation does not
+// exist, Report.Started is false. Run returns an error only if ctx was cancelled.
 func (l Loop) Run(ctx context.Context, job driver.Job) (driver.Report, error) {
 	c := &conversation{
 		Loop: l, job: job, out: transcript{job.Transcript}, circle: driver.NewLoopDetector(job.SameCall), used: event.Usage{Model: job.Model},
@@ -112,7 +111,7 @@ func (l Loop) Run(ctx context.Context, job driver.Job) (driver.Report, error) {
 	return c.report, nil
 }
 
-// conversation is a conversation in one run of an agent.
+// conversation is one run of an agent in a conversation.
 type conversation struct {
 	Loop
 	job      driver.Job
@@ -120,14 +119,14 @@ type conversation struct {
 	messages []Message
 	circle   *driver.LoopDetector
 	used     event.Usage
-	spent    error   // why no further turn may be taken
-	window   int     // context window of the model in tokens; 0: any
-	scale    float64 // by which tokens are estimated too low; 0: unknown
+	spent    error   // not nil if no further turn is allowed
+	window   int     // context window of the model in tokens; 0 if unlimited
+	scale    float64 // correction factor of token estimates; 0 if unknown
 	report   driver.Report
-	mu       sync.Mutex // held while a call begins
+	mu       sync.Mutex // held while a call is recorded
 }
 
-// hold has the conversation.
+// hold runs the conversation.
 func (c *conversation) hold(ctx context.Context) (err error) {
 	if c.messages, err = c.Store.Load(c.job.Conversation); err != nil {
 		return err
@@ -155,7 +154,7 @@ func (c *conversation) hold(ctx context.Context) (err error) {
 	return failed(driver.Turns, "it is not done after %s of the model, its max_turns", oneline.Count(most, "turn"))
 }
 
-// step takes one turn, and reports whether another must follow.
+// step runs one turn, and reports whether another must follow.
 func (c *conversation) step(ctx context.Context) (more bool, err error) {
 	if err := cmp.Or(c.hear(), c.spent); err != nil {
 		return false, err
@@ -176,13 +175,13 @@ func (c *conversation) step(ctx context.Context) (more bool, err error) {
 	}
 	if len(a.calls) == 0 {
 		before := len(c.messages)
-		err := c.hear() // otherwise a later message waits for the next agent
+		err := c.hear() // otherwise a later message would wait for the next agent
 		return len(c.messages) > before, err
 	}
 	return true, c.perform(ctx, a.calls)
 }
 
-// take stores an answer, tells others about it, and charges for it.
+// take stores an answer, reports it and charges for it.
 func (c *conversation) take(a *answer) error {
 	if a.end.Reason == model.Limited {
 		return c.limited(a)
@@ -192,7 +191,7 @@ func (c *conversation) take(a *answer) error {
 	if len(a.calls) == 0 && a.failure() == nil {
 		shown = append(shown, c.result(a))
 	}
-	// The log comes first: from it, a last answer is known after a crash.
+	// Write the log first: after a crash, a final answer is restored from it.
 	for _, e := range shown {
 		if err := c.out.write(e); err != nil {
 			return err
@@ -217,7 +216,7 @@ func (c *conversation) take(a *answer) error {
 	return c.charge(a)
 }
 
-// count adds what an answer used.
+// count adds the usage of an answer.
 func (c *conversation) count(u provider.Usage) {
 	c.used.Input, c.used.Output = c.used.Input+u.InputTokens, c.used.Output+u.OutputTokens
 	c.used.CacheRead, c.used.CacheWrite = c.used.CacheRead+u.CacheReadTokens, c.used.CacheWrite+u.CacheWriteTokens
@@ -228,7 +227,7 @@ func (c *conversation) count(u provider.Usage) {
 	c.used.Turns++
 }
 
-// charge charges for what was used. The last answer is not refused, whatever it cost.
+// charge charges for the usage so far. The last answer is accepted even if it exceeds the budget.
 func (c *conversation) charge(a *answer) error {
 	if err := c.job.Emit(event.AgentUsage, c.used); err != nil || c.job.Spend == nil {
 		return err
@@ -236,13 +235,13 @@ func (c *conversation) charge(a *answer) error {
 	if spent := c.job.Spend(c.used); spent != nil {
 		c.spent = failed(driver.Budget, "%v", spent)
 	}
-	if len(a.calls) == 0 { // it may be the last answer
+	if len(a.calls) == 0 { // this may be the last answer
 		return nil
 	}
 	return c.spent
 }
 
-// result returns the result of the agent, with an answer that calls no tool.
+// result records and returns the agent's result for an answer without calls.
 func (c *conversation) result(a *answer) provider.Result {
 	c.report.Text = a.text()
 	c.report.Said = append(c.report.Said, c.report.Text)
@@ -262,12 +261,12 @@ func (c *conversation) limited(a *answer) error {
 	return errors.Join(c.tell(a.limit), failed(driver.Limit, "the API refuses requests: %s", cmp.Or(a.limit.Reason, "rate_limit")))
 }
 
-// tell passes on an event, in the terms of agent CLIs.
+// tell reports an event to the observer and the log.
 func (c *conversation) tell(e provider.Event) error {
 	return errors.Join(c.job.Say(e), c.out.write(e))
 }
 
-// add adds a message to the model.
+// add adds a message with the role user.
 func (c *conversation) add(parts ...model.Part) error {
 	return c.store(Message{ID: uuid.NewString(), Message: model.Message{Role: model.User, Parts: parts}})
 }
@@ -281,7 +280,7 @@ func (c *conversation) store(m Message) error {
 	return nil
 }
 
-// mend answers the calls of an interrupted run whose results are not known.
+// mend adds error results for the calls of an interrupted run whose results are unknown.
 func (c *conversation) mend() error {
 	if len(c.messages) == 0 {
 		return nil
@@ -298,7 +297,7 @@ func (c *conversation) mend() error {
 	return c.add(results...)
 }
 
-// hear adds the messages of a person that have arrived.
+// hear accepts all messages of a person that have arrived.
 func (c *conversation) hear() error {
 	for {
 		select {
@@ -316,7 +315,7 @@ func (c *conversation) hear() error {
 	}
 }
 
-// accept adds a person's message, unless it is there already.
+// accept adds a person's message unless it is a duplicate.
 func (c *conversation) accept(m driver.Message) error {
 	id := cmp.Or(m.ID, uuid.NewString())
 	if slices.Contains(c.report.Acknowledged, id) {
@@ -329,12 +328,12 @@ func (c *conversation) accept(m driver.Message) error {
 		return err
 	}
 	c.report.Acknowledged = append(c.report.Acknowledged, id)
-	c.circle.Forget() // it may change the task
+	c.circle.Forget() // the message may change the task
 	return c.tell(provider.Acknowledged{ID: id})
 }
 
-// request returns the conversation for the model, with one message for what the user said in a row. A summary
-// stands for what is before it.
+// request returns the request for the next turn. It merges consecutive messages with the same role. A
+// summary replaces the messages before it.
 func (c *conversation) request() model.Request {
 	r := model.Request{Model: c.job.Model, System: c.job.System}
 	summary, rest := c.current()
@@ -355,7 +354,6 @@ func (c *conversation) request() model.Request {
 	return r
 }
 
-// tools returns the names of the tools.
 func (c *conversation) tools() (names []string) {
 	for _, t := range c.job.Offered() {
 		names = append(names, t.Name)
@@ -363,7 +361,7 @@ func (c *conversation) tools() (names []string) {
 	return names
 }
 
-// idle returns a context that ends when busy was not called for as long as the job allows.
+// idle returns a context that is cancelled when busy was not called for Job.Idle.
 func (c *conversation) idle(ctx context.Context) (_ context.Context, busy, done func()) {
 	if c.job.Idle <= 0 {
 		return ctx, func() {}, func() {}

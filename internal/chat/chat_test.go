@@ -22,7 +22,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// turns is a model that plays turns, and keeps the requests.
+// turns is a model that plays turns and records the requests.
 type turns struct {
 	all      []func(ctx context.Context, emit func(model.Event) error) error
 	requests []model.Request
@@ -36,7 +36,7 @@ func (m *turns) Turn(ctx context.Context, request model.Request, emit func(model
 	return m.all[len(m.requests)-1](ctx, emit)
 }
 
-// says plays events, and an End if there is none.
+// says plays events, followed by an End if they contain none.
 func says(events ...model.Event) func(context.Context, func(model.Event) error) error {
 	return func(_ context.Context, emit func(model.Event) error) error {
 		reason := model.Done
@@ -63,7 +63,7 @@ func calls(names ...string) func(context.Context, func(model.Event) error) error
 	return says(events...)
 }
 
-// memory is a store.
+// memory is a Store in memory.
 type memory struct {
 	messages map[string][]chat.Message
 	broken   error
@@ -98,14 +98,14 @@ func (g *doorkeeper) Decided(string) bool { return true }
 func (g *doorkeeper) Refused(string) bool { return false }
 func (g *doorkeeper) Ended(string)        { g.mu.Lock(); defer g.mu.Unlock(); g.ended++ }
 
-// bench runs the loop.
+// bench runs the loop with fakes.
 type bench struct {
 	model turns
 	store memory
 	gate  doorkeeper
 	mu    sync.Mutex
 	log   strings.Builder
-	said  []string // types of events
+	said  []string // event types
 	job   driver.Job
 	waits []time.Duration
 }
@@ -145,7 +145,7 @@ func (b *bench) run(ctx context.Context) (driver.Report, error) {
 	}.Run(ctx, b.job)
 }
 
-// A request whose failure may pass is sent again, and nothing of the answer that failed is kept.
+// A request with a transient error is retried, and the partial answer is discarded.
 func TestTransient(t *testing.T) {
 	broken := func(ctx context.Context, emit func(model.Event) error) error {
 		_ = says(model.Text{Text: "half"}, model.End{})(ctx, emit)
@@ -160,7 +160,7 @@ func TestTransient(t *testing.T) {
 	if want := []time.Duration{time.Second, 4 * time.Second}; !slices.Equal(b.waits, want) || !slices.Contains(b.said, string(event.AgentRetry)) {
 		t.Errorf("%v %v", b.waits, b.said)
 	}
-	if report.Used.Cost != 10 { // the answer that was kept
+	if report.Used.Cost != 10 { // only the accepted answer counts
 		t.Errorf("%+v", report.Used)
 	}
 	b = newBench(nil, broken, broken, broken, broken, says())
@@ -179,8 +179,8 @@ func say(text string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return text, nil }
 }
 
-// results returns the results in the last message of a request, and whether they belong to the
-// calls of the message before, in order.
+// results returns the results in the last message of a request, and checks that they match the calls
+// of the preceding message, in order.
 func results(t *testing.T, r model.Request) (texts []string) {
 	t.Helper()
 	last := r.Messages[len(r.Messages)-1]
@@ -206,8 +206,8 @@ func results(t *testing.T, r model.Request) (texts []string) {
 	return texts
 }
 
-// T-20: results are added to the context, the model is called again until it gives a final text; several calls in one
-// turn; errors of tools go back to the model.
+// T-20: Results are added to the context, and the model is called again until it returns a final text. One turn may
+// have several calls. Errors of tools go back to the model.
 func TestConversation(t *testing.T) {
 	b := newBench(map[string]func(context.Context) (string, error){"write": say("written"), "fail": func(context.Context) (string, error) { return "", errors.New("cannot") }, "panic": func(context.Context) (string, error) { panic("no") }},
 		says(model.Reasoning{Text: "well"}, model.Reasoning{Text: ", then", Signature: "s"}, model.Text{Text: "I "}, model.Text{Text: "do."}, provider.ToolCall{ID: "x y", Name: "write"}, provider.ToolCall{ID: "", Name: "fail"}, provider.ToolCall{Name: "wirte"}, provider.ToolCall{Name: "write", Input: json.RawMessage(`{"n":"a"}`)}, provider.ToolCall{Name: "panic"}),
@@ -243,8 +243,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// Calls begin in order. Those next to each other that change nothing run at the same time, the
-// others after all before them.
+// Calls start in order. Adjacent read-only calls run concurrently. Other calls wait for all calls before
+// them.
 func TestOrder(t *testing.T) {
 	var mu sync.Mutex
 	var log []string
@@ -254,7 +254,7 @@ func TestOrder(t *testing.T) {
 		"look1": func(ctx context.Context) (string, error) {
 			note("look1 begins")
 			tool.Begun(ctx)
-			<-second // which begins although this has not ended
+			<-second // second starts although this call is still running
 			note("look1 ends")
 			return "1", nil
 		},
@@ -292,7 +292,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What ends a run early, and what the report says.
+// Conditions that end a run early, and their reports.
 func TestEnds(t *testing.T) {
 	tools := map[string]func(context.Context) (string, error){"write": say("same")}
 	limit := provider.Limit{Reason: "overloaded", Status: 529}
@@ -340,7 +340,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A budget does not take back the last answer.
+// The last answer counts even if it exceeds the budget.
 func TestLastAnswerIsKept(t *testing.T) {
 	b := newBench(nil, says(model.Text{Text: "Done."}))
 	b.job.Spend = func(event.Usage) error { return errors.New("too much") }
@@ -349,7 +349,7 @@ func TestLastAnswerIsKept(t *testing.T) {
 	}
 }
 
-// What a person says after the answer that was too much is not answered.
+// A message that arrives after the budget is spent is not answered.
 func TestMessageAfterBudget(t *testing.T) {
 	messages := make(chan driver.Message, 1)
 	b := newBench(nil, says(model.Text{Text: "Done."}), says(model.Text{Text: "More."}))
@@ -363,7 +363,7 @@ func TestMessageAfterBudget(t *testing.T) {
 	}
 }
 
-// After an interruption between a call and its result, the model is told that it may have run.
+// After an interruption between a call and its result, the model is told that the call may have run.
 func TestInterrupted(t *testing.T) {
 	stop := errors.New("ctrl-c")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -385,7 +385,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A person's messages reach the model between its turns, once each.
+// A person's messages reach the model between its turns, each exactly once.
 func TestMessages(t *testing.T) {
 	messages := make(chan driver.Message, 9)
 	b := newBench(map[string]func(context.Context) (string, error){"write": func(context.Context) (string, error) {
@@ -411,7 +411,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// The log reads back as what was written.
+// Parsing the log returns the written events.
 func TestLog(t *testing.T) {
 	b := newBench(map[string]func(context.Context) (string, error){"write": say("ok")}, says(model.Reasoning{Text: "r"}, model.Text{Text: "t"}, provider.ToolCall{ID: "a", Name: "write"}), says(provider.Limit{Reason: "slow"}, model.End{Reason: model.Limited}))
 	if _, err := b.run(t.Context()); err != nil {

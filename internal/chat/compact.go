@@ -15,26 +15,26 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Summary is a part of a message that stands for all messages up to one. The model is sent it instead of
-// them; the store keeps them.
+// Summary is a message part that replaces all messages up to Up in requests. The store keeps the
+// replaced messages.
 type Summary struct {
 	Text   string
-	Up     string // ID of the last message that it stands for
-	Count  int    // of the messages that it stands for
-	Memory string // what the model is sent beside it: see Memory
+	Up     string // ID of the last message that it replaces
+	Count  int    // number of messages that it replaces
+	Memory string // part of the working memory that follows the summary; see Memory
 }
 
-// The budget of a request, in parts of the context window: a quarter is left for the answer.
+// The budget of a request is three quarters of the context window; the rest is for the answer.
 const (
 	answerShare  = 4 // of the window: 1/4
-	recentShare  = 2 // of the budget: 1/2 for the messages that stay as they are
-	summaryShare = 6 // of the budget: 1/6 for the summary, and as much for the task
-	tokenBytes   = 4 // bytes of a token, about
-	maxCompacts  = 3 // in a row
-	partTokens   = 4 // of a part of a message, beside its text
+	recentShare  = 2 // of the budget: 1/2 for the messages that are not summarized
+	summaryShare = 6 // of the budget: 1/6 for the summary, and 1/6 for the task
+	tokenBytes   = 4 // approximate bytes of a token
+	maxCompacts  = 3 // in one call of fit
+	partTokens   = 4 // of a message part, in addition to its text
 )
 
-// tokens estimates what a request takes. The last answer says by how much the estimate was too low.
+// tokens estimates the size of a request. The scale from the last answer corrects the estimate.
 func (c *conversation) tokens(r model.Request) int {
 	n := tokensOf(r.System)
 	for _, t := range r.Tools {
@@ -48,10 +48,10 @@ func (c *conversation) tokens(r model.Request) int {
 
 func tokensOf(text string) int { return (len(text) + tokenBytes - 1) / tokenBytes }
 
-// maxScale limits how much the estimate is corrected: what an API says is not always about the request.
+// maxScale limits the correction, because the usage that an API reports may not match the request.
 const maxScale = 3
 
-// measure corrects the estimate for a request by what the API says it took.
+// measure computes the correction from the usage that the API reports for a request.
 func (c *conversation) measure(r model.Request, u provider.Usage) {
 	took := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens
 	c.scale = 1
@@ -77,13 +77,13 @@ func plain(part model.Part) string {
 	return ""
 }
 
-// budget returns how many tokens a request may take; 0: any number.
+// budget returns the maximum number of tokens of a request. It is 0 if there is no limit.
 func (c *conversation) budget() int {
 	return c.window - c.window/answerShare
 }
 
-// fit makes the conversation fit into the window: the model summarizes the older messages, and the recent ones stay
-// as they are. Calls stay with their results.
+// fit makes the conversation fit into the context window: the model summarizes the older messages. The
+// recent ones remain unchanged. A call and its result are never separated.
 func (c *conversation) fit(ctx context.Context) error {
 	if c.window <= 0 {
 		return nil
@@ -117,7 +117,7 @@ func (c *conversation) fit(ctx context.Context) error {
 	return nil
 }
 
-// current returns the last summary, nil if there is none, and the messages after those that it stands for.
+// current returns the last summary, or nil, and the messages that it does not replace.
 func (c *conversation) current() (last *Summary, rest []Message) {
 	for _, m := range c.messages {
 		if s, ok := summaryOf(m); ok {
@@ -152,8 +152,8 @@ func summaryOf(m Message) (Summary, bool) {
 	return s, ok
 }
 
-// split divides the messages that the model is sent into old ones, which it summarizes, and recent ones. These begin
-// with a message of the model, so that no result is without its call.
+// split divides the current messages into old ones to summarize and recent ones to keep. The recent ones begin
+// with a message of the model, so that no result is separated from its call.
 func (c *conversation) split() (old, recent []Message) {
 	_, rest := c.current()
 	bare := c.request()
@@ -169,13 +169,13 @@ func (c *conversation) split() (old, recent []Message) {
 			at = i
 		}
 	}
-	if at == len(rest) { // the last turn alone is too large: it stays, and is clipped
+	if at == len(rest) { // the last turn alone is too large: keep it, it will be clipped
 		return nil, rest
 	}
 	return rest[:at], rest[at:]
 }
 
-// clipped returns a message as the model is sent it: what alone would take most of the budget is cut.
+// clipped returns a message for a request. It shortens tool results that would fill most of the budget.
 func (c *conversation) clipped(m model.Message) model.Message {
 	if c.window <= 0 {
 		return m
@@ -195,8 +195,8 @@ func (c *conversation) clipped(m model.Message) model.Message {
 	return m
 }
 
-// opening returns the message with which the model is sent a summary: the task, what happened since, and
-// what the agent has to keep in mind.
+// opening returns the first message of a request with a summary. It has the task, the summary and the
+// working memory.
 func (c *conversation) opening(s *Summary) model.Message {
 	text := fmt.Sprintf("%s\n\n# What happened so far\n\nYou have worked on this. Your older messages are replaced by this summary:\n\n%s", cut(taskOf(c.messages), c.share()), s.Text)
 	if s.Memory != "" {
@@ -205,7 +205,7 @@ func (c *conversation) opening(s *Summary) model.Message {
 	return model.Message{Role: model.User, Parts: []model.Part{model.Text{Text: text}}}
 }
 
-// share returns the bytes that a summary may have, and the task beside it.
+// share returns the maximum size in bytes of the summary, which is also that of the task.
 func (c *conversation) share() int {
 	return int(float64(c.budget()*tokenBytes/summaryShare) / max(c.scale, 1))
 }
@@ -214,7 +214,7 @@ const summarizer = `You summarize the work of an agent, for the agent itself: it
 Say what it was asked, what it found out and decided, which files it changed and how, what failed and why, and what is left to do.
 Name files, commands and identifiers exactly. Do not continue the work. Answer with the summary only.`
 
-// summarize has the model summarize messages, and what stood for those before them.
+// summarize asks the model to summarize messages together with the previous summary.
 func (c *conversation) summarize(ctx context.Context, old []Message) (string, error) {
 	last, _ := c.current()
 	var text strings.Builder
@@ -249,7 +249,7 @@ func (c *conversation) summarize(ctx context.Context, old []Message) (string, er
 	return cut(cmp.Or(c.hidden(summary), "(the model gave no summary)"), c.share()), nil
 }
 
-// transcribed returns a message as a text for the summary.
+// transcribed returns a message as text for the summary.
 func transcribed(m Message) string {
 	var b strings.Builder
 	for _, part := range m.Parts {

@@ -15,18 +15,18 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// small is a model with a small context window, which looks at all that it is sent.
+// small is a model with a small context window that checks all its requests.
 type small struct {
 	t         *testing.T
 	window    int
-	bytes     int // of a token
-	turns     int // with calls, before the last one
+	bytes     int // per token
+	turns     int // turns with calls before the last turn
 	answered  int
 	summaries int
 	largest   int
 }
 
-// took returns the tokens of a request.
+// took returns the number of tokens of a request.
 func (m *small) took(r model.Request) int {
 	n := len(r.System)
 	for _, t := range r.Tools {
@@ -87,8 +87,7 @@ func emitAll(emit func(model.Event) error, events ...model.Event) error {
 	return nil
 }
 
-// checkPairs checks that roles alternate, that each call has its result in the next message, and each result its call
-// in the one before.
+// checkPairs checks that roles alternate, and that calls and results match pairwise in adjacent messages.
 func checkPairs(t *testing.T, r model.Request) {
 	t.Helper()
 	var open []string
@@ -120,7 +119,7 @@ func checkPairs(t *testing.T, r model.Request) {
 	}
 }
 
-// long returns a bench whose tool answers texts of many sizes.
+// long returns a bench whose tool returns texts of many sizes.
 func long(window int) (*bench, chat.Loop) {
 	random := rand.New(rand.NewSource(1))
 	b := newBench(nil)
@@ -129,7 +128,7 @@ func long(window int) (*bench, chat.Loop) {
 		Call: func(context.Context, json.RawMessage) (string, error) {
 			size := random.Intn(600)
 			if random.Intn(20) == 0 {
-				size = 20_000 // more than the window
+				size = 20_000 // exceeds the window
 			}
 			return strings.Repeat("a", size), nil
 		},
@@ -138,10 +137,10 @@ func long(window int) (*bench, chat.Loop) {
 	return b, chat.Loop{Store: &b.store, Window: func(string) int { return window }}
 }
 
-// T-21: a conversation of 400 turns fits into a window of 2,000 tokens at each request, keeps calls and results
-// together, and all its messages are stored.
+// T-21: A conversation of 400 turns fits into a window of 2,000 tokens at each request, keeps calls and results
+// together, and stores all its messages.
 func TestCompaction(t *testing.T) {
-	for _, bytes := range []int{4, 2} { // the estimate is right, and too low by half
+	for _, bytes := range []int{4, 2} { // a correct estimate, and one that is too low by half
 		b, loop := long(2000)
 		m := &small{t: t, window: 2000, bytes: bytes, turns: 400}
 		loop.Model = m
@@ -170,7 +169,7 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// The recent messages stay as they are, and a conversation that is resumed goes on from its last summary.
+// Recent messages are unchanged, and a resumed conversation continues from its last summary.
 func TestCompactionResumed(t *testing.T) {
 	b, loop := long(2000)
 	m := &small{t: t, window: 2000, bytes: 4, turns: 60}
@@ -189,7 +188,7 @@ func TestCompactionResumed(t *testing.T) {
 	}
 }
 
-// What cannot fit is said.
+// A conversation that cannot fit ends with an error.
 func TestCompactionFails(t *testing.T) {
 	b, loop := long(2000)
 	b.job.System = strings.Repeat("You do it. ", 1000)

@@ -9,35 +9,35 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Memory is the working memory of an agent: what it has in mind beside its recent messages. It is
+// Memory is the working memory of an agent: the state that it needs in addition to its recent messages. It is
 // computed from the messages.
 //
-// Most of it is in each request anyway, in the messages themselves. When older messages are
-// summarized, what they had of it is stored in the summary, with which all later requests begin. So
-// no request changes the beginning of the one before, which the cache of an API needs.
+// Most of it is in each request anyway, as part of the messages. When older messages are
+// summarized, their part of the memory is stored in the summary, which begins all later requests. So
+// consecutive requests have the same prefix, which the cache of an API needs.
 type Memory struct {
 	Task    string   // the first message
-	Results []Result // the last ones, oldest first
-	Summary *Summary // the last one; nil: no message is summarized
+	Results []Result // the most recent ones, oldest first
+	Summary *Summary // the latest one; nil if no message is summarized
 }
 
-// Result is what a tool answered.
+// Result is the result of a tool call.
 type Result struct {
-	Call provider.ToolCall // its arguments are shortened: they may be no JSON
+	Call provider.ToolCall // its arguments are shortened and may be invalid JSON
 	provider.ToolResult
 }
 
-// The bounds of the results in a working memory.
+// Limits for the results in a working memory.
 const (
 	maxResults  = 5
 	maxResult   = 2 << 10 // bytes of each
 	maxInput    = 500     // bytes of the arguments of each
-	maxRecalled = 8 << 10 // bytes of the memory in a summary, if the context window is large
-	minRecalled = 120     // bytes; of a result with fewer, nothing is kept
+	maxRecalled = 8 << 10 // bytes of the memory in a summary with a large context window
+	minRecalled = 120     // bytes; a result with less room is dropped
 	memoryShare = 8       // of the budget: 1/8 for the memory
 )
 
-// remember passes the working memory on.
+// remember passes the working memory to Loop.Remembered.
 func (c *conversation) remember() error {
 	if c.Remembered == nil {
 		return nil
@@ -51,7 +51,7 @@ func (c *conversation) remember() error {
 	return c.Remembered(m)
 }
 
-// hidden returns a text without secrets. That comes before it is shortened: no part of one stays.
+// hidden removes secrets from a text. Call it before shortening the text, or a part of a secret could remain.
 func (c *conversation) hidden(text string) string {
 	if c.Hidden == nil {
 		return text
@@ -59,8 +59,8 @@ func (c *conversation) hidden(text string) string {
 	return c.Hidden(text)
 }
 
-// lastResults returns the last results of tools, oldest first. The list of what is to do is no result:
-// it is kept as it is now.
+// lastResults returns the most recent tool results, oldest first. It omits results of the todo tool,
+// because the memory has the current todo list.
 func lastResults(messages []Message) (results []Result) {
 	calls := map[string]provider.ToolCall{}
 	for _, m := range messages {
@@ -78,11 +78,11 @@ func lastResults(messages []Message) (results []Result) {
 	return results[max(0, len(results)-maxResults):]
 }
 
-// todoTool is the name of the tool with the list of what is to do, whose results are that list.
+// todoTool is the name of the todo tool. Its results are the todo list.
 const todoTool = "todo"
 
-// prompt returns the parts of the message with which a run begins. The list of what is to do follows
-// if the conversation does not show it as it is.
+// prompt returns the parts of the first message of a run. It appends the todo list
+// unless the conversation already shows the current one.
 func (c *conversation) prompt() []model.Part {
 	parts := []model.Part{model.Text{Text: c.job.Prompt}}
 	if todos := c.todos(); todos != "" && !c.shows(todos) {
@@ -100,9 +100,9 @@ func (c *conversation) todos() string {
 	return c.Todos()
 }
 
-// shows reports whether the last list of what is to do in the conversation is this one.
+// shows reports whether the conversation's latest todo list is todos.
 func (c *conversation) shows(todos string) bool {
-	names := map[string]string{} // of tools, by the ID of a call
+	names := map[string]string{} // tool names by call ID
 	last := ""
 	for _, m := range c.messages {
 		for _, part := range m.Parts {
@@ -127,8 +127,8 @@ func (c *conversation) shows(todos string) bool {
 	return strings.Contains(last, todos)
 }
 
-// recall returns what an agent must not forget when old messages are summarized: what is to do, and
-// those of its last results that are not in the recent messages.
+// recall returns the working memory to keep when old messages are summarized: the todo list and
+// the last results that are not in the recent messages.
 func (c *conversation) recall(old, recent []Message) string {
 	room := min(maxRecalled, int(float64(c.budget()*tokenBytes/memoryShare)/max(c.scale, 1)))
 	var text strings.Builder
@@ -137,7 +137,7 @@ func (c *conversation) recall(old, recent []Message) string {
 	}
 	all := lastResults(slices.Concat(old, recent))
 	forgotten := all[:max(0, len(all)-len(lastResults(recent)))]
-	var kept []string // the newest first
+	var kept []string // newest first
 	for i, r := range slices.Backward(forgotten) {
 		share := min(maxResult, (room-text.Len())/(i+1))
 		if share < minRecalled {
@@ -155,7 +155,7 @@ func (c *conversation) recall(old, recent []Message) string {
 	return strings.TrimSpace(text.String())
 }
 
-// shown returns a call with its result, in about so many bytes.
+// shown returns a call with its result, in about most bytes.
 func (r Result) shown(most int) string {
 	call := "\n## " + r.Call.Name + " " + cut(string(r.Call.Input), min(maxInput, most/3)) + "\n\n"
 	if r.IsError {
@@ -164,7 +164,7 @@ func (r Result) shown(most int) string {
 	return call + cut(r.Text, most-len(call)) + "\n"
 }
 
-// taskOf returns the text of the first message, without the list of what was to do then.
+// taskOf returns the text of the first message, without its todo list.
 func taskOf(messages []Message) string {
 	var text strings.Builder
 	for _, m := range messages[:min(1, len(messages))] {
@@ -176,8 +176,8 @@ func taskOf(messages []Message) string {
 	return task
 }
 
-// Tokens estimates the tokens of a message, as it is done before older messages are summarized: four
-// bytes are a token.
+// Tokens estimates the tokens of a message, at four bytes per token. The same estimate decides
+// when older messages are summarized.
 func Tokens(m model.Message) (n int) {
 	for _, part := range m.Parts {
 		n += partTokens + tokensOf(plain(part))
@@ -185,7 +185,7 @@ func Tokens(m model.Message) (n int) {
 	return n
 }
 
-// cut shortens a text to its beginning and its end, with a note between them.
+// cut shortens a text to its beginning and its end, with a note in between.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -15,14 +15,14 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// forgetful calls a tool again and again, and looks at what it is sent.
+// forgetful calls a tool repeatedly and checks the requests that it receives.
 type forgetful struct {
 	t         *testing.T
 	turns     int
 	answered  int
 	summaries int
 	requests  []model.Request // since the last summary
-	openings  int             // with a memory
+	openings  int             // number of openings with a memory
 }
 
 func (m *forgetful) Turn(_ context.Context, r model.Request, emit func(model.Event) error) error {
@@ -40,7 +40,7 @@ func (m *forgetful) Turn(_ context.Context, r model.Request, emit func(model.Eve
 	return emitAll(emit, call, model.End{Reason: model.ForTools})
 }
 
-// check checks that the request has the last results and what is to do, and begins like the one before.
+// check checks that the request has the last results and the todo list, and the same beginning as the one before.
 func (m *forgetful) check(r model.Request) {
 	var all strings.Builder
 	for _, message := range r.Messages {
@@ -75,8 +75,8 @@ func (m *forgetful) check(r model.Request) {
 	}
 }
 
-// T-36: after a summary each request has the last results and what is to do, and the beginning of a request changes
-// with a summary only. What is remembered has no secret, and no part of one.
+// T-36: After a summary each request has the last results and the todo list, and the beginning of requests changes
+// only with a summary. The memory contains no secret and no part of one.
 func TestMemory(t *testing.T) {
 	b := newBench(nil)
 	m := &forgetful{t: t, turns: 60}
@@ -119,7 +119,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("a secret is in %s", stored)
 	}
 
-	// The list is shown again when a run begins, unless it is in the conversation as it is.
+	// A run begins with the list unless the conversation already shows the current one.
 	first := b.store.messages["c"][0]
 	if text := first.Parts[len(first.Parts)-1].(model.Text).Text; !strings.Contains(text, "[ ] an old list") {
 		t.Errorf("the first message ends with %q", text)
@@ -137,7 +137,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A conversation whose summary stands for a message that is gone continues with all that are left.
+// If a summary refers to a message that is gone, the conversation continues with all remaining messages.
 func TestSummaryOfNothing(t *testing.T) {
 	b := newBench(nil, says(model.Text{Text: "Done."}))
 	b.store.messages["c"] = []chat.Message{

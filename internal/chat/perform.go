@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// perform runs the calls of a turn and tells the model their results.
+// perform runs the calls of a turn and adds their results to the conversation.
 func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) error {
 	failpoint.Point("chat.answered")
 	results := make([]provider.ToolResult, len(calls))
@@ -41,7 +41,7 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // the results are those of calls that were stopped
+	if ctx.Err() != nil { // the results come from cancelled calls
 		return context.Cause(ctx)
 	}
 	var parts []model.Part
@@ -62,7 +62,7 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 	return nil
 }
 
-// together returns how many of the first calls may run at the same time.
+// together returns how many of the first calls may run concurrently.
 func (c *conversation) together(calls []provider.ToolCall) (n int) {
 	for _, call := range calls {
 		if t, ok := tool.Find(c.job.Offered(), call.Name); !ok || !t.ReadOnly {
@@ -73,7 +73,7 @@ func (c *conversation) together(calls []provider.ToolCall) (n int) {
 	return max(n, 1)
 }
 
-// call runs one call. An error means that coven cannot record it.
+// call runs one call. It returns an error only if coven cannot record the call.
 func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provider.ToolResult, error) {
 	asked := gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}
 	c.mu.Lock()
@@ -85,18 +85,18 @@ func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provid
 	}
 	text, err := c.run(ctx, asked)
 	if err != nil {
-		return provider.ToolResult{ID: call.ID, Text: err.Error(), IsError: true}, nil //nolint:nilerr // it is an answer for the model
+		return provider.ToolResult{ID: call.ID, Text: err.Error(), IsError: true}, nil //nolint:nilerr // the error is a result for the model
 	}
 	return provider.ToolResult{ID: call.ID, Text: text}, nil
 }
 
-// run runs a call if it may run. The text, also that of an error, is for the model.
+// run runs a call if the gate allows it. The text and the error are both for the model.
 func (c *conversation) run(ctx context.Context, call gate.Call) (text string, err error) {
 	t, ok := tool.Find(c.job.Offered(), call.Tool)
 	if !ok {
 		return "", fmt.Errorf("agent '%s' has no tool '%s'%s", c.job.Agent, call.Tool, didyoumean.Aside(call.Tool, c.tools()))
 	}
-	call.Tool = t.Name // the model may have called it by its ID
+	call.Tool = t.Name // the model may have used the tool's ID
 	if err := t.Check(call.Input); err != nil {
 		return "", err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// line is an event in the log of an agent: one JSON object per line.
+// line is an event in an agent's log, which has one JSON object per line.
 type line struct {
 	Type         string          `json:"type"` // started, text, reasoning, tool_call, tool_result, acknowledged, usage, limit, result
 	ID           string          `json:"id,omitempty"`
@@ -79,7 +79,6 @@ func (l line) event() provider.Event {
 	return nil
 }
 
-// transcript is the log of an agent.
 type transcript struct{ to io.Writer }
 
 func (t transcript) write(e provider.Event) error {
@@ -96,10 +95,10 @@ func (t transcript) write(e provider.Event) error {
 	return nil
 }
 
-// Log reads the logs of agents of the loop, as a provider does those of its CLI.
+// Log parses the logs of coven's own agents, as a provider parses those of its CLI.
 type Log struct{}
 
-// Command implements provider.Provider: there is no CLI.
+// Command implements provider.Provider. It fails because there is no CLI.
 func (Log) Command(context.Context, provider.Request) (provider.Command, error) {
 	return provider.Command{}, fmt.Errorf("coven itself is the agent: %w", pluginerr.ErrUnsupported)
 }
@@ -118,7 +117,7 @@ func (Log) Parse(_ context.Context, lines []byte) (events []provider.Event, err 
 	return events, nil
 }
 
-// Message implements provider.Provider: there is no CLI.
+// Message implements provider.Provider. It fails because there is no CLI.
 func (Log) Message(context.Context, provider.Message) ([]byte, error) {
 	return nil, pluginerr.ErrUnsupported
 }

@@ -181,7 +181,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	defer listener.Close() //nolint:errcheck // a leftover directory in the runtime directory harms nobody
+	defer listener.Close() //nolint:errcheck // a leftover directory in the runtime directory is harmless
 	defer close(run.ended)
 	if r.Gates != "" {
 		withdraw, err := listener.Announce(r.Gates)

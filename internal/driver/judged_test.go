@@ -31,7 +31,8 @@ func (p *picky) Decide(_ context.Context, call gate.Call) gate.Verdict {
 
 func (p *picky) Ended(id string) { p.ended = append(p.ended, id) }
 
-// Each call of a coven tool is decided once, either when the CLI asks or when it makes the call. A decision counts for one call.
+// Each call of a coven tool is decided once, either when the CLI asks or when it makes the call. A decision
+// counts for one call.
 func TestToolsOfACLIThatNeedNotAsk(t *testing.T) {
 	keeper := &picky{}
 	r := newRun(Job{Gate: keeper})

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// The environment of a bridge.
+// Environment variables of a bridge.
 const (
 	SocketEnv = "COVEN_GATE_SOCKET"
 	TokenEnv  = "COVEN_GATE_TOKEN"
@@ -30,7 +30,7 @@ func Bridge(in io.Reader, out io.Writer, getenv func(string) string) error {
 		return fmt.Errorf("connect to the coven that runs this agent: %w", err)
 	}
 	// When the CLI is done, it closes the connection first, and coven's remaining output
-	// is still copied. When coven closes it, the bridge ends.
+	// is still copied. When coven closes the connection, the bridge ends.
 	go func() {
 		_ = pump(conn, in)
 		_ = conn.CloseWrite()

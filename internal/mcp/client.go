@@ -12,19 +12,18 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ErrTool is the error of a tool whose call failed. Its text is the tool's.
+// ErrTool is the error of a failed tool call. Its text is the tool's output.
 var ErrTool = errors.New("the tool failed")
 
-// toolError is the error of a tool.
 type toolError struct{ text string }
 
 func (e *toolError) Error() string        { return e.text }
 func (e *toolError) Is(target error) bool { return target == ErrTool }
 
-// InAgent reports whether a process was started by an agent of a running coven.
+// InAgent reports whether an agent of a running coven started this process.
 func InAgent(getenv func(string) string) bool { return getenv(SocketEnv) != "" }
 
-// Call calls a tool of the coven that runs the agent of this process. The error is ErrTool if the
+// Call calls a tool of the coven that runs this process's agent. The error is ErrTool if the
 // tool itself fails.
 func Call(ctx context.Context, getenv func(string) string, version, tool string, arguments any) (string, error) {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: getenv(SocketEnv), Net: "unix"})

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// credentials returns the process and the user at the other end of a Unix socket,
-// which macOS reports separately.
+// credentials returns the process and the user at the other end of a Unix socket.
+// macOS reports them separately.
 func credentials(fd int) (pid, uid int, err error) {
 	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // helloTimeout limits how long a caller may take to send its token.
 const helloTimeout = 10 * time.Second
 
-// Listener is the socket of one run of an agent.
+// Listener is the socket for one run of an agent.
 type Listener struct {
 	dir      string
 	listener *net.UnixListener
@@ -35,7 +35,7 @@ type Listener struct {
 	refuse   func(why string) *sdk.Server
 	member   func(pid int) (depth int, ok bool)
 
-	met    atomic.Bool // a caller was admitted
+	met    atomic.Bool // a caller has been admitted
 	lost   chan struct{}
 	closed sync.WaitGroup
 	cancel context.CancelFunc
@@ -48,16 +48,16 @@ type Options struct {
 	// socket has at most 107 bytes, 103 on macOS.
 	Dir     string
 	Decider decider
-	// Admit reports whether the process is part of the agent's tree.
+	// Admit reports whether the process belongs to the agent's process tree.
 	Admit func(pid int) bool
-	// Refused is called for every caller that was refused.
+	// Refused is called for every refused caller.
 	Refused func(error)
-	// Excuse returns what a caller that was refused is told, or "" for nothing: strangers learn
-	// nothing. nil: nobody is told.
+	// Excuse returns the explanation for a refused caller. It returns "" for a stranger, who must
+	// learn nothing. May be nil.
 	Excuse func(pid int) string
-	// Member returns the depth of the running agent that a process belongs to. nil: there is none.
+	// Member returns the depth of the running agent that owns a process. May be nil.
 	Member func(pid int) (depth int, ok bool)
-	// Tools are those that the agent may call.
+	// Tools are the tools that the agent may call.
 	Tools []tool.Tool
 }
 
@@ -83,7 +83,7 @@ func Listen(ctx context.Context, o Options) (*Listener, error) {
 }
 
 // Dir returns the private directory of the socket. It may also contain files for the
-// agent's CLI.
+// agent CLI.
 func (l *Listener) Dir() string { return l.dir }
 
 // Env returns the variables that the bridge needs.
@@ -94,8 +94,8 @@ func (l *Listener) Env() []string {
 // Met reports whether the agent's CLI has ever connected.
 func (l *Listener) Met() bool { return l.met.Load() }
 
-// Lost is closed when the first connection that was admitted ends. If the agent is still running,
-// it has lost its gate. Later connections are those of commands that the agent runs.
+// Lost returns a channel that is closed when the first admitted connection ends. If the agent is still running,
+// it has lost its gate. Later connections come from commands that the agent runs.
 func (l *Listener) Lost() <-chan struct{} { return l.lost }
 
 // Close ends all connections and removes the directory.
@@ -132,17 +132,17 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 		l.explain(ctx, conn, in, pid)
 		return
 	}
-	if l.met.CompareAndSwap(false, true) { // the CLI: it runs nothing before it has its gate
+	if l.met.CompareAndSwap(false, true) { // the agent CLI; it runs nothing before it is connected
 		defer close(l.lost)
 	}
-	// The session ends when the bridge closes the connection; the error has no other
+	// The session ends when the bridge closes the connection, so the error carries no
 	// information.
 	transport, order := inOrder(&sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
 	_ = l.serverOf(order).Run(ctx, transport)
 	order.end()
 }
 
-// greet admits a caller, or returns the reason for refusing it.
+// greet identifies a caller and checks its token.
 func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) (pid int, err error) {
 	pid, err = peer(conn)
 	if err != nil {
@@ -166,20 +166,20 @@ func readToken(conn *net.UnixConn, in *bufio.Reader) (string, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return "", err
 	}
-	line, err := in.ReadSlice('\n') // no longer than the buffer: nobody knows yet who sends it
+	line, err := in.ReadSlice('\n') // limited by the buffer size, because the sender is not authenticated yet
 	if err != nil {
 		return "", err
 	}
 	return strings.TrimSuffix(string(line), "\n"), conn.SetReadDeadline(time.Time{})
 }
 
-// explain tells a caller that was refused why, if it is an agent of ours.
+// explain sends the reason to a refused caller if it belongs to another agent of this coven.
 func (l *Listener) explain(ctx context.Context, conn *net.UnixConn, in *bufio.Reader, pid int) {
 	if l.excuse == nil || pid == 0 {
 		return
 	}
 	if why := l.excuse(pid); why != "" {
-		_ = l.refuse(why).Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine}) // it may hang up
+		_ = l.refuse(why).Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine}) // the caller may hang up
 	}
 }
 
@@ -201,7 +201,7 @@ func peer(conn *net.UnixConn) (int, error) {
 	return pid, nil
 }
 
-// stream reads the rest of the buffer after the greeting, then the connection.
+// stream reads the buffered rest after the greeting, then the connection.
 type stream struct {
 	*bufio.Reader
 	conn *net.UnixConn

@@ -1,13 +1,12 @@
 // Package mcp is coven's MCP server for agent CLIs. One of its tools decides about the agent's
-// tool calls; the others are for the agent (package tool).
+// tool calls; the others are tools for the agent (package tool).
 //
 // The CLI starts a bridge (Bridge) as a server on standard input and output. The
 // bridge copies the bytes to a socket of the coven process that runs the agent. Each
 // run of an agent has its own socket, in a directory that only the user can enter. The
 // kernel identifies the caller (peer credentials), which must be in the agent's
-// process tree and have the run's token. Nothing else that a caller claims about
-// itself is used. A process of another agent of this coven, or one with another token, gets only
-// an explanation from every tool.
+// process tree and have the run's token. No other claim of the caller is trusted. For a process of
+// another agent of this coven, or one with a wrong token, every tool returns only an explanation.
 package mcp
 
 import (
@@ -22,15 +21,14 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Name is the name of the server, and ApproveTool that of the tool that
-// decides about a call.
+// Name is the name of the server, and ApproveTool the name of the tool that decides about calls.
 const (
 	Name        = "coven"
 	ApproveTool = "approve"
 )
 
 // maxLine limits the size of a message in bytes. A call that writes a file contains
-// the file.
+// the whole file.
 const maxLine = 64 << 20
 
 // decider decides about tool calls.
@@ -38,23 +36,21 @@ type decider interface {
 	Decide(ctx context.Context, call gate.Call) gate.Verdict
 }
 
-// approval is the agent CLI's request about a call.
+// approval is the agent CLI's request for a decision.
 type approval struct {
 	ToolName  string          `json:"tool_name"`
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
 }
 
-// answer is the answer to the agent CLI. An answer with "allow" must contain the
-// input.
+// answer is the answer to the agent CLI. An answer with "allow" must contain the input.
 type answer struct {
 	Behavior     string          `json:"behavior"`
 	UpdatedInput json.RawMessage `json:"updatedInput,omitempty"`
 	Message      string          `json:"message,omitempty"`
 }
 
-// newServer returns an MCP server whose calls d decides, with tools for the agent. The server is
-// for one connection.
+// newServer returns an MCP server for one connection. Its approve tool asks d; tools are for the agent.
 func newServer(version string, d decider, tools []tool.Tool, order *calls) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, nil)
 	server.AddTool(&sdk.Tool{
@@ -99,8 +95,8 @@ func failure(text string) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
 }
 
-// reporting returns a context whose progress the caller of the tool is notified of, if it asked
-// for that.
+// reporting returns a context that sends progress notifications to the caller of the tool, if it asked
+// for them.
 func reporting(ctx context.Context, req *sdk.CallToolRequest) context.Context {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -112,7 +108,7 @@ func reporting(ctx context.Context, req *sdk.CallToolRequest) context.Context {
 		mu.Lock()
 		defer mu.Unlock()
 		done++
-		// A caller that does not listen loses only the progress.
+		// A caller that cannot be notified loses only the progress.
 		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Message: text, Progress: done})
 	})
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// patience is far beyond what anything here takes.
+// patience is much longer than any step of these tests.
 const patience = time.Minute
 
-// decider allows Read and keeps what it was asked.
+// decider allows Read and records the calls.
 type decider struct{ calls chan gate.Call }
 
 func (d decider) Decide(_ context.Context, call gate.Call) gate.Verdict {
@@ -88,7 +88,7 @@ func (f *fixture) getenv(key string) string {
 	return ""
 }
 
-// connect is what an agent CLI does: a bridge, and an MCP client on its ends.
+// connect connects like an agent CLI, with a bridge and an MCP client.
 func (f *fixture) connect(t *testing.T) (session *sdk.ClientSession, bridge chan error) {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -184,7 +184,7 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// The token alone is not enough: the kernel says who connects.
+// The token alone is not sufficient: the kernel identifies the caller.
 func TestStranger(t *testing.T) {
 	f := listen(t)
 	f.admit.Store(false)
@@ -200,12 +200,11 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// named returns a tool.
 func named(name string, call func(context.Context, json.RawMessage) (string, error)) tool.Tool {
 	return tool.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`), Call: call}
 }
 
-// A tool that works when its caller goes is told so, and Close waits for nothing else.
+// A tool is cancelled when its caller disconnects, and Close waits only for that.
 func TestToolOfCallerThatLeaves(t *testing.T) {
 	began, told := make(chan bool, 1), make(chan error, 1)
 	f := listen(t, named("work", func(ctx context.Context, _ json.RawMessage) (string, error) {
@@ -232,7 +231,7 @@ func TestToolOfCallerThatLeaves(t *testing.T) {
 	await(t, "the tool to be told", told)
 }
 
-// Calls begin in the order in which they arrive, also those that fail before a tool is called.
+// Calls start in the order of their arrival, even if some fail before a tool is called.
 func TestCallsBeginInOrder(t *testing.T) {
 	order := make(chan string, 100)
 	f := listen(t, named("work", func(_ context.Context, arguments json.RawMessage) (string, error) {
@@ -272,7 +271,7 @@ func TestCallsBeginInOrder(t *testing.T) {
 	}
 }
 
-// A caller that was refused and that is an agent of ours is told why, whatever it calls.
+// A refused caller that belongs to another agent of this coven gets the reason from any tool.
 func TestExcuse(t *testing.T) {
 	f := listen(t, named("work", func(context.Context, json.RawMessage) (string, error) {
 		t.Error("a stranger's call was run")
@@ -297,7 +296,7 @@ func TestExcuse(t *testing.T) {
 	}
 	await(t, "the refusal", f.refused)
 
-	f.excuse = "" // of a process that is no agent's
+	f.excuse = "" // for a process that belongs to no agent
 	f.admit.Store(false)
 	if _, err := mcp.Call(t.Context(), f.getenv, "test", "work", map[string]any{}); err == nil || errors.Is(err, mcp.ErrTool) {
 		t.Errorf("a stranger got an answer: %v", err)
@@ -305,7 +304,7 @@ func TestExcuse(t *testing.T) {
 	await(t, "the refusal", f.refused)
 }
 
-// The tools of an agent can be called by its commands.
+// An agent's commands can call its tools.
 func TestCall(t *testing.T) {
 	f := listen(t, named("work", func(_ context.Context, arguments json.RawMessage) (string, error) {
 		if string(arguments) == `{"fail":true}` {
@@ -387,7 +386,7 @@ func TestMember(t *testing.T) {
 	}
 }
 
-// Nobody knows who sends a greeting: it has no more bytes than a token can have.
+// The length of a greeting is limited, because its sender is not authenticated.
 func TestEndlessGreeting(t *testing.T) {
 	f := listen(t)
 	conn, err := net.Dial("unix", f.getenv(mcp.SocketEnv))

@@ -12,30 +12,29 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// turnHeader has the number of a call in the order of arrival.
+// turnHeader carries the number of a call in the order of arrival.
 const turnHeader = "Coven-Turn"
 
-// ordered is a transport whose calls of tools begin in the order in which they arrive: the SDK
-// handles each call in a goroutine of its own. A call has begun when it says so (tool.Begun), or
+// ordered is a transport that starts tool calls in the order of their arrival, because the SDK
+// handles each call in a separate goroutine. A call counts as started when it calls tool.Begun or
 // when it is answered.
 type ordered struct {
 	sdk.Transport
 	calls *calls
 }
 
-// calls are the calls of one connection.
 type calls struct {
 	mu    sync.Mutex
-	last  chan struct{}         // closed when the last call has begun
+	last  chan struct{}         // closed when the latest call has started
 	turns map[string]*turn      // by number
-	byID  map[jsonrpc.ID]func() // of calls without an answer: says that the call has begun
+	byID  map[jsonrpc.ID]func() // marks unanswered calls as started
 	next  int
-	over  chan struct{} // closed when the connection is gone
+	over  chan struct{} // closed when the connection ends
 }
 
-// turn is the place of a call.
+// turn is the position of a call in the order.
 type turn struct {
-	before <-chan struct{} // closed when the call before has begun; nil: there is none
+	before <-chan struct{} // closed when the previous call has started; nil for the first call
 	begun  func()
 }
 
@@ -84,7 +83,7 @@ func (c *calls) answered(id jsonrpc.ID) {
 	}
 }
 
-// arrive gives the call that was just read its turn.
+// arrive assigns a turn to the call that was just read.
 func (c *calls) arrive(id jsonrpc.ID) (number string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +95,8 @@ func (c *calls) arrive(id jsonrpc.ID) (number string) {
 	return number
 }
 
-// after returns a func that calls begun, but not before the call before has begun: a call that fails
-// at once does not let the next one overtake others.
+// after returns a func that calls begun once the previous call has started. So the failure of a call
+// does not let the next call overtake earlier ones.
 func (c *calls) after(before <-chan struct{}, begun func()) func() {
 	return sync.OnceFunc(func() {
 		if before == nil {
@@ -119,11 +118,11 @@ func (c *calls) after(before <-chan struct{}, begun func()) func() {
 	})
 }
 
-// end ends the order: the connection is gone.
+// end releases all waiting calls after the connection has ended.
 func (c *calls) end() { close(c.over) }
 
-// await waits until all calls that arrived before have begun. The context that it returns lets
-// the call say that it has begun.
+// await waits until all earlier calls have started. With the returned context, the call can
+// report its own start.
 func (c *calls) await(ctx context.Context, req *sdk.CallToolRequest) context.Context {
 	if req.Extra == nil {
 		return ctx

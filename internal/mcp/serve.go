@@ -24,17 +24,17 @@ type ServeOptions struct {
 	Inquiries []Inquiry
 }
 
-// Inquiry is a tool that asks the user of the program that calls it. The program shows the question, and no
-// model answers it.
+// Inquiry is a tool that asks the user of the calling program. The program shows the question to the
+// user; no model answers it.
 type Inquiry struct {
 	tool.Tool // Call is not used
-	// Question returns what the user is asked.
+	// Question returns the question for the user.
 	Question func(arguments json.RawMessage) (string, error)
-	// Answer returns what the agent is told.
+	// Answer returns the result for the agent.
 	Answer func(Reply) (string, error)
 }
 
-// Reply is what a user said. What is neither an approval nor a refusal is a refusal.
+// Reply is a user's answer. Anything but an approval counts as a refusal.
 type Reply struct {
 	Approved bool
 	Reason   string
@@ -45,7 +45,7 @@ var (
 	errUnasked = errors.New("this is not the answer to a question that is open")
 )
 
-// Serve is an MCP server for a program that coven did not start. It returns when the program closes In.
+// Serve runs an MCP server for a program that coven did not start. It returns when the program closes In.
 func Serve(ctx context.Context, o ServeOptions) error {
 	server := sdk.NewServer(&sdk.Implementation{Name: Name, Version: o.Version}, nil)
 	for _, t := range o.Tools {
@@ -70,7 +70,7 @@ func Serve(ctx context.Context, o ServeOptions) error {
 	return nil
 }
 
-// checked returns the arguments of a call if they fit the tool's schema.
+// checked returns the arguments of a call if they match the tool's schema.
 func checked(t tool.Tool, req *sdk.CallToolRequest) (json.RawMessage, error) {
 	arguments := req.Params.Arguments
 	if len(arguments) == 0 {
@@ -90,14 +90,14 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// inquiries are the questions that programs were given. A call that needs an answer is made twice: the second one
-// has the answer. It counts once, and only for what was asked.
+// inquiries are the open questions. A program makes a call twice: the first call returns the question, and
+// the second one has the answer. An answer counts once, and only for the same arguments.
 type inquiries struct {
 	mu    sync.Mutex
-	asked map[string][]byte // the arguments, by the state that the second call must have
+	asked map[string][]byte // arguments, by the request state that the second call must have
 }
 
-// question names the one question of a call.
+// question is the name of a call's only question.
 const question = "approval"
 
 func (i *inquiries) call(q Inquiry, req *sdk.CallToolRequest) *sdk.CallToolResult {
@@ -120,7 +120,7 @@ func (i *inquiries) call(q Inquiry, req *sdk.CallToolRequest) *sdk.CallToolResul
 	return result(q.Answer(Reply{Approved: answer.Action == "accept", Reason: reason}))
 }
 
-// maxAsked is how many questions may be open: a program that never answers fills no memory.
+// maxAsked limits the open questions, so that a program that never answers cannot fill the memory.
 const maxAsked = 100
 
 func (i *inquiries) ask(q Inquiry, arguments json.RawMessage, client *sdk.ServerSession) *sdk.CallToolResult {

@@ -1,4 +1,4 @@
 package mcp
 
-// stopped reports whether a process was stopped by a signal. This is not known on macOS.
+// stopped reports whether a process was stopped by a signal. It is always false on macOS.
 func stopped(int) bool { return false }

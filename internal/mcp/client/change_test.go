@@ -15,26 +15,26 @@ import (
 	"github.com/coven-run/coven/internal/mcp/servers"
 )
 
-// restless is a server that changes its tools, and says so very often before it answers what coven asks then.
+// restless is a server that changes its tools. It announces changes many times before it answers a request.
 type restless struct {
 	out   io.Writer
-	lists int               // requests for the tools
-	held  []json.RawMessage // those without an answer
-	early bool              // it says so before the first answer, too
-	// broken makes it answer only the first request for its tools.
+	lists int               // number of tools/list requests
+	held  []json.RawMessage // unanswered ones
+	early bool              // also announce a change before the first answer
+	// broken makes it answer only the first tools/list request.
 	broken bool
-	schema string // of its tools; empty: that of an object
+	schema string // of its tools; an object schema if empty
 }
 
 func (s *restless) write(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.out, format+"\n", args...) // the end is the client's
+	_, _ = fmt.Fprintf(s.out, format+"\n", args...) // the client may be gone
 }
 
 func (s *restless) tools(id json.RawMessage) {
 	s.write(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"v%d","inputSchema":%s}]}}`, id, s.lists, cmp.Or(s.schema, `{"type":"object"}`))
 }
 
-// serve answers until the client has gone, and returns how many requests for the tools there were at once.
+// serve answers until the client is gone. It returns the maximum number of concurrent tools/list requests.
 func (s *restless) serve(in io.Reader) (most int) {
 	const changes = 1000
 	decoder := json.NewDecoder(in)
@@ -75,7 +75,7 @@ func (s *restless) serve(in io.Reader) (most int) {
 		case message.Method == "tools/call":
 			s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 			s.write(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, message.ID)
-		case string(message.ID) == `"seen"`: // coven has got all
+		case string(message.ID) == `"seen"`: // coven has received all announcements
 			most = len(s.held)
 			for _, id := range s.held {
 				s.tools(id)
@@ -85,8 +85,8 @@ func (s *restless) serve(in io.Reader) (most int) {
 	}
 }
 
-// A server that says a thousand times that it has changed its tools is asked for them once at a time, and what it says last
-// counts, also if it says so while coven connects.
+// A server that announces a thousand changes receives one tools/list request at a time, and its last
+// list counts, even if it announces changes while coven connects.
 func TestChangedOften(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		changed := make(chan struct{}, 2000)
@@ -119,7 +119,7 @@ func TestChangedOften(t *testing.T) {
 	}
 }
 
-// A server whose changed tools cannot be read keeps those that it had, and is reported once.
+// If a server's changed tools cannot be read, the old ones stay, and the failure is reported once.
 func TestStale(t *testing.T) {
 	stale := make(chan Failure, 9)
 	c := &connection{server: servers.Server{Name: "stale"}, set: &Set{options: Options{
@@ -152,7 +152,7 @@ func TestStale(t *testing.T) {
 	_ = fromClient.Close()
 }
 
-// A tool with a schema that no API accepts does not make it refuse the requests of the agent.
+// A tool with an invalid schema does not make the API refuse the agent's requests.
 func TestSchema(t *testing.T) {
 	const anything = `{"type":"object"}`
 	for schema, want := range map[string]string{

@@ -1,14 +1,14 @@
-// Package client connects agents of coven to MCP servers: programs that coven starts, and addresses. It is coven's
-// side of the connections; package mcp has the other one, coven as a server.
+// Package client connects coven's agents to MCP servers, which are programs or web addresses. Package mcp is the
+// opposite direction: coven as a server.
 //
 // Rules:
-//   - Servers connect at once, and have a limit of time to do so. One that fails stops none of the others, and
-//     what was wrong with it is kept.
-//   - All pages of a server's tools count, and those that it announces later. A tool keeps its name, unless
-//     another has the same: then both have their server's name in front, as in files_search.
-//   - A call ends with its context, and the server is told. A server that ended is started again for the next call,
-//     a few times; the call during which it ended is not repeated, because it may have had an effect.
-//   - What a server sends is data: it has limits of size, and no part of it is more than text for a model.
+//   - Servers connect concurrently, within a time limit. A server that fails does not affect the others, and its
+//     error is recorded.
+//   - All pages of a server's tools are read, including later updates. A tool keeps its name unless another tool has
+//     the same name. Then both are prefixed with their server's name, as in files_search.
+//   - A call ends with its context, and the server is notified. A server that ended is restarted for the next call,
+//     a few times. The call during which it ended is not repeated, because it may have had an effect.
+//   - The output of a server is untrusted data: its size is limited, and it is used only as text for a model.
 package client
 
 import (
@@ -29,12 +29,12 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// The limits, unless Options say otherwise.
+// Default limits.
 const (
 	connectTime = 10 * time.Second
 	callTime    = 10 * time.Minute
 	maxRestarts = 3
-	maxTools    = 512      // of a server
+	maxTools    = 512      // per server
 	maxSchema   = 64 << 10 // bytes of the schema of a tool's arguments
 	maxText     = 4 << 10  // bytes of the description of a tool
 	maxResult   = 256 << 10
@@ -43,22 +43,22 @@ const (
 // Options configures Connect.
 type Options struct {
 	Version string
-	Getenv  func(string) string // of the user
-	// Start returns the command of a server whose texts are expanded, ready to start, with everything set but its
-	// standard streams. release is called after its end.
+	Getenv  func(string) string // of the user's environment
+	// Start returns the command of an expanded server. Everything but the standard streams must be
+	// set. release is called after the command has ended.
 	Start func(ctx context.Context, s servers.Server) (cmd *exec.Cmd, release func(), err error)
-	// Log takes what a server prints for people; nil: nobody does.
+	// Log returns the writer for a server's standard error. If it is nil, the output is discarded.
 	Log func(server string) io.Writer
-	// Taken are names that tools of servers must not have.
+	// Taken lists names that server tools must not have.
 	Taken []string
-	// Changed is called when a server has other tools than before; nil: nobody is told.
+	// Changed is called when a server's tools have changed. May be nil.
 	Changed func()
-	// Stale is called, once for a server, when it has changed its tools and they cannot be read: those from before
-	// count. nil: nobody is told.
+	// Stale is called once per server, when its changed tools cannot be read and the old list stays in
+	// use. May be nil.
 	Stale func(Failure)
-	// HTTP connects to addresses; nil: http.DefaultTransport.
+	// HTTP is the transport for addresses. It defaults to http.DefaultTransport.
 	HTTP http.RoundTripper
-	// ConnectTime and CallTime limit the time that a server has; 0: 10 seconds, 10 minutes.
+	// ConnectTime and CallTime limit connecting and calls. They default to 10 seconds and 10 minutes.
 	ConnectTime, CallTime time.Duration
 }
 
@@ -69,7 +69,7 @@ type Tool struct {
 	Original string // its name at the server
 }
 
-// Set is the servers that an agent uses. It is safe for concurrent use.
+// Set is a set of servers for an agent. It is safe for concurrent use.
 type Set struct {
 	options Options
 	all     []*connection
@@ -78,13 +78,13 @@ type Set struct {
 	failures []Failure
 }
 
-// Failure is why a server cannot be used.
+// Failure is the error of a server that cannot be used.
 type Failure struct {
 	Server string
 	Err    error
 }
 
-// Connect connects to servers. It returns when each is ready, has failed, or is late.
+// Connect connects to servers. It returns when each one is ready, has failed, or has timed out.
 func Connect(ctx context.Context, all []servers.Server, o Options) *Set {
 	o.ConnectTime, o.CallTime = cmp.Or(o.ConnectTime, connectTime), cmp.Or(o.CallTime, callTime)
 	s := &Set{options: o}
@@ -109,14 +109,14 @@ func (s *Set) fail(server string, err error) {
 	slices.SortFunc(s.failures, func(a, b Failure) int { return cmp.Compare(a.Server, b.Server) })
 }
 
-// Failures returns what is wrong with servers that cannot be used, sorted by server.
+// Failures returns the errors of servers that cannot be used, sorted by server.
 func (s *Set) Failures() []Failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.failures)
 }
 
-// Tools returns the tools that the servers have now, sorted by server and name.
+// Tools returns the current tools of the servers, sorted by server and name.
 func (s *Set) Tools() []Tool {
 	count := map[string]int{}
 	used := names{}
@@ -142,11 +142,11 @@ func (s *Set) Tools() []Tool {
 	return all
 }
 
-// names are those that tools have, each with the number of the last that wanted it.
+// names maps each used name to the number of its last suffix.
 type names map[string]int
 
-// unique returns a name that no tool has, and takes it: names may differ only in what a name cannot have, or in what is
-// too long.
+// unique returns an unused name and marks it as used. Names can collide because plain replaces and truncates
+// parts of them.
 func (n names) unique(name string) string {
 	free := name
 	for n[free] > 0 || free == "" {
@@ -158,18 +158,18 @@ func (n names) unique(name string) string {
 	return free
 }
 
-// maxName limits the length of a name: APIs of models accept 64 bytes, and agent CLIs add to it.
+// maxName limits the length of a name in bytes. APIs accept 64 bytes, and agent CLIs add a prefix.
 const maxName = 60
 
 var noName = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 
-// plain returns a name as APIs of models accept it.
+// plain converts a name to the form that model APIs accept.
 func plain(name string) string {
 	name = noName.ReplaceAllString(name, "_")
 	return name[:min(len(name), maxName)]
 }
 
-// Close ends the connections, and the programs with everything that they have started.
+// Close ends the connections and kills the programs with all their descendants.
 func (s *Set) Close() {
 	var wg sync.WaitGroup
 	for _, c := range s.all {
@@ -178,7 +178,7 @@ func (s *Set) Close() {
 	wg.Wait()
 }
 
-// The reasons for which a call fails although the server may be well.
+// Errors of calls that do not mean that the server is broken.
 var (
 	errLate   = errors.New("it does not answer")
 	errClosed = errors.New("the agent that it was for has ended")

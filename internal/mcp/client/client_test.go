@@ -23,7 +23,7 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// role is the variable that makes the test binary a server, which behaves as its value says.
+// role is the variable that turns the test binary into a server with the behavior named by its value.
 const role = "COVEN_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options starts the test binary as each server, in the role of its first argument.
+// options starts the test binary as each server, in the role given by its first argument.
 func options(t *testing.T) client.Options {
 	t.Helper()
 	self, err := os.Executable()
@@ -80,8 +80,8 @@ func call(t *testing.T, set *client.Set, name, arguments string) (string, error)
 	return all[i].Call(ctx, json.RawMessage(arguments))
 }
 
-// T-08 T-23: all pages of the tools of all servers are there, names that are not unique have the server's name in
-// front, and one bad server does not stop the rest.
+// T-08 T-23: All pages of the tools of all servers are read, ambiguous names are prefixed with the server's name, and
+// one bad server does not affect the rest.
 func TestConnect(t *testing.T) {
 	o := options(t)
 	o.Taken = []string{"fail"}
@@ -110,7 +110,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// No tool of a server gets the name of another, or one that is too long for the API of a model.
+// A server's tool gets a unique name that is not too long for a model API.
 func TestNames(t *testing.T) {
 	at := func(tools ...string) string {
 		s := sdk.NewServer(&sdk.Implementation{Name: "named", Version: "1"}, nil)
@@ -148,7 +148,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A unique name stays as it is, and what a server reports while it works arrives.
+// A unique name is not changed, and progress notifications of the server arrive.
 func TestCall(t *testing.T) {
 	set := connect(t, options(t), servers.Server{Name: "one", Argv: []string{"good"}})
 	if got := strings.Join(named(set), " "); got != "act fail look" {
@@ -190,11 +190,11 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
-// A server that ends is started again for the next call, three times; the call is not repeated.
+// A server that ends is restarted for the next call, up to three times. The call is not repeated.
 func TestRestart(t *testing.T) {
 	set := connect(t, options(t), servers.Server{Name: "one", Argv: []string{"good"}})
 	for n := range 4 {
-		for range 2 { // it outlasts the call for which it was started
+		for range 2 { // the server outlives the call that started it
 			if text, err := call(t, set, "look", `{"path":"a"}`); err != nil || text != "saw a with " {
 				t.Fatalf("%d: %q %v", n, text, err)
 			}
@@ -208,7 +208,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Servers that never answer, talk nonsense or too much do not hold up an agent.
+// Servers that never answer, or that send invalid or too much data, do not block an agent.
 func TestHostile(t *testing.T) {
 	o := options(t)
 	o.ConnectTime = 300 * time.Millisecond
@@ -222,7 +222,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A call ends with its context and the server is told; one that takes too long ends, too.
+// A call ends with its context, and the server is notified. A call that takes too long ends, too.
 func TestCancel(t *testing.T) {
 	told := t.TempDir() + "/told"
 	o := options(t)
@@ -240,7 +240,7 @@ func TestCancel(t *testing.T) {
 			if text, _ := os.ReadFile(told); string(text) == what {
 				return
 			}
-			if _, err := call(t, set, "look", `{"path":"a"}`); err != nil { // it gives the server time
+			if _, err := call(t, set, "look", `{"path":"a"}`); err != nil { // gives the server time
 				t.Fatal(err)
 			}
 		}
@@ -276,7 +276,7 @@ func TestStubborn(t *testing.T) {
 	}
 }
 
-// An answer without end fills no memory.
+// An endless answer does not fill the memory.
 func TestEndless(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -293,7 +293,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// A server at an address gets its headers, and nobody else does.
+// Only the server's own host receives its headers.
 func TestHTTP(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]int{}
@@ -308,7 +308,7 @@ func TestHTTP(t *testing.T) {
 		})
 	}
 	web := httptest.NewServer(note(handler))
-	t.Cleanup(web.Close) // after the servers
+	t.Cleanup(web.Close) // runs after the servers are closed
 	elsewhere := httptest.NewServer(note(http.RedirectHandler(web.URL, http.StatusTemporaryRedirect)))
 	t.Cleanup(elsewhere.Close)
 	set := connect(t, options(t), servers.Server{Name: "web", URL: web.URL, Headers: map[string]string{"X-Key": "${KEY}"}},

@@ -22,27 +22,27 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// connection is coven's connection to one server.
+// connection is the connection to one server.
 type connection struct {
 	server servers.Server
 	set    *Set
 
-	starting sync.Mutex // held while it connects
+	starting sync.Mutex // held while connecting
 
 	mu       sync.Mutex
-	session  *sdk.ClientSession // nil: there is none
-	end      func()             // ends the program
+	session  *sdk.ClientSession // nil if not connected
+	end      func()             // stops the program
 	tools    []*sdk.Tool
-	changed  *sdk.ClientSession // whose server has changed its tools since they were read; nil: none
-	reading  bool               // the tools again
-	stale    bool               // they could not be read once
+	changed  *sdk.ClientSession // session whose server has announced changed tools that have not been read; nil for none
+	reading  bool               // whether readAgain is running
+	stale    bool               // whether reading the changed tools has failed before
 	restarts int
 	closed   bool
-	reports  map[string]func(string) // of running calls, by progress token
+	reports  map[string]func(string) // progress functions of running calls, by token
 	token    int
 }
 
-// known returns the tools that the server has now.
+// known returns the server's current tools.
 func (c *connection) known() []*sdk.Tool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,14 +55,14 @@ func (c *connection) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reach, err := c.reach(context.WithoutCancel(ctx), s) // it outlasts the call that needs it; close ends it
+	reach, err := c.reach(context.WithoutCancel(ctx), s) // the server outlives this call; close ends it
 	if err != nil {
 		return err
 	}
 	return c.greeted(ctx, reach)
 }
 
-// greeted makes a server that is reached the one of the connection, when it has told its tools.
+// greeted initializes the server and stores the session.
 func (c *connection) greeted(ctx context.Context, reach way) error {
 	limit := c.set.options.ConnectTime
 	timed, cancel := context.WithTimeoutCause(ctx, limit, late(limit))
@@ -83,7 +83,7 @@ func (c *connection) greeted(ctx context.Context, reach way) error {
 	return nil
 }
 
-// greet opens a session, and reads the tools.
+// greet opens a session and reads the tools.
 func (c *connection) greet(ctx context.Context, transport sdk.Transport) (*sdk.ClientSession, []*sdk.Tool, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "coven", Version: c.set.options.Version}, &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
@@ -95,7 +95,7 @@ func (c *connection) greet(ctx context.Context, transport sdk.Transport) (*sdk.C
 		tools   []*sdk.Tool
 		err     error
 	}
-	done := make(chan opened, 1) // a server may never answer, whatever the context says
+	done := make(chan opened, 1) // a server may ignore the context and never answer
 	go func() {
 		session, err := client.Connect(ctx, transport, nil)
 		if err != nil {
@@ -113,7 +113,7 @@ func (c *connection) greet(ctx context.Context, transport sdk.Transport) (*sdk.C
 	}
 }
 
-// list returns the tools of a server, of all pages.
+// list returns a server's tools from all pages.
 func list(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) {
 	var all []*sdk.Tool
 	for t, err := range session.Tools(ctx, nil) {
@@ -132,8 +132,8 @@ func list(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) 
 	return all, nil
 }
 
-// accepted returns the schema of a tool's arguments, or one of an object that may have anything: APIs of models refuse all of a
-// request if a tool in it has no valid schema of an object.
+// accepted returns the schema of a tool's arguments, or the schema of any object if it is invalid. Model APIs
+// reject the whole request if one tool has no valid object schema.
 func accepted(text json.RawMessage) json.RawMessage {
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(text, &schema); err == nil && schema.Type == "object" {
@@ -144,7 +144,7 @@ func accepted(text json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{"type":"object"}`)
 }
 
-// change notes that the server of a session has changed its tools.
+// change records that the server of a session has changed its tools.
 func (c *connection) change(session *sdk.ClientSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +152,7 @@ func (c *connection) change(session *sdk.ClientSession) {
 	c.readAgain()
 }
 
-// readAgain has the tools read again if the server has changed them: one time after the other, however often it says so.
-// The caller holds c.mu.
+// readAgain refreshes the tools after a change. Refreshes are serialized and coalesced. The caller holds c.mu.
 func (c *connection) readAgain() {
 	if c.reading || c.changed == nil || c.changed != c.session {
 		return
@@ -165,7 +164,7 @@ func (c *connection) readAgain() {
 	}()
 }
 
-// reread reads the tools again, and reports whether the server has changed them since.
+// reread refreshes the tools if they have changed, and reports whether to check for changes again.
 func (c *connection) reread() bool {
 	c.mu.Lock()
 	session := c.session
@@ -201,11 +200,11 @@ func (c *connection) reread() bool {
 	return true
 }
 
-// way is how a server is reached.
+// way is a means to reach a server.
 type way struct {
 	transport sdk.Transport
-	end       func()            // ends it for good
-	explain   func(error) error // adds what the server said
+	end       func()            // closes it permanently
+	explain   func(error) error // adds the server's output to an error
 }
 
 func (c *connection) reach(ctx context.Context, s servers.Server) (way, error) {
@@ -225,10 +224,10 @@ func (c *connection) reach(ctx context.Context, s servers.Server) (way, error) {
 	return w, nil
 }
 
-// maxMessage limits the bytes of a message of a server.
+// maxMessage limits the size of a server's message in bytes.
 const maxMessage = 16 << 20
 
-// withHeaders adds the headers of a server to its requests, and to those of no other host.
+// withHeaders adds a server's headers to its requests. It refuses requests to other hosts.
 type withHeaders struct {
 	to      http.RoundTripper
 	host    string
@@ -251,13 +250,13 @@ func (h *withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind := strings.ToLower(answer.Header.Get("Content-Type")); !strings.HasPrefix(kind, "text/event-stream") { // whose events have the limit
+	if kind := strings.ToLower(answer.Header.Get("Content-Type")); !strings.HasPrefix(kind, "text/event-stream") { // the SDK limits the size of events
 		answer.Body = &limitedBody{answer.Body, maxMessage}
 	}
 	return answer, nil
 }
 
-// limitedBody is the body of an answer, which fails when it is too long.
+// limitedBody is a response body that fails when it is too long.
 type limitedBody struct {
 	io.ReadCloser
 	left int
@@ -271,9 +270,9 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tool returns a tool of the server under a name.
+// tool returns a tool of the server with the given name.
 func (c *connection) tool(name string, t *sdk.Tool) Tool {
-	schema, _ := json.Marshal(t.InputSchema) // list has done it
+	schema, _ := json.Marshal(t.InputSchema) // list has already encoded it
 	text := strings.ToValidUTF8(t.Description[:min(len(t.Description), maxText)], "")
 	readOnly := t.Annotations != nil && t.Annotations.ReadOnlyHint
 	return Tool{Server: c.server.Name, Original: t.Name, Tool: tool.Tool{
@@ -312,7 +311,7 @@ func (c *connection) call(ctx context.Context, name string, arguments json.RawMe
 	return text(result)
 }
 
-// open returns the session, and begins a new one if the server has ended.
+// open returns the session. It restarts a server that has ended.
 func (c *connection) open(ctx context.Context) (*sdk.ClientSession, error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
@@ -338,7 +337,7 @@ func (c *connection) open(ctx context.Context) (*sdk.ClientSession, error) {
 	return c.session, nil
 }
 
-// lost notes that the server of a session has ended.
+// lost drops the session of a server that has ended.
 func (c *connection) lost(session *sdk.ClientSession) {
 	c.mu.Lock()
 	end := c.end
@@ -365,7 +364,7 @@ func (c *connection) close() {
 	go func() { _ = session.Close(); close(over) }()
 	timer := time.NewTimer(endTime)
 	defer timer.Stop()
-	if c.server.URL != "" { // it is told that the session has ended
+	if c.server.URL != "" { // notify the server that the session has ended
 		select {
 		case <-over:
 		case <-timer.C:
@@ -374,7 +373,7 @@ func (c *connection) close() {
 	end()
 }
 
-// reporting returns the token of a call, with which the server reports its progress.
+// reporting returns the progress token for a call. The caller must call done after the call.
 func (c *connection) reporting(ctx context.Context) (token string, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/internal/mcp/servers"
 )
 
-// What a server sends, cut and changed anywhere, is an error or an answer: coven does not panic, and does not wait for longer
-// than it says. The input takes the place of an answer of the server: to initialize, to tools/list, or to tools/call.
+// Arbitrarily corrupted server output results in an error or an answer: coven does not panic and does not exceed its
+// time limits. The input replaces the server's answer to initialize, tools/list, or tools/call.
 func FuzzServer(f *testing.F) {
 	for _, text := range []string{
 		``, `null`, `[]`, `{"jsonrpc":"2.0"`, `{"jsonrpc":"2.0","id":1,"result":null}`, `{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}`,
@@ -39,7 +39,7 @@ func FuzzServer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stage byte, answer []byte) {
 		c := &connection{server: servers.Server{Name: "fuzzed"}, set: &Set{options: Options{Version: "1", ConnectTime: time.Minute, CallTime: time.Minute}}}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond) // one that never answers is what this tests, too
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond) // a server that never answers is a valid case
 		defer cancel()
 		fromServer, toClient := io.Pipe()
 		fromClient, toServer := io.Pipe()
@@ -59,7 +59,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// serve answers as a server does, but once with something else.
+// serve answers like a server, but replaces one answer.
 func serve(in io.Reader, out *io.PipeWriter, stage int, answer []byte) {
 	decoder := json.NewDecoder(in)
 	for {

@@ -14,10 +14,10 @@ import (
 	"github.com/coven-run/coven/internal/mcp/servers"
 )
 
-// endTime is how long a server has to end after its input has ended.
+// endTime is how long a server may run after its input is closed.
 const endTime = time.Second
 
-// program starts the program of a server, which talks on its standard input and output.
+// program starts a server's program, which communicates over standard input and output.
 func (c *connection) program(ctx context.Context, s servers.Server) (way, error) {
 	cmd, release, err := c.set.options.Start(ctx, s)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *connection) program(ctx context.Context, s servers.Server) (way, error)
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended does not matter
+		_ = cmd.Wait() // the exit status does not matter
 		close(ended)
 	}()
 	end := sync.OnceFunc(func() {
@@ -68,17 +68,17 @@ func (c *connection) log() io.Writer {
 	return c.set.options.Log(c.server.Name)
 }
 
-// tail passes on what a program says, and keeps the last of it.
+// tail forwards a program's output and keeps the end of it.
 type tail struct {
 	to   io.Writer
 	mu   sync.Mutex
 	last []byte
 }
 
-// maxSaid limits what is kept, in bytes.
+// maxSaid limits the kept output in bytes.
 const maxSaid = 1 << 10
 
-// Write implements io.Writer. It does not fail: a server does not end because its log cannot be written.
+// Write implements io.Writer. It never fails, so that a broken log does not stop the server.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// explain adds what the program said last to an error.
+// explain adds the program's last output to an error.
 func (t *tail) explain(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// text returns the result of a call for the model. What is no text is described.
+// text converts the result of a call to text for the model. It describes content that is not text.
 func text(r *sdk.CallToolResult) (string, error) {
 	var all []string
 	for _, content := range r.Content {

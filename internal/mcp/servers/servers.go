@@ -1,4 +1,5 @@
-// Package servers reads which MCP servers a repository and its user have for agents. Package client connects to them.
+// Package servers reads the MCP servers that a repository and its user configure for agents. Package client
+// connects to them.
 package servers
 
 import (
@@ -25,28 +26,28 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// File is the name of the file that names servers, in .coven and in the directory of the user's settings.
+// File is the name of the file that lists servers, in .coven and in the user's configuration directory.
 const File = "mcp.json"
 
-// MaxFile limits its size, in bytes.
+// MaxFile limits the size of the file in bytes.
 const MaxFile = 1 << 20
 
-// maxServers limits the servers of a file.
+// maxServers limits the servers in a file.
 const maxServers = 64
 
-// Server is an MCP server: a program, or an address. Its texts may contain ${NAME}, or ${NAME:-default}, for
-// variables of the user's environment, until Expand.
+// Server is an MCP server: a program or an address. Before Expand, its strings may contain ${NAME} or
+// ${NAME:-default} for variables of the user's environment.
 type Server struct {
 	Name    string            `json:"name" yaml:"name"`
-	Line    string            `json:"command,omitempty" yaml:"command,omitempty"` // a program and its arguments, as a shell reads them
-	Argv    []string          `json:"argv,omitempty" yaml:"argv,omitempty"`       // a program and its arguments, or more arguments for Line
+	Line    string            `json:"command,omitempty" yaml:"command,omitempty"` // a program and its arguments, in shell syntax
+	Argv    []string          `json:"argv,omitempty" yaml:"argv,omitempty"`       // a program and its arguments, or additional arguments for Line
 	Env     map[string]string `json:"env,omitempty" yaml:"env,omitempty"`         // of the program
-	URL     string            `json:"url,omitempty" yaml:"url,omitempty"`         // of a server that speaks streamable HTTP
-	Events  bool              `json:"sse,omitempty" yaml:"sse,omitempty"`         // it speaks the older HTTP with server-sent events
+	URL     string            `json:"url,omitempty" yaml:"url,omitempty"`         // address of a server with streamable HTTP
+	Events  bool              `json:"sse,omitempty" yaml:"sse,omitempty"`         // the server uses the older HTTP with server-sent events
 	Headers map[string]string `json:"headers,omitempty" yaml:"headers,omitempty"` // of the requests
 }
 
-// SHA256 returns the hash of what a server is, in hex: who trusts it trusts no other.
+// SHA256 returns the hash of the server's definition, in hex. Trust is bound to this hash.
 func (s Server) SHA256() string {
 	text, err := json.Marshal(s)
 	if err != nil { // it has only texts
@@ -56,7 +57,7 @@ func (s Server) SHA256() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// With returns the command of the server in a directory, with its variables after those of env; cmd may be nil.
+// With sets the directory of a server's command, and its variables after those of env. cmd may be nil.
 func (s Server) With(cmd *exec.Cmd, dir string, env []string) *exec.Cmd {
 	if cmd == nil {
 		return nil
@@ -68,7 +69,7 @@ func (s Server) With(cmd *exec.Cmd, dir string, env []string) *exec.Cmd {
 	return cmd
 }
 
-// What describes the server in a line: its command or its address.
+// What describes the server in one line: its command or its address.
 func (s Server) What() string {
 	if s.URL != "" {
 		return s.URL
@@ -82,7 +83,7 @@ func Compare(a, b Server) int { return cmp.Compare(a.Name, b.Name) }
 // FileError is an error in a file of servers.
 type FileError struct {
 	File string
-	Line int // from 1; 0: unknown
+	Line int // starts at 1; 0 if unknown
 	Msg  string
 }
 
@@ -100,10 +101,10 @@ func (e *FileError) CommandExit() int { return exit.Usage }
 // NextCommand returns the command that opens the file.
 func (e *FileError) NextCommand() string { return shellword.Edit(e.File, e.Line) }
 
-// entry is a server in either form of the file.
+// entry is a server in either format of the file.
 type entry struct {
 	Name     *string           `json:"name"`
-	Type     string            `json:"type" yaml:"type"` // stdio, http or sse; empty: from what else is there
+	Type     string            `json:"type" yaml:"type"` // stdio, http or sse; derived from the other keys if empty
 	Command  string            `json:"command"`
 	Args     []string          `json:"args"`
 	Env      map[string]string `json:"env"`
@@ -112,16 +113,15 @@ type entry struct {
 	Disabled bool              `json:"disabled"`
 }
 
-// entryKeys are the keys of an entry.
 func entryKeys() []string {
 	return []string{"name", "type", "command", "args", "env", "url", "headers", "disabled"}
 }
 
-// Parse reads a file of servers. It has one of two forms: a list, in which command is a line for a shell,
+// Parse reads a file of servers. It has one of two formats. The first is a list, where command is a shell line:
 //
 //	{"servers": [{"name": "playwright", "command": "npx @playwright/mcp"}]}
 //
-// or the one that other programs have, too, in which command is a program:
+// The second is the format of other programs, where command is a program:
 //
 //	{"mcpServers": {"playwright": {"command": "npx", "args": ["@playwright/mcp"]}}}
 //
@@ -164,7 +164,7 @@ type parser struct {
 	data []byte
 }
 
-// wrong returns the error at the first place of a key or name in the file.
+// wrong returns an error at the first occurrence of a key or name in the file.
 func (p parser) wrong(at, format string, args ...any) error {
 	e := &FileError{File: p.file, Msg: fmt.Sprintf(format, args...)}
 	if i := bytes.Index(p.data, []byte(`"`+at+`"`)); at != "" && i >= 0 {
@@ -267,7 +267,7 @@ var (
 	variables = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 )
 
-// add adds a server to all, unless it is disabled.
+// add appends a server to all unless it is disabled.
 func (p parser) add(all []Server, s Server, e entry) ([]Server, error) {
 	s.Env, s.URL, s.Headers, s.Events = e.Env, e.URL, e.Headers, e.Type == "sse"
 	program := s.Line != "" || len(s.Argv) > 0
@@ -290,7 +290,7 @@ func (p parser) add(all []Server, s Server, e entry) ([]Server, error) {
 	return append(all, s), nil
 }
 
-// Expand returns the server with the variables of an environment in place of their names. Line is then in Argv.
+// Expand replaces the variables in the server's strings. It moves Line to Argv.
 func (s Server) Expand(getenv func(string) string) (Server, error) {
 	var missing string
 	fill := func(text string) string {
@@ -323,7 +323,7 @@ func (s Server) Expand(getenv func(string) string) (Server, error) {
 	return s, s.reachable()
 }
 
-// reachable returns an error unless an expanded server has a program or the address of a web server.
+// reachable checks that an expanded server has a command or an HTTP address.
 func (s Server) reachable() error {
 	if s.URL == "" {
 		if len(s.Argv) == 0 || s.Argv[0] == "" {
@@ -337,7 +337,7 @@ func (s Server) reachable() error {
 	return nil
 }
 
-// words splits a line as a shell does, without running anything.
+// words splits a line like a shell, without running anything.
 func words(line string, getenv func(string) string) ([]string, error) {
 	var all []*syntax.Word
 	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
@@ -353,12 +353,12 @@ func words(line string, getenv func(string) string) ([]string, error) {
 	return argv, nil
 }
 
-// Variables returns the names of the variables that the server gets from the user's environment, sorted.
+// Variables returns the sorted names of the variables that the server needs from the user's environment.
 func (s Server) Variables() []string {
 	found := map[string]bool{}
 	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(s.Line)) {
 		if err != nil {
-			break // that is said when it starts
+			break // Expand will report the error
 		}
 		syntax.Walk(w, func(n syntax.Node) bool {
 			if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {

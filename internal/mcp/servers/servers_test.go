@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/mcp/servers"
 )
 
-// T-23: both forms of the file.
+// T-23: Both formats of the file.
 func TestParse(t *testing.T) {
 	list := `{ "servers": [{ "name": "playwright", "command": "npx @playwright/mcp", "args": ["--headless"] }, {"name": "docs", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}] }`
 	got, err := servers.Parse("mcp.json", []byte(list))
@@ -87,7 +87,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// A server is another one as soon as anything of it changes.
+// Any change of a server's definition changes its hash.
 func TestSHA256(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range []servers.Server{
