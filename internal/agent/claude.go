@@ -14,9 +14,9 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// ParseClaude reads an agent file of Claude Code. Many of them are not strict YAML: descriptions
-// have unquoted colons, tools are a list or one line with commas. What it does not know it leaves
-// out. It fails only if there is no name that coven can use, or no prompt.
+// ParseClaude reads an agent file of Claude Code. Many of these files are not strict YAML: descriptions
+// have unquoted colons, and tools are a list or one comma-separated line. It ignores unknown fields.
+// It fails only if the file has no valid name or no prompt.
 func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	d := withDefaults()
 	d.Path = path
@@ -47,7 +47,7 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	return d, ps.all
 }
 
-// lineOf returns the line that begins a field of a file, from 1.
+// lineOf returns the line of a field, starting at 1.
 func lineOf(text, field string) int {
 	line := 0
 	for content := range strings.Lines(text) {
@@ -59,13 +59,12 @@ func lineOf(text, field string) int {
 	return 1
 }
 
-// claudeFrontmatter divides an agent file. A file without frontmatter is no agent for Claude Code:
-// a README.
+// claudeFrontmatter splits an agent file. Claude Code ignores files without frontmatter, such as a README.
 func claudeFrontmatter(content []byte) (front, body string, ok bool) {
 	return frontmatter(strings.TrimLeft(strings.ToValidUTF8(string(content), string(utf8.RuneError)), "\ufeff \t\r\n"))
 }
 
-// claudeModel returns a model that coven knows; empty: the default, as for "inherit".
+// claudeModel returns a model that coven knows. It returns "", the default, for others and for "inherit".
 func claudeModel(name string) string {
 	if short := strings.ToLower(name); slices.Contains(Models(), short) {
 		return short
@@ -76,15 +75,15 @@ func claudeModel(name string) string {
 	return ""
 }
 
-// claudeRights returns what an agent may do. Without tools, that is what the agent may that starts
-// it, unless the file takes something away from it.
+// claudeRights returns an agent's rights. An agent without tools inherits the rights of the agent that
+// starts it, unless the file denies some tools.
 func claudeRights(values map[string]any) (tools []string, rules []permission.Rule, servers []string) {
 	names, given := list(values["tools"]), isGiven(values["tools"])
 	if slices.Contains(names, "*") || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, "all") }) {
 		names, given = nil, false
 	}
 	denied := list(values["disallowedTools"])
-	if oneText(values["permissionMode"]) == "plan" { // it changes nothing
+	if oneText(values["permissionMode"]) == "plan" { // a planning agent changes nothing
 		denied = append(denied, "Write", "Edit", "MultiEdit", "NotebookEdit")
 	}
 	if !given && len(denied) == 0 {
@@ -95,7 +94,7 @@ func claudeRights(values map[string]any) (tools []string, rules []permission.Rul
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(denied, n) })
 	tools, rules, servers = claudeTools(names, permission.Allow)
-	if len(rules) == 0 { // none that coven knows
+	if len(rules) == 0 { // coven knows none of the tools
 		rules = []permission.Rule{{Permission: permission.FileRead, Pattern: permission.Everything, Action: permission.Allow}}
 	}
 	partly := slices.DeleteFunc(denied, func(n string) bool { return !strings.Contains(n, "(") && !strings.HasPrefix(n, "mcp__") })
@@ -103,7 +102,7 @@ func claudeRights(values map[string]any) (tools []string, rules []permission.Rul
 	return tools, append(rules, denials...), servers
 }
 
-// isGiven reports whether a field has a value: an empty list is one, an empty text is none.
+// isGiven reports whether a field has a value. An empty list is a value, but an empty text is not.
 func isGiven(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -114,10 +113,10 @@ func isGiven(value any) bool {
 	return true
 }
 
-// keyRE is a line that begins a field.
+// keyRE matches the first line of a field.
 var keyRE = lazyregexp.New(`^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$`)
 
-// looseFields reads frontmatter as YAML, or, if it is none, line by line.
+// looseFields reads frontmatter as YAML or, if it is not valid YAML, line by line.
 func looseFields(front string) map[string]any {
 	fields := map[string]any{}
 	if yaml.Unmarshal([]byte(front), &fields) == nil && fields != nil {
@@ -144,14 +143,14 @@ func looseFields(front string) map[string]any {
 	return fields
 }
 
-// beginsField reports whether a line such as "model: opus" begins a field, after the text of
-// another so far. In an example, lines begin with who speaks.
+// beginsField reports whether a line such as "model: opus" begins a field, given the preceding field's
+// text so far. Lines in an example begin with the speaker, which looks like a field.
 func beginsField(key, before string) bool {
 	inExample := strings.LastIndex(before, "<example>") > strings.LastIndex(before, "</example>")
 	return !inExample || slices.Contains([]string{"tools", "disallowedTools", "model", "color", "name", "skills"}, key)
 }
 
-// looseValue returns the value of a field in a line. Only a description may have a # in it.
+// looseValue returns the value of a one-line field. Only a description may contain a #.
 func looseValue(key, text string) string {
 	if whole := unquote(text); whole != text || key == "description" {
 		return whole
@@ -172,7 +171,7 @@ func oneText(value any) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// list returns the items of a list, of one text, or of a map: those that are true.
+// list returns the items of a list, the words of a text, or the keys of a map whose value is true.
 func list(value any) []string {
 	var items []string
 	switch v := value.(type) {
@@ -202,7 +201,7 @@ func list(value any) []string {
 	return all
 }
 
-// words divides a text at commas and spaces that are not in parentheses.
+// words splits a text at commas and spaces outside parentheses.
 func words(text string) []string {
 	depth := 0
 	return strings.FieldsFunc(text, func(c rune) bool {
@@ -223,7 +222,7 @@ func shortened(text string) string {
 	return text
 }
 
-// claudeName makes a name that coven can use of another; empty: it has no letter or digit.
+// claudeName converts a name to a valid agent name. It returns "" if the name has no letter or digit.
 func claudeName(name string) string {
 	name = strings.ToLower(strings.Join(strings.FieldsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
@@ -234,13 +233,13 @@ func claudeName(name string) string {
 	return name
 }
 
-// claudeTool is what a tool of Claude Code is in coven.
+// claudeTool is the equivalent of a Claude Code tool.
 type claudeTool struct {
 	tool  string
 	needs permission.Name
 }
 
-// knownTool returns the tool of a name, in upper or lower case.
+// knownTool looks up a tool by its name, ignoring case.
 func knownTool(name string) claudeTool {
 	return map[string]claudeTool{
 		"read":         {"read", permission.FileRead},
@@ -261,8 +260,8 @@ func knownTool(name string) claudeTool {
 	}[strings.ToLower(name)]
 }
 
-// claudeTools returns the tools, rules and MCP servers of tools as Claude Code names them: Read,
-// Bash(git *), mcp__server__tool.
+// claudeTools converts Claude Code tools such as Read, Bash(git *) or mcp__server__tool to tools, rules
+// and MCP servers.
 func claudeTools(names []string, action permission.Action) (tools []string, rules []permission.Rule, servers []string) {
 	rule := func(name permission.Name, pattern string) {
 		r := permission.Rule{Permission: name, Pattern: pattern, Action: action}
@@ -295,8 +294,8 @@ func claudeTools(names []string, action permission.Action) (tools []string, rule
 	return unique(tools), rules, unique(servers)
 }
 
-// claudePattern returns the pattern of a tool as rules have it: files begin at the top of the
-// worktree, and hosts have no domain: before them.
+// claudePattern converts the pattern of a tool to that of a rule: paths begin at the top of the
+// worktree, and hosts have no prefix domain:.
 func claudePattern(name permission.Name, pattern string) string {
 	switch name {
 	case permission.FileRead, permission.FileWrite, permission.CodeSearch:

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Agent files of Claude Code in several shapes.
+// Claude Code agent files in several formats.
 func TestParseClaude(t *testing.T) {
 	for content, want := range map[string]string{
 		"---\nname: a\ndescription: x\ntools: Read, Write, Bash\n---\nx":                                           "a|x||read write bash|allow file.read /**; allow file.write /**; allow bash.execute /**|",
@@ -44,13 +44,13 @@ func TestParseClaude(t *testing.T) {
 	}
 }
 
-// claudeFiles is how many agent files testdata/claude.txtar has, and claudeShapes how many kinds.
+// claudeFiles is the number of agent files in testdata/claude.txtar, and claudeShapes the number of formats.
 const (
 	claudeFiles  = 318
 	claudeShapes = 53
 )
 
-// meaning is what a file of testdata/claude.txtar defines.
+// meaning is the expected definition of a file in testdata/claude.txtar.
 type meaning struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -63,7 +63,7 @@ type meaning struct {
 	Prompt      string   `json:"prompt"`
 }
 
-// Each of 300 agent files means what is written beside it.
+// Each of over 300 agent files has the expected definition.
 func TestClaudeFiles(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/claude.txtar")
 	if err != nil {

@@ -1,13 +1,12 @@
-// Package agent reads the definitions of agents: who they are, their prompts, models,
-// permissions and tools.
+// Package agent reads the definitions of agents: their names, prompts, models, permissions and tools.
 //
 // A definition is a Markdown file with YAML frontmatter, whose body is the agent's prompt, or a
 // YAML file with the same keys and the prompt as systemPrompt. Agent files of Claude Code are
 // read leniently; everything else is strict: an unknown key or an invalid value makes the
-// definition unusable, with a Problem that says where and what instead.
+// definition unusable, and a Problem reports the location and a fix.
 //
-// A Registry has the definitions of several places. A later place wins by name; a disabled
-// definition hides those of earlier places.
+// A Registry holds the definitions of several places. A definition in a later place overrides those with
+// the same name in earlier places, even if it is disabled.
 package agent
 
 import (
@@ -25,14 +24,14 @@ const (
 	SourceClaude  = "claude"  // the repository's .claude/agents
 )
 
-// ApprovalTimeout is how long a person is waited for, unless a definition says otherwise.
+// ApprovalTimeout is the default time to wait for a person's approval.
 const ApprovalTimeout = 5 * time.Minute
 
-// TimeoutApproves is the approval_on_timeout of agents whose calls are approved if nobody answers, as far
-// as they can be undone.
+// TimeoutApproves is the approval_on_timeout of agents whose reversible calls are approved if no person
+// answers.
 const TimeoutApproves = "approve"
 
-// The modes of agents; empty: both.
+// Modes of agents. An empty mode allows both.
 const (
 	ModePrimary  = "primary"
 	ModeSubagent = "subagent"
@@ -42,8 +41,8 @@ const (
 type Definition struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
-	Model       string            `json:"model,omitempty"` // empty: the configured default
-	Permissions []permission.Rule `json:"permissions"`     // in order; empty: those of the agent that starts it
+	Model       string            `json:"model,omitempty"` // empty for the configured default
+	Permissions []permission.Rule `json:"permissions"`     // in order; empty to inherit those of the agent that starts it
 	Enabled     bool              `json:"enabled"`
 	Provider    string            `json:"provider,omitempty"`
 	Mode        string            `json:"mode,omitempty"`
@@ -51,7 +50,7 @@ type Definition struct {
 	Domain      string            `json:"domain,omitempty"`
 
 	Capabilities  []string `json:"capabilities,omitempty"`
-	Tools         []string `json:"tools,omitempty"` // empty: all that the permissions allow
+	Tools         []string `json:"tools,omitempty"` // empty for all that the permissions allow
 	ToolPrefixes  []string `json:"tool_prefixes,omitempty"`
 	AlwaysInclude bool     `json:"always_include,omitempty"`
 	Keywords      []string `json:"keywords,omitempty"`
@@ -64,7 +63,7 @@ type Definition struct {
 	Temperature *float64      `json:"temperature,omitempty"`
 	MaxTokens   int           `json:"maxTokens,omitempty"`
 	MaxTurns    int           `json:"max_turns"`
-	LimitsTurns bool          `json:"-"` // MaxTurns is in the file
+	LimitsTurns bool          `json:"-"` // the file sets MaxTurns
 	Timeout     time.Duration `json:"-"`
 
 	EnableReflection   bool   `json:"enable_reflection,omitempty"`
@@ -82,25 +81,24 @@ type Definition struct {
 	Path   string `json:"path"`
 }
 
-// roles are the functions of agents.
 func roles() []string {
 	return []string{"orchestrator", "specialist", "advisor", "executor", "utility"}
 }
 
-// nameRE is a valid name.
+// nameRE matches a valid name.
 var nameRE = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
-// Orchestrator is the name of the agent that only starts others: see package agenttree.
+// Orchestrator is the name of the agent that only starts other agents; see package agenttree.
 const Orchestrator = "coven-orchestrator"
 
-// reservedNames are what other records call a person, the first agent, and the session, and an agent that no
-// file defines.
+// reservedNames are names with a special meaning in events: a person, the first agent, the session, and
+// the orchestrator, which has no definition file.
 func reservedNames() []string { return []string{"user", "primary", "session", Orchestrator} }
 
-// MaxFile is the size, in bytes, of a file with a definition.
+// MaxFile limits the size of a definition file in bytes.
 const MaxFile = 1 << 20
 
-// Limits of definitions.
+// Limits for fields.
 const (
 	maxDescription = 500
 	maxTurns       = 500
@@ -109,7 +107,7 @@ const (
 	maxHeat        = 2
 )
 
-// withDefaults returns a definition without any key.
+// withDefaults returns a definition with all defaults.
 func withDefaults() Definition {
 	return Definition{
 		Enabled: true, Role: "specialist", MaxTurns: 50, Timeout: 15 * time.Minute, MaxRetries: 1,
@@ -117,21 +115,21 @@ func withDefaults() Definition {
 	}
 }
 
-// Models are the short names of models.
+// Models returns the short names of models.
 func Models() []string { return []string{"sonnet", "haiku", "opus"} }
 
-// modelIDRE is what a full model ID looks like: it has a version, or names its maker.
+// A full model ID matches both expressions: it contains a version or names the vendor.
 var (
 	modelIDRE  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`)
 	specificRE = lazyregexp.New(`[0-9/:]|^claude-`)
 )
 
-// KnownModel reports whether a text names a model: by a short name or a full ID.
+// KnownModel reports whether text is a short model name or a full model ID.
 func KnownModel(text string) bool {
 	return slices.Contains(Models(), text) || modelIDRE.MatchString(text) && specificRE.MatchString(text)
 }
 
-// Grants returns the permissions of which the definition has at least something.
+// Grants returns the permissions that the definition grants at least partly.
 func (d Definition) Grants() []permission.Name {
 	p := permission.Policy{Agent: d.Name, Layers: []permission.Layer{{Rules: d.Permissions}}}
 	return p.Grants()

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Parse reads a definition: a Markdown file with frontmatter if its name ends with .md, or YAML. The
-// definition can be used if no problem is more than a warning.
+// Parse reads a definition from Markdown with frontmatter if path ends with .md, or else from YAML. The
+// definition is usable if all problems are warnings.
 func Parse(path string, content []byte) (Definition, []Problem) {
 	d := withDefaults()
 	d.Path = path
@@ -46,7 +46,7 @@ func Parse(path string, content []byte) (Definition, []Problem) {
 	return d, ps.sorted()
 }
 
-// frontmatter divides a Markdown file. The body begins after the line that ends the
+// frontmatter splits a Markdown file. The body begins after the closing line of the
 // frontmatter.
 func frontmatter(text string) (front, body string, ok bool) {
 	text = strings.TrimPrefix(text, "\ufeff")
@@ -69,14 +69,14 @@ func frontmatter(text string) (front, body string, ok bool) {
 type reader struct {
 	*problems
 	into     *Definition
-	offset   int // lines before the YAML
+	offset   int // number of lines before the YAML
 	markdown bool
 	doc      *yamldoc.Document
-	errors   int            // of doc that are problems already
+	errors   int            // number of errors of doc that are already reported
 	lines    map[string]int // by key
 }
 
-// fields returns the keys and what they fill.
+// fields maps each key to the variable or function that receives its value.
 func (r *reader) fields() map[string]any {
 	d := r.into
 	return map[string]any{
@@ -137,8 +137,8 @@ func (r *reader) read(front string) {
 	}
 }
 
-// fillIn completes a definition that has an id and no name: such ones say what the agent is for by
-// its domain and role.
+// fillIn completes a definition that has an id but no name. Such a definition describes the agent only
+// by its domain and role.
 func (r *reader) fillIn() {
 	_, byID := r.lines["id"]
 	if _, named := r.lines["name"]; named || !byID {
@@ -165,9 +165,9 @@ func (r *reader) fillIn() {
 	}
 }
 
-// syntax adds the errors of a file that is not YAML.
+// syntax reports the errors of invalid YAML.
 func (r *reader) syntax(err error) {
-	if all, ok := err.(yamldoc.Errors); ok { //nolint:errorlint // Parse says so
+	if all, ok := err.(yamldoc.Errors); ok { //nolint:errorlint // Parse guarantees the type
 		for _, e := range all {
 			r.add(e.Line+r.offset, "", "", "Agent '%s' is not valid YAML: %s", r.agent, e.Msg)
 		}
@@ -176,12 +176,12 @@ func (r *reader) syntax(err error) {
 	r.add(1, "", "", "Agent '%s' cannot be read: %v", r.agent, err)
 }
 
-// named finds the name first, because all messages have it.
+// named determines the name first, because all messages contain it.
 func (r *reader) named(values map[string]yamldoc.Node) {
 	name, id := "", ""
 	r.doc.DecodeNode(values["name"], &name)
 	r.doc.DecodeNode(values["id"], &id)
-	r.errors = countErrors(r.doc) // they come again
+	r.errors = countErrors(r.doc) // these errors will occur again
 	switch {
 	case name != "" && id != "" && name != id:
 		r.agent = name
@@ -196,19 +196,19 @@ func (r *reader) named(values map[string]yamldoc.Node) {
 }
 
 func countErrors(doc *yamldoc.Document) int {
-	all, _ := doc.Err().(yamldoc.Errors) //nolint:errorlint // Err says so
+	all, _ := doc.Err().(yamldoc.Errors) //nolint:errorlint // Err guarantees the type
 	return len(all)
 }
 
-// drain turns what the document found wrong in a value into problems.
+// drain reports the document's new errors about a value as a problem.
 func (r *reader) drain(key string) {
-	all, _ := r.doc.Err().(yamldoc.Errors) //nolint:errorlint // Err says so
+	all, _ := r.doc.Err().(yamldoc.Errors) //nolint:errorlint // Err guarantees the type
 	if len(all) <= r.errors {
 		return
 	}
 	line := r.lines[key]
 	for _, e := range all {
-		if e.Line+r.offset >= line { // the errors are in the order of the file
+		if e.Line+r.offset >= line { // errors are sorted by line
 			text := e.Msg
 			if rest, ok := strings.CutPrefix(text, "this "); ok {
 				text = "it " + rest
@@ -223,7 +223,7 @@ func (r *reader) drain(key string) {
 	r.errors = len(all)
 }
 
-// permissions reads words and rules.
+// permissions reads a list of permission words and rules.
 func (r *reader) permissions(n yamldoc.Node) {
 	rules := []permission.Rule{}
 	for _, item := range r.doc.Items(n) {
@@ -241,7 +241,7 @@ func (r *reader) permissions(n yamldoc.Node) {
 	r.into.Permissions = rules
 }
 
-// word reads a bundle or a permission.
+// word reads the name of a permission or of a bundle of permissions.
 func (r *reader) word(item yamldoc.Node, field string) []permission.Name {
 	word := ""
 	r.doc.DecodeNode(item, &word)
@@ -307,11 +307,11 @@ func (r *reader) metadata(n yamldoc.Node) {
 	r.doc.Any(n, &r.into.Metadata)
 }
 
-// check looks at the whole definition.
+// check validates the whole definition.
 func (r *reader) check() {
 	d := r.into
 	if !usable(r.all) && r.doc == nil {
-		return // it could not be read
+		return // the file could not be read
 	}
 	r.required()
 	switch {
@@ -381,7 +381,7 @@ func (r *reader) numbers() {
 	}
 }
 
-// together checks what depends on several fields.
+// together validates fields that depend on each other.
 func (r *reader) together() {
 	d := r.into
 	d.Capabilities = unique(d.Capabilities)
@@ -412,8 +412,8 @@ func (r *reader) together() {
 	r.ignored(d, func(field string) (int, bool) { line, given := r.lines[field]; return line, given })
 }
 
-// ignored warns of what a definition says and this version does not apply. at returns the line of
-// a field, if the file has it.
+// ignored warns about fields that this version does not apply. at returns the line of a field, if the file
+// has it.
 func (ps *problems) ignored(d *Definition, at func(field string) (int, bool)) {
 	if d.Provider == "" || d.Provider == "claude" {
 		for _, field := range []string{"temperature", "maxTokens"} {

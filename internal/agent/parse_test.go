@@ -10,7 +10,7 @@ import (
 
 const head = "name: foo\ndescription: What foo does\npermissions: [FilesystemRead]\n"
 
-// Each field is checked, with the line where it is.
+// Each field is validated, and problems have the right line.
 func TestParseProblems(t *testing.T) {
 	for front, want := range map[string]string{
 		head + "enabled: maybe\n":                           `5: Agent 'foo' has invalid enabled: it must be true or false, not "maybe"`,
@@ -80,7 +80,7 @@ func TestParseWarnings(t *testing.T) {
 	}
 }
 
-// What the Claude Code CLI cannot be given is a warning in its own agent files, too, never an error.
+// Settings that the Claude Code CLI does not support are warnings, never errors, even in its own agent files.
 func TestClaudeWarnings(t *testing.T) {
 	const file = "---\nname: a\ndescription: x\ntools: Read, WebFetch, mcp__gh__search\ntemperature: 0.2\nskills: pdf\nmaxTurns: 7\n---\nx"
 	d, problems := ParseClaude(".claude/agents/a.md", []byte(file))
@@ -99,7 +99,7 @@ func TestClaudeWarnings(t *testing.T) {
 	}
 }
 
-// The same agent as YAML and as Markdown, with every field.
+// The same agent as YAML and as Markdown, with all fields.
 func TestParse(t *testing.T) {
 	const fields = `name: foo
 description: What foo does
@@ -167,7 +167,7 @@ metadata: {team: {name: x}}
 	}
 }
 
-// Whatever a file contains, reading it ends, and what is usable has what every agent needs.
+// Parse terminates for any file, and a usable definition has all required fields.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("---\n" + head + "---\nx"))
 	f.Add([]byte("---\nname: a: b\ntools: Read, Bash(git:*), mcp__x__y\n---\nx"))

@@ -9,15 +9,15 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 )
 
-// Problem is something wrong with a file.
+// Problem is an error or a warning about a file.
 type Problem struct {
 	Path       string `json:"path"`
-	Line       int    `json:"line"` // from 1; 0: of the whole file
+	Line       int    `json:"line"` // starts at 1; 0 for the whole file
 	Agent      string `json:"agent"`
 	Field      string `json:"field"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion"`
-	Warning    bool   `json:"warning"` // the definition can be used
+	Warning    bool   `json:"warning"` // the definition is usable
 }
 
 // String returns "path:line: error: message".
@@ -32,10 +32,10 @@ func (p Problem) String() string {
 // Error implements error.
 func (p Problem) Error() string { return p.String() }
 
-// problems collects what is wrong with one file.
+// problems collects the problems of one file.
 type problems struct {
 	path  string
-	agent string // its name, or that of the file
+	agent string // the agent's name, or else the base name of the file
 	all   []Problem
 }
 
@@ -52,13 +52,13 @@ func (ps *problems) warn(line int, field, format string, args ...any) {
 	ps.all[len(ps.all)-1].Warning = true
 }
 
-// unknown adds that a value is none of those known.
+// unknown reports an unknown value.
 func (ps *problems) unknown(line int, field, value string, known []string) {
 	near, _ := didyoumean.Nearest(value, known)
 	ps.add(line, field, near, "Agent '%s' has invalid %s '%s'", ps.agent, singular(field), value)
 }
 
-// singular is what one item of a list is called.
+// singular returns the term for one item of a list.
 func singular(field string) string {
 	switch field {
 	case "permissions", "requires_approval":
@@ -67,7 +67,7 @@ func singular(field string) string {
 	return field
 }
 
-// sorted returns the problems in the order of the file.
+// sorted returns the problems in file order.
 func (ps *problems) sorted() []Problem {
 	slices.SortStableFunc(ps.all, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return ps.all
@@ -78,7 +78,7 @@ func usable(all []Problem) bool {
 	return !slices.ContainsFunc(all, func(p Problem) bool { return !p.Warning })
 }
 
-// firstReason returns the first error without its place, for one who asked for the agent.
+// firstReason returns the first error, or "".
 func firstReason(all []Problem) string {
 	for _, p := range all {
 		if !p.Warning {

@@ -21,37 +21,37 @@ import (
 //go:embed builtin/*.md
 var shipped embed.FS
 
-// ShippedPath begins the paths of the definitions in the binary.
+// ShippedPath is the prefix of the paths of built-in definitions.
 const ShippedPath = "coven:"
 
 // Place is a directory with definitions.
 type Place struct {
 	Dir    string
-	Show   string // what the paths of its files begin with, for people
+	Show   string // prefix for the paths of its files in messages
 	Source string
-	Made   map[string]string // definitions by file name, instead of those in Dir; Show is ShippedPath
+	Made   map[string]string // built-in definitions by file name, used instead of Dir; Show is ShippedPath
 }
 
-// Registry has the definitions of all places.
+// Registry holds the definitions of all places.
 type Registry struct {
 	scripts  *evaluator.Evaluator
 	found    []Found // in the order of the places
 	problems []Problem
 }
 
-// Found is a file with a definition, which may not be usable.
+// Found is a definition file. It may be invalid.
 type Found struct {
 	Definition
 	Problems []Problem
 }
 
-// Usable reports whether agents can be started from the definition.
+// Usable reports whether the definition can start agents.
 func (f Found) Usable() bool { return usable(f.Problems) && f.Enabled }
 
-// Load reads the definitions of all places, the first of which has the lowest precedence. The
-// shipped ones come after those of Claude Code and before all others. A missing directory is
-// empty. What cannot be read is a problem, not an error. scripts evaluates the definitions that
-// are TypeScript.
+// Load reads the definitions of all places, in ascending precedence. The built-in ones
+// override those of Claude Code and are overridden by all others. A missing directory is
+// empty. A file that cannot be read is a problem, not an error. scripts evaluates TypeScript
+// definitions.
 func Load(scripts *evaluator.Evaluator, places ...Place) *Registry {
 	r := &Registry{scripts: scripts}
 	isClaude := func(p Place) bool { return p.Source == SourceClaude }
@@ -73,7 +73,7 @@ func Load(scripts *evaluator.Evaluator, places ...Place) *Registry {
 func (r *Registry) addShipped() {
 	files, _ := fs.Glob(shipped, "builtin/*.md") // the pattern is valid
 	for _, file := range files {
-		content, _ := shipped.ReadFile(file) // it is there
+		content, _ := shipped.ReadFile(file) // the file exists
 		r.add(ShippedPath+path.Base(file), SourceSystem, content)
 	}
 }
@@ -101,8 +101,8 @@ func (r *Registry) addParsed(show, source string, d Definition, problems []Probl
 	r.problems = append(r.problems, problems...)
 }
 
-// addDir adds the files of a directory. Others than .md, .yaml, .yml and .ts are not definitions,
-// and subdirectories are not read. Of Claude Code, those are .md, in subdirectories, too.
+// addDir adds the .md, .yaml, .yml and .ts files of a directory, without subdirectories. For Claude Code, it
+// adds only .md files but includes subdirectories.
 func (r *Registry) addDir(p Place) {
 	if p.Made != nil {
 		for _, name := range slices.Sorted(maps.Keys(p.Made)) {
@@ -143,7 +143,7 @@ func (r *Registry) addDir(p Place) {
 	}
 }
 
-// read returns the content of a file, or adds why it cannot be read.
+// read returns the content of a file. If the file cannot be read, it adds a problem.
 func (r *Registry) read(p Place, file string) ([]byte, bool) {
 	content, err := regularfile.ReadIn(p.Dir, file, MaxFile)
 	if err == nil {
@@ -156,7 +156,7 @@ func (r *Registry) read(p Place, file string) ([]byte, bool) {
 	return nil, false
 }
 
-// Knows tells the registry the names of tools that definitions may name beside those of coven.
+// Knows adds names of tools, in addition to coven's, that definitions may name.
 func (r *Registry) Knows(tools []string) {
 	if len(tools) == 0 {
 		return
@@ -177,8 +177,7 @@ func (r *Registry) Knows(tools []string) {
 	}
 }
 
-// noteReplaced warns where the agent of an earlier place is used because a later definition is
-// not valid.
+// noteReplaced adds a note to invalid definitions that a definition of an earlier place replaces.
 func (r *Registry) noteReplaced() {
 	for i, f := range r.found {
 		if usable(f.Problems) {
@@ -196,7 +195,7 @@ func (r *Registry) noteReplaced() {
 	}
 }
 
-// byName returns the definition that counts for a name, also a disabled one.
+// byName returns the effective valid definition for a name, even if it is disabled.
 func (r *Registry) byName(name string) (Found, bool) {
 	for _, f := range slices.Backward(r.found) {
 		if f.Name == name && usable(f.Problems) {
@@ -206,7 +205,7 @@ func (r *Registry) byName(name string) (Found, bool) {
 	return Found{}, false
 }
 
-// Agents returns the definitions that can be used, sorted by name.
+// Agents returns the usable definitions, sorted by name.
 func (r *Registry) Agents() []Definition {
 	var all []Definition
 	for _, f := range r.found {
@@ -223,7 +222,7 @@ func (r *Registry) ByDomain(domain string) []Definition {
 	return slices.DeleteFunc(r.Agents(), func(d Definition) bool { return d.Domain != domain })
 }
 
-// Names returns the names of the agents that can be used.
+// Names returns the names of the usable agents.
 func (r *Registry) Names() []string {
 	var names []string
 	for _, d := range r.Agents() {
@@ -232,11 +231,11 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// NotFoundError means that there is no agent with a name that can be used.
+// NotFoundError is the error for a name without a usable agent.
 type NotFoundError struct {
 	Name   string
-	Near   string // a similar name; empty: none
-	Reason string // why its definition cannot be used; empty: there is none
+	Near   string // a similar name, if there is one
+	Reason string // why the agent's definition is unusable, if it has one
 }
 
 func (e *NotFoundError) Error() string {
@@ -253,7 +252,7 @@ func (e *NotFoundError) Error() string {
 // NextCommand returns the command that lists the agents.
 func (e *NotFoundError) NextCommand() string { return "coven agents list" }
 
-// Get returns the agent with exactly this name. The error is a *NotFoundError.
+// Get returns the usable agent with the exact name. The error is a *NotFoundError.
 func (r *Registry) Get(name string) (Definition, error) {
 	if f, ok := r.byName(name); ok && f.Enabled {
 		return f.Definition, nil
@@ -271,8 +270,7 @@ func (r *Registry) Get(name string) (Definition, error) {
 	return Definition{}, missing
 }
 
-// Find returns the definition of a name for one who wants to see it: also a disabled one, and one
-// that is not valid.
+// Find returns the definition with the exact name, including disabled and invalid ones.
 func (r *Registry) Find(name string) (Found, error) {
 	if f, ok := r.byName(name); ok {
 		return f, nil
@@ -286,8 +284,8 @@ func (r *Registry) Find(name string) (Found, error) {
 	return Found{}, err
 }
 
-// All returns every file, in the order of the places.
+// All returns all files, in the order of the places.
 func (r *Registry) All() []Found { return r.found }
 
-// Problems returns what is wrong with the files, in the order of the places.
+// Problems returns the problems of all files, in the order of the places.
 func (r *Registry) Problems() []Problem { return r.problems }

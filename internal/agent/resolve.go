@@ -8,19 +8,18 @@ import (
 	"unicode"
 )
 
-// Candidate is an agent that suits a task, and why.
+// Candidate is an agent that may suit a task, with the evidence.
 type Candidate struct {
 	Agent string   `json:"agent"`
 	Score int      `json:"score"`
-	Words []string `json:"words"` // of the task that the definition has, and where: "sql (keywords)"
+	Words []string `json:"words"` // matching words of the task, each with the matching field: "sql (keywords)"
 }
 
-// minScore is the score from which an agent suits a task: one keyword, or two words of its
+// minScore is the minimum score of a suitable agent: one keyword, or two words of the
 // description.
 const minScore = 2
 
-// Candidates returns the agents that have something in common with a task, the most suitable
-// first; of two with the same score, the one whose name comes first.
+// Candidates returns the agents that match a task, sorted by descending score, then by name.
 func (r *Registry) Candidates(task string) []Candidate {
 	given := stems(task)
 	var all []Candidate
@@ -35,11 +34,11 @@ func (r *Registry) Candidates(task string) []Candidate {
 	return all
 }
 
-// Suits reports whether a candidate has enough in common with the task.
+// Suits reports whether the score is high enough.
 func (c Candidate) Suits() bool { return c.Score >= minScore }
 
-// suits compares a definition with the words of a task. A word counts once, where it says the
-// most. What the agent says it cannot do counts against it.
+// suits scores a definition against the words of a task. A word counts once, in its highest-scoring
+// field. Matches of the field cannot have a negative score.
 func (d Definition) suits(given []string) Candidate {
 	fields := []struct {
 		name  string
@@ -68,8 +67,8 @@ func (d Definition) suits(given []string) Candidate {
 	return c
 }
 
-// stems returns the words of texts, in lower case and without common endings, each once. Words
-// that say nothing are left out.
+// stems returns the distinct words of texts, in lower case and without common endings. It omits
+// stop words.
 func stems(texts ...string) []string {
 	var all []string
 	for _, text := range texts {
@@ -82,9 +81,9 @@ func stems(texts ...string) []string {
 	return unique(all)
 }
 
-// stem removes an ending, so that "reviews" and "reviewing" are "review".
+// stem removes an ending, so that "reviews" and "reviewing" become "review".
 func stem(word string) string {
-	const least = 3 // of what is left
+	const least = 3 // minimum length of a stem
 	for _, ending := range []struct{ from, to string }{
 		{"sses", "ss"}, {"ations", ""}, {"ation", ""}, {"ate", ""}, {"ies", "y"}, {"ing", ""}, {"ers", ""}, {"er", ""}, {"ors", ""}, {"or", ""}, {"ed", ""}, {"es", ""}, {"s", ""}, {"e", ""},
 	} {
@@ -95,7 +94,7 @@ func stem(word string) string {
 	return word
 }
 
-// emptyWords are words that tasks and descriptions have whatever they are about.
+// emptyWords returns the stop words.
 func emptyWords() []string {
 	return strings.Fields(`
 		an and are as at be by for from if in into is it its not of on only or our please so that the their them then

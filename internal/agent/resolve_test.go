@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Words are the same whatever their ending, and words that say nothing are none.
+// Words match independent of their endings, and stop words are omitted.
 func TestStems(t *testing.T) {
 	for text, want := range map[string]string{
 		"Reviews, reviewing and reviewed by a Reviewer": "review",

@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// evaluate evaluates the TypeScript files of a directory, all at once, and adds those that cannot
-// be read.
+// evaluate evaluates the TypeScript files of a directory together. It adds problems for unreadable
+// files.
 func (r *Registry) evaluate(p Place, entries []fs.DirEntry) map[string]evaluator.Result {
 	if p.Source == SourceClaude {
 		return nil
@@ -30,7 +30,7 @@ func (r *Registry) evaluate(p Place, entries []fs.DirEntry) map[string]evaluator
 	return r.scripts.Evaluate(files)
 }
 
-// ofScript returns the definition of a TypeScript file: what it evaluates to is checked like YAML.
+// ofScript parses the result of a TypeScript file, which is a YAML document.
 func ofScript(show string, result evaluator.Result) (Definition, []Problem) {
 	if result.Error == "" {
 		return Parse(show, []byte(result.Document))
@@ -43,8 +43,8 @@ func ofScript(show string, result evaluator.Result) (Definition, []Problem) {
 	}}
 }
 
-// ParseFile reads the definition of a file that is not necessarily in one of the places. The error
-// is that it cannot be read.
+// ParseFile reads a definition from a file outside of the registry's places. It returns an error only
+// if the file cannot be read.
 func ParseFile(scripts *evaluator.Evaluator, file string) (Definition, []Problem, error) {
 	content, err := regularfile.Read(file, MaxFile)
 	if err != nil {
@@ -56,14 +56,14 @@ func ParseFile(scripts *evaluator.Evaluator, file string) (Definition, []Problem
 		return d, problems, nil
 	}
 	files := map[string]string{name: string(content)}
-	entries, err := os.ReadDir(filepath.Dir(file)) // what it imports
+	entries, err := os.ReadDir(filepath.Dir(file)) // the file may import the others
 	if err != nil {
 		return Definition{}, nil, err
 	}
 	for _, e := range entries {
 		if evaluator.IsDefinition(e.Name()) && e.Name() != name {
 			if other, err := regularfile.ReadIn(filepath.Dir(file), e.Name(), MaxFile); err == nil {
-				files[e.Name()] = string(other) // else it cannot be imported
+				files[e.Name()] = string(other) // files that cannot be read cannot be imported
 			}
 		}
 	}

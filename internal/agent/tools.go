@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The tools for files and commands, by which an agent's own are restricted.
+// IDs of tools for files and commands. A definition can restrict the agent's own tools by them.
 const (
 	ToolRead  = "fs_read"
 	ToolLs    = "fs_ls"
@@ -18,15 +18,15 @@ const (
 	ToolBash  = "exec_bash"
 )
 
-// The other tools of coven's own loop.
+// IDs of the other tools of coven's own loop.
 const (
 	ToolFetch   = "browser_fetch"
 	ToolTodo    = "memory_todo"
 	ToolSubtask = "subtask"
 )
 
-// toolIDs returns the tools by their names: short ones, and those of Claude Code in lower case. The
-// ID is empty for those that every agent has, whatever its definition says.
+// toolIDs maps names of tools, including those of Claude Code in lower case, to their IDs. The
+// ID is empty for a tool that every agent has.
 func toolIDs() map[string]string {
 	return map[string]string{
 		"read": ToolRead, "notebookread": ToolRead, "ls": ToolLs, "glob": ToolGlob, "grep": ToolGrep,
@@ -36,17 +36,17 @@ func toolIDs() map[string]string {
 	}
 }
 
-// ToolNames returns the names of the tools that coven knows, which no other tool may have.
+// ToolNames returns the reserved names of coven's tools, sorted.
 func ToolNames() []string { return slices.Sorted(maps.Keys(toolIDs())) }
 
-// IsEverybodys reports whether every agent has a tool, whatever its definition says.
+// IsEverybodys reports whether every agent has the tool, independent of its definition.
 func IsEverybodys(name string) bool {
 	id, known := toolIDs()[name]
 	return known && id == ""
 }
 
-// ToolIDs returns the tools that a list names: by an ID, a name, or a glob such as fs_*. unknown are
-// the entries that name none.
+// ToolIDs resolves a list of IDs, names, and globs such as fs_* to tools. unknown contains the
+// entries that match none.
 func ToolIDs(list []string) (ids, unknown []string) {
 	for _, entry := range list {
 		known := false
@@ -64,7 +64,7 @@ func ToolIDs(list []string) (ids, unknown []string) {
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" }), unknown
 }
 
-// matches reports whether an entry of a list of tools names one, in upper or lower case.
+// matches reports whether an entry of a tool list matches a name, ignoring case.
 func matches(entry, name string) bool {
 	ok, err := path.Match(strings.ToLower(entry), name)
 	return err == nil && ok && name != ""

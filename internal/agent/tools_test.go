@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The tools that a definition names, as coven and as Claude Code call them.
+// Tools in a definition, by coven's names and by those of Claude Code.
 func TestToolIDs(t *testing.T) {
 	for list, want := range map[string]string{
 		"read grep":            "fs_read search_grep|",

@@ -1,13 +1,13 @@
-// Package agenttree arranges agents in a tree: an orchestrator without tools, and below it specialists, each of
-// which has the tools whose names begin with its prefixes.
+// Package agenttree arranges agents in a tree: an orchestrator without tools, and specialists below it. Each
+// specialist has the tools whose names begin with one of its prefixes.
 //
-// The specialists are definitions like those of all agents: six that coven ships, and those of the user and
-// the repository that have tool_prefixes, or are always included. A definition of the name of one of the six
-// replaces it, but keeps what it leaves out.
+// Six specialists are built in. The user and the repository can define more: all agents with
+// tool_prefixes or always_include. A definition with the name of a built-in specialist
+// replaces it, but inherits the fields that it does not set.
 //
-// Rules. A tool belongs to at most one specialist. A specialist without a tool is left out, unless it is
-// always included. The orchestrator starts specialists by their exact names only, and at most so many as the
-// configuration says.
+// A tool belongs to at most one specialist. A specialist without tools is omitted, unless it is
+// always included. The orchestrator starts specialists by their exact names only, up to the configured
+// number of rounds.
 package agenttree
 
 import (
@@ -24,44 +24,44 @@ import (
 // Root is the name of the orchestrator.
 const Root = agent.Orchestrator
 
-// Rounds is how many agents the orchestrator starts in one run, unless the configuration says otherwise.
+// Rounds is the default number of agents that the orchestrator may start in one run.
 const Rounds = 10
 
 //go:embed shipped/*.md
 var files embed.FS
 
-// order is the order in which the shipped specialists are shown.
+// order is the display order of the built-in specialists.
 func order() []string {
 	return []string{"operator", "navigator", "vault", "librarian", "planner", "chronicler"}
 }
 
-// matching is the order in which the shipped specialists are asked for a tool: save_knowledge and
-// create_skill_x are the librarian's, whatever prefixes the others have.
+// matching is the order in which the built-in specialists are matched with a tool: save_knowledge and
+// create_skill_x belong to the librarian, even if other specialists have a matching prefix.
 func matching() []string {
 	return []string{"librarian", "chronicler", "navigator", "vault", "operator", "planner"}
 }
 
-// Files returns the shipped definitions by their file names.
+// Files returns the built-in definitions by file name.
 func Files() map[string]string {
 	all := map[string]string{}
 	for _, name := range order() {
-		content, _ := files.ReadFile("shipped/" + name + ".md") // it is there
+		content, _ := files.ReadFile("shipped/" + name + ".md") // the file exists
 		all[name+".md"] = string(content)
 	}
 	return all
 }
 
-// Shipped returns the shipped definitions, in the order in which they are shown.
+// Shipped returns the built-in definitions in display order.
 func Shipped() (all []agent.Definition) {
 	for _, name := range order() {
-		d, _ := agent.Parse(agent.ShippedPath+name+".md", []byte(Files()[name+".md"])) // a test parses them
+		d, _ := agent.Parse(agent.ShippedPath+name+".md", []byte(Files()[name+".md"])) // a test checks that they are valid
 		all = append(all, d)
 	}
 	return all
 }
 
-// Specialists returns those of some definitions that can be in the tree, in the order in which they are shown:
-// the shipped ones, then the others as given. A repository that has MCP servers can have those that use one.
+// Specialists returns the definitions that can be in the tree, in display order: the built-in ones, then
+// the eligible ones of known. servers are the repository's MCP servers; agents that use one are eligible.
 func Specialists(known []agent.Definition, servers []string) (all []agent.Definition) {
 	for _, shipped := range Shipped() {
 		d := shipped
@@ -73,14 +73,14 @@ func Specialists(known []agent.Definition, servers []string) (all []agent.Defini
 	for _, d := range known {
 		uses := slices.ContainsFunc(d.MCP, func(name string) bool { return slices.Contains(servers, name) })
 		if d.Mode != agent.ModePrimary && !slices.Contains(order(), d.Name) && (len(d.ToolPrefixes) > 0 || d.AlwaysInclude || uses) {
-			d.AlwaysInclude = d.AlwaysInclude || uses // what tools a server has is known when it runs
+			d.AlwaysInclude = d.AlwaysInclude || uses // the tools of a server are unknown until it runs
 			all = append(all, d)
 		}
 	}
 	return all
 }
 
-// completed returns a definition with what it leaves out of what the orchestrator is told.
+// completed sets the empty fields of d that describe it to the orchestrator.
 func completed(d, shipped agent.Definition) agent.Definition {
 	d.Description, d.Accepts, d.Returns = cmp.Or(d.Description, shipped.Description), cmp.Or(d.Accepts, shipped.Accepts), cmp.Or(d.Returns, shipped.Returns)
 	for _, list := range []struct{ own, from *[]string }{
@@ -94,7 +94,7 @@ func completed(d, shipped agent.Definition) agent.Definition {
 	return d
 }
 
-// Branches returns what decides to which of some specialists a tool belongs.
+// Branches returns the specialists with the rules for tool ownership, in matching order.
 func Branches(specialists []agent.Definition) (all []grimoires.Branch) {
 	for _, d := range specialists {
 		all = append(all, grimoires.Branch{Agent: d.Name, Prefixes: d.ToolPrefixes, MCP: d.MCP})
@@ -109,8 +109,8 @@ func Branches(specialists []agent.Definition) (all []grimoires.Branch) {
 	return all
 }
 
-// Owner returns the agent to which a tool belongs; empty: none. The tool of an MCP server belongs to the first that
-// names the server, and otherwise, like any other, to the first with a prefix of one of its names.
+// Owner returns the agent that owns a tool, or "". A tool of an MCP server belongs to the first branch that
+// names the server. Otherwise, a tool belongs to the first branch with a matching prefix of one of its names.
 func Owner(branches []grimoires.Branch, server string, names ...string) string {
 	for _, b := range branches {
 		if server != "" && slices.Contains(b.MCP, server) {
@@ -127,15 +127,15 @@ func Owner(branches []grimoires.Branch, server string, names ...string) string {
 	return ""
 }
 
-// idOf returns the ID of a tool, by which it is matched and shown.
+// idOf returns the ID by which a tool is matched and displayed.
 func idOf(t *tool.Tool) string { return cmp.Or(t.ID, t.Name) }
 
-// RoleToolSet has tools by the shipped specialist to which they belong.
+// RoleToolSet groups tools by the built-in specialist that owns them.
 type RoleToolSet struct {
 	Operator, Navigator, Vault, Librarian, Planner, Chronicler, Unmatched []*tool.Tool
 }
 
-// PartitionTools divides tools between the shipped specialists, by the prefixes of their names. The planner has none.
+// PartitionTools distributes tools to the built-in specialists by name prefix. The planner gets none.
 func PartitionTools(tools []*tool.Tool) RoleToolSet {
 	var set RoleToolSet
 	by := map[string]*[]*tool.Tool{
@@ -150,19 +150,19 @@ func PartitionTools(tools []*tool.Tool) RoleToolSet {
 	return set
 }
 
-// Tree is the orchestrator, or the one agent that there is without a tree.
+// Tree is the orchestrator with its specialists, or a single agent.
 type Tree struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	Path        string   `json:"path,omitempty"` // of its definition; empty: it has none
+	Path        string   `json:"path,omitempty"` // of its definition, if it has one
 	Tools       []string `json:"tools"`
 	Children    []Tree   `json:"children"`
-	Unmatched   []string `json:"unmatched,omitempty"` // tools that no agent has
+	Unmatched   []string `json:"unmatched,omitempty"` // tools without an owner
 
 	definition agent.Definition
 }
 
-// Single returns the tree of one agent that has all tools.
+// Single returns the tree of a single agent with all tools.
 func Single(d agent.Definition, tools []*tool.Tool) Tree {
 	t := Tree{Name: d.Name, Description: d.Description, Path: d.Path, Tools: []string{}, Children: []Tree{}, definition: d}
 	for _, one := range tools {
@@ -171,8 +171,8 @@ func Single(d agent.Definition, tools []*tool.Tool) Tree {
 	return t
 }
 
-// Build returns the tree of specialists that have some of the tools, or are always included. adapt is called once for
-// each tool that has an owner, and returns how the tree names it; nil: by its ID.
+// Build returns the tree of the specialists that own tools or are always included. adapt is called once for
+// each owned tool and returns its name in the tree. If adapt is nil, the name is the ID.
 func Build(specialists []agent.Definition, tools []*tool.Tool, adapt func(owner string, t *tool.Tool) string) Tree {
 	if adapt == nil {
 		adapt = func(_ string, t *tool.Tool) string { return idOf(t) }
@@ -201,7 +201,7 @@ func Build(specialists []agent.Definition, tools []*tool.Tool, adapt func(owner 
 	return root
 }
 
-// Names returns the names of the specialists, in the order of the tree.
+// Names returns the names of the specialists in tree order.
 func (t Tree) Names() (all []string) {
 	for _, child := range t.Children {
 		all = append(all, child.Name)
@@ -209,7 +209,7 @@ func (t Tree) Names() (all []string) {
 	return all
 }
 
-// Plan returns what a plan has of the tree.
+// Plan converts the tree to its form in a plan.
 func (t Tree) Plan(rounds int) *grimoires.Tree {
 	var included []agent.Definition
 	for _, child := range t.Children {
@@ -218,7 +218,7 @@ func (t Tree) Plan(rounds int) *grimoires.Tree {
 	return &grimoires.Tree{Root: t.Name, Rounds: rounds, Branches: Branches(included)}
 }
 
-// Meant returns the agent of a tree that a wrong name probably means: by another case, or by what it can do.
+// Meant guesses the agent for a misspelled name, by ignoring case or by tool prefixes.
 func Meant(branches []grimoires.Branch, name string) (string, bool) {
 	word := strings.ToLower(name)
 	for _, b := range branches {

@@ -29,7 +29,7 @@ func namesOf(tools []*tool.Tool) (all []string) {
 	return all
 }
 
-// The shipped definitions are valid, and say all that the orchestrator is told.
+// The built-in definitions are valid and have all fields for the orchestrator.
 func TestShipped(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -43,13 +43,13 @@ func TestShipped(t *testing.T) {
 		}
 		names = append(names, d.Name)
 	}
-	// L-02: the order of the registry.
+	// L-02: The order of the registry.
 	if want := []string{"operator", "navigator", "vault", "librarian", "planner", "chronicler"}; !slices.Equal(names, want) {
 		t.Errorf("%v, want %v", names, want)
 	}
 }
 
-// L-05 to L-12: all prefixes, and names at their edges.
+// L-05 to L-12: All prefixes, and names at their boundaries.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -70,7 +70,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// L-12: the librarian is asked before an operator of the repository that claims create_, too.
+// L-12: The librarian takes precedence over an operator of the repository that also claims create_.
 func TestPriority(t *testing.T) {
 	t.Parallel()
 	own := agent.Definition{Name: "operator", ToolPrefixes: []string{"exec", "fs_", "skill_", "create_"}}
@@ -82,7 +82,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// L-26: the fields and their types.
+// L-26: The fields and their types.
 func TestRoleToolSet(t *testing.T) {
 	t.Parallel()
 	set := reflect.TypeFor[agenttree.RoleToolSet]()
@@ -99,7 +99,7 @@ func TestRoleToolSet(t *testing.T) {
 	}
 }
 
-// aName generates names of tools, many with a known prefix.
+// aName generates names of tools, many of them with a known prefix.
 func aName() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		prefix := rapid.SampledFrom([]string{
@@ -110,7 +110,7 @@ func aName() *rapid.Generator[string] {
 	})
 }
 
-// L-27 L-28: every tool is in exactly one field, and the planner has none.
+// L-27 L-28: Every tool is in exactly one field, and the planner has none.
 func TestPartitionIsOne(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +136,7 @@ func TestPartitionIsOne(t *testing.T) {
 	})
 }
 
-// L-03 L-11 L-17: each tool is adapted once, for its owner; those without one are not.
+// L-03 L-11 L-17: Each tool with an owner is adapted once; the others are not.
 func TestAdapted(t *testing.T) {
 	t.Parallel()
 	tools := toolsOf("exec_shell", "fs_read", "search_web", "foo", "bar", "create_skill_x")
@@ -154,7 +154,7 @@ func TestAdapted(t *testing.T) {
 	}
 }
 
-// L-18: what the tools of each prefix are for.
+// L-18: The capabilities of all prefixes.
 func TestCapability(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -181,7 +181,7 @@ func described(t *testing.T, tree agenttree.Tree, name string) string {
 	return ""
 }
 
-// L-19 L-20 L-21: descriptions have each capability once, in the order of the tools, and no name of a tool.
+// L-19 L-20 L-21: Descriptions list each capability once, in the order of the tools, without names of tools.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
 	tree := agenttree.Build(agenttree.Specialists(nil, nil), toolsOf("exec_shell", "fs_read", "exec_run", "crypto_sign", "secrets_get", "payment_send"), nil)
@@ -204,7 +204,7 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// L-13 to L-16: who is in the tree.
+// L-13 to L-16: Which specialists are in the tree.
 func TestIncluded(t *testing.T) {
 	t.Parallel()
 	known := []agent.Definition{
@@ -229,7 +229,7 @@ func TestIncluded(t *testing.T) {
 	}
 }
 
-// A definition of the repository replaces a shipped one, and keeps what it leaves out.
+// A definition of the repository replaces a built-in one and inherits unset fields.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	own := agent.Definition{Name: "vault", Description: "Ours", Keywords: []string{"safe"}}
@@ -240,7 +240,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// An empty prefix does not take all tools.
+// An empty prefix matches no tool.
 func TestEmptyPrefix(t *testing.T) {
 	t.Parallel()
 	branches := agenttree.Branches([]agent.Definition{{Name: "taker", ToolPrefixes: []string{"", "x_"}}})
@@ -251,7 +251,7 @@ func TestEmptyPrefix(t *testing.T) {
 	}
 }
 
-// The tool of a server belongs to the agent that names the server, else to that of its prefix.
+// A server's tool belongs to the agent that names the server, or else to the agent with its prefix.
 func TestServerTools(t *testing.T) {
 	t.Parallel()
 	branches := agenttree.Branches(agenttree.Specialists([]agent.Definition{{Name: "pages", MCP: []string{"playwright"}}}, []string{"playwright"}))
@@ -264,7 +264,7 @@ func TestServerTools(t *testing.T) {
 	}
 }
 
-// L-22 to L-25: what the orchestrator is told.
+// L-22 to L-25: The orchestrator's prompt.
 func TestInstruction(t *testing.T) {
 	t.Parallel()
 	own := agent.Definition{
@@ -301,7 +301,7 @@ func TestInstruction(t *testing.T) {
 	}
 }
 
-// L-23: a wrong name starts nothing, whatever it probably means.
+// L-23: A wrong name starts no agent, even if the intended name can be guessed.
 func TestMeant(t *testing.T) {
 	t.Parallel()
 	branches := agenttree.Branches(agenttree.Shipped())

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// capability is what tools whose names begin with a prefix are for.
+// capability describes the tools with a name prefix.
 type capability struct{ prefix, text string }
 
 func capabilities() []capability {
@@ -36,10 +36,10 @@ func capabilities() []capability {
 	}
 }
 
-// unnamed is the capability of tools of which coven knows none.
+// unnamed is the capability of tools without a known prefix.
 const unnamed = "general actions"
 
-// Capability returns what a tool is for, by the longest prefix of its name that is known.
+// Capability describes the purpose of a tool by the longest known prefix of its name.
 func Capability(name string) string {
 	best := capability{text: unnamed}
 	for _, c := range capabilities() {
@@ -50,8 +50,8 @@ func Capability(name string) string {
 	return best.text
 }
 
-// describe returns what the orchestrator is told of a specialist with its tools: never their names. For tools that coven
-// knows no capability of, those of the definition count.
+// describe describes a specialist and its tools to the orchestrator, without the names of tools. For
+// tools without a known prefix, it uses the capabilities of the definition.
 func describe(d agent.Definition, tools []*tool.Tool) string {
 	var can []string
 	add := func(text string) {
@@ -82,7 +82,7 @@ func describe(d agent.Definition, tools []*tool.Tool) string {
 	return text
 }
 
-// Instruction returns what the orchestrator of a tree is told. tools are all that are known: none is named in it.
+// Instruction returns the orchestrator's prompt. It contains none of the names in tools, which are all known tools.
 func (t Tree) Instruction(tools []*tool.Tool, rounds int) string {
 	var b strings.Builder
 	b.WriteString(opening)
@@ -100,7 +100,7 @@ func (t Tree) Instruction(tools []*tool.Tool, rounds int) string {
 	return b.String()
 }
 
-// plain returns the keywords that are no names of tools.
+// plain returns the keywords that are not names of tools.
 func plain(keywords []string, tools []*tool.Tool) (kept []string) {
 	for _, word := range keywords {
 		if !slices.ContainsFunc(tools, func(t *tool.Tool) bool { return strings.EqualFold(word, t.Name) || strings.EqualFold(word, t.ID) }) {
@@ -110,11 +110,11 @@ func plain(keywords []string, tools []*tool.Tool) (kept []string) {
 	return kept
 }
 
-// nameless returns a text in which the names of tools are replaced by what they are for. A name that is an English word,
-// such as that of the tool deploy, is none in a sentence.
+// nameless replaces the names of tools in a text by their capabilities. It keeps names that may be English
+// words, such as deploy.
 func nameless(text string, tools []*tool.Tool) string {
 	tools = slices.Clone(tools)
-	slices.SortStableFunc(tools, func(a, b *tool.Tool) int { return len(b.Name) - len(a.Name) }) // one may begin with another
+	slices.SortStableFunc(tools, func(a, b *tool.Tool) int { return len(b.Name) - len(a.Name) }) // a name may be the prefix of another
 	for _, t := range tools {
 		for _, name := range []string{t.ID, t.Name} {
 			if strings.ContainsAny(name, "_-") {
