@@ -12,19 +12,19 @@ import (
 // A statement is one simple command of a shell command.
 type statement struct {
 	text   string   // its words, separated by spaces; unknown parts are holes
-	opaque string   // why it may run other commands than its text says; empty: it does not
-	writes []string // files that it redirects output to; unknown parts are holes
-	lost   bool     // the directory in which it runs is not known: another one may change it
+	opaque string   // why it may run commands that text does not show; empty if it does not
+	writes []string // targets of its output redirections; unknown parts are holes
+	lost   bool     // its directory is unknown, because another statement may change it
 }
 
-// moves reports whether the simple command may change the directory of the shell.
+// moves reports whether the statement may change the shell's directory.
 func (s statement) moves() bool {
 	name, _, _ := strings.Cut(s.text, " ")
 	return strings.ContainsRune(name, hole) || slices.Contains(strings.Fields("cd pushd popd . source eval builtin command alias trap"), name)
 }
 
-// split returns the simple commands of a shell command, wherever they are: in lists, pipes,
-// functions, substitutions, here-documents.
+// split returns all simple commands of a shell command, including those in lists, pipes,
+// functions, substitutions and here-documents.
 func split(command string) ([]statement, error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
 	if err != nil {
@@ -47,7 +47,7 @@ func split(command string) ([]statement, error) {
 	return all, nil
 }
 
-// ofStmt returns the simple command of a node, or only its redirections.
+// ofStmt returns the statement of a node. It may only have redirections.
 func ofStmt(n *syntax.Stmt) (statement, bool) {
 	var s statement
 	for _, r := range n.Redirs {
@@ -82,7 +82,7 @@ func written(r *syntax.Redirect) (target string, writes bool) {
 	return target, target != "/dev/null"
 }
 
-// literal returns the text of a word, with holes for what only the shell knows.
+// literal returns the text of a word, with holes for parts that only the shell can expand.
 func literal(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -113,9 +113,9 @@ func literal(w *syntax.Word) string {
 	return b.String()
 }
 
-// unquoted returns the text of a part of a word that is not in quotes.
+// unquoted returns the text of an unquoted part of a word.
 func unquoted(raw string) string {
-	if strings.ContainsAny(raw, "*?[{~") || strings.HasPrefix(raw, "=") { // it may become other words; = does in zsh
+	if strings.ContainsAny(raw, "*?[{~") || strings.HasPrefix(raw, "=") { // it may expand to other words; = does in zsh
 		return string(hole)
 	}
 	var b strings.Builder
@@ -135,8 +135,8 @@ func unquoted(raw string) string {
 	return b.String()
 }
 
-// runners are programs and builtins that run the commands, scripts or programs that they are
-// given.
+// runners returns programs and builtins that run commands, scripts or programs given as
+// arguments.
 func runners() []string {
 	return strings.Fields(`
 		. alias bind builtin chroot command compgen complete coproc doas enable env eval exec fc flock
@@ -147,8 +147,8 @@ func runners() []string {
 		pwsh python python2 python3 rbash ruby rvim sed sh tcsh vi vim yash zsh`)
 }
 
-// runs returns, for programs that run other commands only if they are told to, how the words begin
-// that tell them.
+// runs maps programs that run other commands only with certain arguments to the prefixes of those
+// arguments.
 func runs() map[string][]string {
 	return map[string][]string{
 		"find": {"-exec", "-ok"},
@@ -160,7 +160,7 @@ func runs() map[string][]string {
 	}
 }
 
-// opaque returns why a simple command with these words may run other commands.
+// opaque returns why a statement with these words may run other commands, or "".
 func opaque(words []string) string {
 	name := words[0]
 	switch {
@@ -177,7 +177,7 @@ func opaque(words []string) string {
 		return path.Base(name) + " may run other commands"
 	}
 	if subscripted := []string{"printf", "read", "test", "[", "unset"}; slices.Contains(subscripted, name) {
-		for _, w := range words[1:] { // the shell computes the subscript of a name
+		for _, w := range words[1:] { // the shell evaluates the subscript of a name
 			if strings.ContainsRune(w, hole) || strings.Contains(w, "[") && w != "[" {
 				return name + " may compute something"
 			}
@@ -188,7 +188,7 @@ func opaque(words []string) string {
 
 const computes = "it computes with values, which may be commands"
 
-// evaluates returns why a part of a command may run a command that is a value, not text.
+// evaluates returns why a node may evaluate a value as a command, or "".
 func evaluates(n syntax.Node) string {
 	found := false
 	switch n := n.(type) {
@@ -200,7 +200,7 @@ func evaluates(n syntax.Node) string {
 		found = !constant(n.X)
 	case *syntax.LetClause, *syntax.CoprocClause:
 		found = true
-	case *syntax.DeclClause: // -i and -n change what a value means
+	case *syntax.DeclClause: // options such as -i and -n change the meaning of a value
 		found = slices.ContainsFunc(n.Args, func(a *syntax.Assign) bool {
 			return a.Naked && a.Value != nil && strings.HasPrefix(literal(a.Value), "-")
 		})
@@ -226,14 +226,14 @@ func assignEvaluates(n *syntax.Assign) string {
 	return ""
 }
 
-// changesCommands reports whether a variable determines which programs commands are.
+// changesCommands reports whether a variable affects which program a command name runs.
 func changesCommands(name string) bool {
 	special := []string{"PATH", "ENV", "IFS", "SHELLOPTS", "PS4", "PROMPT_COMMAND"}
 	prefixes := []string{"LD_", "DYLD_", "BASH", "GIT_"}
 	return slices.Contains(special, name) || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// constant reports whether an arithmetic expression has only numbers.
+// constant reports whether an arithmetic expression contains only numbers.
 func constant(x syntax.ArithmExpr) bool {
 	switch x := x.(type) {
 	case *syntax.Word:

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A rule about one command holds wherever the command is.
+// A rule about a command applies wherever the command occurs.
 func TestCommands(t *testing.T) {
 	all := Granting("granted", FileRead, FileWrite, BashExecute)
 	without := func(pattern string) *Policy {
@@ -63,7 +63,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A file that a command writes needs the permission to write it.
+// Redirecting output to a file requires permission to write it.
 func TestRedirections(t *testing.T) {
 	p := &Policy{Root: "/w", Agent: "a", Layers: []Layer{{"yours", []Rule{{BashExecute, "echo *", Allow}, {FileWrite, "/out/**", Allow}, {FileWrite, "/out/x", Deny}}}}}
 	for command, want := range map[string]Action{
@@ -79,7 +79,7 @@ func TestRedirections(t *testing.T) {
 	}
 }
 
-// disguises are ways to run a program, which is W.
+// disguises are ways to run the program W.
 var disguises = strings.Split(`W
 "W"
 for''bidden a
@@ -216,7 +216,7 @@ echo $[$(W; echo 1)]
 while read l; do $l; done <<< W
 ls; W`, "\n")
 
-// commands joins the lines of here-documents.
+// commands returns disguises with the lines of here-documents joined.
 func commands() []string {
 	var all []string
 	for i := 0; i < len(disguises); i++ {
@@ -231,8 +231,8 @@ func commands() []string {
 	return all
 }
 
-// A command that a rule denies never runs, however it is written: what the policy allows is run
-// by a shell.
+// A denied command never runs, however it is written. A shell runs the commands that the policy
+// allows.
 func TestDeniedCommandsNeverRun(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -301,7 +301,7 @@ func generated(random *rand.Rand, of []string, depth int) string {
 	one := func() string {
 		if depth == 0 || random.IntN(3) == 0 {
 			if random.IntN(3) > 0 {
-				return of[len(of)-1-random.IntN(9)] // a harmless one
+				return of[len(of)-1-random.IntN(9)] // a harmless command
 			}
 			return of[random.IntN(len(of))]
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-// TestMain makes the test binary the launcher of children, too.
+// TestMain also makes the test binary the launcher of children.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
 		os.Exit(process.Main(os.Args[2:]))
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // denied command during the next script, so the environment names the script.
 const each = `echo x >"$OUTSIDE"; echo x >"$INSIDE"; cd scratch; for f in ../commands/*; do COMMAND=${f##*/} timeout -s KILL 5 bash "$f" </dev/null >/dev/null 2>&1; done; true`
 
-// generatedCommands is how many commands are generated: make long runs 2000.
+// generatedCommands returns the number of commands to generate; make long runs 2000.
 func generatedCommands() int {
 	if os.Getenv("COVEN_LONG") != "" {
 		return 2000
@@ -35,7 +35,7 @@ func generatedCommands() int {
 
 // A generated shell command that the policy allows never runs a command that the policy denies. The
 // test runs allowed and refused commands inside the fence. Many refused commands do run a denied one,
-// which shows that the generator finds such commands.
+// which shows that the generator is effective.
 func TestGeneratedCommandsInTheFence(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestGeneratedCommandsInTheFence(t *testing.T) {
 		permission.Granting("granted", permission.FileRead, permission.FileWrite, permission.BashExecute),
 		{Name: "yours", Rules: []permission.Rule{{Permission: permission.BashExecute, Pattern: "forbidden *", Action: permission.Deny}}},
 	}}
-	g := generator{rand.New(rand.NewPCG(17, 3))} //nolint:gosec // the same commands each time
+	g := generator{rand.New(rand.NewPCG(17, 3))} //nolint:gosec // fixed seed
 	commands, allowed := map[string]string{}, map[string]bool{}
 	for i := range generatedCommands() {
 		name, command := fmt.Sprintf("%04d", i), g.command(3)
@@ -78,7 +78,7 @@ func TestGeneratedCommandsInTheFence(t *testing.T) {
 	}
 }
 
-// yard is a directory with a program that must not run, and where commands may write.
+// yard is a directory with a forbidden program and a place where commands may write.
 type yard struct {
 	dir      string
 	launcher *process.Launcher
@@ -106,7 +106,7 @@ func newYard(t *testing.T) yard {
 	return yard{dir, launcher}
 }
 
-// run runs all commands in the fence, and returns those that ran what must not run.
+// run runs all commands in the fence and returns those that ran the forbidden program.
 func (y yard) run(t *testing.T, bash string) map[string]bool {
 	t.Helper()
 	in := func(name string) string { return filepath.Join(y.dir, name) }
@@ -135,12 +135,12 @@ func (y yard) run(t *testing.T, bash string) map[string]bool {
 	return ran
 }
 
-// generator makes shell commands, some of which run what is denied.
+// generator generates shell commands. Some of them run a denied command.
 type generator struct{ *rand.Rand }
 
 func (g generator) of(all ...string) string { return all[g.IntN(len(all))] }
 
-// word writes a word in one of the ways that a shell reads as this word.
+// word writes a word in one of several equivalent shell notations.
 func (g generator) word(w string) string {
 	at := 1 + g.IntN(len(w)-1)
 	a, b := w[:at], w[at:]
@@ -149,7 +149,7 @@ func (g generator) word(w string) string {
 		"`echo "+w+"`", `"$(printf %s `+w+`)"`, a+"$unset"+b, "{"+w+",}", `$"`+w+`"`)
 }
 
-// simple writes a command without others in it.
+// simple generates a command that is not nested.
 func (g generator) simple() string {
 	if g.IntN(3) > 0 {
 		return g.of(
@@ -163,7 +163,7 @@ func (g generator) simple() string {
 		"command "+f, "exec "+f, "set -- "+f+"; \"$@\"", "trap "+f+" EXIT", "nohup "+f, "bash <<< "+f, "echo "+f+" | sh", "timeout 5 "+f, "find . -maxdepth 0 -exec "+f+" \\;")
 }
 
-// command writes a command in which others are, as deep as that.
+// command generates nested commands up to a depth.
 func (g generator) command(depth int) string {
 	if depth == 0 || g.IntN(4) == 0 {
 		return g.simple()
@@ -179,7 +179,7 @@ func (g generator) command(depth int) string {
 	return fmt.Sprintf(form, args...)
 }
 
-// fenced reports whether the kernel can hold a program in a boundary.
+// fenced reports whether the kernel supports the boundary.
 func fenced(t *testing.T) bool {
 	t.Helper()
 	launcher, err := process.NewLauncher("/proc/self/exe", "exec")

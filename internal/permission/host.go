@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Host returns the host of an http or https URL as rules of net.fetch name it: in lower case, without
-// a port and a final dot.
+// Host returns the host of an http or https URL in the form for net.fetch rules: in lower case, without
+// a port and a trailing dot.
 func Host(u *url.URL) (string, error) {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	switch {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Name is a named kind of action: "file.write".
+// Name is a kind of action, such as "file.write".
 type Name string
 
-// The permissions that exist.
+// The permissions.
 const (
 	FileRead     Name = "file.read"
 	FileWrite    Name = "file.write"
@@ -29,7 +29,7 @@ func Names() []Name {
 	return []Name{FileRead, FileWrite, CodeSearch, DataRead, DataWrite, NetFetch, BashExecute, MCPCall, AgentSpawn, AgentMessage}
 }
 
-// A Bundle is a word for several permissions.
+// A Bundle is a word that stands for several permissions.
 type Bundle struct {
 	Word  string
 	Names []Name
@@ -47,7 +47,7 @@ func Bundles() []Bundle {
 	}
 }
 
-// Words returns every word that names permissions: bundles first.
+// Words returns all words for permissions, bundles first.
 func Words() []string {
 	var words []string
 	for _, b := range Bundles() {
@@ -59,7 +59,7 @@ func Words() []string {
 	return words
 }
 
-// Expand returns the permissions that a word names: a bundle or one permission.
+// Expand returns the permissions for a word, which is a bundle or a single permission.
 func Expand(word string) ([]Name, bool) {
 	for _, b := range Bundles() {
 		if b.Word == word {
@@ -70,7 +70,7 @@ func Expand(word string) ([]Name, bool) {
 	return []Name{name}, slices.Contains(Names(), name)
 }
 
-// Word returns the word that people use for a permission: that of its bundle if it has one.
+// Word returns the user-facing word for a permission: the bundle with only this permission, or its name.
 func (n Name) Word() string {
 	for _, b := range Bundles() {
 		if slices.Equal(b.Names, []Name{n}) {
@@ -94,6 +94,6 @@ func Join(names []Name) string {
 	return strings.Join(words, ", ")
 }
 
-// Baseline returns the permissions that every agent has, whatever its definition or the request
-// to start it says. A rule can still deny one file.
+// Baseline returns the permissions that every agent has, independent of its definition and of the request
+// that starts it. A rule can still deny a file.
 func Baseline() []Name { return []Name{FileRead, CodeSearch} }

@@ -1,14 +1,14 @@
-// Package permission decides what an agent may do. It is pure: a decision depends only
-// on the request and its arguments, and on the links in the worktree where a shell command names a file
-// that it redirects to.
+// Package permission decides which actions an agent may perform. A decision depends only
+// on the policy, the request, and, for output redirections of shell commands, the symbolic links in the
+// worktree.
 //
-// A permission is a named kind of action. Rules refine it by patterns; they come in layers,
-// of which a later one wins. An agent can never do more than the agent that started it: each
+// A permission is a kind of action. Rules refine it by patterns. They are organized in layers,
+// and later layers take precedence. An agent never has more rights than the agent that started it: each
 // request is decided by its own rules and by those of all its ancestors, and the strictest
-// decision counts. Nothing but reading and searching is granted unless a rule says so: a
-// request without a matching rule needs a person's answer.
+// decision wins. Only reading and searching are granted by default: any other
+// request without a matching rule needs a person's approval.
 //
-// Nobody may change files outside of the worktree, or git's and coven's own files inside.
+// No agent may change files outside of the worktree, or the files of git and coven inside it.
 package permission
 
 import (
@@ -22,42 +22,42 @@ import (
 // Request is an action that an agent requests.
 type Request struct {
 	Permission Name
-	// Path is the file of a file permission: absolute, clean and with all symbolic links
+	// Path is the file of a file permission. It is absolute and clean, and all symbolic links are
 	// resolved.
 	Path string
-	// Command is the shell command of bash.execute, and Dir where it runs: absolute; empty: at
-	// the top of the worktree.
+	// Command is the shell command of bash.execute. Dir is its absolute directory; it is empty for the
+	// top of the worktree.
 	Command, Dir string
-	// Subject is what another permission is about: a host, an agent, SERVER/TOOL.
+	// Subject is the object of other permissions: a host, an agent, or SERVER/TOOL.
 	Subject string
 }
 
-// Decision is the answer to a request.
+// Decision is the decision about a request.
 type Decision struct {
 	Action Action
-	Reason string // one line: what decided
-	Agent  string // whose rules decided; empty: nobody's
-	Layer  string // where the rule is; empty: there is none
+	Reason string // one line
+	Agent  string // the agent whose rules decided; may be empty
+	Layer  string // the layer of the rule, if there is one
 	Rule   *Rule
 }
 
-// Allowed reports whether the action may happen now.
+// Allowed reports whether the action may proceed without asking.
 func (d Decision) Allowed() bool { return d.Action == Allow }
 
-// Layer is a list of rules, of which the last that matches wins.
+// Layer is a list of rules. The last matching rule wins.
 type Layer struct {
-	Name  string // for people: "agent code-reviewer", "your configuration"
+	Name  string // for messages: "agent code-reviewer", "your configuration"
 	Rules []Rule
 }
 
-// Policy is what one agent may do.
+// Policy holds the rights of one agent.
 type Policy struct {
-	Root   string  // the worktree: absolute, clean, with links resolved
-	Agent  string  // its name
-	Layers []Layer // a later one wins
-	Limit  []Name  // all that it was started with, beside the baseline; nil: no limit
-	Asks   []Name  // what a person approves each time
-	Parent *Policy // of the agent that started it; nil: a person did
+	Root   string  // the worktree: absolute, clean, links resolved
+	Agent  string  // the agent's name
+	Layers []Layer // in ascending precedence
+	Limit  []Name  // permissions granted at its start, in addition to the baseline; nil for no limit
+	Asks   []Name  // permissions that need approval for each request
+	Parent *Policy // policy of the agent that started it; nil if a person did
 }
 
 // Decide decides about a request.
@@ -78,7 +78,7 @@ func (p *Policy) Decide(req Request) Decision {
 	return own
 }
 
-// Grants returns the permissions of which the agent has at least something.
+// Grants returns the permissions that the agent has at least partly.
 func (p *Policy) Grants() []Name {
 	var granted []Name
 	for _, name := range Names() {
@@ -107,7 +107,7 @@ func (p *Policy) grants(name Name) bool {
 	return some
 }
 
-// fixed decides what no rule can change.
+// fixed checks the restrictions that no rule can lift.
 func (p *Policy) fixed(req Request) (d Decision, refused bool) {
 	why := ""
 	switch {
@@ -119,7 +119,7 @@ func (p *Policy) fixed(req Request) (d Decision, refused bool) {
 	return Decision{Action: Deny, Reason: why}, why != ""
 }
 
-// own decides by the agent's own rules.
+// own decides by the agent's own rules, ignoring its parent.
 func (p *Policy) own(req Request) Decision {
 	if p.Limit != nil && !slices.Contains(p.Limit, req.Permission) && !slices.Contains(Baseline(), req.Permission) {
 		return Decision{Action: Deny, Agent: p.Agent, Reason: fmt.Sprintf("%s was not granted when %s was started", req.Permission.Word(), p.Agent)}
@@ -149,7 +149,7 @@ func (p *Policy) decided(l Layer, r Rule) Decision {
 	return Decision{Action: r.Action, Agent: p.Agent, Layer: l.Name, Rule: &r, Reason: fmt.Sprintf("%s (%s)", r, l.Name)}
 }
 
-// unruled decides where no rule matches.
+// unruled returns the decision if no rule matches.
 func (p *Policy) unruled(name Name) Decision {
 	switch {
 	case slices.Contains(Baseline(), name):
@@ -160,12 +160,12 @@ func (p *Policy) unruled(name Name) Decision {
 	return Decision{Action: Ask, Agent: p.Agent, Reason: fmt.Sprintf("no rule grants %s to %s", name.Word(), p.Agent)}
 }
 
-// byStatements decides about a shell command: the strictest decision about one of its simple
-// commands counts.
+// byStatements decides about a shell command. The strictest decision about its statements
+// wins.
 func (p *Policy) byStatements(req Request) Decision {
 	strictest := p.byStatement(statement{})
 	if !p.restricts(BashExecute) {
-		return strictest // there is nothing to look for
+		return strictest // all statements have the same decision
 	}
 	statements, err := split(req.Command)
 	if err != nil {
@@ -187,7 +187,7 @@ func (p *Policy) byStatements(req Request) Decision {
 	return strictest
 }
 
-// restricts reports whether a rule distinguishes between calls that need a permission.
+// restricts reports whether a rule makes a distinction within a permission.
 func (p *Policy) restricts(name Name) bool {
 	for _, l := range p.Layers {
 		if slices.ContainsFunc(l.Rules, func(r Rule) bool { return r.Permission == name && !r.MatchesAll() }) {
@@ -197,8 +197,8 @@ func (p *Policy) restricts(name Name) bool {
 	return false
 }
 
-// byStatement decides about one simple command. A rule that allows must surely match. One that
-// does not is respected if it possibly matches: then a person is asked.
+// byStatement decides about one statement. An allowing rule must certainly match. If another rule
+// possibly matches, a person is asked.
 func (p *Policy) byStatement(s statement) Decision {
 	if s.text == "" && s.opaque == "" && len(s.writes) > 0 {
 		return Decision{Action: Allow, Agent: p.Agent, Reason: "it runs no command"}
@@ -219,7 +219,7 @@ func (p *Policy) byStatement(s statement) Decision {
 	return p.unruled(BashExecute)
 }
 
-// denies reports whether a rule forbids, or asks about, some shell commands.
+// denies reports whether a rule of the agent or an ancestor denies, or asks about, certain shell commands.
 func (p *Policy) denies() bool {
 	for q := p; q != nil; q = q.Parent {
 		for _, l := range q.Layers {
@@ -231,7 +231,7 @@ func (p *Policy) denies() bool {
 	return false
 }
 
-// writes decides about the files that a simple command redirects its output to.
+// writes decides about the output redirections of a statement.
 func (p *Policy) writes(req Request, s statement) []Decision {
 	var all []Decision
 	for _, target := range s.writes {
@@ -247,14 +247,14 @@ func (p *Policy) writes(req Request, s statement) []Decision {
 			continue
 		}
 		if _, inside := within(p.Root, place); !inside {
-			continue // the sandbox confines it
+			continue // the sandbox restricts it
 		}
 		all = append(all, p.Decide(Request{Permission: FileWrite, Path: place}))
 	}
 	return all
 }
 
-// reservedPath returns why nobody may touch a file; empty: a rule decides.
+// reservedPath returns why no agent may touch a file, or "" if rules decide.
 func reservedPath(root, file string) string {
 	inside, ok := within(root, file)
 	if !ok {
@@ -272,7 +272,7 @@ func reservedPath(root, file string) string {
 	return ""
 }
 
-// within returns path relative to root, if it is root or below it.
+// within returns path relative to root if it is root or below it.
 func within(root, path string) (string, bool) {
 	if !filepath.IsAbs(path) {
 		return "", false
@@ -284,10 +284,10 @@ func within(root, path string) (string, bool) {
 	return rel, true
 }
 
-// DefaultLayer is the name of the layer of what coven itself grants.
+// DefaultLayer is the name of the layer with coven's default rules.
 const DefaultLayer = "granted by coven"
 
-// Granting returns a layer that allows everything of some permissions.
+// Granting returns a layer that grants permissions without restrictions.
 func Granting(layer string, names ...Name) Layer {
 	l := Layer{Name: layer}
 	for _, name := range names {
@@ -296,11 +296,11 @@ func Granting(layer string, names ...Name) Layer {
 	return l
 }
 
-// UserLayer is the name of the layer of the user's own rules, which hold for all agents.
+// UserLayer is the name of the layer with the user's rules, which apply to all agents.
 const UserLayer = "your configuration"
 
-// OfPrimary returns the policy of an agent that no other started, in a worktree: by the rules of
-// its definition, or what coven grants if there are none, and by those of the user.
+// OfPrimary returns the policy in the worktree root of an agent that no other agent started. It has the
+// rules of its definition, or coven's default rules if there are none, and the user's rules.
 func OfPrimary(root, agent string, own []Rule, asks []Name, user []Rule) *Policy {
 	layers := []Layer{Granting(DefaultLayer, FileRead, FileWrite, CodeSearch, BashExecute, AgentSpawn)}
 	if len(own) > 0 {
@@ -309,9 +309,9 @@ func OfPrimary(root, agent string, own []Rule, asks []Name, user []Rule) *Policy
 	return &Policy{Root: root, Agent: agent, Asks: asks, Layers: append(layers, Layer{Name: UserLayer, Rules: user})}
 }
 
-// OfSubagent returns the policy of an agent that another started: what parent may do, restricted
-// by the rules of its own definition, if it has any, by those of the user, and by limit (nil: it
-// does not restrict).
+// OfSubagent returns the policy of an agent started by parent: the rights of parent, restricted
+// by the rules of its own definition, if there are any, by those of the user, and by limit. A nil limit
+// does not restrict.
 func OfSubagent(parent *Policy, agent string, own []Rule, asks []Name, user []Rule, limit []Name) *Policy {
 	first := Granting("inherited from "+parent.Agent, parent.Grants()...)
 	if len(own) > 0 {
@@ -323,11 +323,11 @@ func OfSubagent(parent *Policy, agent string, own []Rule, asks []Name, user []Ru
 	}
 }
 
-// OfBuild returns the policy of the primary agent "build" in a worktree, as coven ships it.
+// OfBuild returns the policy of the built-in primary agent "build" in a worktree.
 func OfBuild(root string) *Policy { return OfPrimary(root, "build", nil, nil, nil) }
 
-// OfReader returns the policy of an agent that a reviewer or an arbiter uses: it may read and
-// search, whatever else the rules of its own definition grant.
+// OfReader returns the policy of an agent for a reviewer or an arbiter. It may only read and
+// search, even if its definition grants more.
 func OfReader(root, agent string, own []Rule, asks []Name, user []Rule) *Policy {
 	return &Policy{
 		Root: root, Agent: agent, Asks: asks, Limit: []Name{},

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// K-04: file tools reach the worktree, and neither git's nor coven's files in it.
+// K-04: File tools can access the worktree, except for the files of git and coven in it.
 func TestDecidePath(t *testing.T) {
 	outside := t.TempDir()
 	root := filepath.Join(t.TempDir(), "w")
@@ -78,8 +78,7 @@ func TestDecideOther(t *testing.T) {
 	}
 }
 
-// A path that differs for the kernel and for a program that cleans it first
-// is refused, even where both places are inside.
+// A path is refused if cleaning it changes the file that it refers to, even if both files are inside.
 func TestResolveAmbiguous(t *testing.T) {
 	root := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(root, "a", "b"), 0o755))
@@ -129,7 +128,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// An agent that only reads is denied what others are granted, whatever its definition says.
+// A reader is denied everything but reading, even if its definition grants more.
 func TestOfReader(t *testing.T) {
 	var all []permission.Rule
 	for _, name := range permission.Names() {
@@ -153,7 +152,7 @@ func TestOfReader(t *testing.T) {
 	}
 }
 
-// What an agent is said to have is never more than what those above it have.
+// The reported permissions of an agent never exceed those of its ancestors.
 func TestGrantsAreThoseOfTheChain(t *testing.T) {
 	reader := permission.OfPrimary("/w", "reader", []permission.Rule{{Permission: permission.FileRead, Pattern: "/**", Action: permission.Allow}}, nil, nil)
 	wide := []permission.Rule{
@@ -171,8 +170,8 @@ func TestGrantsAreThoseOfTheChain(t *testing.T) {
 	}
 }
 
-// A command whose rules have to be looked at may not write to a file that only the shell knows if the
-// agent may not write files.
+// An agent that may not write files may not redirect output to an unknown file, if its rules distinguish
+// commands.
 func TestUnknownRedirectionWithoutWriting(t *testing.T) {
 	rules := []permission.Rule{{Permission: permission.BashExecute, Pattern: "echo *", Action: permission.Allow}}
 	write := permission.Rule{Permission: permission.FileWrite, Pattern: "/**", Action: permission.Allow}
@@ -185,8 +184,7 @@ func TestUnknownRedirectionWithoutWriting(t *testing.T) {
 	}
 }
 
-// The file that a redirection writes is the one behind links, and one that is only known after a cd is
-// not known.
+// A redirection applies to the target of links. After a cd, a relative target is unknown.
 func TestRedirectionsByPlace(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -223,7 +221,7 @@ func TestRedirectionsByPlace(t *testing.T) {
 		"echo x > docs/link/../docs/a":  false,
 		"cd src && echo x > a":          false,
 		"pushd src; echo x > a":         false,
-		"(cd docs); echo x > a":         false, // nobody knows, so a person is asked
+		"(cd docs); echo x > a":         false, // the target is unknown, so a person is asked
 		"cd docs && echo x > /dev/null": true,
 		"eval cd src; echo x > a":       false, "$CD src; echo x > a": false,
 		"cd docs && ls":                         true,

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Refusal is a request that an agent was refused, and how often.
+// Refusal is a refused request of an agent, with the number of times it was refused.
 type Refusal struct {
 	Request
 	Agent string
-	Own   []Rule // of its definition
+	Own   []Rule // rules of its definition
 	Asks  []Name
 	Times int
 }
 
-// policy returns what decides about the request now.
+// policy returns the agent's current policy.
 func (r Refusal) policy(root string, user []Rule) *Policy {
 	return OfPrimary(root, r.Agent, r.Own, r.Asks, user)
 }
@@ -24,25 +24,25 @@ func (r Refusal) policy(root string, user []Rule) *Policy {
 // Proposal is a rule that would allow refused requests.
 type Proposal struct {
 	Rule   Rule
-	Allows int // refused requests that it allows by itself, counted each time
-	Helps  int // more of them, which need other proposed rules, too
+	Allows int // number of refusals that the rule alone would have avoided
+	Helps  int // further refusals that it would have avoided together with other proposed rules
 	Exact  bool
-	// Overrides is a rule of the user that the proposed one would come after.
+	// Overrides is the user's rule that the proposed one would override, if any.
 	Overrides *Rule
 }
 
-// Hopeless is a refused request that no proposed rule allows.
+// Hopeless is a refused request that no proposed rule can allow.
 type Hopeless struct {
 	Refusal
 	Reason string
 }
 
-// minKin is how many similar requests are allowed by one rule with a pattern.
+// minKin is the minimum number of similar rules that are merged into one with a pattern.
 const minKin = 3
 
-// Propose returns the narrowest rules for the user's own layer that would allow what was refused, the
-// most useful first, and what no rule allows. user are the rules that there are; what is allowed
-// meanwhile is left out.
+// Propose returns the narrowest rules for the user's layer that would allow the refused requests, the
+// most useful first, and the requests that no rule can allow. user are the existing rules. Requests that
+// they allow by now are omitted.
 func Propose(root string, user []Rule, refused []Refusal) ([]Proposal, []Hopeless) {
 	var rules []Rule
 	var open []Refusal
@@ -67,7 +67,7 @@ func Propose(root string, user []Rule, refused []Refusal) ([]Proposal, []Hopeles
 	return all, none
 }
 
-// needs returns the narrowest rules that allow a request, or why there are none.
+// needs returns the narrowest rules that allow a request, or the reason why no rule can.
 func (p *Policy) needs(req Request) (rules []Rule, reason string) {
 	if d, refused := p.fixed(req); refused {
 		return nil, d.Reason
@@ -108,8 +108,7 @@ func (p *Policy) needs(req Request) (rules []Rule, reason string) {
 	return rules, ""
 }
 
-// targets returns the files that a simple command redirects its output to, as far as they are
-// known.
+// targets returns the known targets of a statement's output redirections.
 func (p *Policy) targets(req Request, s statement) []string {
 	var all []string
 	for _, target := range s.writes {
@@ -126,7 +125,7 @@ func (p *Policy) targets(req Request, s statement) []string {
 	return all
 }
 
-// exactly returns the pattern that matches one file.
+// exactly returns the pattern that matches only file.
 func (p *Policy) exactly(file string) string {
 	inside, _ := within(p.Root, file)
 	return "/" + globQuoted(inside)
@@ -136,14 +135,14 @@ func globQuoted(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`).Replace(text)
 }
 
-// with returns the policy with more rules in its last layer.
+// with returns the policy with an additional last layer of rules.
 func (p *Policy) with(rules ...Rule) *Policy {
 	q := *p
 	q.Layers = append(slices.Clone(p.Layers), Layer{Name: "proposed", Rules: rules})
 	return &q
 }
 
-// measure says what a rule changes for refused requests. The others are proposed, too.
+// measure determines the effect of a rule on refused requests. others are all proposed rules.
 func measure(root string, user []Rule, rule Rule, others []Rule, refused []Refusal) Proposal {
 	found := Proposal{Rule: rule, Exact: !isKin(rule)}
 	without := slices.DeleteFunc(slices.Clone(others), func(r Rule) bool { return r == rule })
@@ -164,8 +163,8 @@ func measure(root string, user []Rule, rule Rule, others []Rule, refused []Refus
 	return found
 }
 
-// merged replaces many similar rules by one with a pattern: files of one directory with one extension, commands that begin with the
-// same words.
+// merged replaces similar rules by one with a pattern. Similar are files with the same directory and extension,
+// and commands with the same first words.
 func merged(rules []Rule) []Rule {
 	kin := map[Rule]int{}
 	for _, r := range rules {
@@ -181,8 +180,7 @@ func merged(rules []Rule) []Rule {
 	return unique(all)
 }
 
-// kinOf returns the rule with a pattern that also matches what is similar; the rule itself: there is
-// none.
+// kinOf returns the pattern rule that covers r and similar rules, or r itself if there is none.
 func kinOf(r Rule) Rule {
 	switch {
 	case r.Permission == BashExecute:
@@ -202,7 +200,7 @@ func kinOf(r Rule) Rule {
 	return r
 }
 
-// isKin reports whether kinOf made the pattern of a rule.
+// isKin reports whether the pattern of a rule comes from kinOf.
 func isKin(r Rule) bool {
 	return strings.Contains(strings.ReplaceAll(r.Pattern, `\*`, ""), "*")
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The narrowest rules for what was refused, with their effect; each allows what it says.
+// The narrowest rules for refused requests, with their effect. Each one allows its requests.
 func TestPropose(t *testing.T) {
 	const root = "/w"
 	write := func(file string) Request { return Request{Permission: FileWrite, Path: root + file} }
@@ -14,11 +14,11 @@ func TestPropose(t *testing.T) {
 	deny := func(name Name, pattern string) Rule { return Rule{name, pattern, Deny} }
 	few := []Rule{{CodeSearch, Everything, Allow}}
 	for name, c := range map[string]struct {
-		own     []Rule // nil: what coven grants
+		own     []Rule // nil for coven's default rules
 		asks    []Name
 		user    []Rule
 		refused []Request
-		want    string // rules with allows+helps, then what no rule allows
+		want    string // rules with allows+helps, then requests that no rule allows
 	}{
 		"a file":              {few, nil, nil, []Request{write("/a"), write("/a")}, "allow file.write /a 2+0"},
 		"odd names":           {few, nil, nil, []Request{write("/a*[b]{c}?")}, `allow file.write /a\*\[b\]\{c\}\? 1+0`},

@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// maxLinks limits the number of symbolic links in a path, as in Linux.
+// maxLinks limits the symbolic links in a path, as Linux does.
 const maxLinks = 40
 
 // Resolve returns path as an absolute, clean path with all symbolic links resolved. A
 // relative path is relative to dir. The last elements of the path need not exist; a
 // dangling link resolves to its target.
 //
-// A path that means something else after cleaning than for the kernel, as in
-// link/../file, is an error.
+// A path such as link/../file, which cleaning would change to a different file, is an error.
 func Resolve(dir, path string) (string, error) {
 	switch {
 	case path == "":
@@ -44,7 +43,7 @@ func Resolve(dir, path string) (string, error) {
 	return place, nil
 }
 
-// walk follows path as the kernel does, element by element.
+// walk follows path like the kernel, element by element.
 func walk(path string) (string, error) {
 	todo := strings.Split(path, "/")
 	place, links := "/", 0
@@ -64,7 +63,7 @@ func walk(path string) (string, error) {
 		case errors.Is(err, fs.ErrPermission):
 			return "", fmt.Errorf("resolve %s: %w", path, err)
 		case err != nil:
-			place = next // not a link, or nothing there
+			place = next // not a link, or it does not exist
 			continue
 		}
 		if links++; links > maxLinks {

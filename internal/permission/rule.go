@@ -10,10 +10,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Action is what a rule says about a call.
+// Action is the effect of a rule.
 type Action string
 
-// The actions, from the strictest.
+// Actions, the strictest first.
 const (
 	Deny  Action = "deny"
 	Ask   Action = "ask" // a person decides
@@ -32,12 +32,12 @@ func (a Action) stricter(b Action) bool {
 // Everything is the pattern that matches every subject.
 const Everything = "/**"
 
-// A Rule says what to do about the calls that need a permission and match a pattern.
+// A Rule applies an action to the requests that need a permission and match a pattern.
 //
-// The pattern of a file permission is a glob from the top of the worktree ("/src/**"); without a
-// slash at the beginning it matches at any depth ("*.pem"). That of bash.execute is the text of
-// one simple command, in which * stands for any text ("git push *"). Other permissions match
-// their subject: a host, the name of an agent, SERVER/TOOL.
+// The pattern of a file permission is a glob from the top of the worktree ("/src/**"). Without a
+// leading slash it matches at any depth ("*.pem"). The pattern of bash.execute is the text of
+// one simple command, where * matches any text ("git push *"). The patterns of other permissions match
+// their subject: a host, the name of an agent, or SERVER/TOOL.
 type Rule struct {
 	Permission Name   `json:"permission" yaml:"permission"`
 	Pattern    string `json:"pattern"    yaml:"pattern"`
@@ -48,12 +48,12 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%s %s %s", r.Action, r.Permission, r.Pattern)
 }
 
-// MatchesAll reports whether the rule matches every subject, whatever the spelling of its pattern.
+// MatchesAll reports whether the pattern matches every subject.
 func (r Rule) MatchesAll() bool {
 	return slices.Contains([]string{"", "*", "**", Everything}, r.Pattern)
 }
 
-// CheckPattern returns an error if a pattern can match nothing or is not a glob.
+// CheckPattern returns an error if a pattern is not a valid glob or cannot match anything.
 func CheckPattern(name Name, pattern string) error {
 	if name == BashExecute || isFile(name) && strings.HasPrefix(pattern, "/") && doublestar.ValidatePattern(pattern) {
 		return nil
@@ -69,9 +69,9 @@ func CheckPattern(name Name, pattern string) error {
 
 func isFile(name Name) bool { return name == FileRead || name == FileWrite || name == CodeSearch }
 
-// matches reports whether the rule is about a request that is not a shell command. A rule that
-// does not allow also matches another spelling of upper and lower case: on some file systems it
-// is the same file.
+// matches reports whether the rule matches a request, except for a shell command. Rules that
+// do not allow ignore case, because on some file systems different spellings are the same
+// file.
 func (r Rule) matches(root string, req Request) bool {
 	switch {
 	case r.Permission != req.Permission:
@@ -99,11 +99,11 @@ func (r Rule) matches(root string, req Request) bool {
 	return err == nil && matched
 }
 
-// hole stands for text that is not known before the shell runs a command.
+// hole replaces text that is unknown until the shell runs a command.
 const hole = '\x00'
 
-// matchesCommand reports whether the rule is about one simple command, whose text may have holes:
-// surely, and possibly. A rule that does not allow is about a program wherever it is: /bin/rm is rm.
+// matchesCommand reports whether the rule matches one statement, whose text may have holes:
+// surely, and possibly. A rule that does not allow ignores the directory of a program: /bin/rm is rm.
 func (r Rule) matchesCommand(text string) (surely, possibly bool) {
 	if r.Permission != BashExecute {
 		return false, false
@@ -125,11 +125,11 @@ func (r Rule) matchesCommand(text string) (surely, possibly bool) {
 	return surely, possibly
 }
 
-// globText matches a text with a pattern in which * is any text. A hole of the text is matched
-// only by *, or, if it may be anything, by any part of the pattern.
+// globText matches a text with a pattern in which * matches any text. A hole in the text matches
+// only *, or, if anything is set, any part of the pattern.
 func globText(pattern, text string, anything bool) bool {
 	t := []rune(text)
-	reach := make([]bool, len(t)+1) // of t, matched by the pattern so far
+	reach := make([]bool, len(t)+1) // prefixes of t that the pattern so far matches
 	reach[0] = true
 	for j := range t {
 		reach[j+1] = reach[j] && anything && t[j] == hole
@@ -138,7 +138,7 @@ func globText(pattern, text string, anything bool) bool {
 		next := make([]bool, len(t)+1)
 		next[0] = reach[0] && c == '*'
 		for j := 1; j <= len(t); j++ {
-			open := anything && t[j-1] == hole // may be empty, or go on
+			open := anything && t[j-1] == hole // the hole may be empty or continue
 			switch {
 			case c == '*':
 				next[j] = reach[j] || next[j-1]

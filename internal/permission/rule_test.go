@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// There are exactly six bundles, and the dotted names.
+// There are exactly six bundles, plus the dotted names.
 func TestExpand(t *testing.T) {
 	var words []string
 	for _, b := range Bundles() {
@@ -37,7 +37,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// Patterns of files begin at the top of the worktree.
+// File patterns begin at the top of the worktree.
 func TestPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, path string
@@ -78,7 +78,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// The texts of commands match as a regular expression would; a hole may be anything.
+// Command patterns match like regular expressions, and a hole matches anything.
 func TestGlobText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringOfN(rapid.SampledFrom([]rune("ab *")), 0, 6, -1).Draw(t, "pattern")
@@ -97,7 +97,7 @@ func TestGlobText(t *testing.T) {
 	})
 }
 
-// fillings returns a text with each hole replaced by all short texts.
+// fillings returns variants of a text in which each hole is replaced by all short texts.
 func fillings(text string, most int) []string {
 	before, after, found := strings.Cut(text, "\x00")
 	if !found {
@@ -122,8 +122,8 @@ func fillings(text string, most int) []string {
 	return all
 }
 
-// Whatever the definitions, rules, limits and requirements of approval of a chain of agents
-// are, an agent is never allowed what one above it is not.
+// An agent is never allowed anything that an ancestor is not, for any definitions, rules, limits and
+// approval requirements.
 func TestNoAgentExceedsItsParent(t *testing.T) {
 	names := []Name{FileRead, FileWrite, CodeSearch, BashExecute, NetFetch, AgentSpawn}
 	rule := rapid.Custom(func(t *rapid.T) Rule {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Decoded returns the Call of a tool that decodes its arguments, which fit the schema.
+// Decoded returns a Tool.Call function that decodes its arguments to T. They must match the schema.
 func Decoded[T any](do func(context.Context, T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, arguments json.RawMessage) (string, error) {
 		var in T

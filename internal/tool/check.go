@@ -13,8 +13,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Check returns an error for the model unless arguments fit the tool's schema. It names each
-// argument that is wrong.
+// Check validates arguments against the tool's schema. The error is for the model and lists each
+// invalid argument.
 func (t Tool) Check(arguments json.RawMessage) error {
 	schema, err := t.compiled()
 	if err != nil {
@@ -30,7 +30,7 @@ func (t Tool) Check(arguments json.RawMessage) error {
 	return nil
 }
 
-// Check returns an error for a person unless there is a tool of a name whose schema the arguments fit.
+// Check validates arguments against the schema of the named tool. The error is for a person.
 func Check(tools []Tool, name string, arguments json.RawMessage) error {
 	t, ok := Find(tools, name)
 	if !ok {
@@ -45,14 +45,14 @@ func (t Tool) compiled() (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the schema of %s: %w", t.Name, err)
 	}
-	resolved, err := schema.Resolve(nil) // a tool's schema may not refer to files or addresses
+	resolved, err := schema.Resolve(nil) // nil: a schema must not refer to files or addresses
 	if err != nil {
 		return nil, fmt.Errorf("the schema of %s: %w", t.Name, err)
 	}
 	return resolved, nil
 }
 
-// wrong returns what is wrong with a value, a text for each argument; err is what the validator says of all.
+// wrong returns one error text for each invalid argument, or else the text of err, the validator's error.
 func wrong(root *jsonschema.Schema, value any, err error) []string {
 	all := wrongAt(root, root, value, "")
 	if len(all) == 0 {
@@ -61,7 +61,7 @@ func wrong(root *jsonschema.Schema, value any, err error) []string {
 	return all
 }
 
-// wrongAt returns what is wrong with the value at a place, such as lines/2, and with what it contains.
+// wrongAt returns the errors of the value at a path such as lines/2, including those of its elements.
 func wrongAt(root, s *jsonschema.Schema, value any, at string) (all []string) {
 	own := *s.CloneSchemas()
 	own.Defs, own.Definitions = root.CloneSchemas().Defs, root.CloneSchemas().Definitions
@@ -72,7 +72,7 @@ func wrongAt(root, s *jsonschema.Schema, value any, at string) (all []string) {
 			if v, given := value[name]; given {
 				all = append(all, wrongAt(root, s.Properties[name], v, path.Join(at, name))...)
 			}
-			own.Properties[name] = &jsonschema.Schema{} // it has been looked at
+			own.Properties[name] = &jsonschema.Schema{} // already validated
 		}
 	case []any:
 		for i, v := range value {
@@ -83,7 +83,7 @@ func wrongAt(root, s *jsonschema.Schema, value any, at string) (all []string) {
 		own.Items = nil
 	}
 	resolved, err := own.Resolve(nil)
-	if err != nil { // it refers to something that is not here
+	if err != nil { // an unresolvable reference
 		return all
 	}
 	if err := resolved.Validate(value); err != nil && at != "" {
@@ -94,7 +94,7 @@ func wrongAt(root, s *jsonschema.Schema, value any, at string) (all []string) {
 	return all
 }
 
-// reason returns what is wrong, without where the validator found it.
+// reason returns an error's text without the validator's location.
 func reason(err error) string {
 	text := err.Error()
 	for strings.HasPrefix(text, "validating ") {
@@ -104,11 +104,11 @@ func reason(err error) string {
 		}
 		text = rest
 	}
-	if short := []rune(text); len(short) > maxReason { // it quotes the value
+	if short := []rune(text); len(short) > maxReason { // the text may quote the value
 		text = string(short[:maxReason]) + "…"
 	}
 	return text
 }
 
-// maxReason is how many characters of a reason the model is told.
+// maxReason limits the length of a reason in characters.
 const maxReason = 300

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Formats returns the forms in which tools can be described.
+// Formats returns the names of the description formats for tools.
 func Formats() []string { return []string{"anthropic", "openai", "mcp"} }
 
 type anthropicTool struct {
@@ -37,8 +37,8 @@ type mcpAnnotations struct {
 	ReadOnly bool `json:"readOnlyHint"`
 }
 
-// ToProvider returns the description of tools for a model API or an MCP client, as a value to
-// encode as JSON: a list with one element for each tool.
+// ToProvider converts tools to a format of a model API or an MCP client. The result is a list to encode
+// as JSON, with one element for each tool.
 func ToProvider(tools []Tool, format string) (any, error) {
 	all := []any{}
 	for _, t := range tools {

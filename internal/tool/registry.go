@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// Builtin is the source of the tools that coven ships.
+// Builtin is the source of coven's own tools.
 const Builtin = "builtin"
 
 // Categories returns the categories of tools.
@@ -18,24 +18,24 @@ func Categories() []string {
 	return []string{"file", "code", "document", "search", "api", "data", "shell", "communication", "utility"}
 }
 
-// nameRE is a name that all model APIs accept.
+// nameRE matches a name that all model APIs accept.
 var nameRE = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
-// DuplicateError means that a name or an ID belongs to a tool already.
+// DuplicateError means that a tool with the same name or ID exists.
 type DuplicateError struct {
 	Name   string
-	Source string // of the tool that has it
+	Source string // of the existing tool
 }
 
 func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("duplicate tool %s: %s has one", e.Name, e.Source)
 }
 
-// Registry holds tools by their names and IDs. The zero value is empty.
+// Registry holds tools with unique names and IDs. The zero value is empty and ready to use.
 type Registry struct{ tools []Tool }
 
-// Define adds the tool that factory makes under a name. The error is a *DuplicateError, or says
-// what is wrong with the tool.
+// Define adds the tool that factory returns under a name. It returns a *DuplicateError if the name or ID is
+// taken, or another error if the tool is invalid.
 func (r *Registry) Define(name string, factory func() Tool) error {
 	t := factory()
 	t.Name = name
@@ -77,10 +77,10 @@ func (t Tool) valid() error {
 	return err
 }
 
-// Tools returns the tools in the order of their definition.
+// Tools returns the tools in the order in which they were defined.
 func (r *Registry) Tools() []Tool { return slices.Clone(r.tools) }
 
-// Find returns the tool of a name or an ID.
+// Find returns the tool with a name or an ID.
 func Find(tools []Tool, name string) (Tool, bool) {
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name || t.ID == name && name != "" })
 	if i < 0 {

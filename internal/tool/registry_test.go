@@ -23,7 +23,7 @@ func sample(change func(*tool.Tool)) func() tool.Tool {
 	}
 }
 
-// T-06, T-07: what a registry accepts.
+// T-06, T-07: Valid and invalid tools.
 func TestDefine(t *testing.T) {
 	var r tool.Registry
 	if err := r.Define("sample", sample(nil)); err != nil {
@@ -66,7 +66,7 @@ func TestDefine(t *testing.T) {
 	}
 }
 
-// T-10: the three forms.
+// T-10: The three formats.
 func TestToProvider(t *testing.T) {
 	one := []tool.Tool{{Name: "read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`), ReadOnly: true}}
 	for format, want := range map[string]string{

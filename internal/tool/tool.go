@@ -1,6 +1,6 @@
-// Package tool says what a tool of coven is that agents can call: through coven's MCP server, or
-// in coven's own loop. A Registry holds the tools of one agent; ToProvider describes them in the
-// form that a model API expects.
+// Package tool defines the tools that agents can call, through coven's MCP server or
+// in coven's own loop. A Registry holds the tools of one agent; ToProvider converts them to the
+// format of a model API.
 package tool
 
 import (
@@ -8,18 +8,18 @@ import (
 	"encoding/json"
 )
 
-// Tool is one tool.
+// Tool is a tool that an agent can call.
 type Tool struct {
 	Name        string // without a prefix: spawn_agent
-	ID          string // in the lists of definitions: fs_read; empty: the same as Name
+	ID          string // as used in definitions: fs_read; defaults to Name
 	Category    string // one of Categories
-	Permission  string // that a call needs: file.read; empty: none
-	Source      string // where it comes from: Builtin, or the path of its file
+	Permission  string // required by a call, such as file.read; may be empty
+	Source      string // Builtin, or the path of its file
 	Description string // for the model
 	Schema      json.RawMessage
-	// ReadOnly means that calls change nothing, so that an agent CLI may run several at once.
+	// ReadOnly means that calls change nothing, so that an agent CLI may run them concurrently.
 	ReadOnly bool
-	// Call runs the tool. The text is for the model, also that of an error.
+	// Call runs the tool. The result and the text of an error are for the model.
 	Call func(ctx context.Context, arguments json.RawMessage) (string, error)
 }
 
@@ -28,12 +28,12 @@ type (
 	begunKey    struct{}
 )
 
-// WithBegun returns a context in which Begun calls begun.
+// WithBegun returns a context for which Begun calls begun.
 func WithBegun(ctx context.Context, begun func()) context.Context {
 	return context.WithValue(ctx, begunKey{}, begun)
 }
 
-// Begun lets the next call begin although this one has not ended: calls of an agent begin in the
+// Begun lets the next call start before this one has ended. An agent's calls start in the
 // order of its requests.
 func Begun(ctx context.Context) {
 	if begun, ok := ctx.Value(begunKey{}).(func()); ok {
@@ -41,12 +41,12 @@ func Begun(ctx context.Context) {
 	}
 }
 
-// WithProgress returns a context in which Progress calls report.
+// WithProgress returns a context for which Progress calls report.
 func WithProgress(ctx context.Context, report func(text string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// Progress tells the caller of a tool that it still works, and on what.
+// Progress reports the progress of a running tool to its caller.
 func Progress(ctx context.Context, text string) {
 	if report, ok := ctx.Value(progressKey{}).(func(string)); ok {
 		report(text)

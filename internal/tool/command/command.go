@@ -1,11 +1,11 @@
-// Package command reads the tools of a project that run a command: the files .coven/tools/NAME.yaml.
+// Package command reads a project's tools that run a command, from the files .coven/tools/NAME.yaml.
 //
 // Rules:
-//   - Each element of argv is a template of its own, and no shell reads what comes of it: a value of
-//     an argument is never more than one argument of the program, or one for each item of a list.
-//   - A value does not become an option of the program: it may begin with - only behind the
-//     element --.
-//   - A tool is judged as the shell command that its arguments make of it.
+//   - Each element of argv is a separate template, and no shell interprets the result: the value of
+//     a parameter is at most one argument of the program, or one argument for each item of a list.
+//   - A value cannot become an option of the program: it must not begin with - unless it follows
+//     the element --.
+//   - The gate evaluates a call as the equivalent shell command.
 package command
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/coven-run/coven/internal/tool/shell"
 )
 
-// bashExecute is the permission that each needs.
+// bashExecute is the permission that each tool needs.
 const bashExecute = "bash.execute"
 
-// Run runs a program to its end, with all processes that it starts.
+// Run runs a program with all its descendants and waits for it.
 type Run func(ctx context.Context, argv []string, timeout time.Duration) (process.Exit, []byte, error)
 
 // Tool returns the tool of a definition.
@@ -38,7 +38,7 @@ func Tool(name string, d grimoires.CommandTool, run Run) tool.Tool {
 		Name: name, Category: d.Category, Permission: bashExecute, Source: d.Source, Description: d.Description, Schema: json.RawMessage(d.Parameters),
 	}
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-		if err := t.Check(arguments); err != nil { // an agent CLI may not have done so
+		if err := t.Check(arguments); err != nil { // an agent CLI may not have checked them
 			return "", err
 		}
 		argv, err := Argv(d, arguments)
@@ -54,7 +54,7 @@ func Tool(name string, d grimoires.CommandTool, run Run) tool.Tool {
 	return t
 }
 
-// Text returns the shell command that a call is judged as.
+// Text returns the equivalent shell command of a call.
 func Text(d grimoires.CommandTool, arguments json.RawMessage) (string, error) {
 	argv, err := Argv(d, arguments)
 	if err != nil {
@@ -67,11 +67,11 @@ func Text(d grimoires.CommandTool, arguments json.RawMessage) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// Argv returns the program that a call runs, with its arguments.
+// Argv returns the program and arguments of a call.
 func Argv(d grimoires.CommandTool, arguments json.RawMessage) ([]string, error) {
 	var data map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(arguments))
-	decoder.UseNumber() // so that they are written as the model wrote them
+	decoder.UseNumber() // keeps the model's notation of numbers
 	if err := decoder.Decode(&data); err != nil {
 		return nil, errors.New("the arguments are not a JSON object")
 	}
@@ -79,7 +79,7 @@ func Argv(d grimoires.CommandTool, arguments json.RawMessage) ([]string, error) 
 		return nil, err
 	}
 	var argv []string
-	ended := false // behind --
+	ended := false // whether -- has been added
 	for _, text := range d.Argv {
 		values, err := render(text, data)
 		if err != nil {
@@ -99,7 +99,7 @@ func Argv(d grimoires.CommandTool, arguments json.RawMessage) ([]string, error) 
 	return argv, nil
 }
 
-// isOption reports whether an argument begins with a value that begins with -.
+// isOption reports whether an argument begins with a parameter's value that begins with -.
 func isOption(argument string, data map[string]any) bool {
 	begins := func(value any) bool {
 		text, ok := value.(string)
@@ -113,7 +113,7 @@ func isOption(argument string, data map[string]any) bool {
 	return false
 }
 
-// complete adds the parameters that a call does not have, as null.
+// complete adds missing parameters as null.
 func complete(data map[string]any, parameters string) error {
 	var schema struct {
 		Properties map[string]any `json:"properties"`
@@ -129,9 +129,9 @@ func complete(data map[string]any, parameters string) error {
 	return nil
 }
 
-// render returns what one element of argv becomes. One that is only a parameter becomes an argument
-// for each item of a list, and none if the call does not have it; any other that becomes nothing is
-// left out.
+// render expands one element of argv. An element that is only a parameter becomes one argument
+// for each item of a list, and no argument if the parameter is missing. Any other element is omitted
+// if it expands to "".
 func render(text string, data map[string]any) ([]string, error) {
 	uses, err := tmpl.CheckText("argv", text)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestArgv(t *testing.T) {
 	}
 }
 
-// A call has its arguments checked, and its output returned.
+// The arguments of a call are validated, and the output is returned.
 func TestTool(t *testing.T) {
 	d, err := parse("lint.yaml", "lint", []byte(lint))
 	if err != nil {
@@ -144,7 +144,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// FuzzArgument: whatever a value is, it stays one argument, also for the parser that the gate uses.
+// FuzzArgument checks that any value stays one argument, also for the gate's shell parser.
 func FuzzArgument(f *testing.F) {
 	for _, s := range []string{"", "a b", "$(x)", "'", "\"", "\n", "{{.x}}", "-x", "\\", "`x`", "é\xff", ";", "~", "!", "*"} {
 		f.Add(s)
@@ -158,7 +158,7 @@ func FuzzArgument(f *testing.F) {
 		if err != nil || strings.ContainsRune(v, 0) {
 			t.Skip()
 		}
-		v = strings.ToValidUTF8(v, "\uFFFD") // as JSON has it
+		v = strings.ToValidUTF8(v, "\uFFFD") // like JSON
 		argv, err := Argv(d, arguments)
 		if err != nil || len(argv) != 3 || json.Valid(arguments) && strings.ToValidUTF8(argv[2], "\uFFFD") != argv[2] {
 			t.Fatalf("%q: %q (%v)", v, argv, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Dir is where the files are, below the top of a project.
+// Dir is the directory of the tool files, relative to the project.
 const Dir = ".coven/tools"
 
 const (
@@ -29,7 +29,6 @@ const (
 	maxTimeout     = time.Hour
 )
 
-// file is the format of a file.
 type file struct {
 	Name        string        `yaml:"name" about:"the name of the file, without .yaml"`
 	Description string        `yaml:"description" need:"true" about:"what it does, for models"`
@@ -40,8 +39,8 @@ type file struct {
 	Timeout     time.Duration `yaml:"timeout" about:"how long it may take, 1s to 1h"`
 }
 
-// Load reads the tools of a project, by their names. problems says what is wrong with the others.
-// taken reports whether a name belongs to a tool of coven.
+// Load reads a project's tools by name. problems has the errors of invalid ones.
+// taken reports whether coven has a tool with the name.
 func Load(root string, taken func(name string) bool) (all map[string]grimoires.CommandTool, problems map[string]error) {
 	all, problems = map[string]grimoires.CommandTool{}, map[string]error{}
 	if err := regularfile.Directory(root, Dir); err != nil {
@@ -81,7 +80,7 @@ func Load(root string, taken func(name string) bool) (all map[string]grimoires.C
 	return all, problems
 }
 
-// parse reads one file. show is its path for people.
+// parse reads one file. show is its path in messages.
 func parse(show, name string, data []byte) (grimoires.CommandTool, error) {
 	d := grimoires.CommandTool{Source: show}
 	doc, err := yamldoc.Parse(show, data)
@@ -125,7 +124,7 @@ func parse(show, name string, data []byte) (grimoires.CommandTool, error) {
 	return d, nil
 }
 
-// check records what is wrong with single keys of a file of a name.
+// check validates single keys.
 func (f file) check(doc *yamldoc.Document, at func(string) yamldoc.Place, name string, d grimoires.CommandTool) {
 	switch {
 	case f.Name != "" && f.Name != name:
@@ -139,14 +138,14 @@ func (f file) check(doc *yamldoc.Document, at func(string) yamldoc.Place, name s
 	}
 }
 
-// argvProblems returns what is wrong with the templates: what they name must be a parameter, and one
-// that a call may leave out must be alone in its element, or tested.
+// argvProblems returns the errors in the templates. A template may use only parameters. An optional
+// parameter must be the whole element or be tested.
 func argvProblems(d grimoires.CommandTool, parameters map[string]any) (all []string) {
 	properties, _ := parameters["properties"].(map[string]any)
 	required, _ := parameters["required"].([]any)
 	for i, text := range d.Argv {
 		place := fmt.Sprintf("argv[%d]", i)
-		_, err := tmpl.CheckText(place, text) // an element includes nothing
+		_, err := tmpl.CheckText(place, text) // an element cannot include a template
 		uses, errTested := tmpl.CheckPrompt(place, text)
 		if err := cmp.Or(err, errTested); err != nil {
 			all = append(all, err.Error())

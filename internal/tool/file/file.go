@@ -1,8 +1,8 @@
-// Package file holds the tools of coven's own loop that read and change files: read, write and
+// Package file provides the tools of coven's own loop that read and change files: read, write and
 // edit.
 //
-// They touch only regular files below a root, whatever links lead out of it. The gate has decided
-// about a call before it gets here.
+// The tools access only regular files below a root; symbolic links cannot escape from it. The gate
+// decides about a call before the tool runs.
 package file
 
 import (
@@ -33,14 +33,14 @@ const (
 	fileWrite = "file.write"
 )
 
-// The limits of a call.
+// Limits of a call.
 const (
 	maxFile  = 10 << 20  // bytes of a file
-	maxLines = 2000      // that read returns
+	maxLines = 2000      // lines that read returns
 	maxText  = 256 << 10 // bytes that read returns
 )
 
-// Tools returns the tools for files below root, an absolute path.
+// Tools returns the tools for files below root, which must be an absolute path.
 func Tools(root string) []tool.Tool {
 	d := dir(root)
 	return []tool.Tool{
@@ -74,7 +74,7 @@ func Tools(root string) []tool.Tool {
 	}
 }
 
-// call returns a func that decodes its arguments, which fit the schema.
+// call returns a function that decodes its arguments.
 func call[T any](do func(T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return tool.Decoded(func(ctx context.Context, in T) (string, error) {
 		tool.Begun(ctx)
@@ -82,7 +82,7 @@ func call[T any](do func(T) (string, error)) func(context.Context, json.RawMessa
 	})
 }
 
-// dir is the directory below which the files are.
+// dir is the root directory.
 type dir string
 
 type reading struct {
@@ -156,7 +156,7 @@ func (d dir) edit(in editing) (string, error) {
 		return "", err
 	}
 	text, old, replacement := string(data), in.OldText, in.NewText
-	if !strings.Contains(text, old) && strings.Contains(text, "\r\n") { // models write plain line feeds
+	if !strings.Contains(text, old) && strings.Contains(text, "\r\n") { // models write LF line endings
 		old, replacement = crlf(old), crlf(replacement)
 	}
 	n := strings.Count(text, old)
@@ -178,7 +178,7 @@ func crlf(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// name returns a path relative to the directory.
+// name converts a path to one relative to the directory.
 func (d dir) name(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(string(d), path)
@@ -207,13 +207,13 @@ func (d dir) load(path string) (name string, data []byte, err error) {
 	return name, data, nil
 }
 
-// missingError means that a file does not exist. It is fs.ErrNotExist.
+// missingError means that a file does not exist. It unwraps to fs.ErrNotExist.
 type missingError struct{ name string }
 
 func (e *missingError) Error() string { return "path: " + e.name + " does not exist" }
 func (e *missingError) Unwrap() error { return fs.ErrNotExist }
 
-// store replaces the content of a file. The snapshot before the call has what was there.
+// store replaces the content of a file. The snapshot before the call has the old content.
 func (d dir) store(name string, data []byte) error {
 	root, err := os.OpenRoot(string(d))
 	if err != nil {
@@ -237,7 +237,7 @@ func (d dir) store(name string, data []byte) error {
 	return nil
 }
 
-// plain returns an error without the operation and the path.
+// plain strips the operation and the path from an error.
 func plain(err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return in.Err

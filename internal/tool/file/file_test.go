@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/tool/file"
 )
 
-// use calls a tool as the loop does. The text begins with "error: " if it failed.
+// use calls a tool like the loop. The result begins with "error: " if the call failed.
 func use(t *testing.T, root, name string, arguments map[string]any) string {
 	t.Helper()
 	in, err := json.Marshal(arguments)
@@ -63,7 +63,7 @@ func numbered(from, to int) string {
 	return b.String()
 }
 
-// T-12: {path, startLine, endLine} is an inclusive range counted from 1, with line numbers.
+// T-12: {path, startLine, endLine} is an inclusive range starting at 1, with line numbers.
 func TestRead(t *testing.T) {
 	root := t.TempDir()
 	var b strings.Builder
@@ -160,7 +160,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// No tool leaves the directory, waits for a pipe, or replaces what is not a file.
+// No tool leaves the directory, blocks on a pipe, or replaces anything but a file.
 func TestOutside(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	put(t, outside, "secret", "no")

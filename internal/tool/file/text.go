@@ -4,8 +4,8 @@ import (
 	"bytes"
 )
 
-// ReadText returns lines of a text file below root as they are: from the given line, at most
-// limit; 0: from the first, all.
+// ReadText returns up to limit unmodified lines of a text file below root, starting at line. Zero means
+// from the first line and without a limit.
 func ReadText(root, path string, line, limit int) (string, error) {
 	_, data, err := dir(root).load(path)
 	if err != nil {
@@ -19,7 +19,7 @@ func ReadText(root, path string, line, limit int) (string, error) {
 	return string(bytes.Join(lines, nil)), nil
 }
 
-// WriteText replaces the content of a file below root, or creates it.
+// WriteText creates a file below root or replaces its content.
 func WriteText(root, path, content string) error {
 	_, err := dir(root).write(writing{Path: path, Content: content})
 	return err

@@ -1,11 +1,11 @@
-// Package find holds the tools of coven's own loop that find files and text: ls, glob and grep.
+// Package find provides the tools of coven's own loop that find files and text: ls, glob and grep.
 //
 // Rules:
-//   - Nothing outside of the root is listed or read, whatever links lead there. Pipes are never
-//     opened, binary and large files are not searched.
-//   - glob and grep see the files that git does not ignore; ls lists a directory as it is.
-//   - A file that a rule refuses is not shown, wherever a link has it.
-//   - The length of an answer is limited. It says what was left out.
+//   - Nothing outside of the root is listed or read; symbolic links cannot escape from it. Pipes are never
+//     opened, and binary and large files are not searched.
+//   - glob and grep omit the files that git ignores; ls lists them.
+//   - A file that a rule denies is not shown, even if a link leads to it.
+//   - The length of an answer is limited. A truncated answer says so.
 package find
 
 import (
@@ -32,30 +32,30 @@ const (
 	Grep = "grep"
 )
 
-// The permissions that the tools need.
+// Permissions of the tools.
 const (
 	fileRead   = "file.read"
 	codeSearch = "code.search"
 )
 
-// The limits of an answer.
+// Limits of an answer.
 const (
 	maxFiles   = 1000
-	maxLines   = 200 // that match
+	maxLines   = 200 // matching lines
 	maxContext = 10
 	maxText    = 30_000 // bytes
 )
 
-// Options say where the tools look.
+// Options configures the tools.
 type Options struct {
-	Root  string        // an absolute path with links resolved
-	Files *search.Index // of the files below Root
-	// Check returns an error if a rule refuses a permission for a file: an absolute path with links
+	Root  string        // absolute, with links resolved
+	Files *search.Index // index of the files below Root
+	// Check returns an error if a rule denies a permission for a file. The path is absolute with links
 	// resolved.
 	Check func(permission, path string) error
 }
 
-// Tools returns the tools.
+// Tools returns the tools ls, glob and grep.
 func Tools(o Options) []tool.Tool {
 	return []tool.Tool{
 		{
@@ -88,7 +88,7 @@ func Tools(o Options) []tool.Tool {
 	}
 }
 
-// begun lets the next call begin at once: these change nothing.
+// begun lets the next call start immediately, because these tools change nothing.
 func begun[T any](do func(context.Context, T) (string, error)) func(context.Context, T) (string, error) {
 	return func(ctx context.Context, in T) (string, error) {
 		tool.Begun(ctx)
@@ -156,7 +156,7 @@ func (o Options) grep(ctx context.Context, in grepping) (string, error) {
 	return format(lines, all, more), nil
 }
 
-// filesOf returns the files of lines.
+// filesOf lists the files that contain lines.
 func filesOf(lines []search.Line, more bool) string {
 	var files []string
 	for _, l := range lines {
@@ -169,10 +169,10 @@ func filesOf(lines []search.Line, more bool) string {
 	return text
 }
 
-// format writes lines that were found, with those around them, as grep does.
+// format formats matching lines and their context like grep.
 func format(found, all []search.Line, more bool) string {
 	var b strings.Builder
-	next := 0 // of found
+	next := 0 // index into found
 	for i, l := range all {
 		mark := "-"
 		if next < len(found) && found[next].Path == l.Path && found[next].Line == l.Line {
@@ -195,7 +195,7 @@ func format(found, all []search.Line, more bool) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// below returns whether a file is what a path names, or below it.
+// below returns a function that reports whether a file is at or below the path name.
 func (o Options) below(name string) (func(string) bool, error) {
 	at, err := o.place(name)
 	if err != nil {
@@ -205,7 +205,7 @@ func (o Options) below(name string) (func(string) bool, error) {
 	return func(file string) bool { return at == "." || file == at || strings.HasPrefix(file, at+"/") }, nil
 }
 
-// place returns where a path leads, relative to the root.
+// place resolves a path to one relative to the root.
 func (o Options) place(name string) (string, error) {
 	full := name
 	if !filepath.IsAbs(full) {
@@ -222,10 +222,10 @@ func (o Options) place(name string) (string, error) {
 	return at, nil
 }
 
-// shown returns whether no rule refuses any of the permissions for a file, relative to the root. A
-// link in its directories counts as what it leads to.
+// shown returns a function that reports whether all permissions are granted for a file, relative to the
+// root. It resolves links in the file's directory.
 func (o Options) shown(permissions ...string) func(string) bool {
-	var places sync.Map // of directories
+	var places sync.Map // resolved directories
 	return func(name string) bool {
 		dir := path.Dir(name)
 		place, known := places.Load(dir)
@@ -241,7 +241,7 @@ func (o Options) shown(permissions ...string) func(string) bool {
 	}
 }
 
-// list returns lines as one text.
+// list joins lines to a text of limited length.
 func list(lines []string, none, advice string) string {
 	if len(lines) == 0 {
 		return none
@@ -257,7 +257,7 @@ func list(lines []string, none, advice string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// printable returns a path in one line: quoted if it has other characters than one can see.
+// printable quotes a path that contains non-printable characters.
 func printable(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
 		return strconv.Quote(name)

@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/tool/find"
 )
 
-// tree makes a directory of files, and returns it and its tools. All files are listed, as if git
+// tree creates a directory with files, and returns it with its tools. The index lists all files, as if git
 // ignored none.
 func tree(t testing.TB, files map[string]string) (string, func(name, arguments string) string) {
 	t.Helper()
@@ -68,7 +68,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// T-11: what glob, grep and ls answer.
+// T-11: The answers of glob, grep and ls.
 func TestAnswers(t *testing.T) {
 	_, call := tree(t, map[string]string{
 		"a.go": "package a\n\nfunc A() {}\nfunc B() {}\n// end\n", "src/b.go": "package b\r\nfunc C() {}\r\n", "src/deep/c.txt": "Func\n",
@@ -109,7 +109,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What a hostile repository has makes no tool leave the worktree, wait, or read much.
+// In a hostile repository, no tool leaves the worktree, blocks, or reads too much.
 func TestHostile(t *testing.T) {
 	root, call := tree(t, map[string]string{"a\nb": "needle\n", "z": "needle\n", "secret/key": "needle\n", "sub/x": "needle\n"})
 	outside := t.TempDir()
@@ -152,7 +152,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A directory of the listing that became a link shows nothing that a rule refuses.
+// A listed directory that has become a link shows nothing that a rule denies.
 func TestLinkInTheListing(t *testing.T) {
 	root, call := tree(t, map[string]string{"secret/key": "needle\n", "d/key": "needle\n"})
 	if got := call("grep", `{"pattern":"needle"}`); got != "d/key:1:needle" {
@@ -168,7 +168,7 @@ func TestLinkInTheListing(t *testing.T) {
 	}
 }
 
-// Long answers say what is left out.
+// Long answers are truncated with a note.
 func TestLong(t *testing.T) {
 	files := map[string]string{"long": strings.Repeat("needle "+strings.Repeat("x", 400)+"\n", 500)}
 	for i := range 1100 {
@@ -191,7 +191,7 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// FuzzPaths: whatever path a model names, nothing outside of the worktree is shown.
+// FuzzPaths checks that no path from a model shows files outside of the worktree.
 func FuzzPaths(f *testing.F) {
 	for _, name := range []string{"", ".", "..", "/", "out", "out/key", "../out", "in/../../x", "a\x00b", "~", "//", "up/up", "\xff", "d/./.."} {
 		f.Add(name)

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// maxRead limits the entries of a directory that are read at all.
+// maxRead limits the number of directory entries to read.
 const maxRead = 20_000
 
 type listing struct {
@@ -49,7 +49,7 @@ func (o Options) ls(_ context.Context, in listing) (string, error) {
 	return text, nil
 }
 
-// readDir returns the entries of a directory, sorted by name. more reports whether it has others.
+// readDir returns the entries of a directory, sorted by name. more reports whether there are further ones.
 func readDir(root *os.Root, name string) (entries []fs.DirEntry, more bool, err error) {
 	dir, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -70,7 +70,7 @@ func readDir(root *os.Root, name string) (entries []fs.DirEntry, more bool, err 
 	return entries, more, nil
 }
 
-// describe returns an entry in a line. Nothing is opened.
+// describe formats an entry as one line. It opens no file.
 func describe(root *os.Root, name string, e fs.DirEntry) string {
 	shown := printable(e.Name())
 	switch {
@@ -92,7 +92,7 @@ func describe(root *os.Root, name string, e fs.DirEntry) string {
 	return fmt.Sprintf("%s\t%d", shown, info.Size())
 }
 
-// reason returns an error without the operation and the path.
+// reason strips the operation and the path from an error.
 func reason(err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return in.Err

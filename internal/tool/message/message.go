@@ -1,5 +1,5 @@
-// Package message holds the tools with which agents of one session talk to each other while they work: see package
-// channel.
+// Package message provides the tools by which the agents of a session exchange messages while they work;
+// see package channel.
 package message
 
 import (
@@ -18,21 +18,21 @@ const (
 	Read = "read_messages"
 )
 
-// permission is what calls of both need, for the channel.
+// permission is required for calls of both tools, with the channel as subject.
 const permission = "agent.message"
 
 // Names returns the names of the tools.
 func Names() []string { return []string{Send, Read} }
 
-// Agent is whose tools they are.
+// Agent is the agent that uses the tools.
 type Agent struct {
 	Channels *channel.Channels
 	Name     string
-	Path     string              // of its step, or of it as a subagent
+	Path     string              // of its step or of the subagent
 	Hide     func(string) string // removes secrets from a text
 }
 
-// Tools returns the tools of an agent.
+// Tools returns the tools for an agent.
 func Tools(a Agent) []tool.Tool {
 	return []tool.Tool{
 		{
@@ -60,7 +60,7 @@ func (a Agent) send(_ context.Context, in struct {
 	Text    string `json:"text"`
 },
 ) (string, error) {
-	in.Channel = a.Hide(in.Channel) // a name of a file; what is hidden is none
+	in.Channel = a.Hide(in.Channel) // it becomes a file name; a hidden secret makes it invalid
 	m, err := a.Channels.Send(in.Channel, a.Name, a.Path, a.Hide(in.Text))
 	if err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func (a Agent) send(_ context.Context, in struct {
 	return fmt.Sprintf("Sent as number %d of channel %s.", m.N, in.Channel), nil
 }
 
-// told is a message as an agent reads it.
+// told is a message in the form that an agent reads.
 type told struct {
 	N    int    `json:"n"`
 	From string `json:"from"`

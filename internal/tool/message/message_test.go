@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/tool/message"
 )
 
-// No message has a secret, nor has the name of a file.
+// Neither a message nor a file name contains a secret.
 func TestSecret(t *testing.T) {
 	dir := t.TempDir()
 	tools := message.Tools(message.Agent{

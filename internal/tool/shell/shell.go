@@ -1,4 +1,4 @@
-// Package shell holds the tool of coven's own loop that runs shell commands.
+// Package shell provides the tool of coven's own loop that runs shell commands.
 package shell
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Bash is the name of the tool.
+// Bash is the name of the shell tool.
 const Bash = "bash"
 
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
-	maxOutput      = 30_000 // bytes that the model gets
+	maxOutput      = 30_000 // bytes of output for the model
 )
 
-// Run runs a command to its end, with all processes that it starts.
+// Run runs a command with all its descendants and waits for it.
 type Run func(ctx context.Context, command string, timeout time.Duration) (process.Exit, []byte, error)
 
-// Tool returns the tool.
+// Tool returns the shell tool.
 func Tool(run Run) tool.Tool {
 	return tool.Tool{
 		Name: Bash, ID: "exec_bash", Category: "shell", Permission: "bash.execute",
@@ -53,8 +53,7 @@ func Tool(run Run) tool.Tool {
 	}
 }
 
-// Report returns what the model is told about a command that ended, with its output and the time that
-// it had.
+// Report formats the result of a command for the model. limit is the command's timeout.
 func Report(exit process.Exit, output []byte, limit time.Duration) (string, error) {
 	text := shorten(strings.ToValidUTF8(string(output), "\uFFFD"))
 	var why string
@@ -78,7 +77,7 @@ func Report(exit process.Exit, output []byte, limit time.Duration) (string, erro
 	return "", errors.New(why)
 }
 
-// shorten leaves out the middle of a long text, and line ends of a terminal.
+// shorten removes the middle of a long text, and converts a terminal's line endings.
 func shorten(text string) string {
 	text = strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	if len(text) <= maxOutput {

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/tool/shell"
 )
 
-// TestMain makes the test binary the launcher of children, too.
+// TestMain also makes the test binary the launcher of children.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
 		os.Exit(process.Main(os.Args[2:]))

@@ -1,5 +1,5 @@
-// Package todo holds the tool of coven's own loop with which an agent keeps a list of what it has
-// to do. The list is part of the session, so that it outlasts an interruption.
+// Package todo provides the tool of coven's own loop with which an agent maintains its todo list.
+// The list is part of the session, so that it survives an interruption.
 package todo
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Todo is the name of the tool.
+// Todo is the name of the todo tool.
 const Todo = "todo"
 
 const (
@@ -21,14 +21,14 @@ const (
 	maxText  = 500 // characters
 )
 
-// Store keeps the list of one agent.
+// Store stores the list of one agent.
 type Store interface {
 	Todos() []event.Todo
 	// SetTodos replaces the list. It is durable when SetTodos returns.
 	SetTodos(all []event.Todo) error
 }
 
-// Tool returns the tool.
+// Tool returns the todo tool.
 func Tool(s Store) tool.Tool {
 	return tool.Tool{
 		Name: Todo, ID: "memory_todo", Category: "utility",
@@ -56,7 +56,7 @@ func Tool(s Store) tool.Tool {
 
 func text(all []event.Todo) string { return cmp.Or(Shown(all), "(the list is empty)") }
 
-// Shown returns a list as the tool shows it, an item a line; empty: there is nothing to do.
+// Shown formats a list with one line for each item. It returns "" for an empty list.
 func Shown(all []event.Todo) string {
 	var lines []string
 	for _, t := range all {

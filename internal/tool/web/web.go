@@ -1,10 +1,10 @@
-// Package web holds the tool of coven's own loop that fetches a page: fetch.
+// Package web provides the tool of coven's own loop that fetches web pages: fetch.
 //
 // Rules:
-//   - Each connection goes through the transport that the tool is given. Coven's is the network proxy
-//     of the task, which checks the host and the address of each, also after a redirect.
-//   - The gate decides about the first host. A redirect to another is followed only if a rule
-//     allows it without a question; otherwise the model is told where it leads.
+//   - All connections use the given transport. Coven's is the network proxy of the task, which
+//     checks the host and the address of each connection, including those of redirects.
+//   - The gate decides about the first host. A redirect to another host is followed only if a rule
+//     allows it without asking; otherwise the model gets the new URL.
 //   - The time, the redirects, the size of the page and the length of the answer are limited. No
 //     cookies and no credentials are sent.
 package web
@@ -32,27 +32,27 @@ import (
 // Fetch is the name of the tool.
 const Fetch = "fetch"
 
-// The limits of a call.
+// Limits of a call.
 const (
 	maxRedirects = 5
 	maxBody      = 5 << 20 // bytes of a page
-	maxText      = 50_000  // bytes that the model gets
-	maxFailure   = 1000    // of them, of the page that comes with an error
+	maxText      = 50_000  // bytes of text for the model
+	maxFailure   = 1000    // bytes of a page that comes with an HTTP error
 	maxTime      = 30 * time.Second
 )
 
-// Transport makes the connections.
+// Transport is the type of the connections' transport.
 type Transport = http.RoundTripper
 
-// Options say how pages are fetched.
+// Options configures the tool.
 type Options struct {
 	Transport func(ctx context.Context) (Transport, error)
-	// Allowed returns why a redirect may not lead to a host, in lower case and without a port; nil: it may.
+	// Allowed returns an error unless a redirect may lead to host, which is in lower case and without a port.
 	Allowed func(host string) error
-	Timeout time.Duration // of a call; 0: 30 seconds
+	Timeout time.Duration // of a call; defaults to 30 seconds
 }
 
-// Tool returns the tool.
+// Tool returns the fetch tool.
 func Tool(o Options) tool.Tool {
 	return tool.Tool{
 		Name: Fetch, ID: "browser_fetch", Category: "api", Permission: "net.fetch", ReadOnly: true, Call: tool.Decoded(o.fetch),
@@ -104,7 +104,7 @@ func (o Options) fetch(ctx context.Context, in fetching) (string, error) {
 	return text, nil
 }
 
-// get sends the request, and follows redirects.
+// get sends the request and follows redirects.
 func (o Options) get(ctx context.Context, address string) (*http.Response, error) {
 	transport, err := o.Transport(ctx)
 	if err != nil {
@@ -120,9 +120,9 @@ func (o Options) get(ctx context.Context, address string) (*http.Response, error
 	return client.Do(request)
 }
 
-// redirect returns why a redirect is not followed.
+// redirect returns an error unless a redirect may be followed.
 func (o Options) redirect(next *http.Request, before []*http.Request) error {
-	next.Header.Del("Referer") // it may hold what only the first host may know
+	next.Header.Del("Referer") // it may contain private data of the first host
 	host, err := permission.Host(next.URL)
 	switch {
 	case err != nil:
@@ -141,7 +141,7 @@ func (o Options) redirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// explain returns an error without the method and the URL, which the model knows.
+// explain strips the method and the URL from an error, because the model knows them.
 func explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -152,7 +152,7 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// textOf returns the page as text: HTML as Markdown.
+// textOf converts a page to text, and HTML to Markdown.
 func textOf(r *http.Response) (string, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil && r.Header.Get("Content-Type") != "" && kind == "" {
@@ -165,7 +165,7 @@ func textOf(r *http.Response) (string, error) {
 	case len(body) > maxBody:
 		return "", fmt.Errorf("the page has more than %d bytes", maxBody)
 	case kind == "":
-		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body)) // it is well-formed
+		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body)) // always well-formed
 	}
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":
@@ -176,16 +176,16 @@ func textOf(r *http.Response) (string, error) {
 	return "", fmt.Errorf("it is not text but %s, %d bytes", kind, len(body))
 }
 
-// isText reports whether a model can read a type of content.
+// isText reports whether a content type is readable text.
 func isText(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
 		slices.Contains([]string{"application/json", "application/xml", "application/javascript", "application/yaml", "application/toml", "application/x-ndjson"}, kind)
 }
 
-// markdown returns a page of HTML as Markdown, whose links are absolute.
+// markdown converts HTML to Markdown with absolute links.
 func markdown(page []byte, at *url.URL) (text string, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the page is anybody's
+		if p := recover(); p != nil { // the page is untrusted
 			err = fmt.Errorf("the page cannot be read: %v", p)
 		}
 	}()
@@ -196,7 +196,7 @@ func markdown(page []byte, at *url.URL) (text string, err error) {
 	return strings.TrimSpace(text), nil
 }
 
-// shorten cuts a long text.
+// shorten truncates a long text.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

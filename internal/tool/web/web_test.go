@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/tool/web"
 )
 
-// site is a server on loopback.
+// site returns a server on the loopback interface.
 func site(t *testing.T, calls *int) *httptest.Server {
 	t.Helper()
 	stop := make(chan struct{})
@@ -51,7 +51,7 @@ func site(t *testing.T, calls *int) *httptest.Server {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		for range 64 {
-			_, _ = z.Write(make([]byte, 1<<20)) // the client has enough at some time
+			_, _ = z.Write(make([]byte, 1<<20)) // the client stops reading at some point
 		}
 		_ = z.Close()
 	})
@@ -65,7 +65,7 @@ func site(t *testing.T, calls *int) *httptest.Server {
 	return s
 }
 
-// through returns a transport through a network proxy of coven that allows hosts.
+// through returns a transport through a coven network proxy that allows hosts.
 func through(t *testing.T, allow ...string) func(context.Context) (http.RoundTripper, error) {
 	t.Helper()
 	var list []egress.Pattern
@@ -101,7 +101,7 @@ func call(t *testing.T, o web.Options, address string) string {
 	return text
 }
 
-// T-11: what fetch returns, and where it stops.
+// T-11: The results and limits of fetch.
 func TestFetch(t *testing.T) {
 	calls := 0
 	s := site(t, &calls)
@@ -138,8 +138,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// Addresses on the machine and in its network are reached only if the user allows them, also by a
-// redirect from a host that is allowed.
+// Addresses of the machine and its network are reachable only if the user allows them, even through a
+// redirect from an allowed host.
 func TestPrivate(t *testing.T) {
 	calls := 0
 	s := site(t, &calls)
