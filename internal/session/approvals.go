@@ -10,7 +10,7 @@ import (
 type Approval struct {
 	event.Approval
 	Path    string                `json:"path"`               // of the step
-	TraceID string                `json:"trace_id,omitempty"` // of the subagent that asks; empty: it is none
+	TraceID string                `json:"trace_id,omitempty"` // of the subagent that asks, if one does
 	Asked   time.Time             `json:"asked"`
 	Answer  *event.ApprovalAnswer `json:"answer,omitempty"`
 	At      time.Time             `json:"answered,omitzero"`
@@ -19,7 +19,7 @@ type Approval struct {
 // Open reports whether the question has no answer yet.
 func (a Approval) Open() bool { return a.Answer == nil }
 
-// approval adds a question or an answer.
+// approval adds an approval request or an answer.
 func (v *View) approval(e event.Event) error {
 	switch e.Type {
 	case event.PermissionAnswered:
@@ -47,7 +47,7 @@ func (v *View) approvalAnswered(e event.Event) error {
 	return nil
 }
 
-// closeApprovals closes the questions of a session that is over. They are open if its process was killed.
+// closeApprovals closes the open questions of a session that has ended. Questions stay open if the process was killed.
 func (v *View) closeApprovals(at time.Time) {
 	for i := range v.Approvals {
 		if a := &v.Approvals[i]; a.Open() {
@@ -56,7 +56,7 @@ func (v *View) closeApprovals(at time.Time) {
 	}
 }
 
-// OpenApprovals returns the questions that wait for an answer.
+// OpenApprovals returns the questions without an answer.
 func (v View) OpenApprovals() (open []Approval) {
 	for _, a := range v.Approvals {
 		if a.Open() {
@@ -89,5 +89,5 @@ func (a Approval) entry() approvalEntry {
 	return e
 }
 
-// Action describes the call in a line: "write src/app.ts".
+// Action describes the call in one line: "write src/app.ts".
 func (a Approval) Action() string { return a.Tool + " " + a.Subject }

@@ -14,23 +14,22 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// Damaged is the state of a session whose record cannot be read.
+// Damaged is the status of a session whose record cannot be read.
 const Damaged event.Status = "damaged"
 
-// DamagedDir is the directory of damaged records that were set aside, relative to a project's root.
+// DamagedDir is the directory of damaged records that were set aside, relative to the project.
 const DamagedDir = ".coven/run/damaged"
 
-// maxMetadata limits the size of metadata.json, in bytes.
+// maxMetadata limits the size of metadata.json in bytes.
 const maxMetadata = 16 << 20
 
-// DamagedError reports a session whose record cannot be read. It concerns this
-// session only.
+// DamagedError reports a session whose record cannot be read. Other sessions are not affected.
 type DamagedError struct {
 	Session string
 	Dir     string
-	Task    string    // empty: unknown
-	Title   string    // of the task
-	Started time.Time // if known; otherwise when the directory was changed
+	Task    string    // empty if unknown
+	Title   string    // title of the task
+	Started time.Time // if known, else the modification time of the directory
 	Err     error
 }
 
@@ -42,7 +41,7 @@ func (e *DamagedError) Error() string {
 // Unwrap returns the reason.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// View returns the view of the session for lists.
+// View returns a view of the session for lists.
 func (e *DamagedError) View() View {
 	return View{
 		ID: e.Session, Dir: e.Dir, Task: e.Task, Status: Damaged, Detail: e.Err.Error(), Started: e.Started, Updated: e.Started,
@@ -50,8 +49,7 @@ func (e *DamagedError) View() View {
 	}
 }
 
-// DamagedIn returns the damaged sessions that an error of List names, and the rest of
-// the error.
+// DamagedIn splits an error of List into the damaged sessions and the remaining error.
 func DamagedIn(err error) (damaged []*DamagedError, rest error) {
 	one := (*DamagedError)(nil)
 	switch joined := err.(type) { //nolint:errorlint // its own parts are looked at
@@ -70,10 +68,10 @@ func DamagedIn(err error) (damaged []*DamagedError, rest error) {
 	return nil, err
 }
 
-// errNoEvents reports a session whose views exist and whose events do not.
+// errNoEvents reports a session that has views but no events.
 var errNoEvents = fmt.Errorf("%s is missing or empty although the session has started", eventsFile)
 
-// damaged returns a *DamagedError about the session in dir.
+// damaged returns a *DamagedError for the session in dir.
 func damaged(dir string, err error) error {
 	if known := (*DamagedError)(nil); errors.As(err, &known) {
 		return err
@@ -98,7 +96,7 @@ func damaged(dir string, err error) error {
 	return found
 }
 
-// hasStarted reports whether the views in dir show that the session had events.
+// hasStarted reports whether dir contains views, which are written after the first event.
 func hasStarted(dir string) bool {
 	for _, name := range []string{metadataFile, storyFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
@@ -108,8 +106,8 @@ func hasStarted(dir string) bool {
 	return false
 }
 
-// planDamage returns the reason why the frozen plan in dir cannot be used, or "". It
-// does not parse the plan, but looks for the keys of one.
+// planDamage returns the reason why the frozen plan in dir is unusable, or "". It
+// does not parse the plan, but only looks for a key of a plan.
 func planDamage(dir string) string {
 	plan, err := regularfile.ReadIn(dir, planFile, maxPlan)
 	switch tooLarge := (*regularfile.SizeError)(nil); {
@@ -125,11 +123,11 @@ func planDamage(dir string) string {
 	return ""
 }
 
-// planKey matches the key of the workflow in a plan.
+// planKey matches the grimoire key of a plan.
 var planKey = lazyregexp.New(`(?m)^grimoire:`)
 
-// SetAside moves a damaged record to another directory, and returns its path relative
-// to root. It returns ErrBusy if a process writes the record.
+// SetAside moves a damaged record to DamagedDir and returns its path relative
+// to root. It returns ErrBusy if a process is writing the record.
 func SetAside(root string, e *DamagedError) (string, error) {
 	from := filepath.Join(Dir, e.Session)
 	if held(filepath.Join(root, from)) {

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// over makes a session of a task that is completed.
+// over creates a completed session of a task.
 func over(t *testing.T, root, task string) *session.Session {
 	t.Helper()
 	s, err := session.Create(root, task, "Title of "+task, day)
@@ -30,8 +30,8 @@ func over(t *testing.T, root, task string) *session.Session {
 	return s
 }
 
-// A damaged record does not affect other sessions: it is listed with its task and a
-// reason, it does not block, and it can be set aside whole.
+// A damaged record does not affect other sessions. It is listed with its task and a
+// reason, blocks nothing, and can be set aside.
 func TestDamagedRecord(t *testing.T) {
 	lines := func(do func([][]byte) [][]byte) func(*testing.T, string) {
 		return func(t *testing.T, file string) {
@@ -120,7 +120,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// A damaged record of a task that was run again since does not matter for the task.
+// A damaged record does not matter if the task has a newer session.
 func TestDamagedAndNewer(t *testing.T) {
 	root := t.TempDir()
 	bad := over(t, root, "t")
@@ -137,7 +137,7 @@ func TestDamagedAndNewer(t *testing.T) {
 	}
 }
 
-// A session without its plan, or with something else in its place, is damaged and cannot continue; an ended session needs no
+// A session whose plan is missing or invalid is damaged and cannot continue. An ended session needs no
 // plan.
 func TestPlanIsMissing(t *testing.T) {
 	root := t.TempDir()
@@ -163,7 +163,7 @@ func TestPlanIsMissing(t *testing.T) {
 	}
 }
 
-// The places of records are directories: a link leads what coven writes elsewhere.
+// The record directories must not be symbolic links, which would redirect writes.
 func TestPlacesAreNoLinks(t *testing.T) {
 	for _, name := range []string{".coven", ".coven/sessions", ".coven/run", ".coven/run/inbox"} {
 		root, elsewhere := t.TempDir(), t.TempDir()
@@ -182,7 +182,7 @@ func TestPlacesAreNoLinks(t *testing.T) {
 	}
 }
 
-// What is written into a session goes into files of that session, for its owner only.
+// Writes to a session stay within its files, which are accessible only to their owner.
 func TestWritesStayInside(t *testing.T) {
 	root := t.TempDir()
 	s := begin(t, root)
@@ -207,7 +207,7 @@ func TestWritesStayInside(t *testing.T) {
 			func(file string) error { return syscall.Mkfifo(file, 0o600) },
 		} {
 			file := filepath.Join(s.Dir, name)
-			_ = os.Remove(file) // it may not be there
+			_ = os.Remove(file) // it may not exist
 			must(t, put(file))
 			if name == "messages.jsonl" {
 				err = s.Say(session.Part{Type: "text"})
@@ -227,7 +227,7 @@ func TestWritesStayInside(t *testing.T) {
 	}
 }
 
-// Requests in an inbox behind a link are ignored.
+// Requests in an inbox behind a symbolic link are ignored.
 func TestInboxBehindLink(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
 	s := begin(t, root)
@@ -255,7 +255,7 @@ func TestInboxHoldsOtherThings(t *testing.T) {
 	}
 }
 
-// A log of any size is read without filling the memory.
+// A log of any size can be read without filling the memory.
 func TestHugeTranscript(t *testing.T) {
 	root := t.TempDir()
 	s := begin(t, root)

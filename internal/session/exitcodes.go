@@ -13,7 +13,7 @@ import (
 // CommandExit returns exit.Person.
 func (e *DamagedError) CommandExit() int { return exit.Person }
 
-// NextCommand returns the next command for the record.
+// NextCommand returns the command that may repair the record.
 func (e *DamagedError) NextCommand() string {
 	switch {
 	case errors.Is(e, event.ErrVersion):

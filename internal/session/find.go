@@ -19,7 +19,7 @@ import (
 func Load(dir string) (View, error) {
 	v, err := load(dir)
 	if hasNoEvents(v, err) && hasStarted(dir) {
-		// The views may have been written since the events were read. Events come before views.
+		// The views may have been written after the events were read. Events are written before views.
 		if v, err = load(dir); hasNoEvents(v, err) {
 			return View{}, damaged(dir, errNoEvents)
 		}
@@ -31,7 +31,7 @@ func Load(dir string) (View, error) {
 	return v, err
 }
 
-// hasNoEvents reports whether what load returned is a session without events.
+// hasNoEvents reports whether the results of load mean a session without events.
 func hasNoEvents(v View, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && v.Started.IsZero()
 }
@@ -55,7 +55,7 @@ func load(dir string) (View, error) {
 		v.Damage = planDamage(dir)
 	}
 	if v.Status == Running && !held(dir) {
-		// The session may have recorded its end since its events were read.
+		// The session may have recorded its end after its events were read.
 		if length(file) != size {
 			return load(dir)
 		}
@@ -67,7 +67,7 @@ func load(dir string) (View, error) {
 // Events returns the events of the session in dir.
 func Events(dir string) ([]event.Event, error) { return event.Read(filepath.Join(dir, eventsFile)) }
 
-// entriesOf lists the directories of a project's sessions. If their parent is a
+// entriesOf lists the directories of a project's sessions. If their parent directory is a
 // symbolic link, the error is a *regularfile.LinkError.
 func entriesOf(root string) ([]os.DirEntry, error) {
 	if err := regularfile.Directory(root, Dir); err != nil {
@@ -78,7 +78,7 @@ func entriesOf(root string) ([]os.DirEntry, error) {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	return slices.DeleteFunc(entries, func(e os.DirEntry) bool {
-		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // not the directory of a session
+		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // keep only directories, and links to report them
 	}), nil
 }
 
@@ -91,8 +91,8 @@ func length(file string) int64 {
 	return info.Size()
 }
 
-// List returns the sessions of a project, the newest first. It omits sessions that
-// cannot be read, and names them in the error (see DamagedIn).
+// List returns the sessions of a project, newest first. It omits sessions that
+// cannot be read and reports them in the error (see DamagedIn).
 func List(root string) ([]View, error) {
 	all, broken := NewFinder(root).Summaries()
 	views, alsoBroken := Views(all)
@@ -100,7 +100,7 @@ func List(root string) ([]View, error) {
 }
 
 // OfTask returns the newest session of a task, or ErrNone. It reads only the beginning
-// of other tasks' sessions.
+// of sessions of other tasks.
 func OfTask(root, task string) (View, error) { return NewFinder(root).OfTask(task) }
 
 // Finder finds the sessions of tasks. It caches the tasks of known sessions. It is
@@ -112,11 +112,11 @@ type Finder struct {
 	mu        sync.Mutex
 	owner     map[string]owner // by session ID
 	index     index
-	indexFile fs.FileInfo // from which index was read; nil: there was none
-	completed bool        // OfTask has written the index
+	indexFile fs.FileInfo // file that index was read from; nil if there was none
+	completed bool        // OfTask has completed the index
 }
 
-// owner is the task of a session, valid while its journal does not change.
+// owner is the cached task of a session. It is valid while the journal has the same stamp.
 type owner struct {
 	stamp fileStamp
 	task  string
@@ -129,7 +129,7 @@ func NewFinder(root string) *Finder {
 
 // OfTask is like the function OfTask. The error is a *DamagedError if the newest
 // session of the task is damaged. Damaged sessions of other or unknown tasks are
-// ignored; if such a session works on the task, the claim of the task shows that.
+// ignored; if such a session works on the task, the task's claim shows that.
 func (f *Finder) OfTask(task string) (View, error) {
 	entries, taskOf, err := f.tasks()
 	if err != nil {
@@ -152,7 +152,7 @@ func (f *Finder) OfTask(task string) (View, error) {
 				broken = found
 			}
 		case err != nil:
-			continue // it was removed meanwhile
+			continue // it was removed concurrently
 		case v.Started.After(newest.Started):
 			newest = v
 		}
@@ -166,7 +166,7 @@ func (f *Finder) OfTask(task string) (View, error) {
 	return newest, nil
 }
 
-// Tasks returns the tasks that have a session, sorted, as far as their records can be read.
+// Tasks returns the tasks that have a readable session, sorted.
 func (f *Finder) Tasks() ([]string, error) {
 	entries, taskOf, err := f.tasks()
 	if err != nil {
@@ -199,15 +199,15 @@ func IDs(root string) ([]string, error) {
 	return ids, nil
 }
 
-// tasks returns the directories of the sessions, and a function that returns the task of the i-th.
-// If the index has too few of them, it is completed first.
+// tasks returns the session directories, and a function that returns the task of the i-th.
+// It completes the index first if too many sessions are missing from it.
 func (f *Finder) tasks() ([]os.DirEntry, func(i int) (string, error), error) {
 	entries, lines, err := f.list()
 	if err != nil {
 		return nil, nil, err
 	}
 	if f.completes(lines) {
-		_, _ = f.Summaries() // damaged sessions are reported below
+		_, _ = f.Summaries() // damaged sessions are reported by the caller
 		if entries, lines, err = f.list(); err != nil {
 			return nil, nil, err
 		}
@@ -220,7 +220,7 @@ func (f *Finder) tasks() ([]os.DirEntry, func(i int) (string, error), error) {
 	}, nil
 }
 
-// completes reports whether a search must complete the index first, which it does once.
+// completes reports whether the index must be completed before a search. It is completed only once.
 func (f *Finder) completes(lines []string) bool {
 	missing := 0
 	for _, line := range lines {
@@ -235,8 +235,8 @@ func (f *Finder) completes(lines []string) bool {
 	return complete
 }
 
-// taskOf returns the task of a session, which its first event contains. A journal that has
-// changed since is read again.
+// taskOf returns the task of a session, which is in its first event. The task is cached until the journal
+// changes.
 func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 	at := filepath.Join(f.root, Dir, e.Name())
 	stamp, isFile := f.stamp(e.Name())
@@ -260,34 +260,33 @@ func (f *Finder) taskOf(e fs.DirEntry) (string, error) {
 		}
 		return first.Task, nil
 	case (err == nil || errors.Is(err, fs.ErrNotExist)) && !started:
-		return "", fs.ErrNotExist // it never started
+		return "", fs.ErrNotExist // the session never started
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		err = errNoEvents
 	}
 	return "", damaged(at, err)
 }
 
-// firstEvent returns the first event of the session in dir. If there is none, Seq is 0. started reports
-// whether there must be one: its views were there before it was looked for.
+// firstEvent returns the first event of the session in dir. Seq is 0 if there is none. started reports
+// whether the session must have one, because its views existed before.
 func firstEvent(dir string) (first event.Event, started bool, err error) {
 	first, err = event.First(filepath.Join(dir, eventsFile))
 	if err == nil && first.Seq == 0 || errors.Is(err, fs.ErrNotExist) {
 		if started = hasStarted(dir); started {
-			first, err = event.First(filepath.Join(dir, eventsFile)) // as in Load
+			first, err = event.First(filepath.Join(dir, eventsFile)) // try again, as in Load
 		}
 	}
 	return first, started, err
 }
 
-// IsOver reports whether a session has ended for good and no process is cleaning up
-// after it.
+// IsOver reports whether a session has ended permanently and no process is still cleaning up.
 func IsOver(root, id string) bool {
 	dir := filepath.Join(root, Dir, id)
 	v, err := Load(dir)
 	return err == nil && !held(dir) && (v.Status == Completed || v.Status == Failed || v.Status == Cancelled)
 }
 
-// Busy reports whether a process writes the session in dir.
+// Busy reports whether a process is writing the session in dir.
 func Busy(dir string) bool { return held(dir) }
 
 // Exists reports whether the project has a session with this ID.

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// A session that begins while others look at it is not damaged: its views may appear after
-// they found no events.
+// A session that starts during a search is not damaged: its views may appear after the search
+// found no events.
 func TestSessionsBeginWhileOthersLook(t *testing.T) {
 	root := t.TempDir()
 	const sessions = 100
@@ -66,8 +66,8 @@ func TestSessionsBeginWhileOthersLook(t *testing.T) {
 	busy.Wait()
 }
 
-// What a Finder remembers never hides a session: one that began since, one that
-// stands where another was, one that was removed.
+// The cache of a Finder never hides a session, even if the session is new, removed, or a
+// replacement with the same ID.
 func TestFinderFindsWhatChanged(t *testing.T) {
 	root := t.TempDir()
 	f := session.NewFinder(root)
@@ -81,7 +81,7 @@ func TestFinderFindsWhatChanged(t *testing.T) {
 	of("a", "")
 	s, err := session.Create(root, "a", "Same title", day)
 	must(t, err)
-	of("a", "") // it has not begun
+	of("a", "") // it has not started
 	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{}))
 	of("a", s.ID)
 	of("b", "")
@@ -104,7 +104,7 @@ func TestFinderFindsWhatChanged(t *testing.T) {
 	of("b", "renamed")
 }
 
-// A session that is open says the same as its events.
+// The view of an open session matches its events.
 func TestViewOfOpenSession(t *testing.T) {
 	s := begin(t, t.TempDir())
 	defer s.Close() //nolint:errcheck // every event is on disk

@@ -13,15 +13,15 @@ import (
 	"github.com/coven-run/coven/internal/usage"
 )
 
-// Fold computes a view from events.
+// Fold computes the view of a session from its events.
 func Fold(events []event.Event) (View, error) { return newFolder().fold(events) }
 
-// folder computes the views of a growing session: it reads each event once.
+// folder computes the view of a growing session incrementally, reading each event once.
 type folder struct {
 	view  View
-	since time.Time // start of the current stretch of work; zero: none
+	since time.Time // start of the current active period; zero if inactive
 	last  time.Time // time of the last event
-	seen  int       // number of events
+	seen  int       // number of processed events
 	book  *usage.Usage
 	found findings.Log
 }
@@ -30,9 +30,8 @@ func newFolder() *folder {
 	return &folder{view: View{Status: Running}, book: usage.New(budget.DefaultPrices())}
 }
 
-// fold returns the view after events, which must begin with those of the previous
-// call. The view is valid until the next call. After an error, further events are
-// ignored.
+// fold processes new events and returns the view. events must begin with those of the previous
+// call. The view is valid until the next call. After an error, later calls ignore new events.
 func (f *folder) fold(events []event.Event) (View, error) {
 	for _, e := range events[f.seen:] {
 		if err := errors.Join(f.view.take(e), f.view.traced(e)); err != nil {
@@ -54,13 +53,13 @@ func (f *folder) fold(events []event.Event) (View, error) {
 	return v, nil
 }
 
-// clock adds up the active time.
+// clock updates the active time.
 func (f *folder) clock(e event.Event) {
 	before := f.last
 	f.last = e.Time
 	switch {
 	case e.Seq == 1 || e.Type == event.SessionResumed || e.Type == event.LimitOver:
-		if !f.since.IsZero() { // the previous stretch was interrupted
+		if !f.since.IsZero() { // the previous period was interrupted
 			f.view.Active += before.Sub(f.since)
 		}
 		f.since = e.Time
@@ -178,13 +177,13 @@ func (v *View) work(e event.Event) error {
 	return nil
 }
 
-// The bounds of what a view keeps of the texts of agents.
+// Limits for the texts of agents in a view.
 const (
 	maxReasoning      = 100 // entries
 	maxReasoningRunes = 500 // of each
 )
 
-// wrote adds a text of the agent of a step, but not of the agents that it or a reviewer started.
+// wrote adds a text of a step's agent. It ignores the texts of subagents and reviewers.
 func (v *View) wrote(e event.Event) {
 	if event.LeafOf(e.Path) != e.Path {
 		return
@@ -201,7 +200,7 @@ func (v *View) wrote(e event.Event) {
 	}
 }
 
-// reviewed adds a question, or the answer to the last question.
+// reviewed adds a review question, or the answer to the last one.
 func (v *View) reviewed(e event.Event) error {
 	r := &Review{Path: e.Path}
 	err := e.Decode(&r.MergeDecision)
@@ -218,8 +217,8 @@ func (v *View) reviewed(e event.Event) error {
 	return err
 }
 
-// answered adds an answer with which a waiting session continues. Only a process that ended
-// at that moment leaves it for others to see.
+// answered handles an answer to a waiting session. The state persists only if the process ends before it
+// continues.
 func (v *View) answered(r event.MergeDecision) {
 	switch {
 	case r.Approved:
@@ -232,8 +231,8 @@ func (v *View) answered(r event.MergeDecision) {
 	v.Status, v.Reason, v.Next, v.WaitsAt = Interrupted, "", "coven resume "+shellword.Word(v.Task), ""
 }
 
-// said adds a message of a chat, or what an agent wrote. Only a process that ended at that moment leaves one for others to
-// see that has no turn yet.
+// said adds a chat message or an agent's text. An unanswered message of a waiting session persists only if the
+// process ends before it continues.
 func (v *View) said(e event.Event) error {
 	if e.Type == event.AgentText {
 		v.wrote(e)
@@ -270,7 +269,7 @@ func (v *View) stepCompleted(e event.Event) error {
 		return err
 	}
 	v.Usage = v.Usage.Add(r.Usage)
-	for _, receipt := range r.Receipts { // those of checks are already included
+	for _, receipt := range r.Receipts { // receipts of checks are already included
 		if !slices.Contains(v.Receipts, receipt) {
 			v.Receipts = append(v.Receipts, receipt)
 		}
@@ -290,7 +289,7 @@ func (v *View) stepCompleted(e event.Event) error {
 	return nil
 }
 
-// judged adds a review, or an arbiter's decision about the last one.
+// judged adds a review round, or an arbiter's decision about the last round.
 func (v *View) judged(path string, isReview bool, r event.Result) {
 	switch n := len(v.Rounds); {
 	case isReview && (len(r.Opinions) > 0 || r.Error != ""):

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// A view that was computed bit by bit is the one that is computed at once.
+// Incremental folding returns the same view as folding all events at once.
 func TestFoldBitByBit(t *testing.T) {
 	data := map[event.Type]any{
 		event.SessionResumed: event.Resumed{Holder: "h"}, event.SessionWaiting: event.Waiting{Reason: "review", Next: "coven approve t"},
@@ -58,7 +58,7 @@ func TestFoldBitByBit(t *testing.T) {
 	})
 }
 
-// The ID of a subagent is the name of a file of its session: one that leads elsewhere is damage.
+// The ID of a subagent is part of a file name: an ID with another path is an error.
 func TestSubagentElsewhere(t *testing.T) {
 	for id, valid := range map[string]bool{"helper-x": true, "../helper": false, "/helper": false, "a/b": false, "..": false, "": false} {
 		raw, err := json.Marshal(event.Spawn{ID: id, Agent: "helper"})
@@ -74,7 +74,7 @@ func TestSubagentElsewhere(t *testing.T) {
 	}
 }
 
-// Changes of the repository that matter are warnings of the session; the others are not.
+// Only relevant changes of the repository are warnings of the session.
 func TestRepositoryChanged(t *testing.T) {
 	events := []event.Event{{Seq: 1, Type: event.SessionStarted, Task: "t", Data: []byte(`{}`)}}
 	for _, severity := range []string{event.SeverityNoted, event.SeverityHolds, event.SeverityStops} {
@@ -94,7 +94,7 @@ func TestRepositoryChanged(t *testing.T) {
 	}
 }
 
-// An answer with which a session continues is not lost if the process ends before it does:
+// An answer to a waiting session is not lost if the process ends before it continues:
 // the session is interrupted.
 func TestAnsweredAndKilled(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -18,22 +18,22 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// inboxDir is the directory of requests to running sessions, relative to a project's
-// root. It has a directory for each session, with a file for each request, which the
-// process that runs the session reads.
+// inboxDir is the directory of requests to running sessions, relative to the project.
+// It has a directory for each session with one file per request. The
+// process that runs the session reads them.
 const inboxDir = ".coven/run/inbox"
 
-// maxRequest limits the size of a request, in bytes.
+// maxRequest limits the size of a request in bytes.
 const maxRequest = 8 << 20
 
-// The kinds of requests.
+// Kinds of requests.
 const (
 	KindMessage = "message" // for the running agent
-	KindCancel  = "cancel"  // stop
+	KindCancel  = "cancel"  // stop the session
 	KindAnswer  = "answer"  // to a question about a tool call
 )
 
-// Request is a person's request to a session that another process runs.
+// Request is a person's request to a session that runs in another process.
 type Request struct {
 	Kind string    `json:"kind"`
 	ID   string    `json:"id"` // a UUID, set by Ask
@@ -41,13 +41,12 @@ type Request struct {
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
 
-	Answer *event.ApprovalAnswer `json:"answer,omitempty"` // By and Request are those of the Request
+	Answer *event.ApprovalAnswer `json:"answer,omitempty"` // its By and Request are ignored
 
 	file string
 }
 
-// Ask writes a request to the inbox of a session. Asked reports whether the request
-// with the returned name is still there.
+// Ask writes a request to the inbox of a session and returns its file name.
 func Ask(root, id string, r Request) (name string, err error) {
 	dir := filepath.Join(root, inboxDir, id)
 	if err := makeDir(root, filepath.Join(inboxDir, id)); err != nil {
@@ -74,11 +73,11 @@ func Asked(name string) bool {
 	return err == nil
 }
 
-// Withdraw removes a request. It returns false if the request was accepted meanwhile.
+// Withdraw removes a request. It returns false if the request has already been accepted.
 func Withdraw(name string) bool { return os.Remove(name) == nil }
 
-// Requests returns the requests to the session, the oldest first. It removes files
-// that cannot be read.
+// Requests returns the requests to the session, oldest first. It removes unreadable
+// files.
 func (s *Session) Requests() ([]Request, error) {
 	dir := s.inbox()
 	if err := regularfile.Directory(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), filepath.Join(inboxDir, s.ID)); err != nil {
@@ -119,16 +118,16 @@ func (s *Session) Take(r Request) bool {
 	return taken
 }
 
-// inbox returns the directory of the session's requests.
+// inbox returns the directory of requests to the session.
 func (s *Session) inbox() string {
 	return filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(s.Dir))), inboxDir, s.ID)
 }
 
-// emptyInbox removes the directory of a session's requests if it is empty, so that
-// ended sessions leave none behind.
+// emptyInbox removes the session's inbox if it is empty, so that
+// ended sessions leave no directory behind.
 func (s *Session) emptyInbox() { _ = os.Remove(s.inbox()) }
 
-// IsRequest reports whether a name that Ask returned is that of the request with an ID.
+// IsRequest reports whether name, returned by Ask, belongs to the request with the ID.
 func IsRequest(name, id string) bool {
 	return id != "" && strings.HasSuffix(name, "-"+id+".json")
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// The index is a cache of the sessions that are over: runDir/indexFile has a line for each,
-// with the summary of the session and the stamp of the journal that it was read from. A line
-// counts only while the journal has this stamp, so the index can be deleted, damaged or old:
-// coven then reads the journals. Processes replace the file whole and need no lock.
+// The index is a cache of ended sessions. The file runDir/indexFile has a line for each one,
+// with the summary of the session and the stamp of its journal. A line is valid only while the
+// journal has this stamp. If the index is missing, damaged or outdated, coven reads the journals
+// instead. Processes replace the whole file and need no lock.
 const (
 	runDir    = ".coven/run"
 	indexFile = "sessions.index"
@@ -33,27 +33,27 @@ const (
 )
 
 const (
-	// maxIndex limits the size of the index, in bytes.
+	// maxIndex limits the size of the index in bytes.
 	maxIndex = 64 << 20
-	// indexBatch is how many sessions must be missing from the index, or more than there are
-	// must be superfluous, before it is written again.
+	// indexBatch is the number of missing lines that triggers a rewrite of the index. It also limits
+	// the number of superfluous lines.
 	indexBatch = 16
-	// settled is the minimum age of a journal's last change: file systems do not tell
-	// changes apart that follow each other closely.
+	// settled is the minimum age of a journal's last change, because file systems do not
+	// distinguish changes in quick succession.
 	settled = 2 * time.Second
 )
 
-// fileStamp identifies a state of a file. Nobody can choose the time of the last change of its
-// inode, so nobody can write a line of the index for a file before the file exists.
+// fileStamp identifies a state of a file. Programs cannot set the change time of an
+// inode, so a line of the index cannot be forged before its file exists.
 type fileStamp struct {
 	inode  int64
 	size   int64
 	mtime  int64 // in nanoseconds
-	change int64 // time of the last change of the inode, in nanoseconds
+	change int64 // change time of the inode, in nanoseconds
 }
 
 // stampOf returns the stamp of a session's journal. parent is the descriptor of the
-// directory of the sessions. ok: the journal is a file.
+// sessions directory. ok is false unless the journal is a regular file.
 func stampOf(parent int, id string) (s fileStamp, ok bool) {
 	var st unix.Stat_t
 	err := error(unix.EINTR)
@@ -66,8 +66,8 @@ func stampOf(parent int, id string) (s fileStamp, ok bool) {
 	return fileStamp{int64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano()}, true
 }
 
-// settledAt reports whether the file has not changed for so long that a change would have
-// given it another stamp.
+// settledAt reports whether the last change is old enough that any further change would change the
+// stamp.
 func (s fileStamp) settledAt(now time.Time) bool {
 	return now.Sub(time.Unix(0, s.change)) >= settled
 }
@@ -83,12 +83,12 @@ func (s fileStamp) hash() uint64 {
 	return h
 }
 
-// index has the lines of the file, which are sorted by session ID. A line is decoded when it is
-// needed: the hash of the stamp, the ID, the task, the status, start and end in nanoseconds, and the
-// cost, separated by tabs.
+// index holds the lines of the index file, sorted by session ID. Lines are decoded on demand. The
+// fields of a line are separated by tabs: the hash of the stamp, the ID, the task, the status, start
+// and end in nanoseconds, and the cost.
 type index []string
 
-// readIndex returns the index, or nil if it is missing or damaged. The first line has the
+// readIndex returns the index, or nil if it is missing or damaged. The first line contains the
 // checksum of the others.
 func readIndex(root string) index {
 	if regularfile.Directory(root, runDir) != nil {
@@ -108,7 +108,7 @@ func readIndex(root string) index {
 		line = strings.TrimSuffix(line, "\n")
 		id := idOf(line)
 		if id <= last {
-			return nil // coven did not write it
+			return nil // not written by coven
 		}
 		known, last = append(known, line), id
 	}
@@ -119,10 +119,10 @@ func indexHeader(text string) string {
 	return fmt.Sprintf("%s %08x", indexHead, crc32.ChecksumIEEE([]byte(text)))
 }
 
-// hashLength is the length of a stamp's hash and the tab behind it.
+// hashLength is the length of a stamp's hash and the following tab.
 const hashLength = 17
 
-// idOf returns the ID in a line, or "".
+// idOf returns the ID of a line, or "".
 func idOf(line string) string {
 	if len(line) < hashLength {
 		return ""
@@ -131,14 +131,14 @@ func idOf(line string) string {
 	return id
 }
 
-// taskIn returns the task of a line, which may be part of it.
+// taskIn returns the task of a line, which may be truncated after the task.
 func taskIn(line string) string {
 	_, rest, _ := strings.Cut(line[hashLength:], "\t")
 	task, _, _ := strings.Cut(rest, "\t")
 	return task
 }
 
-// line returns the line of a session, or "" if the index cannot have it.
+// line returns the index line of a session, or "" if the session cannot be indexed.
 func (s Summary) line(at fileStamp) string {
 	if !s.indexable() {
 		return ""
@@ -168,8 +168,8 @@ func summaryIn(line, root string) (s Summary, ok bool) {
 	return s, startErr == nil && endErr == nil && costErr == nil && s.indexable()
 }
 
-// indexable reports whether the session is over, so that nothing but its journal decides about
-// its view, and whether a line can have its summary.
+// indexable reports whether the session has ended, so that its view depends only on its journal,
+// and whether a line can represent its summary.
 func (s Summary) indexable() bool {
 	exact := func(t time.Time) bool { return !t.IsZero() && time.Unix(0, t.UnixNano()).Equal(t) }
 	plain := func(text string) bool { return text != "" && !strings.ContainsFunc(text, unicode.IsControl) }
@@ -178,7 +178,7 @@ func (s Summary) indexable() bool {
 }
 
 // valid returns the lines whose journal has not changed. It compares the
-// stamps in several goroutines, because a repository can have many thousand sessions.
+// stamps concurrently, because a repository can have many thousands of sessions.
 func (x index) valid(root string) index {
 	if len(x) == 0 {
 		return nil
@@ -204,7 +204,7 @@ func (x index) valid(root string) index {
 	return slices.DeleteFunc(found, func(line string) bool { return line == "" })
 }
 
-// of returns the line of each entry, or "". The entries are sorted by name.
+// of returns the line of each entry, or "". Entries must be sorted by name.
 func (x index) of(entries []os.DirEntry) []string {
 	lines := make([]string, len(entries))
 	next := 0
@@ -220,14 +220,14 @@ func (x index) of(entries []os.DirEntry) []string {
 	return lines
 }
 
-// isCurrent reports whether the journal of a line still has its stamp.
+// isCurrent reports whether the journal still has the stamp of the line.
 func isCurrent(parent int, line string) bool {
 	want, err := strconv.ParseUint(line[:hashLength-1], 16, 64)
 	now, ok := stampOf(parent, idOf(line))
 	return err == nil && ok && now.hash() == want
 }
 
-// write replaces the index. If that fails, the next command reads the journals again.
+// write replaces the index. If it fails, the next command reads the journals again.
 func (x index) write(root string, now time.Time) error {
 	if err := regularfile.Directory(root, runDir); err != nil {
 		return err
@@ -236,14 +236,14 @@ func (x index) write(root string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close() //nolint:errcheck // it was not written
+	defer dir.Close() //nolint:errcheck // read only
 	unfinished := indexFile + ".new"
 	if info, err := dir.Lstat(unfinished); err == nil && now.Sub(info.ModTime()) >= leftoverAge {
-		_ = dir.Remove(unfinished) // of a killed process
+		_ = dir.Remove(unfinished) // left by a killed process
 	}
 	f, err := dir.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // another process writes it
+		return nil // another process is writing the index
 	}
 	if err != nil {
 		return err

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// BenchmarkSummaries lists 10,000 sessions that are over, in a process that has just begun.
+// BenchmarkSummaries lists 10,000 ended sessions in a new process.
 func BenchmarkSummaries(b *testing.B) {
 	root := b.TempDir()
 	indexedProject(b, root, 10_000)

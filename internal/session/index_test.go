@@ -19,25 +19,25 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// later is a clock for which every change is old enough for the index.
+// later is a clock for which every change is old enough to be indexed.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-// never is a clock for which no change is.
+// never is a clock for which no change is old enough.
 func never() time.Time { return time.Unix(0, 0) }
 
-// finderAt returns a Finder of a new process.
+// finderAt returns a Finder without cached data.
 func finderAt(root string, now func() time.Time) *Finder {
 	f := NewFinder(root)
 	f.now = now
 	return f
 }
 
-// line returns an event of a journal.
+// line returns an event line of a journal.
 func line(seq int, what event.Type, task, data string) string {
 	return fmt.Sprintf(`{"v":1,"seq":%d,"time":"2026-01-02T03:%02d:05Z","type":%q,"session":"x","task":%q,"data":%s}`+"\n", seq, seq%60, what, task, data)
 }
 
-// makeSession writes the journal of a session by hand.
+// makeSession writes the journal of a session directly.
 func makeSession(t testing.TB, root, id, task string, started time.Time, events ...event.Type) {
 	t.Helper()
 	text := strings.Replace(line(1, event.SessionStarted, task, `{"query":"Q"}`), "2026-01-02T03:01:05Z", started.Format(time.RFC3339Nano), 1)
@@ -57,7 +57,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// indexedProject returns a project with n sessions that are over, and its index.
+// indexedProject creates n ended sessions and their index.
 func indexedProject(t testing.TB, root string, n int) string {
 	t.Helper()
 	ok(t, os.MkdirAll(filepath.Join(root, runDir), 0o700))
@@ -72,7 +72,7 @@ func indexedProject(t testing.TB, root string, n int) string {
 	return filepath.Join(root, runDir, indexFile)
 }
 
-// answers is what a Finder says of a project.
+// answers are the results of a Finder for a project.
 type answers struct {
 	views  []View
 	brief  []Summary
@@ -81,7 +81,7 @@ type answers struct {
 	found  map[string]string
 }
 
-// String has what a reader needs of an answer that is wrong.
+// String formats the answers for error messages.
 func (a answers) String() string {
 	var text strings.Builder
 	for _, s := range a.brief {
@@ -110,7 +110,7 @@ func answersOf(t testing.TB, f *Finder) answers {
 	return a
 }
 
-// With and without an index, the answers are the same after any history.
+// The index does not change any answer, after any history.
 func TestIndexChangesNoAnswer(t *testing.T) {
 	if racing {
 		t.Skip("nothing in it happens at once")
@@ -123,7 +123,7 @@ func TestIndexChangesNoAnswer(t *testing.T) {
 		file := indexedProject(t, root, 2*indexBatch)
 		old, err := os.ReadFile(file)
 		ok(t, err)
-		long := finderAt(root, later) // of a process that lasts
+		long := finderAt(root, later) // in a long-running process
 		sessions := filepath.Join(root, Dir)
 		n := 100
 		one := func() string {
@@ -194,7 +194,7 @@ func TestIndexChangesNoAnswer(t *testing.T) {
 					ok(t, os.WriteFile(file, text, 0o600))
 				}
 			},
-			"foreign index": func() { // for a file that is not here
+			"foreign index": func() { // for a file of another project
 				text := ""
 				ids, _ := IDs(root)
 				for i, id := range ids {
@@ -223,7 +223,7 @@ func TestIndexChangesNoAnswer(t *testing.T) {
 	})
 }
 
-// The index is used: without it, the sessions would be read.
+// The index is used instead of the sessions.
 func TestIndexIsUsed(t *testing.T) {
 	root := t.TempDir()
 	file := indexedProject(t, root, 2*indexBatch)
@@ -239,7 +239,7 @@ func TestIndexIsUsed(t *testing.T) {
 	}
 }
 
-// A session that has just changed is not in the index: its next change could have the same
+// A session that has just changed is not indexed, because its next change could have the same
 // time.
 func TestIndexWaitsUntilSettled(t *testing.T) {
 	root := t.TempDir()
@@ -256,7 +256,7 @@ func TestIndexWaitsUntilSettled(t *testing.T) {
 	}
 }
 
-// OfTask makes the index that it is missing.
+// OfTask creates a missing index.
 func TestIndexMadeBySearch(t *testing.T) {
 	root := t.TempDir()
 	file := indexedProject(t, root, 2*indexBatch)
@@ -268,7 +268,7 @@ func TestIndexMadeBySearch(t *testing.T) {
 	}
 }
 
-// Whatever has the name of the index, coven answers, changes nothing else, and replaces it.
+// Any file in place of the index does not affect answers, is replaced, and leads to no other changes.
 func TestIndexPlanted(t *testing.T) {
 	for name, plant := range map[string]func(t *testing.T, path, outside string){
 		"link":          func(t *testing.T, path, outside string) { ok(t, os.Symlink(outside, path)) },
@@ -317,7 +317,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// .coven/run itself may be missing, or something else.
+// .coven/run may be missing or not be a directory.
 func TestIndexWithoutDirectory(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T, run string){
 		"missing": func(*testing.T, string) {},
@@ -343,7 +343,7 @@ func TestIndexWithoutDirectory(t *testing.T) {
 	}
 }
 
-// Processes that write the index at once do not disturb each other.
+// Concurrent writers of the index do not disturb each other.
 func TestIndexTogether(t *testing.T) {
 	root := t.TempDir()
 	file := indexedProject(t, root, 2*indexBatch)

@@ -12,24 +12,24 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// leftoverAge is the minimum age of abandoned files. Files in use are locked or
-// renamed only shortly after they are created.
+// leftoverAge is the minimum age of an abandoned file. Files in use are locked, or
+// renamed shortly after their creation.
 const leftoverAge = time.Minute
 
-// Leftover is something that a killed process left behind and no session needs.
+// Leftover is a file or directory of a killed process that no session needs.
 type Leftover struct {
 	Path string // absolute
-	Text string // description for people
+	Text string // description for users
 
-	root, id string // its session
-	alone    bool   // only this file, not everything below Path
+	root, id string // the project and the session
+	alone    bool   // remove only this file, not a directory tree
 }
 
-// temporary matches the names of temporary files that replace a file of a session.
+// temporary matches the names of temporary files in a session's directory.
 var temporary = lazyregexp.New(`^\.(plan\.yaml|metadata\.json|working\.json|[a-z0-9][a-z0-9_-]*\.md)-?[0-9]+$`)
 
-// FindLeftovers lists the leftovers in a project: requests to sessions that have ended
-// or are gone, sessions that never started, unfinished files.
+// FindLeftovers lists the leftovers in a project: requests to ended or
+// missing sessions, sessions that never started, and unfinished files.
 func FindLeftovers(root string, now time.Time) ([]Leftover, error) {
 	var all []Leftover
 	inboxes, err := names(filepath.Join(root, inboxDir))
@@ -62,7 +62,7 @@ func leftoversOf(root, id string, now time.Time) []Leftover {
 	}
 	files, err := names(dir)
 	if err != nil {
-		return nil // not a session, or already removed
+		return nil // not a session, or removed concurrently
 	}
 	var found []Leftover
 	for _, name := range files {
@@ -74,12 +74,12 @@ func leftoversOf(root, id string, now time.Time) []Leftover {
 	return found
 }
 
-// needsInbox reports whether requests to a session may still be read.
+// needsInbox reports whether a process may still read requests to a session.
 func needsInbox(root, id string) bool {
 	return Exists(root, id) && !IsOver(root, id) && !NeverStarted(root, id)
 }
 
-// Remove removes the leftover. It returns ErrBusy when a process runs the session again.
+// Remove removes the leftover. It returns ErrBusy if a process is running the session again.
 func (l Leftover) Remove() error {
 	free, err := reserve(filepath.Join(l.root, Dir, l.id))
 	if err != nil {
@@ -99,13 +99,13 @@ func (l Leftover) Remove() error {
 	return nil
 }
 
-// needed reports whether the session has started or continued meanwhile and this is
-// more than an abandoned file. The caller holds the session's lock.
+// needed reports whether the leftover has become part of a session since the search.
+// The caller holds the session's lock.
 func (l Leftover) needed() bool {
 	dir := filepath.Join(l.root, Dir, l.id)
 	v, err := Load(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return !l.alone // unknown: a damaged record keeps its files
+		return !l.alone // keep the files of a damaged record, except for unfinished ones
 	}
 	if l.alone || v.Started.IsZero() {
 		return false
@@ -135,7 +135,7 @@ func old(file string, now time.Time) bool {
 	return err == nil && now.Sub(info.ModTime()) >= leftoverAge
 }
 
-// names returns the entries of a directory; none when it does not exist.
+// names returns the names of a directory's entries. A missing directory is empty.
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

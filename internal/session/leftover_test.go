@@ -67,7 +67,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A session that started after the search is not removed.
+// A session that starts after the search is not removed.
 func TestLeftoverTaken(t *testing.T) {
 	root := t.TempDir()
 	s, err := session.Create(root, "t", "Never began", day)
@@ -90,7 +90,7 @@ func TestLeftoverTaken(t *testing.T) {
 	if _, err := session.Load(s.Dir); err != nil {
 		t.Error(err)
 	}
-	// Just made: it may be about to begin.
+	// A new session may be about to start.
 	if leftovers, err := session.FindLeftovers(t.TempDir(), time.Now()); err != nil || len(leftovers) > 0 {
 		t.Errorf("%v, %v", leftovers, err)
 	}

@@ -2,7 +2,7 @@ package session
 
 import "golang.org/x/sys/unix"
 
-// The commands of open-file-description locks.
+// Commands for open-file-description locks.
 const (
 	setLock = unix.F_OFD_SETLK
 	getLock = unix.F_OFD_GETLK

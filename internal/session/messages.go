@@ -18,34 +18,34 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// Part is a part of the conversation, a line of messages.jsonl.
+// Part is a part of the conversation and a line of messages.jsonl.
 type Part struct {
 	V     int             `json:"v"`
 	Time  time.Time       `json:"time"`
 	Path  string          `json:"path"` // of the step
 	Type  string          `json:"type"` // text, reasoning, tool_call, tool_result, snapshot, summary
 	Text  string          `json:"text,omitempty"`
-	ID    string          `json:"id,omitempty"` // of the tool call; of the last message that a summary stands for
+	ID    string          `json:"id,omitempty"` // of the tool call, or of the last message that a summary replaces
 	Tool  string          `json:"tool,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
 	Error bool            `json:"error,omitempty"`
 
 	Snapshot *event.Snapshot `json:"snapshot,omitempty"` // before the tool call
-	File     *FileState      `json:"file,omitempty"`     // that the tool call names, in the snapshot
+	File     *FileState      `json:"file,omitempty"`     // the file in the tool call, as in the snapshot
 
-	// Of a message of coven's own loop:
+	// Fields for messages of coven's own loop:
 	Conversation string `json:"conversation,omitempty"`
 	Message      string `json:"message,omitempty"` // its ID
 	Role         string `json:"role,omitempty"`    // user, assistant
 	Signature    string `json:"signature,omitempty"`
 	Last         bool   `json:"last,omitempty"`     // the last part of the message
-	Messages     int    `json:"messages,omitempty"` // that a summary stands for, up to the one with its id
-	Memory       string `json:"memory,omitempty"`   // of a summary: what the agent is shown beside it
-	Usage        *Used  `json:"usage,omitempty"`    // of the request that the message answers; on its last part
+	Messages     int    `json:"messages,omitempty"` // number of messages that a summary replaces
+	Memory       string `json:"memory,omitempty"`   // part of the working memory that follows a summary
+	Usage        *Used  `json:"usage,omitempty"`    // of the request that the message answers; set on its last part
 	ForkedFrom   string `json:"forked_from,omitempty"`
 }
 
-// Used are the tokens of one request, as the API of the model counts them.
+// Used is the token usage of one request, as reported by the model API.
 type Used struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
@@ -53,7 +53,7 @@ type Used struct {
 	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
-// FileState is a file as a snapshot has it.
+// FileState is the state of a file in a snapshot.
 type FileState struct {
 	Path  string `json:"path"`           // relative to the worktree
 	State string `json:"state"`          // tracked, untracked, ignored (not in the snapshot), absent
@@ -61,24 +61,23 @@ type FileState struct {
 	Mode  string `json:"mode,omitempty"` // 100644, 100755 or 120000
 }
 
-// Message is a message of a conversation that coven itself leads with a model.
+// Message is a message of a conversation in coven's own loop.
 type Message struct {
 	ID    string
 	Role  string // user, assistant
 	Parts []Part
-	Usage *Used // of the request that it answers; nil: unknown
+	Usage *Used // of the request that it answers; nil if unknown
 }
 
 // Say appends a part of the conversation to messages.jsonl. The conversation of an agent CLI
-// is for people and for later readers: nothing of the run depends on it, so it
-// is not synced to disk.
+// is only for people and later readers, so it is not synced to disk.
 func (s *Session) Say(p Part) error { return s.say(false, p) }
 
 // Record appends a message of a conversation. It is durable when Record returns: after an
-// interruption the conversation continues behind its last message.
+// interruption the conversation continues after its last message.
 func (s *Session) Record(path, conversation string, m Message) error {
 	parts := slices.Clone(m.Parts)
-	if len(parts) == 0 { // a model may answer nothing
+	if len(parts) == 0 { // a model may return an empty answer
 		parts = []Part{{Type: "text"}}
 	}
 	for i := range parts {
@@ -89,10 +88,10 @@ func (s *Session) Record(path, conversation string, m Message) error {
 	return s.say(true, parts...)
 }
 
-// Copy appends parts of another session's conversation, with their times. They are durable when Copy
+// Copy appends parts of another session's conversation and keeps their times. They are durable when Copy
 // returns.
 func (s *Session) Copy(parts []Part) error {
-	const most = 1000 // in one write
+	const most = 1000 // parts per write
 	for all := range slices.Chunk(parts, most) {
 		if err := s.say(true, all...); err != nil {
 			return err
@@ -125,7 +124,7 @@ func (s *Session) say(durable bool, parts ...Part) error {
 	defer f.Close() //nolint:errcheck // the write was checked
 	s.saying.Lock()
 	defer s.saying.Unlock()
-	if !s.said && torn(f) { // by the process before
+	if !s.said && torn(f) { // by a previous process
 		lines = append([]byte("\n"), lines...)
 	}
 	_, err = f.Write(lines)
@@ -138,7 +137,7 @@ func (s *Session) say(durable bool, parts ...Part) error {
 	return nil
 }
 
-// torn reports whether a file ends within a line.
+// torn reports whether a file ends with an incomplete line.
 func torn(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -149,7 +148,7 @@ func torn(f *os.File) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// Parts reads the conversation of the session in dir. Lines that a crash cut off are left out.
+// Parts reads the conversation of the session in dir. It omits lines that a crash truncated.
 func Parts(dir string) ([]Part, error) {
 	parts := []Part{}
 	f, err := regularfile.OpenIn(dir, messagesFile)
@@ -176,8 +175,8 @@ func Parts(dir string) ([]Part, error) {
 	}
 }
 
-// Conversation returns the messages of a conversation that Record appended, oldest first. One that
-// a crash cut off is left out: nothing came of it.
+// Conversation returns the messages of a conversation that Record appended, oldest first. It omits a message
+// that a crash truncated, because coven never acted on it.
 func (s *Session) Conversation(id string) ([]Message, error) {
 	parts, err := Parts(s.Dir)
 	if err != nil {
@@ -200,7 +199,7 @@ func (s *Session) Conversation(id string) ([]Message, error) {
 	return all, nil
 }
 
-// KeepWorking replaces working.json, a view of what the agent has in mind, for people and programs.
+// KeepWorking replaces working.json, a view of the agent's working memory for people and other programs.
 // coven does not read it.
 func (s *Session) KeepWorking(memory []byte) error {
 	if s.hider != nil {

@@ -27,7 +27,7 @@ func said(t *testing.T, s *session.Session, conversation string) (all []string) 
 	return all
 }
 
-// A conversation has the messages that were recorded whole, in whatever state a crash left the file.
+// A conversation consists of the completely recorded messages, in any state of the file after a crash.
 func TestConversation(t *testing.T) {
 	root := t.TempDir()
 	s, err := session.Create(root, "t", "query", time.Now)

@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 )
 
-// Exposed counts the files and directories of sessions and of .coven/run that users
-// other than the owner can read.
+// Exposed counts the files and directories of sessions and of .coven/run that are
+// accessible to other users.
 func Exposed(root string) (int, error) {
 	n := 0
 	err := eachExposed(root, func(string, fs.FileMode) error { n++; return nil })
 	return n, err
 }
 
-// MakePrivate restricts what Exposed counts to its owner.
+// MakePrivate makes the files that Exposed counts accessible only to their owner.
 func MakePrivate(root string) error { return eachExposed(root, os.Chmod) }
 
-// eachExposed calls do with each file or directory that others can read, and the mode
+// eachExposed calls do for each file or directory that others can access, with the mode
 // that it should have. It does not follow links.
 func eachExposed(root string, do func(file string, mode fs.FileMode) error) error {
 	for _, dir := range []string{Dir, inboxDir, DamagedDir} {

@@ -1,7 +1,7 @@
-// Package session keeps the record of one run of one task: a directory under
+// Package session stores the record of one run of a task in a directory below
 // .coven/sessions.
 //
-// Rules. events.jsonl is the source of truth; session.md and metadata.json are views of it,
+// events.jsonl is the source of truth. session.md and metadata.json are views of it,
 // rewritten when the session changes its state. Only the process that holds the lock on
 // events.jsonl writes a session. The lock ends with the process, so a session that is running
 // according to its record but not locked was interrupted. A completed session is never modified.
@@ -30,7 +30,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// The files of a session directory.
+// Files of a session directory.
 const (
 	eventsFile   = "events.jsonl"
 	planFile     = "plan.yaml"
@@ -42,22 +42,22 @@ const (
 	rejectedFile = "rejected.diff"
 )
 
-// LogsDir is the directory of the logs in a session's directory.
+// LogsDir is the directory of logs in a session's directory.
 const LogsDir = "logs"
 
-// Dir is the directory of a project's sessions, relative to its root.
+// Dir is the directory of a project's sessions, relative to the project.
 const Dir = ".coven/sessions"
 
-// Only the owner may read records: they contain tool output.
+// Records contain tool output, so they are accessible only to their owner.
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
 )
 
-// maxPlan limits the size of a plan (prompts, a grimoire and a task), in bytes.
+// maxPlan limits the size of a plan (prompts, a grimoire and a task) in bytes.
 const maxPlan = 16 << 20
 
-// ErrBusy reports that another process writes the session.
+// ErrBusy reports that another process is writing the session.
 var ErrBusy = errors.New("another coven is working on it")
 
 // ErrNone reports that there is no such session.
@@ -70,33 +70,33 @@ type Session struct {
 	Journal *event.Journal
 
 	task   string
-	trace  string // trace id of what no subagent does
+	trace  string // trace ID of events that do not belong to a subagent
 	lock   *os.File
 	now    func() time.Time
 	closed bool
 	hider  Hider
 
 	saying sync.Mutex
-	said   bool // messages.jsonl ends with a line of this process
+	said   bool // whether messages.jsonl ends with a complete line of this process
 
 	views   sync.Mutex // held while the views are written
 	folder  *folder
-	written map[string]string // the state of the subagents in their records, by ID
+	written map[string]string // last written state of each subagent's record, by ID
 }
 
-// Hider removes secrets from what is written.
+// Hider removes secrets from written data.
 type Hider interface {
 	JSON(value []byte) []byte
 	Writer(to io.WriteCloser) io.WriteCloser
 }
 
-// Hide applies h to everything that is written from now on.
+// Hide applies h to all data that is written from now on.
 func (s *Session) Hide(h Hider) {
 	s.hider = h
 	s.Journal.Redact = h.JSON
 }
 
-// Create creates the directory of a new session. Its name consists of the date, a slug
+// Create creates a new session and its directory, which is named after the date, a slug
 // of the query, and a number if needed.
 func Create(root, task, query string, now func() time.Time) (*Session, error) {
 	parent := filepath.Join(root, Dir)
@@ -125,7 +125,7 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 }
 
 // Open opens an existing session for writing. It returns ErrBusy if another process
-// writes it.
+// is writing it.
 func Open(root, id string, now func() time.Time) (*Session, error) {
 	dir := filepath.Join(root, Dir, id)
 	if err := regularfile.Directory(root, filepath.Join(Dir, id)); err != nil {
@@ -141,8 +141,8 @@ func Open(root, id string, now func() time.Time) (*Session, error) {
 	return open(dir, first.Task, first.TraceID, now)
 }
 
-// makeDir creates one of coven's directories below root, accessible only to its owner.
-// It refuses symbolic links in the path.
+// makeDir creates a directory below root that is accessible only to its owner.
+// It fails if the path contains symbolic links.
 func makeDir(root, dir string) error {
 	if err := regularfile.Directory(root, dir); err != nil {
 		return err
@@ -169,7 +169,7 @@ func open(dir, task, trace string, now func() time.Time) (*Session, error) {
 // Events returns the session's events so far.
 func (s *Session) Events() []event.Event { return s.Journal.Events() }
 
-// View returns the current view of the session, without the process that runs it.
+// View returns the current view of the session, ignoring whether a process runs it.
 func (s *Session) View() (View, error) {
 	s.views.Lock()
 	defer s.views.Unlock()
@@ -177,7 +177,7 @@ func (s *Session) View() (View, error) {
 	return v.clone(), err
 }
 
-// Append records an event of this session, and updates the views if the session
+// Append records an event, and updates the views if the session
 // changed its state.
 func (s *Session) Append(e event.Event, data any) error {
 	e.Session, e.Task, e.TraceID = s.ID, s.task, cmp.Or(e.TraceID, s.trace)
@@ -190,9 +190,9 @@ func (s *Session) Append(e event.Event, data any) error {
 	return nil
 }
 
-// changesViews reports whether the views are written after an event.
+// changesViews reports whether an event of this type changes the views.
 func changesViews(t event.Type) bool {
-	if t == event.SessionCreated { // the event before has written them
+	if t == event.SessionCreated { // the previous event has written them
 		return false
 	}
 	for _, kind := range []string{"session.", "spawn."} {
@@ -206,7 +206,7 @@ func changesViews(t event.Type) bool {
 // Now returns the time of the session's clock.
 func (s *Session) Now() time.Time { return s.now() }
 
-// Close closes the session and releases its lock. Closing it again does nothing.
+// Close closes the session and releases its lock. Further calls do nothing.
 func (s *Session) Close() error {
 	if s.closed {
 		return nil
@@ -226,7 +226,7 @@ func (s *Session) Discard() error {
 	return errors.Join(s.Close(), os.RemoveAll(s.Dir))
 }
 
-// Freeze writes the plan, which is written only once. The plan is on disk when Freeze
+// Freeze writes the plan. It is called only once. The plan is durable when Freeze
 // returns.
 func (s *Session) Freeze(plan []byte) error {
 	failpoint.Point("session.freeze.before")
@@ -249,11 +249,11 @@ func Plan(dir string) ([]byte, error) {
 	return plan, nil
 }
 
-// maxRejected bounds the size of a rejected change that is stored, in bytes.
+// maxRejected limits the stored size of a rejected change in bytes.
 const maxRejected = 32 << 10
 
-// KeepRejected stores the patch of a change that a person rejects, for the next attempt.
-// Only its first lines are stored if it is large.
+// KeepRejected stores the patch of a rejected change for the next attempt. It truncates
+// a large patch at the end of a line.
 func (s *Session) KeepRejected(patch string) error {
 	if len(patch) > maxRejected {
 		cut := strings.LastIndexByte(patch[:maxRejected], '\n') + 1
@@ -265,17 +265,17 @@ func (s *Session) KeepRejected(patch string) error {
 	return nil
 }
 
-// RejectedPatch returns the patch of the change that a person rejected in a session; empty:
-// there is none.
+// RejectedPatch returns the patch of the change that a person rejected in a session. It returns ""
+// if there is none.
 func RejectedPatch(dir string) string {
 	patch, err := regularfile.ReadIn(dir, rejectedFile, 2*maxRejected)
 	if err != nil {
-		return "" // it was removed, or the change had no patch
+		return "" // the file was removed, or the change had no patch
 	}
 	return string(patch)
 }
 
-// OpenLog opens the log of a step for appending, and returns the offset, which is the
+// OpenLog opens the log of a step for appending. It returns the offset, which is at the
 // start of a line.
 func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	if err := makeDir(s.Dir, LogsDir); err != nil {
@@ -296,7 +296,7 @@ func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {
 	return f, at, nil
 }
 
-// lineStart completes the last line of a log if a crash left it incomplete, and
+// lineStart terminates the last line of a log if a crash left it incomplete, and
 // returns the length of the log.
 func lineStart(f *os.File) (int64, error) {
 	info, err := f.Stat()
@@ -314,17 +314,17 @@ func lineStart(f *os.File) (int64, error) {
 	return info.Size() + 1, err
 }
 
-// LogFile returns the file of a step's log. Slashes in the path become dots.
+// LogFile returns the file name of a step's log. Slashes in the path become dots.
 func LogFile(dir, path string) string {
 	return filepath.Join(dir, LogsDir, strings.ReplaceAll(path, "/", ".")+".log")
 }
 
-// ReadLog opens the log of a step for reading. It follows no links out of the session.
+// ReadLog opens the log of a step for reading. It does not follow links out of the session.
 func ReadLog(dir, path string) (*os.File, error) {
 	return regularfile.OpenIn(dir, filepath.Join(LogsDir, filepath.Base(LogFile(dir, path))))
 }
 
-// maxLogLine limits the length of a line of a transcript, in bytes.
+// maxLogLine limits the length of a line of a transcript in bytes.
 const maxLogLine = 128 << 20
 
 // ReadLog opens the log of a step for reading from an offset, like ReadTranscript.
@@ -345,7 +345,7 @@ func ReadTranscript(dir, path string, from int64) (io.ReadCloser, error) {
 	return &transcript{File: f}, nil
 }
 
-// transcript counts the bytes of the current line.
+// transcript limits the length of lines.
 type transcript struct {
 	*os.File
 	open int
@@ -365,8 +365,8 @@ func (t *transcript) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// acquire acquires the lock without waiting. It is an open-file-description lock,
-// which belongs to this open file and ends when the file is closed.
+// acquire locks the file without waiting. It uses an open-file-description lock,
+// which ends when the file is closed.
 func acquire(f *os.File) error {
 	err := unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_WRLCK})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -375,13 +375,13 @@ func acquire(f *os.File) error {
 	return err
 }
 
-// release releases the lock. Closing the file is not sufficient: a child process also
-// has it open between fork and exec.
+// release releases the lock. Closing the file is not sufficient, because a child process
+// also has it open between fork and exec.
 func release(f *os.File) {
 	_ = unix.FcntlFlock(f.Fd(), setLock, &unix.Flock_t{Type: unix.F_UNLCK}) // closing the file releases it later
 }
 
-// held reports whether a process writes the session in dir.
+// held reports whether a process is writing the session in dir.
 func held(dir string) bool {
 	f, err := regularfile.OpenIn(dir, eventsFile)
 	if err != nil {
@@ -393,11 +393,11 @@ func held(dir string) bool {
 	return err == nil && lock.Type != unix.F_UNLCK
 }
 
-// maxSlug limits the length of a slug, in bytes.
+// maxSlug limits the length of a slug in bytes.
 const maxSlug = 50
 
-// asciiSlug does for ASCII what slug.Make does, without the tables of other scripts: to
-// unpack them takes longer than many a command.
+// asciiSlug is a replacement of slug.Make for ASCII. It avoids unpacking the tables of other scripts,
+// which takes longer than many commands.
 func asciiSlug(text string) string {
 	text = strings.NewReplacer("&", "and", "@", "at", `"`, "", "'", "").Replace(text)
 	return strings.Map(func(c rune) rune {
@@ -408,8 +408,8 @@ func asciiSlug(text string) string {
 	}, strings.ToLower(text))
 }
 
-// Slug returns a name for a text: lower case ASCII letters, digits and single dashes,
-// safe in paths and in refs. Other scripts are transliterated.
+// Slug converts text to a name of lower case ASCII letters, digits and single dashes, which is
+// safe in paths and refs. Other scripts are transliterated.
 func Slug(text string) string {
 	plain := asciiSlug
 	if strings.IndexFunc(text, func(c rune) bool { return c > unicode.MaxASCII }) >= 0 {

@@ -42,9 +42,9 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// What coven does itself for ASCII is what the library does.
+// For ASCII, coven's implementation matches the library.
 func TestSlugOfASCII(t *testing.T) {
-	// An é goes to the library, which makes an e of it.
+	// The é makes Slug use the library, which converts it to e.
 	for a := range rune(unicode.MaxASCII + 1) {
 		for b := range rune(unicode.MaxASCII + 1) {
 			text := "x" + string(a) + string(b) + "y Z-"
@@ -55,7 +55,7 @@ func TestSlugOfASCII(t *testing.T) {
 	}
 }
 
-// Every name is safe as a directory and as part of a ref.
+// Every slug is safe as a directory name and as part of a ref.
 func FuzzSlug(f *testing.F) {
 	for _, text := range []string{"Add a flag", "../..", "a.lock", "_", "-x", "@{", "été", "修复", "a\x00b", "\xff", "ﷺ"} {
 		f.Add(text)
@@ -68,7 +68,7 @@ func FuzzSlug(f *testing.F) {
 	})
 }
 
-// Many sessions of one title at once: each has a directory of its own.
+// Concurrently created sessions with the same title have different directories.
 func TestCreateUnique(t *testing.T) {
 	root := t.TempDir()
 	var all sync.WaitGroup
@@ -95,7 +95,7 @@ func TestCreateUnique(t *testing.T) {
 	}
 }
 
-// A session has one writer; it says running only while that writer lives.
+// A session has one writer, and is running only while the writer lives.
 func TestOneWriter(t *testing.T) {
 	root := t.TempDir()
 	s := begin(t, root)
@@ -119,7 +119,7 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// The views say what the events say, at every step.
+// The views match the events at every step.
 func TestViews(t *testing.T) {
 	root := t.TempDir()
 	s := begin(t, root)
@@ -159,7 +159,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// What others said is in session.md with nothing that a terminal obeys.
+// session.md contains no terminal control characters from foreign text.
 func TestStoryIsReadable(t *testing.T) {
 	const sly, shown = "a\x1b[31m\a\rb\u009b\u202ec\u2069\r\n\td\xff é", "a\uFFFD[31m\uFFFD\uFFFDb\uFFFD\uFFFDc\uFFFD\n\td\uFFFD é"
 	root := t.TempDir()
@@ -185,7 +185,7 @@ func TestStoryIsReadable(t *testing.T) {
 	}
 }
 
-// The time that a session waits is not time that it worked.
+// Waiting time does not count as active time.
 func TestActive(t *testing.T) {
 	at := day()
 	now := func() time.Time { return at }
@@ -213,8 +213,8 @@ func TestActive(t *testing.T) {
 	}
 }
 
-// A session that waits for a limit in its own process is shown as waiting, and is
-// at work all the same; killed, it was interrupted. What it waits is not work.
+// A session that waits for a limit in its own process is shown as waiting but is
+// running. If it is killed, it is interrupted. The wait does not count as active time.
 func TestParked(t *testing.T) {
 	at := day()
 	root := t.TempDir()
@@ -247,7 +247,7 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// A damaged session does not hide the others.
+// A damaged session does not hide other sessions.
 func TestListBroken(t *testing.T) {
 	root := t.TempDir()
 	must(t, begin(t, root).Close())

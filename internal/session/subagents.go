@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// queued is the state of a subagent that waits for its turn.
+// queued is the status of a subagent that waits for its turn.
 const queued = "queued"
 
 // Subagent is an agent that an agent of the session started.
@@ -31,28 +31,28 @@ type Subagent struct {
 	Error    *event.SpawnError `json:"error,omitempty"`
 	Tokens   Tokens            `json:"tokens"`
 	CostUSD  float64           `json:"cost_usd"`
-	Turns    int               `json:"turns,omitempty"` // of the model
+	Turns    int               `json:"turns,omitempty"` // turns of the model
 
-	Attempt          int         `json:"attempt,omitempty"` // that Report is of; 0: the work was not evaluated
+	Attempt          int         `json:"attempt,omitempty"` // attempt that Report belongs to; 0 if the work was not evaluated
 	ReflectionFailed bool        `json:"reflection_failed,omitempty"`
-	Kept             string      `json:"kept,omitempty"` // why the worktree is not as Attempt left it
+	Kept             string      `json:"kept,omitempty"` // why the worktree differs from the result of Attempt
 	Reflection       []Reflected `json:"reflection,omitempty"`
 
-	step string // path of the leaf that its caller works for
+	step string // path of its caller's leaf
 }
 
-// Reflected is an attempt of a subagent, and what its evaluator said of it.
+// Reflected is an attempt of a subagent with its evaluation.
 type Reflected struct {
 	Attempt  int             `json:"attempt"`
 	Passed   bool            `json:"passed"`
 	Score    float64         `json:"score"`
 	Critique string          `json:"critique"`
-	Error    string          `json:"error,omitempty"` // why there is no verdict
+	Error    string          `json:"error,omitempty"` // why it was not evaluated
 	Snapshot *event.Snapshot `json:"snapshot,omitempty"`
 	Report   string          `json:"-"`
 }
 
-// Grant is an entry of the audit trail: what a subagent was granted, or why it was not started.
+// Grant is an entry of the audit trail: the permissions of a subagent, or why it was not started.
 type Grant struct {
 	Time        time.Time `json:"time"`
 	Agent       string    `json:"agent"`
@@ -60,13 +60,13 @@ type Grant struct {
 	Decision    string    `json:"decision"`     // granted or rejected
 	Permissions []string  `json:"permissions,omitempty"`
 	Inherited   bool      `json:"inherited"`
-	Permission  string    `json:"permission,omitempty"` // that the caller lacks
+	Permission  string    `json:"permission,omitempty"` // permission that the caller lacks
 	Reason      string    `json:"reason,omitempty"`
 	TraceID     string    `json:"trace_id,omitempty"`
 	ParentChain []string  `json:"parent_chain"`
 }
 
-// spawned adds an event about a subagent.
+// spawned processes an event about a subagent.
 func (v *View) spawned(e event.Event) error {
 	switch e.Type {
 	case event.SpawnQueued:
@@ -74,7 +74,7 @@ func (v *View) spawned(e event.Event) error {
 		if err := e.Decode(&s.Spawn); err != nil {
 			return err
 		}
-		if filepath.Base(s.ID) != s.ID || s.ID == ".." { // its record would be elsewhere
+		if filepath.Base(s.ID) != s.ID || s.ID == ".." { // the ID is part of a file name
 			return fmt.Errorf("the subagent %q has no valid ID", s.ID)
 		}
 		v.Queue, s.Queue = s.Queue, event.Queue{}
@@ -156,7 +156,7 @@ func (v *View) reflected(e event.Event) error {
 		return err
 	}
 	if s := v.subagent(given.ID); s != nil {
-		s.Reflection = slices.Clone(s.Reflection) // earlier views have the other
+		s.Reflection = slices.Clone(s.Reflection) // earlier views share the slice
 		for i, r := range s.Reflection {
 			if r.Attempt == given.Attempt {
 				r.Passed, r.Score, r.Critique, r.Error = given.Passed, given.Score, given.Critique, given.Error
@@ -185,7 +185,7 @@ func (v View) Subagent(id string) (Subagent, bool) {
 	return Subagent{}, false
 }
 
-// Document returns the record of a subagent for its caller: of several attempts, the one that counts.
+// Document returns the record of a subagent for its caller, with the attempt that counts.
 func (s Subagent) Document(session string) (string, error) {
 	front := spawn.Front{
 		SubagentOf: session, AgentName: s.Agent, Status: string(s.Status), SpawnedAt: spawn.Stamp(s.Started), CompletedAt: spawn.Stamp(s.Ended),
@@ -204,7 +204,7 @@ func (s Subagent) Document(session string) (string, error) {
 	return readable(text), err
 }
 
-// Verdict says that no attempt passed its evaluation; empty: one did, or none was evaluated.
+// Verdict returns a note if no attempt passed its evaluation, or else "".
 func (s Subagent) Verdict() string {
 	if !s.ReflectionFailed {
 		return ""
@@ -222,7 +222,7 @@ func (s Subagent) Verdict() string {
 	return text
 }
 
-// record returns the file of a subagent: its document, with the reports of all other attempts.
+// record returns the content of a subagent's file: its document and the reports of the other attempts.
 func (s Subagent) record(session string) (string, error) {
 	text, err := s.Document(session)
 	if err != nil {
@@ -237,8 +237,7 @@ func (s Subagent) record(session string) (string, error) {
 	return text + readable(spawn.Attempts(others)), nil
 }
 
-// writeSubagents writes the records of those subagents whose state differs from the one that was
-// written last.
+// writeSubagents writes the records of the subagents whose state has changed since the last write.
 func (s *Session) writeSubagents(v View) error {
 	for _, sub := range v.Subagents {
 		state := fmt.Sprint(sub.Status, len(sub.Reflection))

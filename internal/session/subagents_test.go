@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// C-51: the frontmatter of a subagent's record has spawned_at and completed_at in RFC 3339 and UTC,
-// model, tokens, duration_ms, subagent_of and permissions, and the times agree with the duration.
+// C-51: The frontmatter of a subagent's record has spawned_at and completed_at in RFC 3339 and UTC,
+// model, tokens, duration_ms, subagent_of and permissions, and the times match the duration.
 func TestSubagentMetadata(t *testing.T) {
 	root := t.TempDir()
 	zone := time.FixedZone("elsewhere", 5*3600)

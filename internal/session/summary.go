@@ -14,8 +14,8 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Summary is the part of a session's view that lists and searches need. It is cheap also if
-// there are thousands of sessions: see index.go.
+// Summary is the part of a session's view that lists and searches need. It is cheap even with
+// thousands of sessions, because of the index.
 type Summary struct {
 	ID      string
 	Task    string
@@ -25,14 +25,14 @@ type Summary struct {
 	Cost    float64 // in US dollars
 
 	root string
-	view *View // nil: it is read when it is needed
+	view *View // nil until it is needed
 }
 
 func (v View) summary(root string) Summary {
 	return Summary{root: root, ID: v.ID, Task: v.Task, Status: v.Status, Started: v.Started, Ended: v.Ended, Cost: v.Used.USD, view: &v}
 }
 
-// SummaryOf returns the summary of a session of a project.
+// SummaryOf returns the summary of a session.
 func SummaryOf(root string, v View) Summary { return v.summary(root) }
 
 // Dir returns the directory of the session.
@@ -41,7 +41,7 @@ func (s Summary) Dir() string { return filepath.Join(s.root, Dir, s.ID) }
 // Live is like View.Live.
 func (s Summary) Live() bool { return View{Status: s.Status}.Live() }
 
-// IsOver reports whether the session has ended and nobody needs to do anything about it.
+// IsOver reports whether the session has ended and needs no attention.
 func (s Summary) IsOver() bool { return !s.Ended.IsZero() && s.Status != Blocked }
 
 // View returns the view of the session. The errors are those of Load.
@@ -52,16 +52,16 @@ func (s Summary) View() (View, error) {
 	return Load(s.Dir())
 }
 
-// Views returns the views of sessions. It omits those that cannot be read, and names them in
+// Views returns the views of sessions. It omits sessions that cannot be read and reports them in
 // the error (see DamagedIn).
 func Views(all []Summary) ([]View, error) {
-	views := []View{} // JSON has an empty list for it
+	views := []View{} // not nil, for JSON
 	var broken error
 	for _, s := range all {
 		v, err := s.View()
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err == nil && v.Started.IsZero():
-			continue // it was removed meanwhile
+			continue // it was removed concurrently
 		case err != nil:
 			broken = errors.Join(broken, err)
 			continue
@@ -71,8 +71,8 @@ func Views(all []Summary) ([]View, error) {
 	return views, broken
 }
 
-// Summaries returns the sessions of the project, the newest first. It omits sessions that
-// cannot be read, and names them in the error (see DamagedIn).
+// Summaries returns the sessions of the project, newest first. It omits sessions that
+// cannot be read and reports them in the error (see DamagedIn).
 func (f *Finder) Summaries() ([]Summary, error) {
 	entries, lines, err := f.list()
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *Finder) Summaries() ([]Summary, error) {
 		s, line, err := f.summarize(e)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err == nil && s.Started.IsZero():
-			continue // not a session, or one that never started
+			continue // not a session, or it never started
 		case err != nil:
 			broken = errors.Join(broken, err)
 			continue
@@ -105,7 +105,7 @@ func (f *Finder) Summaries() ([]Summary, error) {
 	return all, broken
 }
 
-// summarize reads a session, and returns its line for the index, or "" if it cannot have one.
+// summarize reads a session. It also returns its index line, or "" if it cannot be indexed.
 func (f *Finder) summarize(e os.DirEntry) (s Summary, line string, err error) {
 	dir := filepath.Join(f.root, Dir, e.Name())
 	before, isFile := f.stamp(e.Name())
@@ -119,7 +119,7 @@ func (f *Finder) summarize(e os.DirEntry) (s Summary, line string, err error) {
 	}
 	first, err := event.First(filepath.Join(dir, eventsFile))
 	if after, ok := f.stamp(e.Name()); err != nil || first.Task != s.Task || !ok || after != before {
-		return s, "", nil //nolint:nilerr // the journal is changing: the view is that of one of its states
+		return s, "", nil //nolint:nilerr // the journal is changing; the view is still consistent
 	}
 	return s, s.line(before), nil
 }
@@ -133,7 +133,7 @@ func (f *Finder) stamp(id string) (fileStamp, bool) {
 	return stampOf(int(parent.Fd()), id)
 }
 
-// list returns the directories of the sessions, and the valid line of the index for each, or "".
+// list returns the session directories, and for each one its valid index line or "".
 func (f *Finder) list() ([]os.DirEntry, []string, error) {
 	var valid index
 	var comparing sync.WaitGroup
@@ -143,7 +143,7 @@ func (f *Finder) list() ([]os.DirEntry, []string, error) {
 	return entries, valid.of(entries), err
 }
 
-// known returns the index, which is read again if the file is another one.
+// known returns the index. It rereads the file if it was replaced.
 func (f *Finder) known() index {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,7 +159,7 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// updateIndex writes the index if enough lines were added, or if enough are superfluous.
+// updateIndex writes the index if enough lines were added or are superfluous.
 func (f *Finder) updateIndex(entries []os.DirEntry, lines []string, added int) {
 	next := index{}
 	if added < indexBatch {
@@ -175,5 +175,5 @@ func (f *Finder) updateIndex(entries []os.DirEntry, lines []string, added int) {
 			next = append(next, line)
 		}
 	}
-	_ = next.write(f.root, f.now()) // it is a cache, and the directory may be read-only
+	_ = next.write(f.root, f.now()) // the index is a cache, and the directory may be read-only
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/coven-run/coven/internal/trace"
 )
 
-// TraceID returns the trace id of the events of the session that have no other.
+// TraceID returns the default trace ID of the session's events.
 func (s *Session) TraceID() string { return s.trace }
 
-// traced adds an event to the execution trace.
+// traced updates the execution trace.
 func (v *View) traced(e event.Event) error {
 	switch e.Type {
 	case event.AgentStarted:
@@ -45,10 +45,10 @@ func (v *View) traced(e event.Event) error {
 	return nil
 }
 
-// tracedRun is an entry of the execution trace while the session is read.
+// tracedRun is an entry of the execution trace under construction.
 type tracedRun struct{ trace.Entry }
 
-// key names the run among those of the session.
+// key identifies the run within the session.
 func (r tracedRun) key() string {
 	return r.TraceID + " " + r.Path + " " + r.ID + " " + r.SpawnedAt.String()
 }
@@ -58,7 +58,7 @@ func (r *tracedRun) end(at time.Time, status, why string) {
 	r.Status, r.Error = status, why
 }
 
-// agentStarted begins the run of an agent of a step or of a reviewer, or continues one.
+// agentStarted begins or continues the run of a step's or reviewer's agent.
 func (v *View) agentStarted(e event.Event) error {
 	var start event.AgentStart
 	if err := e.Decode(&start); err != nil {
@@ -72,14 +72,14 @@ func (v *View) agentStarted(e event.Event) error {
 		run.Status, run.CompletedAt, run.DurationMS, run.Error = string(Running), time.Time{}, 0, ""
 		return nil
 	}
-	if start.Agent == "user" || event.IsSpawned(e.Path) { // a person asked for the subagent that follows
+	if start.Agent == "user" || event.IsSpawned(e.Path) { // a person requested the subagent that follows
 		return nil
 	}
 	entry := trace.Entry{
 		TraceID: e.TraceID, AgentName: cmp.Or(start.Agent, "build"), Path: event.LeafOf(e.Path), Reviewer: strings.TrimPrefix(e.Path[len(event.LeafOf(e.Path)):], "/"),
 		SpawnedAt: e.Time, Status: string(Running), Model: v.Info.Model,
 	}
-	if entry.Reviewer != "" && start.Agent == "build" { // it has no definition
+	if entry.Reviewer != "" && start.Agent == "build" { // the reviewer's agent has no definition
 		entry.AgentName = entry.Reviewer
 	}
 	entry.ParentChain = []string{"user", entry.AgentName}
@@ -87,7 +87,7 @@ func (v *View) agentStarted(e event.Event) error {
 	return nil
 }
 
-// run returns the run that an event of an agent belongs to, if it can still continue; nil: none.
+// run returns the unfinished run that an agent's event belongs to, or nil.
 func (v *View) run(e event.Event) *tracedRun {
 	for i := range slices.Backward(v.Trace) {
 		r := &v.Trace[i]
@@ -110,7 +110,7 @@ func slash(name string) string {
 	return "/" + name
 }
 
-// leafEnded ends the agents of a step, and those of its reviewers.
+// leafEnded ends the runs of a step's agent and its reviewers.
 func (v *View) leafEnded(e event.Event) error {
 	var r event.Result
 	if err := e.Decode(&r); err != nil {
@@ -130,7 +130,7 @@ func (v *View) leafEnded(e event.Event) error {
 	return nil
 }
 
-// entryOf returns the entry of a subagent that starts.
+// entryOf returns the trace entry of a starting subagent.
 func entryOf(s Subagent) trace.Entry {
 	return trace.Entry{
 		TraceID: s.TraceID, ParentTraceID: s.ParentTraceID, AgentName: s.Agent, ParentChain: s.ParentChain, ID: s.ID, Path: s.step,
@@ -138,7 +138,7 @@ func entryOf(s Subagent) trace.Entry {
 	}
 }
 
-// subagentEnded takes over how a subagent ended. It may never have started.
+// subagentEnded ends the run of a subagent. The subagent may never have started.
 func (v *View) subagentEnded(e event.Event) {
 	s := v.subagent(event.As[event.SpawnEnd](e).ID)
 	if s == nil {
@@ -156,8 +156,8 @@ func (v *View) subagentEnded(e event.Event) {
 	v.Trace[at].Tokens = s.Tokens.Total
 }
 
-// ExecutionTrace returns the runs of agents, in the order in which they started. What a killed coven
-// left running was interrupted.
+// ExecutionTrace returns the runs of agents, ordered by their start. Runs that a killed coven
+// did not end are marked as interrupted.
 func (v View) ExecutionTrace() []trace.Entry {
 	all := []trace.Entry{}
 	for _, run := range v.Trace {

@@ -30,88 +30,87 @@ type View struct {
 	TraceID  string           `json:"trace_id,omitempty"` // a UUID
 	Info     event.Session    `json:"info"`
 	Status   event.Status     `json:"status"`
-	Reason   event.WaitReason `json:"reason,omitempty"` // of waiting
+	Reason   event.WaitReason `json:"reason,omitempty"` // reason for waiting
 	Detail   string           `json:"detail,omitempty"`
 	Next     string           `json:"next,omitempty"`
 	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
-	More     string           `json:"more,omitempty"`     // suggested increase of the budget that it waits for: usd=+5
-	Until    time.Time        `json:"until,omitzero"`     // of waiting: the earliest time to resume
+	More     string           `json:"more,omitempty"`     // suggested budget increase if it waits for one: usd=+5
+	Until    time.Time        `json:"until,omitzero"`     // earliest time to resume a waiting session
 	Summary  string           `json:"summary,omitempty"`
 	Commit   string           `json:"commit,omitempty"`
-	Sandbox  string           `json:"sandbox,omitempty"` // level of the sandbox in which the session last ran
+	Sandbox  string           `json:"sandbox,omitempty"` // sandbox level of the last run
 	Rescue   string           `json:"rescue,omitempty"`
 	Failing  string           `json:"failing_step,omitempty"`
 	Started  time.Time        `json:"started_at"`
 	Updated  time.Time        `json:"updated_at"`
 	Ended    time.Time        `json:"completed_at,omitzero"`
-	Active   time.Duration    `json:"active_ns"` // without waiting time
+	Active   time.Duration    `json:"active_ns"` // excludes waiting time
 	Steps    []Step           `json:"steps"`
 	Usage    provider.Usage   `json:"usage"`
-	Used     budget.Amount    `json:"used,omitzero"` // as in a budget, including killed attempts
+	Used     budget.Amount    `json:"used,omitzero"` // counted like a budget: includes killed attempts
 	Receipts []event.Receipt  `json:"receipts"`
 	Calls    []event.Decision `json:"calls"` // decisions of the gate
 	Review   *Review          `json:"review,omitempty"`
 
 	Subagents []Subagent  `json:"subagents,omitempty"`
 	Grants    []Grant     `json:"permission_grants,omitempty"`
-	Queue     event.Queue `json:"queue,omitzero"` // of subagents
+	Queue     event.Queue `json:"queue,omitzero"` // queue of subagents
 	Approvals []Approval  `json:"approvals,omitempty"`
 	Trace     []tracedRun `json:"-"` // see ExecutionTrace
 
-	// Said is the last message of the user of a chat, and Answer what the agent answered; empty:
-	// nothing yet.
+	// Said is the last message of the user in a chat. Answer is the agent's answer, or empty if there is
+	// none yet.
 	Said   string `json:"-"`
 	Answer string `json:"-"`
 
-	tokensBefore map[string]int64 // of the runs of Trace that continue
+	tokensBefore map[string]int64 // tokens of continued runs before they continued
 
-	// Reasoning is what the agents of steps wrote, and the subagents they started, in order.
+	// Reasoning lists the texts of the steps' agents and the subagents that they started, in order.
 	Reasoning []string        `json:"-"`
-	Rounds    []Round         `json:"rounds,omitempty"`        // of review by plugins
+	Rounds    []Round         `json:"rounds,omitempty"`        // review rounds by plugins
 	Open      []event.Finding `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
 	ClaimOid  string          `json:"-"`
 
-	// Revisions are the changes that people asked for, in order.
+	// Revisions are the requested changes of people, in order.
 	Revisions []Revision    `json:"revisions,omitempty"`
 	Landed    event.Landing `json:"landed,omitzero"`
-	Landing   event.Landing `json:"-"` // a recorded landing that is not complete
+	Landing   event.Landing `json:"-"` // an intended landing that is not complete
 	Warnings  []string      `json:"warnings,omitempty"`
 
-	// FailedAt is the step that ended the session, and FailedWhy the reason, also after
-	// the session was cancelled or rejected. They are empty if no step has failed since
-	// the session was last resumed.
+	// FailedAt is the step that ended the session, and FailedWhy the reason. They are kept when
+	// the session is cancelled or rejected, and cleared when it is resumed.
 	FailedAt  string `json:"-"`
 	FailedWhy string `json:"-"`
 
 	// Rejected reports whether a person rejected the change.
 	Rejected bool `json:"-"`
 
-	// Damage is the reason why an unfinished session with readable events cannot continue:
-	// its plan is missing.
+	// Damage is the reason why an unfinished session cannot continue although its events are
+	// readable: its plan is missing or invalid.
 	Damage string `json:"damage,omitempty"`
 	// Crashed reports whether the process that ran the session ended unexpectedly.
 	Crashed bool `json:"crashed,omitempty"`
-	// Parked is the limit for which a running session waits in its own process, or nil.
-	// Shown turns it into a state.
+	// Parked is the limit that a running session waits for in its own process, or nil.
+	// Shown converts it to a status.
 	Parked *event.Limit `json:"limit,omitempty"`
-	// Turn is what a running session waits for before it lands, or nil. It is no part of the
-	// record: package control adds it.
+	// Turn describes a running session's wait for its turn to land, or is nil. It is not part of the
+	// record: package control sets it.
 	Turn *Turn `json:"turn,omitempty"`
 	// Holder is the coven process that last ran the session: coven/<host>/<pid>. Since is
-	// when it started to.
+	// the time when it started to do so.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// Turn is the wait of a session for its turn to land.
+// Turn describes a session that waits for its turn to land.
 type Turn struct {
 	Target   string    `json:"target"`           // full ref
-	Position int       `json:"position"`         // among those that wait; 1: the next
-	Before   []string  `json:"before,omitempty"` // tasks whose turn comes before, in order
-	Task     string    `json:"task,omitempty"`   // whose turn it is; empty: nobody's, or it is not known
-	Doing    string    `json:"doing,omitempty"`  // what it does: "runs its checks"
-	PID      int       `json:"pid,omitempty"`    // of its coven
-	Since    time.Time `json:"since,omitzero"`   // when its turn came
+	Position int       `json:"position"`         // in the queue; 1 for the next
+	Before   []string  `json:"before,omitempty"` // tasks ahead in the queue, in order
+	Task     string    `json:"task,omitempty"`   // the task whose turn it is; empty if unknown or none
+	Doing    string    `json:"doing,omitempty"`  // its current activity: "runs its checks"
+	PID      int       `json:"pid,omitempty"`    // of the coven that runs Task
+	Since    time.Time `json:"since,omitzero"`   // start of its turn
 }
 
 // Step is one leaf of a session.
@@ -131,33 +130,33 @@ type Round struct {
 	Path      string          `json:"path"`
 	Patch     string          `json:"patch,omitempty"` // patch id of the reviewed change
 	Opinions  []event.Opinion `json:"opinions"`
-	Error     string          `json:"error,omitempty"`      // why it did not finish
+	Error     string          `json:"error,omitempty"`      // why it did not complete
 	Decided   bool            `json:"decided,omitempty"`    // an arbiter decided
 	Continue  bool            `json:"continue,omitempty"`   // the arbiter's decision: the findings are actionable
 	LastRound bool            `json:"last_round,omitempty"` // max_iterations allows no further round
 	Reason    string          `json:"reason,omitempty"`     // why
 }
 
-// Revision is what a person asked to change.
+// Revision is a person's request for changes.
 type Revision struct {
 	By      string             `json:"by"`
 	Changes []reviewer.Finding `json:"changes"`
 }
 
-// Review is the last question of a session, with its answer.
+// Review is the last review question of a session, with its answer.
 type Review struct {
 	Path string `json:"path"` // of the step that asked
 	event.MergeDecision
 }
 
-// Live reports whether the session runs or can be resumed, so that its worktree and
-// claim belong to it.
+// Live reports whether the session is running or can be resumed, so that it owns its worktree and
+// claim.
 func (v View) Live() bool {
 	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
 }
 
-// Shown returns the view for display: a running session that waits for the end of a
-// limit is waiting, and a session without a plan is damaged.
+// Shown returns the view for display: a running session that waits for a limit or an approval
+// is shown as waiting, and a session with a damaged plan as damaged.
 func (v View) Shown() View {
 	if v.Damage != "" && v.Status != Running {
 		v.Status, v.Reason, v.Detail = Damaged, "", v.Damage
@@ -172,7 +171,7 @@ func (v View) Shown() View {
 	return v
 }
 
-// clone returns a view that later events do not change.
+// clone returns a copy that later events do not change.
 func (v View) clone() View {
 	v.Steps, v.Receipts = slices.Clone(v.Steps), slices.Clone(v.Receipts)
 	v.Subagents, v.Grants, v.Reasoning = slices.Clone(v.Subagents), slices.Clone(v.Grants), slices.Clone(v.Reasoning)
@@ -181,8 +180,7 @@ func (v View) clone() View {
 	return v
 }
 
-// Same reports whether two views show a session in the same state, with the same
-// question.
+// Same reports whether two views show the same state and the same review question.
 func (v View) Same(other View) bool {
 	question := func(v View) Review {
 		if v.Review == nil {
@@ -192,7 +190,7 @@ func (v View) Same(other View) bool {
 	}
 	status := func(v View) event.Status {
 		if v.Status == Running {
-			return Interrupted // the caller has the lock, so no process runs it
+			return Interrupted // the caller holds the lock, so no process runs it
 		}
 		return v.Status
 	}
@@ -200,8 +198,8 @@ func (v View) Same(other View) bool {
 	return status(v) == status(other) && v.Reason == other.Reason && a.Patch == b.Patch && a.Path == b.Path
 }
 
-// At returns the position of a session: the running step and its current action, or
-// the last step that ended.
+// At returns the position of a session: its latest step, with the current action if the step
+// is running.
 func (v View) At() string {
 	if len(v.Steps) == 0 {
 		return ""

@@ -50,7 +50,7 @@ type metadata struct {
 	Receipts         any           `json:"receipts"`
 }
 
-// Tokens are what agents used.
+// Tokens is the token usage of agents.
 type Tokens struct {
 	Input  int64 `json:"input"`
 	Output int64 `json:"output"`
@@ -61,7 +61,7 @@ func (t Tokens) plus(u Tokens) Tokens {
 	return Tokens{Input: t.Input + u.Input, Output: t.Output + u.Output, Total: t.Total + u.Total}
 }
 
-// PrimaryAgent returns the agent at depth 0 that a session starts with.
+// PrimaryAgent returns the agent that a session starts with, which has depth 0.
 func (v View) PrimaryAgent() string { return cmp.Or(v.Info.Agent, "build") }
 
 func (s *Session) writeViews() error {
@@ -73,7 +73,7 @@ func (s *Session) writeViews() error {
 	}
 	v.ID = s.ID
 	v = v.Shown()
-	if err := s.writeSubagents(v); err != nil { // before the links to them
+	if err := s.writeSubagents(v); err != nil { // write the targets before the links
 		return err
 	}
 	data, err := json.MarshalIndent(v.metadata(), "", "  ")
@@ -137,8 +137,8 @@ type front struct {
 	Commit       string       `yaml:"commit,omitempty"`
 }
 
-// story returns session.md, the session for people. Text of agents, plugins and
-// commands in it contains no terminal control characters.
+// story returns the content of session.md, the view for people. It contains no terminal control
+// characters.
 func (v View) story() (string, error) {
 	head, err := yaml.Marshal(front{
 		SessionID: v.ID, StartedAt: stamp(v.Started), PrimaryAgent: v.PrimaryAgent(), Model: v.Info.Model,
@@ -172,8 +172,8 @@ func (v View) story() (string, error) {
 	return readable(b.String()), nil
 }
 
-// unlinked takes the meaning of links from the text of agents, commands and people: only coven
-// links records.
+// unlinked escapes links in texts of agents, commands and people. Only coven may link
+// to records.
 func unlinked(text string) string { return strings.ReplaceAll(text, "[[", `\[\[`) }
 
 // readable replaces control characters, except newlines and tabs, and bidirectional
@@ -189,7 +189,7 @@ func readable(text string) string {
 	}, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// story describes a round for people: verdicts, findings, the arbiter's decision.
+// story describes a review round: verdicts, findings, and the arbiter's decision.
 func (r Round) story() string {
 	var b strings.Builder
 	for _, o := range r.Opinions {
@@ -236,7 +236,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Tokens returns what all agents of a session used in steps that have ended, and all subagents.
+// Tokens returns the token usage of all completed steps and all subagents.
 func (v View) Tokens() Tokens {
 	sum := Tokens{Input: v.Usage.InputTokens, Output: v.Usage.OutputTokens, Total: v.Usage.InputTokens + v.Usage.OutputTokens}
 	for _, s := range v.Subagents {
