@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkStart compares a contained /bin/true, with and without a Boundary, from Start to
-// Wait, with a bare one. Run it without -race.
+// BenchmarkStart compares a contained /bin/true, with and without a Boundary, with a bare one, from Start to
+// Wait. Run it without -race.
 func BenchmarkStart(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		for b.Loop() {
@@ -32,7 +32,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkOutput measures how fast bytes come through the terminal.
+// BenchmarkOutput measures the throughput of the terminal.
 func BenchmarkOutput(b *testing.B) {
 	child, err := launcher(b, 0).Start(b.Context(), Spec{Argv: []string{"/usr/bin/yes"}})
 	if err != nil {

@@ -8,35 +8,35 @@ import (
 	"slices"
 )
 
-// ErrNoBoundary means that the kernel cannot hold a program to a Boundary.
+// ErrNoBoundary means that the kernel cannot enforce a Boundary.
 var ErrNoBoundary = errors.New("the kernel cannot limit what programs write")
 
-// Boundary limits what a program and everything that it starts can do to the machine. The
-// kernel enforces it: on Linux, Landlock and a mount namespace; on macOS, a profile of sandbox-exec.
+// Boundary limits the effects of a program and all its descendants on the machine. The
+// kernel enforces it: Landlock and a mount namespace on Linux, a sandbox-exec profile on macOS.
 //
-// The program can change the files below Write and the basic devices, and nothing else. It
-// can send signals, and connect to abstract sockets, only among its own processes, from
-// Landlock ABI 6; to path sockets likewise, from ABI 9. It can trace nobody else. It reads
+// The program can change only the files below Write and the basic devices. From Landlock ABI 6,
+// it can send signals and connect to abstract sockets only among its own processes; from ABI 9,
+// the same holds for path sockets. It can trace only its own processes. It can read
 // everything that its user can read, except Hide.
 //
-// With a mount namespace it has terminals and System V shared memory of its own.
+// With a mount namespace it has its own terminals and System V shared memory.
 //
-// What stays open: attributes and times of files that the user owns, truncation below ABI 3,
-// the network, and the sockets above below their ABI.
+// Not restricted are attributes and times of files that the user owns, truncation below ABI 3,
+// the network, and the sockets mentioned above below their ABI.
 type Boundary struct {
-	// Write holds the files and directories that may be changed, with all that is below
-	// them: absolute paths that exist.
+	// Write lists the files and directories that may be changed, including everything below
+	// them. The paths must be absolute and exist.
 	Write []string
-	// Hide holds files and directories that look empty, as absolute paths; those that do
-	// not exist are skipped. With a mount namespace they are covered by empty ones. Without
+	// Hide lists files and directories that look empty, as absolute paths. Missing ones are
+	// skipped. With a mount namespace they are covered by empty ones. Without
 	// one, reads of them are refused: the names in them can be listed, and files that are
-	// created later beside them, or beside a directory that contains them, cannot be read.
+	// created later next to them, or next to a directory that contains them, cannot be read.
 	Hide []string
-	// Connect holds sockets of others, or directories of them, to which the program may
-	// connect: absolute paths that exist. Below ABI 9, it may connect to all that it sees.
+	// Connect lists sockets of other programs, or directories of sockets, to which the program may
+	// connect. The paths must be absolute and exist. Below ABI 9, it may connect to all visible sockets.
 	Connect []string
-	// Shm is a directory that takes the place of /dev/shm, which all programs of the machine
-	// share, and may be changed there; empty: none does. It needs a mount namespace.
+	// Shm is a directory that replaces /dev/shm, which all programs of the machine share. The program
+	// may change it there. It may be empty, and needs a mount namespace.
 	Shm string
 }
 
@@ -56,11 +56,11 @@ func (b *Boundary) check() error {
 	return nil
 }
 
-// limits is a Boundary in an order.
+// limits is a Boundary in the form for an order.
 type limits struct {
 	Write, Hide, Connect []text
 	Shm                  text
-	Covered              bool // by mounts: Hide, and /dev/shm
+	Covered              bool // Hide and /dev/shm are covered by mounts
 }
 
 func (b *Boundary) limits(m mode) *limits {
@@ -70,19 +70,19 @@ func (b *Boundary) limits(m mode) *limits {
 	return &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Covered: m.containment == PIDNamespace}
 }
 
-// Enforcement is what this machine can enforce of a Boundary. Its zero value means nothing.
+// Enforcement describes the parts of a Boundary that this machine can enforce. Its zero value means none.
 type Enforcement struct {
-	ABI    int  // version of Landlock's interface; 0: no Landlock
+	ABI    int  // version of Landlock's interface; 0 without Landlock
 	Covers bool // Hide is covered by mounts
-	// Profile means that sandbox-exec of macOS enforces the Boundary. coven has not run there
-	// yet.
+	// Profile means that sandbox-exec of macOS enforces the Boundary. This has not been tested on
+	// macOS yet.
 	Profile bool
 }
 
 // Any reports whether a Boundary can be enforced.
 func (e Enforcement) Any() bool { return e.ABI > 0 || e.Profile }
 
-// Enforcement returns what the launcher can enforce of a Boundary. The first call takes some
+// Enforcement returns the parts of a Boundary that the launcher can enforce. The first call takes some
 // milliseconds.
 func (l *Launcher) Enforcement() Enforcement {
 	return enforcement(l.mode())

@@ -2,13 +2,13 @@ package process
 
 import "os"
 
-// enforcement returns what sandbox-exec can enforce.
+// enforcement returns the abilities of sandbox-exec.
 func enforcement(mode) Enforcement {
 	_, err := os.Stat(sandboxExec)
 	return Enforcement{Profile: err == nil}
 }
 
-// within returns the command line that runs a program in the limits; nil: without limits.
+// within returns the command line that runs a program in the limits. l may be nil.
 func (l *limits) within(path string, argv []string) (string, []string) {
 	if l == nil {
 		return path, argv

@@ -14,25 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writing is every right by which a program changes files, or devices and sockets outside.
+// writing is the set of rights to change files, and to use devices and sockets outside.
 const writing = landlock.AccessFSSet(ll.AccessFSWriteFile | ll.AccessFSTruncate |
 	ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSRefer |
 	ll.AccessFSMakeChar | ll.AccessFSMakeDir | ll.AccessFSMakeReg | ll.AccessFSMakeSock |
 	ll.AccessFSMakeFifo | ll.AccessFSMakeBlock | ll.AccessFSMakeSym |
 	ll.AccessFSIoctlDev | ll.AccessFSResolveUnix)
 
-// reading is every right by which a program reads or executes files.
+// reading is the set of rights to read or execute files.
 const reading = landlock.AccessFSSet(ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir)
 
-// neverGranted are rights that no program needs: devices, which root could make wherever it
-// may write, are a way to the disks, and sockets that others listen on lead outside.
+// neverGranted is the set of rights that no program needs: root could create devices to access the
+// disks, and sockets of other programs lead outside.
 const neverGranted = landlock.AccessFSSet(ll.AccessFSMakeChar | ll.AccessFSMakeBlock | ll.AccessFSResolveUnix)
 
-// onFiles are the rights that make sense for a file.
+// onFiles is the set of rights that apply to a file.
 const onFiles = landlock.AccessFSSet(ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile |
 	ll.AccessFSTruncate | ll.AccessFSIoctlDev | ll.AccessFSResolveUnix)
 
-// devices can be used by every program.
+// devices returns the devices that every program may use.
 func devices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", terminalsDir}
 }
@@ -46,16 +46,16 @@ var landlockABI = sync.OnceValue(func() int {
 	return version
 })
 
-// enforcement returns what the kernel can enforce.
+// enforcement returns the abilities of the kernel.
 func enforcement(m mode) Enforcement {
 	return Enforcement{ABI: landlockABI(), Covers: m.containment == PIDNamespace}
 }
 
-// within returns the command line that runs a program; the limits are set already.
+// within returns the command line that runs a program. The limits are already in effect.
 func (*limits) within(path string, argv []string) (string, []string) { return path, argv }
 
-// configOf returns the restrictions that an ABI version offers. Nothing is left to the best
-// effort of the library, which silently restricts nothing where it cannot restrict all.
+// configOf returns the restrictions of an ABI version. It does not use the library's best-effort
+// mode, which silently restricts nothing if it cannot restrict everything.
 func configOf(abi int) (landlock.Config, error) {
 	versions := []landlock.Config{
 		{}, landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9,
@@ -64,11 +64,11 @@ func configOf(abi int) (landlock.Config, error) {
 		return landlock.Config{}, ErrNoBoundary
 	}
 	all := versions[min(abi, len(versions)-1)]
-	all.HandledAccessNet = 0 // by port, it would be no boundary
+	all.HandledAccessNet = 0 // a restriction by port would not be a boundary
 	return all, nil
 }
 
-// enforce restricts this process, and what it executes, to the limits.
+// enforce restricts this process, and the programs that it executes, to the limits.
 func (l *limits) enforce() error {
 	config, err := configOf(landlockABI())
 	if err != nil {
@@ -87,9 +87,9 @@ func (l *limits) enforce() error {
 	return dropCapabilities()
 }
 
-// kept are the capabilities that a program of root keeps: those that a container has, except
-// making devices and, because the network is the machine's, listening to others' packets. The
-// others lead around the boundary: into the memory of other processes, to the disks, into the
+// kept returns the capabilities that a program of root keeps: those of a container, except
+// for making devices and, because the network is the machine's, capturing packets. The
+// others lead around the boundary: into the memory of other processes, to the disks, or into the
 // kernel.
 func kept() []uintptr {
 	return []uintptr{
@@ -98,8 +98,8 @@ func kept() []uintptr {
 	}
 }
 
-// dropCapabilities takes all other capabilities from this thread. What it executes cannot gain
-// them again, because new privileges are forbidden.
+// dropCapabilities drops all other capabilities of this thread. Programs that it executes cannot regain
+// them, because new privileges are forbidden.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var held [2]unix.CapUserData
@@ -121,7 +121,7 @@ func dropCapabilities() error {
 	return nil
 }
 
-// rules returns what the limits allow of the restricted rights.
+// rules returns the exceptions that the limits allow from the restricted rights.
 func (l *limits) rules(restricted landlock.AccessFSSet) ([]landlock.Rule, error) {
 	var rules []landlock.Rule
 	allow := func(path string, rights landlock.AccessFSSet, dir bool) {
@@ -168,9 +168,9 @@ func (l *limits) rules(restricted landlock.AccessFSSet) ([]landlock.Rule, error)
 	})
 }
 
-// eachReadable calls visit so that the whole ones together contain everything that is not
-// hidden. The others are directories that contain something that is hidden. Links are skipped:
-// what they lead to counts where it is.
+// eachReadable calls visit for files and directories that are wholly readable, and together contain
+// everything that is not hidden, and for the directories that contain hidden paths. Links are skipped,
+// because their targets are visited directly.
 func (l *limits) eachReadable(visit func(path string, mode fs.FileMode, whole bool)) error {
 	hidden, err := l.resolved()
 	if err != nil {
@@ -203,12 +203,12 @@ func (l *limits) eachReadable(visit func(path string, mode fs.FileMode, whole bo
 	return walk("/")
 }
 
-// resolved returns the hidden paths that exist, without links.
+// resolved returns the hidden paths that exist, with links resolved.
 func (l *limits) resolved() (map[string]bool, error) {
 	all := map[string]bool{}
 	for _, path := range plain(l.Hide) {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			continue // most of them: that takes one look instead of one at each directory above
+			continue // common case: one lookup instead of one per parent directory
 		}
 		real, err := filepath.EvalSymlinks(path)
 		switch {
@@ -231,10 +231,10 @@ func contains(dir string, paths map[string]bool) bool {
 	return false
 }
 
-// sharedMemory is where POSIX shared memory and semaphores are.
+// sharedMemory is the directory of POSIX shared memory and semaphores.
 const sharedMemory = "/dev/shm"
 
-// coverShm puts a directory over /dev/shm, if there is one, in this mount namespace.
+// coverShm mounts Shm over /dev/shm, if both are set, in this mount namespace.
 func (l *limits) coverShm() error {
 	if info, err := os.Lstat(sharedMemory); l.Shm == "" || err != nil || !info.IsDir() {
 		return nil //nolint:nilerr // nothing to cover
@@ -245,11 +245,11 @@ func (l *limits) coverShm() error {
 	return nil
 }
 
-// terminalsDir is where the pseudo-terminals are.
+// terminalsDir is the directory of pseudo-terminals.
 const terminalsDir = "/dev/pts"
 
-// coverTerminals gives this mount namespace pseudo-terminals of its own: in those of the machine
-// a program could read what its user types, and write to where the user looks.
+// coverTerminals gives this mount namespace its own pseudo-terminals. On those of the machine
+// a program could read the user's input and write to the user's screen.
 func (l *limits) coverTerminals() error {
 	if info, err := os.Lstat(terminalsDir); err != nil || !info.IsDir() {
 		return nil //nolint:nilerr // nothing to cover
@@ -260,8 +260,8 @@ func (l *limits) coverTerminals() error {
 	return nil
 }
 
-// ownTerminals returns the standard streams that are terminals of the machine, which coven made
-// for the program, if the others are covered: programs open theirs as /dev/stderr.
+// ownTerminals returns the standard streams that are terminals of the machine if these are otherwise
+// covered. coven created them for the program, and programs may open them as /dev/stderr.
 func (l *limits) ownTerminals() []string {
 	var own []string
 	for fd := range 3 {
@@ -272,8 +272,8 @@ func (l *limits) ownTerminals() []string {
 	return own
 }
 
-// cover covers the hidden paths by empty ones, in this mount namespace. It uses /proc, over
-// which the namespace's own is mounted afterwards.
+// cover mounts empty files and directories over the hidden paths in this mount namespace. It uses /proc
+// temporarily; the namespace's own /proc is mounted afterwards.
 func (l *limits) cover() error {
 	hidden, err := l.resolved()
 	if err != nil || len(hidden) == 0 {
@@ -289,7 +289,7 @@ func (l *limits) cover() error {
 	}
 	for path := range hidden {
 		info, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) { // below one that is covered already
+		if errors.Is(err, fs.ErrNotExist) { // below a path that is already covered
 			continue
 		}
 		if err != nil {

@@ -18,13 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yard is a machine in small: a directory that a program may write, one that it may not,
-// and one that it may not see.
+// yard contains a directory that a program may write, a directory that it may not write,
+// and a hidden directory.
 type yard struct{ root, write, other, secret string }
 
 func newYard(t *testing.T) yard {
 	t.Helper()
-	// The kernel says it itself: that coven sees no Landlock must not skip the tests.
+	// Ask the kernel directly, so that a bug in landlockABI cannot skip the tests.
 	version, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if abi := max(0, int(version)); abi != landlockABI() {
 		t.Fatalf("Landlock's version is %d, coven sees %d", abi, landlockABI())
@@ -48,7 +48,7 @@ func (y yard) boundary() *Boundary {
 	return &Boundary{Write: []string{y.write}, Hide: []string{y.secret, y.root + "/token", y.root + "/link", y.root + "/missing"}}
 }
 
-// try runs a script inside the boundary and returns what it printed.
+// try runs a script inside the boundary and returns its output.
 func (y yard) try(t *testing.T, l *Launcher, script string) (output string, code int) {
 	t.Helper()
 	exit, out, err := l.Run(t.Context(), Spec{
@@ -71,7 +71,7 @@ func fenced(t *testing.T, test func(t *testing.T, l *Launcher, y yard)) {
 	}
 }
 
-// A directory takes the place of /dev/shm, which is not seen, where there are mounts.
+// With mounts, a directory replaces /dev/shm, which is invisible.
 func TestBoundaryShm(t *testing.T) {
 	if _, err := os.Stat(sharedMemory); err != nil {
 		t.Skip("this machine has no /dev/shm")
@@ -83,7 +83,7 @@ func TestBoundaryShm(t *testing.T) {
 		b.Shm = y.write + "/shm"
 		must(0, os.Mkdir(b.Shm, 0o700))
 		mine := outside.Name() + "-" + l.Containment().String()
-		t.Cleanup(func() { _, _ = os.Remove(mine), os.Remove(mine+"-also") }) // if they got out
+		t.Cleanup(func() { _, _ = os.Remove(mine), os.Remove(mine+"-also") }) // in case they escaped
 		exit, out, err := l.Run(t.Context(), Spec{
 			Argv: shell(fmt.Sprintf("ls /dev/shm; echo x > %[1]s && ln %[1]s %[1]s-also && cat shm/%[2]s-also", mine, filepath.Base(mine))),
 			Dir:  y.write, Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, Boundary: b,
@@ -103,7 +103,7 @@ func TestBoundaryShm(t *testing.T) {
 	})
 }
 
-// A program has terminals of its own, and its output, but not those of its user.
+// A program has its own terminals and its output, but no access to its user's terminals.
 func TestBoundaryTerminals(t *testing.T) {
 	master := must(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))
 	t.Cleanup(func() { _ = master.Close() })
@@ -128,7 +128,7 @@ func TestBoundaryTerminals(t *testing.T) {
 	}
 }
 
-// Shared memory that has no path is the program's own, too.
+// A program has its own System V shared memory, which has no path.
 func TestBoundarySystemV(t *testing.T) {
 	y := newYard(t)
 	own := must(os.Readlink("/proc/self/ns/ipc"))
@@ -137,8 +137,8 @@ func TestBoundarySystemV(t *testing.T) {
 	}
 }
 
-// What a program does in the directories that it may write works as without a boundary, and
-// so do the basic devices.
+// Within its writable directories, a program works as without a boundary, and so do
+// the basic devices.
 func TestBoundaryAllows(t *testing.T) {
 	fenced(t, func(t *testing.T, l *Launcher, y yard) {
 		for _, script := range []string{
@@ -158,7 +158,7 @@ func TestBoundaryAllows(t *testing.T) {
 	})
 }
 
-// Whatever a program tries, nothing outside of what it may write changes.
+// A program cannot change anything outside of its writable directories.
 func TestBoundaryRefuses(t *testing.T) {
 	fenced(t, func(t *testing.T, l *Launcher, y yard) {
 		for _, script := range []string{
@@ -181,7 +181,7 @@ func TestBoundaryRefuses(t *testing.T) {
 	})
 }
 
-// unchanged fails the test if something outside of what may be written has changed.
+// unchanged fails the test if anything outside of the writable directories has changed.
 func (y yard) unchanged(t *testing.T, after string) {
 	t.Helper()
 	var found []string
@@ -202,7 +202,7 @@ func (y yard) unchanged(t *testing.T, after string) {
 	}
 }
 
-// Nothing that is hidden can be read, by any name.
+// Hidden files cannot be read under any name.
 func TestBoundaryHides(t *testing.T) {
 	fenced(t, func(t *testing.T, l *Launcher, y yard) {
 		for _, path := range []string{"../secret/key", "../link/key", y.secret + "/key", "../token", "/proc/self/root" + y.root + "/token", "../plain/../secret/key"} {
@@ -220,7 +220,7 @@ func TestBoundaryHides(t *testing.T) {
 	})
 }
 
-// With a mount namespace, hidden directories and files look empty and can be used as such.
+// With a mount namespace, hidden directories and files look empty and remain usable.
 func TestHiddenLooksEmpty(t *testing.T) {
 	y := newYard(t)
 	l := launcher(t, PIDNamespace)
@@ -232,8 +232,8 @@ func TestHiddenLooksEmpty(t *testing.T) {
 	}
 }
 
-// A program reaches no process and no abstract socket outside, from Landlock ABI 6, and can
-// trace nobody.
+// From Landlock ABI 6, a program can reach no process and no abstract socket outside, and can
+// trace no process.
 func TestBoundaryScopes(t *testing.T) {
 	if landlockABI() < 6 {
 		t.Skip("this kernel's Landlock does not scope signals and abstract sockets")
@@ -246,7 +246,7 @@ func TestBoundaryScopes(t *testing.T) {
 			t.Errorf("an abstract socket outside: exit code %d, %s", code, out)
 		}
 		if l.Containment() == PIDNamespace {
-			return // it has no number for a process outside
+			return // processes outside have no number here
 		}
 		victim := start(t, launcher(t, Subreaper), Spec{Argv: shell("echo up; read x")})
 		readLine(t, victim.Output())
@@ -260,7 +260,7 @@ func TestBoundaryScopes(t *testing.T) {
 	})
 }
 
-// From ABI 9, a program may connect to the sockets that its boundary names, as far as they exist.
+// From ABI 9, a program may connect to the existing sockets in Connect.
 func TestBoundaryConnects(t *testing.T) {
 	dir := t.TempDir()
 	l := (&Boundary{Write: []string{dir}, Connect: []string{dir, dir + "/missing"}}).limits(mode{containment: PIDNamespace})
@@ -270,7 +270,7 @@ func TestBoundaryConnects(t *testing.T) {
 	}
 }
 
-// A program of root has no capability that leads around the boundary, and gains none.
+// A program of root has no capability that leads around the boundary, and cannot gain one.
 func TestBoundaryDropsCapabilities(t *testing.T) {
 	var allowed uint64
 	for _, one := range kept() {
@@ -295,7 +295,7 @@ func TestBoundaryDropsCapabilities(t *testing.T) {
 	})
 }
 
-// What cannot be enforced is an error, and nothing runs.
+// If a boundary cannot be enforced, Start fails and nothing runs.
 func TestBoundaryErrors(t *testing.T) {
 	y := newYard(t)
 	l := launcher(t, 0)
@@ -320,7 +320,7 @@ func TestBoundaryErrors(t *testing.T) {
 	}
 }
 
-// An ordinary user has the same boundary as root.
+// The boundary of an ordinary user is the same as that of root.
 func TestBoundaryOfUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the other tests run as an ordinary user")
@@ -329,7 +329,7 @@ func TestBoundaryOfUser(t *testing.T) {
 	dir := must(os.MkdirTemp("", "yard"))
 	t.Cleanup(func() { must(0, os.RemoveAll(dir)) })
 	must(0, os.Chmod(dir, 0o777))                                           //nolint:gosec // for the other user
-	self := filepath.Join(dir, "test")                                      // this program is where the other user may not go
+	self := filepath.Join(dir, "test")                                      // the other user cannot access the original
 	must(0, os.WriteFile(self, must(os.ReadFile("/proc/self/exe")), 0o755)) //nolint:gosec // for the other user
 	cmd := exec.Command(self, "-test.run", "^(TestBoundary|TestHidden)")
 	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}, "/"

@@ -14,12 +14,11 @@ import (
 	"time"
 )
 
-// lastResort is the time after the grace in which a shim must have ended its tree;
-// then coven kills the shim itself.
+// lastResort is the time after the grace in which a shim must have ended its tree.
+// Then coven kills the shim itself.
 const lastResort = 5 * time.Second
 
-// maxShimError limits the part of a broken shim's standard error that is reported, in
-// bytes.
+// maxShimError limits the reported part of a broken shim's standard error in bytes.
 const maxShimError = 4096
 
 // Child is a running program with all processes that it started.
@@ -33,7 +32,7 @@ type Child struct {
 	stdin  *os.File
 	output *output
 	clocks *clocks
-	detach func() bool // from the context
+	detach func() bool // detaches from the context
 	onStop func()      // may be nil
 
 	shimErrors *os.File // the shim's standard error, a memory file
@@ -45,7 +44,7 @@ type Child struct {
 
 	process   *os.Process // the shim, or the guard; set before spawned
 	namespace inode       // of the child's PID namespace; set before spawned
-	main      int         // process ID as the shim sees it; set before reported
+	main      int         // process ID in the shim's namespace; set before reported
 	failed    *failure    // set before reported
 	ended     *ended      // set before reported
 	exit      Exit        // set before done
@@ -61,7 +60,7 @@ func (c *Child) Stdin() io.WriteCloser { return input{c.stdin} }
 
 // Output returns the raw standard output and error of the program, combined. It
 // returns io.EOF when the tree has ended and everything is read. If it is not read, a
-// program that writes much blocks; Stop and Wait still work. It must not be read
+// program with much output blocks; Stop and Wait still work. It must not be read
 // concurrently.
 func (c *Child) Output() io.Reader { return c.output }
 
@@ -76,7 +75,7 @@ func (c *Child) Resume() { c.clocks.resume() }
 // first cause; nil means ErrStopped.
 func (c *Child) Stop(cause error) { c.stop(cause, commandTerm) }
 
-// Kill is Stop without TERM and grace, for a program that must not do anything more.
+// Kill is like Stop without TERM and grace, for a program that must not run any longer.
 func (c *Child) Kill(cause error) { c.stop(cause, commandKill) }
 
 func (c *Child) stop(cause error, command byte) {

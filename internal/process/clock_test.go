@@ -16,7 +16,7 @@ func TestClock(t *testing.T) {
 			refuse--
 			return refuse < 0
 		})
-		pass(100 * time.Second) // stands still until it is run
+		pass(100 * time.Second) // has no effect before run
 		c.run()
 		pass(4 * time.Second)
 		c.halt()
@@ -25,7 +25,7 @@ func TestClock(t *testing.T) {
 		pass(5 * time.Second) // 9 s used
 		c.touch()
 		pass(9 * time.Second)
-		pass(time.Second + 10*time.Second) // refused once, then for good
+		pass(time.Second + 10*time.Second) // the first fire is refused
 		pass(100 * time.Second)
 		synctest.Wait()
 		want := []time.Duration{219 * time.Second, 229 * time.Second}
@@ -52,14 +52,14 @@ func TestClocksPausesNest(t *testing.T) {
 		var fired time.Duration
 		c := newClocks(newClock(time.Second, func() bool { fired = time.Since(began); return true }), nil)
 		pass(time.Second)
-		c.resume() // begins
+		c.resume() // starts the clocks
 		c.pause()
 		c.pause()
 		pass(time.Second)
 		c.resume()
 		pass(time.Second)
 		c.resume()
-		c.resume() // one too many changes nothing
+		c.resume() // an extra resume has no effect
 		pass(2 * time.Second)
 		synctest.Wait()
 		if fired != 4*time.Second {

@@ -21,7 +21,7 @@ func (l *Launcher) Command(argv ...string) (cmd *exec.Cmd, release func(), err e
 	return l.CommandWithin(nil, argv...)
 }
 
-// CommandWithin is Command with a boundary; nil: none.
+// CommandWithin is Command with a boundary, which may be nil.
 func (l *Launcher) CommandWithin(b *Boundary, argv ...string) (cmd *exec.Cmd, release func(), err error) {
 	if err := (Spec{Argv: argv, Boundary: b}).check(); err != nil {
 		return nil, nil, fmt.Errorf("prepare command: %w", err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// contain makes a command with the test's PATH.
+// contain returns a command with the test's PATH.
 func contain(t *testing.T, l *Launcher, argv ...string) (*exec.Cmd, func()) {
 	t.Helper()
 	cmd, release, err := l.Command(argv...)
@@ -54,7 +54,7 @@ func TestCommandNotFound(t *testing.T) {
 	})
 }
 
-// Killing the command, as a plugin host does, kills the tree.
+// Killing the command, like a plugin host does, kills the tree.
 func TestCommandKilled(t *testing.T) {
 	adopted(t, func(t *testing.T, l *Launcher) {
 		h := newHostile(t)
@@ -78,7 +78,7 @@ func TestCommandKilled(t *testing.T) {
 	})
 }
 
-// What a command that ended by itself left behind is gone after Wait.
+// Processes left behind by a command are gone after Wait.
 func TestCommandEnded(t *testing.T) {
 	adopted(t, func(t *testing.T, l *Launcher) {
 		h := newHostile(t)

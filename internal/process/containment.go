@@ -20,8 +20,8 @@ const (
 	// program that kills both the shim and its guard at once escapes.
 	Subreaper
 	// ProcessGroup makes the shim find the tree in the kernel's list of all processes: its
-	// descendants, and the processes in their sessions. A process that starts a session of
-	// its own and loses its parent escapes.
+	// descendants, and the processes in their sessions. A process that starts its own
+	// session and loses its parent escapes.
 	ProcessGroup
 )
 

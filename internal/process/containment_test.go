@@ -38,8 +38,8 @@ func TestNewLauncherErrors(t *testing.T) {
 	}
 }
 
-// Where the probe fails the launcher falls back and says why, unless the user
-// insists.
+// If the probe fails, the launcher falls back and reports the reason, unless the user
+// forces the containment.
 func TestRefusedNamespace(t *testing.T) {
 	l := must(newLauncher(0, []string{"/bin/false"}))
 	if l.Containment() != Subreaper || l.Refused() == nil {
@@ -54,7 +54,7 @@ func TestRefusedNamespace(t *testing.T) {
 	}
 }
 
-// A launcher that breaks is told apart from a program that fails.
+// A broken launcher is distinguished from a failing program.
 func TestBrokenLauncher(t *testing.T) {
 	l := must(newLauncher(Subreaper, []string{"/bin/sh", "-c", "echo a complaint >&2"}))
 	if _, err := l.Start(t.Context(), Spec{Argv: []string{"/bin/true"}}); !errors.Is(err, ErrLauncher) || !strings.Contains(err.Error(), "a complaint") {
@@ -75,7 +75,7 @@ func TestFalseInit(t *testing.T) {
 	if err == nil || !strings.Contains(string(output), "not the init") {
 		t.Errorf("%v: %s", err, output)
 	}
-	namespaceTree{}.signal(syscall.Signal(0)) // this process is no init either
+	namespaceTree{}.signal(syscall.Signal(0)) // this process is not an init either
 	if err := link.close(); err != nil {
 		t.Error(err)
 	}

@@ -19,5 +19,5 @@ func (c *Child) Contains(pid int) bool {
 	return c.holds(pid)
 }
 
-// inode identifies a namespace as long as it exists.
+// inode identifies a namespace while it exists.
 type inode struct{ device, number uint64 }

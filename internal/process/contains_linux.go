@@ -59,7 +59,7 @@ func inNamespace(pid int, want inode) bool {
 }
 
 // descends walks from pid up to ancestor. sure is false if a process on the way ended
-// meanwhile.
+// during the walk.
 func descends(pid, ancestor int) (found, sure bool) {
 	for pid > 1 {
 		if pid == ancestor {

@@ -46,7 +46,7 @@ func TestContains(t *testing.T) {
 	})
 }
 
-// A namespace made inside the tree is inside the tree.
+// A namespace created inside the tree belongs to the tree.
 func TestContainsNested(t *testing.T) {
 	l := launcher(t, PIDNamespace)
 	h := newHostile(t)
@@ -61,7 +61,7 @@ func TestContainsNested(t *testing.T) {
 	for _, pid := range h.processes(t) {
 		namespace := namespaceOf(pid)
 		if namespace == (inode{}) {
-			continue // a hopper that is gone
+			continue // a hopper that has ended
 		}
 		inside := child.Contains(pid)
 		if namespaceOf(pid) == namespace && !inside || sibling.Contains(pid) {

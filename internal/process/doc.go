@@ -25,7 +25,7 @@
 //   - Stopping sends TERM to the whole tree, waits for a grace period, and sends KILL.
 //     The same happens to processes left behind when the program ends by itself.
 //   - If coven dies for any reason, the tree is killed.
-//   - With a Boundary, the kernel refuses all changes outside of it, also by root.
+//   - With a Boundary, the kernel refuses all changes outside of it, even for root.
 //
 // macOS has neither namespaces nor subreapers. There, the shim finds the tree in the
 // kernel's list of all processes, which it reads five times a second and again while it

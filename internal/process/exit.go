@@ -29,7 +29,7 @@ type notFoundError struct{}
 
 func (notFoundError) Error() string { return "not found on PATH" }
 
-// Is makes it an fs.ErrNotExist, whose text would say no more.
+// Is makes it an fs.ErrNotExist without wrapping it, which would lengthen the text.
 func (notFoundError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Exit describes how a child ended.

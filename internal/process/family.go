@@ -16,7 +16,7 @@ const observePause = 200 * time.Millisecond
 // subreaper. A process belongs to the family if its parent does or if it shares a
 // session with a member, and remains a member until it ends.
 //
-// The table is read every lookPause. A process that starts a session of its own, and
+// The table is read every observePause. A process that starts its own session, and
 // whose parent ends before the next read, is not found.
 type family struct {
 	root int // ancestor of all members, not a member itself
@@ -61,7 +61,7 @@ func (f *family) follow() {
 }
 
 // signal signals all members by process group, which includes members that were forked
-// meanwhile.
+// concurrently.
 func (f *family) signal(signal syscall.Signal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

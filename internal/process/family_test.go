@@ -20,7 +20,7 @@ const (
 	mainID = 20
 )
 
-// table is what an ordinary machine shows: a shim, its program, and others.
+// table is a typical process table: a shim, its program, and other processes.
 func table(more processTable) processTable {
 	all := processTable{
 		1:      {parent: 0, group: 1, session: 1},
@@ -125,7 +125,7 @@ func sortedOf(list []int) []int { return sorted(slices.Values(list)) }
 
 func sorted(seq func(func(int) bool)) []int { return slices.Sorted(seq) }
 
-// What this process may not end is not waited for.
+// Processes that may not be signalled are not waited for.
 func TestFamilyOfAnotherUser(t *testing.T) {
 	f := newFamily(mainID)
 	f.root = shimID
@@ -147,7 +147,7 @@ func TestFamilyOfAnotherUser(t *testing.T) {
 	}
 }
 
-// Where the list cannot be read, the groups of the last look are signalled.
+// If the table cannot be read, the last known groups are signalled.
 func TestFamilyWithoutTable(t *testing.T) {
 	alive := true
 	f := newFamily(mainID)
@@ -186,15 +186,15 @@ func TestProcessTable(t *testing.T) {
 	}
 }
 
-// clan is a program with a child in its session that is an orphan, and one with a
-// session of its own that is not. Each tells its process ID, and ignores TERM.
+// clan is a program with an orphaned child in its session, and a child with its own
+// session that is not orphaned. All of them print their process ID and ignore TERM.
 const clan = `trap '' TERM
 (sh -c 'echo $$; while :; do sleep 0.02; done' &)
 setsid sh -c 'echo $$; while :; do sleep 0.02; done' &
 echo $$
 while :; do sleep 0.02; done`
 
-// assertGone fails if one of the clan lives.
+// assertGone fails if a process of the clan is alive.
 func assertGone(t *testing.T, pids []int) {
 	t.Helper()
 	shown := must(processes())
@@ -230,8 +230,8 @@ func TestGroupEndsTheTree(t *testing.T) {
 	}
 }
 
-// What a program leaves behind in its session gets TERM and the time to obey, and
-// Wait waits for it.
+// Processes left behind in the program's session get TERM and time to react, and
+// Wait waits for them.
 func TestGroupLeftovers(t *testing.T) {
 	l := launcher(t, ProcessGroup)
 	l.leftover = limit
@@ -250,7 +250,7 @@ func TestGroupLeftovers(t *testing.T) {
 	}
 }
 
-// A plugin host kills the command and with it the shim.
+// A plugin host kills the command, which is the shim.
 func TestGroupOfAKilledCommand(t *testing.T) {
 	cmd, release := contain(t, launcher(t, ProcessGroup), shell(clan)...)
 	lines := bufio.NewScanner(must(cmd.StdoutPipe()))
@@ -271,8 +271,8 @@ func TestGroupOfAKilledCommand(t *testing.T) {
 	assertGone(t, pids)
 }
 
-// A member that was seen is ended though its parent is gone and its session is its
-// own; processes outside the family survive.
+// A known member is killed even if its parent is gone and it has its own session.
+// Processes outside the family survive.
 func TestFamilyRemembers(t *testing.T) {
 	other := exec.Command("sleep", "1000")
 	program := exec.Command("sh", "-c", clan)

@@ -26,7 +26,7 @@ func fence() {
 	unix.CloseOnExec(fenceFd)
 	unix.CloseOnExec(gateFd)
 	if n, _ := os.NewFile(gateFd, "gate").Read([]byte{0}); n == 0 {
-		return // otherwise coven might never know of the program
+		return // otherwise coven might never learn about the program
 	}
 	err := becomeProgram(os.NewFile(orderFd, "order"))
 	_ = json.NewEncoder(os.NewFile(fenceFd, "fence")).Encode(newFailure(err)) // the shim may be dead

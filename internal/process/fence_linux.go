@@ -37,7 +37,7 @@ func restrict(o order) error {
 func ignoreReserved() {
 	action := [64]byte{1}                      // a struct sigaction with the handler SIG_IGN; amd64 and arm64 are little-endian
 	for _, signal := range []uintptr{32, 34} { // 33 has a handler of the runtime
-		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, signal, uintptr(unsafe.Pointer(&action)), 0, lastSignal/8, 0, 0) // if it fails, nothing is worse
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, signal, uintptr(unsafe.Pointer(&action)), 0, lastSignal/8, 0, 0) // harmless if it fails
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Programs that do all they can to survive. Each beats: it appends to a file.
+// Programs that try to survive by all means. Each one appends beats to a file.
 var hostileScripts = map[string]string{
 	"main.sh": `trap '' TERM HUP INT QUIT
 for n in 1 2 3; do setsid sh "$1/sleeper.sh" "$1" & done
@@ -32,10 +32,10 @@ sleep 0.003
 `,
 }
 
-// hostile is a hostile tree, told by the directory it beats in.
+// hostile is a hostile tree. Its directory contains the beats.
 type hostile struct{ dir string }
 
-// newHostile makes the directory usable for any user.
+// newHostile creates a directory that any user can use.
 func newHostile(t *testing.T) hostile {
 	t.Helper()
 	h := hostile{t.TempDir()}
@@ -69,7 +69,7 @@ func (h hostile) awaitBeating(t *testing.T) {
 	})
 }
 
-// still measures: absence cannot be waited for.
+// still reports whether the beats have stopped. It can only sample them.
 func (h hostile) still() bool {
 	before := h.beats("sleeper") + h.beats("hopper")
 	pass(500 * time.Millisecond)
@@ -86,7 +86,7 @@ func (h hostile) assertDead(t *testing.T) {
 	}
 }
 
-// processes lists those with the directory in their command line.
+// processes lists the processes with the directory in their command line.
 func (h hostile) processes(t *testing.T) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

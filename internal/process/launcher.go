@@ -65,7 +65,7 @@ func (l *Launcher) ready() (mode, error) {
 	return m, nil
 }
 
-// order adds to o what every shim needs.
+// order adds the settings of the launcher to o.
 func (l *Launcher) order(m mode, o order) order {
 	o.Containment, o.UserNamespace = m.containment, m.userNamespace
 	o.Self = texts(l.self)

@@ -14,12 +14,12 @@ func countDir(t *testing.T, path string) int {
 	return len(must(os.ReadDir(path)))
 }
 
-// No t.Parallel: it counts what the whole process has open.
+// TestNothingLeaks is not parallel because it counts the open files of the whole process.
 func TestNothingLeaks(t *testing.T) {
 	for _, containment := range containments() {
 		t.Run(containment.String(), func(t *testing.T) {
 			l := launcher(t, containment)
-			children(t, l, 10) // what the runtime opens once
+			children(t, l, 10) // opens the files that the runtime keeps open
 			files, threads, routines := countDir(t, "/proc/self/fd"), countDir(t, "/proc/self/task"), runtime.NumGoroutine()
 			children(t, l, 50)
 			eventually(t, "goroutines ended", func() bool { return runtime.NumGoroutine() <= routines })
@@ -33,7 +33,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// children runs n children of every kind of end.
+// children runs n children that end in all possible ways.
 func children(t *testing.T, l *Launcher, n int) {
 	t.Helper()
 	env := []string{"PATH=" + os.Getenv("PATH")}
@@ -63,14 +63,14 @@ func children(t *testing.T, l *Launcher, n int) {
 				t.Fatal(err)
 			}
 			release()
-		case 5: // released in place of being started
+		case 5: // released instead of started
 			_, release := contain(t, l, "/bin/true")
 			release()
 		}
 	}
 }
 
-// Many children at once cost one thread each, and no more.
+// Concurrent children cost one thread each.
 func TestThreadsOfManyChildren(t *testing.T) {
 	const n = 30
 	l := launcher(t, PIDNamespace)

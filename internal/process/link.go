@@ -11,7 +11,7 @@ import (
 type link struct {
 	control *os.File   // write end: open while coven and the child may live
 	status  *os.File   // read end: end of file means that the shim has ended
-	theirs  []*os.File // the shim's descriptors, from orderFd on
+	theirs  []*os.File // the shim's descriptors, starting with orderFd
 }
 
 func newLink(o order) (*link, error) {

@@ -17,14 +17,14 @@ const (
 	fenceStage  = "--stage=fence"
 )
 
-// exitNotBegun is the exit code of a fence that did not become the program.
+// exitNotBegun is the exit code of a fence that failed to start the program.
 const exitNotBegun = 127
 
 // exitBroken is the exit code of a launcher that failed.
 const exitBroken = 125
 
-// Main is the launcher command; args are the arguments after its argv prefix. Only a
-// Launcher may start it: otherwise it prints that and returns an exit code. Normally
+// Main is the launcher command. args are the arguments after its argv prefix. Only a
+// Launcher may start it; otherwise it prints an error and returns an exit code. Normally
 // it does not return but exits without the exit hooks of the race detector and of
 // coverage, which would wait a second or write elsewhere.
 func Main(args []string) int {
@@ -108,7 +108,7 @@ func ignoreSignals() {
 	ignoreReserved()
 }
 
-// fail reports why the program cannot be run.
+// fail reports the reason why the program cannot be run.
 func (w *wire) fail(f *failure) int {
 	w.tell(report{Failed: f})
 	if w.order.Inherit {

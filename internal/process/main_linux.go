@@ -37,7 +37,7 @@ func (w *wire) contain() error {
 // for that.
 func (w *wire) enterNamespace() error {
 	if os.Getpid() != 1 {
-		return errors.New("not the init of a PID namespace") // and so must not signal all
+		return errors.New("not the init of a PID namespace") // so signalling all processes would reach others
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -54,7 +54,7 @@ func (w *wire) enterNamespace() error {
 	if !w.order.UserNamespace {
 		return nil
 	}
-	none := [2]unix.CapUserData{} // without permitted ones no ambient ones remain
+	none := [2]unix.CapUserData{} // dropping permitted capabilities also drops ambient ones
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err := unix.Capset(&header, &none[0]); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestMain makes the test binary the launcher command, and the programs the
-// tests need beside it.
+// TestMain also makes the test binary the launcher command and the tests' helper
+// programs.
 func TestMain(m *testing.M) {
 	verb := ""
 	if len(os.Args) > 1 {
@@ -31,15 +31,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// own is a coven that owns one hostile child: it starts it, then does what a
-// line on its standard input says.
+// own is a coven that owns one hostile child. After starting it, it follows the
+// command on its standard input.
 func own(dir, leak string) int {
 	l := must(NewLauncher(must(ownProgram()), "exec"))
 	child := must(l.Start(context.Background(), Spec{
 		Argv: hostile{dir}.argv(), Env: []string{"PATH=" + os.Getenv("PATH")}, Grace: 200 * time.Millisecond,
 	}))
 	go func() { _, _ = io.Copy(io.Discard, child.Output()) }()
-	if leak == "leak" { // a bystander keeps the control pipe open
+	if leak == "leak" { // another process keeps the control pipe open
 		bystander := exec.Command("sleep", "1000")
 		bystander.ExtraFiles = []*os.File{child.link.control}
 		if err := bystander.Start(); err != nil {
@@ -58,7 +58,7 @@ func own(dir, leak string) int {
 	return 0
 }
 
-// limit bounds every wait of these tests; none is meant to come near it.
+// limit bounds every wait of these tests. A healthy test never comes near it.
 const limit = 60 * time.Second
 
 func launcher(t testing.TB, containment Containment) *Launcher {
@@ -84,7 +84,7 @@ func contained(t *testing.T, test func(t *testing.T, l *Launcher)) {
 	}
 }
 
-// adopted runs a test under each containment that holds orphans, too.
+// adopted runs a test under each containment that also holds orphans.
 func adopted(t *testing.T, test func(t *testing.T, l *Launcher)) {
 	t.Helper()
 	contained(t, func(t *testing.T, l *Launcher) {
@@ -139,7 +139,7 @@ func readLine(t *testing.T, r io.Reader) string {
 	}
 }
 
-// wait fails the test when the child does not end, rather than hang it.
+// wait returns the child's exit, or fails the test instead of hanging.
 func wait(t *testing.T, child *Child) Exit {
 	t.Helper()
 	select {
@@ -151,7 +151,7 @@ func wait(t *testing.T, child *Child) Exit {
 	}
 }
 
-// eventually polls for what no descriptor can tell.
+// eventually polls a condition that no descriptor can signal.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); time.Now().Before(end); {
@@ -163,8 +163,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Fatal("never: " + what)
 }
 
-// pass lets time pass where there is nothing to wait for: between two looks,
-// while something must not happen, or on the clock of a synctest bubble.
+// pass sleeps where there is nothing to wait for: between two samples, while something must not
+// happen, or on the clock of a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 func must[T any](value T, err error) T {

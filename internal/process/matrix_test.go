@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// owner is such a coven as the test sees it.
+// owner is a coven process that runs own.
 type owner struct {
 	cmd   *exec.Cmd
 	stdin io.Writer
@@ -34,7 +34,7 @@ func startOwner(t *testing.T, h hostile, containment Containment, user *syscall.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // both fail when the test has waited for it
+		_ = cmd.Process.Kill() // both fail if the test has already waited for it
 		_ = cmd.Wait()
 	})
 	return o
@@ -48,7 +48,7 @@ func (o *owner) line(t *testing.T) string {
 	return o.lines.Text()
 }
 
-// kill is what happens to a coven that cannot clean up.
+// kill kills the coven so that it cannot clean up.
 func (o *owner) kill(t *testing.T) {
 	t.Helper()
 	if err := o.cmd.Process.Kill(); err != nil {
@@ -59,7 +59,7 @@ func (o *owner) kill(t *testing.T) {
 	}
 }
 
-// users are the ordinary user and, if we are root, root. An ordinary user needs
+// users returns the ordinary user and, if we are root, root. An ordinary user needs
 // a user namespace around the PID namespace.
 func users() map[string]*syscall.Credential {
 	if os.Geteuid() != 0 {
@@ -103,8 +103,8 @@ func matrix(t *testing.T, user *syscall.Credential, containment Containment, how
 	h.assertDead(t)
 }
 
-// The kernel tells a namespace's init of coven's death even where some process
-// was given the control pipe.
+// The kernel notifies a namespace's init of coven's death even if another process
+// holds the control pipe.
 func TestParentDeathSignal(t *testing.T) {
 	for name, user := range users() {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestParentDeathSignal(t *testing.T) {
 	}
 }
 
-// Without a namespace either of the two processes between coven and the tree
-// may be killed or halted by the program, and the tree still ends.
+// Without a namespace, the program may kill or halt either of the two processes between coven and the
+// tree, and the tree still ends.
 func TestSubreaperIsGuarded(t *testing.T) {
 	attacks := map[string]func(guard, reaper int) error{
 		"kill guard":  func(guard, _ int) error { return syscall.Kill(guard, syscall.SIGKILL) },
@@ -152,12 +152,12 @@ func TestSubreaperIsGuarded(t *testing.T) {
 	}
 }
 
-// haltReaper kills the guard while its reaper is halted and returns the reaper,
-// which cannot end the tree before it is woken up.
+// haltReaper kills the guard while its reaper is halted, and returns the reaper,
+// which cannot end the tree until it is continued.
 func haltReaper(t *testing.T, guard int) int {
 	t.Helper()
 	reaper := childrenOf(guard)[0]
-	for _, pid := range []int{guard, reaper} { // the guard first, or it would wake the reaper up
+	for _, pid := range []int{guard, reaper} { // halt the guard first, or it would continue the reaper
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -179,8 +179,8 @@ func halted(pid int) bool {
 	return len(threads) > 0
 }
 
-// Neither Wait nor a command's release returns before the tree is gone, though
-// the process that coven started is.
+// Neither Wait nor a command's release returns before the tree is gone, even if the process that
+// coven started has ended.
 func TestWaitingIsForTheTree(t *testing.T) {
 	l := launcher(t, Subreaper)
 	h := newHostile(t)
@@ -203,7 +203,7 @@ func TestWaitingIsForTheTree(t *testing.T) {
 	h.assertDead(t)
 }
 
-// wakeLate checks that wait waits until the reaper is woken up.
+// wakeLate checks that wait blocks until the reaper is continued.
 func wakeLate(t *testing.T, reaper int, wait func()) {
 	t.Helper()
 	waited := make(chan struct{})
@@ -211,7 +211,7 @@ func wakeLate(t *testing.T, reaper int, wait func()) {
 	select {
 	case <-waited:
 		t.Error("did not wait for the tree")
-	case <-time.After(300 * time.Millisecond): // absence cannot be waited for
+	case <-time.After(300 * time.Millisecond): // long enough to notice an early return
 	}
 	if err := syscall.Kill(reaper, syscall.SIGCONT); err != nil {
 		t.Error(err)
@@ -219,7 +219,7 @@ func wakeLate(t *testing.T, reaper int, wait func()) {
 	<-waited
 }
 
-// A kernel may not list a process's children; then all processes are read.
+// If the kernel does not list a process's children, all processes are scanned.
 func TestScanFindsTheTree(t *testing.T) {
 	h := newHostile(t)
 	child := start(t, launcher(t, Subreaper), Spec{Argv: h.argv(), Grace: brief})

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile creates a file in memory, of any length, which no list of files or
-// processes shows.
+// memoryFile creates a file in memory, of any length, which appears in no list of files or
+// processes.
 func memoryFile(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	// orphanWait limits how long a reader waits for more output after the tree has ended.
 	// Only a process outside the tree that keeps the terminal open can make it wait.
 	orphanWait = 200 * time.Millisecond
-	// orphanBytes limits what is read after that; the kernel buffers less.
+	// orphanBytes limits the bytes that are read after that; the kernel buffers less.
 	orphanBytes = 1 << 20
 )
 

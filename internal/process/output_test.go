@@ -39,14 +39,14 @@ func TestOneLongLine(t *testing.T) {
 	})
 }
 
-// A reader that comes long after the end finds all that the kernel holds.
+// A late reader gets all output that the kernel holds.
 func TestLateReader(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell(`printf 'last words\r\n\033[0m'; exit 1`)})
 		if exit := wait(t, child); exit.Code != 1 {
 			t.Errorf("exit is %v", exit)
 		}
-		pass(2 * orphanWait) // longer than any deadline that end could have left behind
+		pass(2 * orphanWait) // longer than any deadline that end could have set
 		if got := readAll(t, child.Output()); got != "last words\r\n\033[0m" {
 			t.Errorf("got %q", got)
 		}
@@ -77,7 +77,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// A program whose output is not read can be stopped, and Close passes what it wrote to
+// A program whose output is not read can be stopped, and Close copies the output to
 // the transcript.
 func TestNobodyReads(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
@@ -115,7 +115,7 @@ func TestBrokenTranscriptStops(t *testing.T) {
 	}
 }
 
-// Somebody outside the tree who holds the terminal does not hold up its reader.
+// A process outside the tree that holds the terminal does not block its reader.
 func TestOrphanHoldsTheTerminal(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell("readlink /proc/self/fd/1; read x; echo end")})
@@ -129,7 +129,7 @@ func TestOrphanHoldsTheTerminal(t *testing.T) {
 	})
 }
 
-// One that floods it does not either.
+// Neither does a process that floods the terminal.
 func TestOrphanFloodsTheTerminal(t *testing.T) {
 	l := launcher(t, 0)
 	child := start(t, l, Spec{Argv: shell("readlink /proc/self/fd/1; read x")})
@@ -140,7 +140,7 @@ func TestOrphanFloodsTheTerminal(t *testing.T) {
 		defer close(flooded)
 		for ctx.Err() == nil {
 			if _, err := outside.Write(bytes.Repeat([]byte("flood"), 1000)); err != nil {
-				return // the reader closed its side
+				return // the reader has closed its side
 			}
 		}
 	}()
@@ -172,7 +172,7 @@ func TestLargeInput(t *testing.T) {
 	})
 }
 
-// A writer learns that the program no longer reads, though its shim lives.
+// A writer gets an error when the program no longer reads, even while its shim lives.
 func TestInputNobodyReads(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell("exec <&-; echo closed; sleep 1000")})

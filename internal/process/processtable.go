@@ -2,7 +2,7 @@ package process
 
 // processInfo is one process of a processTable.
 type processInfo struct {
-	parent, group, session int   // 0: unknown
+	parent, group, session int   // 0 if unknown
 	started                int64 // distinguishes processes with the same ID
 	zombie                 bool  // dead, but not yet waited for
 }

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// sandboxExec is macOS's program that runs a command in a profile. Apple calls it deprecated,
-// and uses it.
+// sandboxExec is the program of macOS that runs a command with a profile. Apple has deprecated it
+// but uses it.
 const sandboxExec = "/usr/bin/sandbox-exec"
 
-// profileBegin allows everything, except to change files, and to signal processes outside.
-// The devices are those that every program uses; ttys are the terminals that it opens.
+// profileBegin allows everything except changing files and signalling processes outside.
+// It includes the common devices; the ttys are the terminals that the program opens.
 const profileBegin = `(version 1)
 (allow default)
 (deny file-write*)
@@ -20,8 +20,8 @@ const profileBegin = `(version 1)
 (allow file-write* (literal "/dev/tty") (literal "/dev/ptmx") (regex #"^/dev/ttys[0-9]+$"))
 `
 
-// profile returns the limits as a profile of sandbox-exec, in which the last rule that applies
-// counts: what is in Write may be changed, and what is in Hide is refused, also as a socket.
+// profile returns the limits as a sandbox-exec profile, in which the last matching rule
+// wins. Hide also applies to sockets.
 func (l *limits) profile() string {
 	var p strings.Builder
 	p.WriteString(profileBegin)
@@ -34,8 +34,8 @@ func (l *limits) profile() string {
 	return p.String()
 }
 
-// below returns the filter of a profile for a path and all that is below it. The kernel
-// compares paths without symbolic links; those of /tmp and /var are such links.
+// below returns the profile filter for a path and everything below it. The kernel
+// compares paths without symbolic links, and /tmp and /var are links on macOS.
 func below(path text) string {
 	name := string(path)
 	if found, err := filepath.EvalSymlinks(name); err == nil {
@@ -44,7 +44,7 @@ func below(path text) string {
 	return `(subpath "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(name) + `")`
 }
 
-// profiled returns the command line that runs a program, found at path, in the limits.
+// profiled returns the command line that runs the program at path within the limits.
 func (l *limits) profiled(path string, argv []string) []string {
 	return append([]string{sandboxExec, "-p", l.profile(), path}, argv[1:]...)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// macOS holds a program to the same limits by a profile: what it may change, what is hidden
-// from it, and whom it may signal. Paths cannot add rules, and links in them are followed.
+// The profile for macOS enforces the same limits for writing, hiding and signalling. Paths cannot inject
+// rules, and links in them are resolved.
 func TestProfile(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// MaxCapture is the number of bytes of output that Run keeps, half of it from the
-// start and half from the end.
+// MaxCapture is the maximum number of bytes of output that Run keeps, one half from the
+// start and one half from the end.
 const MaxCapture = 1 << 20
 
-// Run runs a program to its end, with Spec.Input as its standard input. It returns the
-// output, up to MaxCapture bytes; from a longer output it returns the head and the tail,
-// with a line between them that gives the number of missing bytes. Spec.Transcript gets
+// Run runs a program to its end, with Spec.Input as its standard input. It returns up to
+// MaxCapture bytes of the output. It cuts the middle of longer output and inserts
+// a line with the number of missing bytes. Spec.Transcript gets
 // the whole output. The error is not nil if the program could not be started or the
 // launcher failed; Exit describes how the program ended.
 func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
@@ -38,8 +38,7 @@ func (l *Launcher) Run(ctx context.Context, spec Spec) (Exit, []byte, error) {
 	return exit, kept.bytes(), exit.Err
 }
 
-// feed writes the program's input. It is not an error if the program does not read all
-// of it.
+// feed writes the program's input. The program need not read all of it.
 func feed(child *Child, input []byte) {
 	_, err := child.Stdin().Write(input)
 	if err == nil || errors.Is(err, syscall.EPIPE) {
@@ -50,7 +49,7 @@ func feed(child *Child, input []byte) {
 	}
 }
 
-// capture keeps the first and the last half bytes of what is written to it.
+// capture keeps the first and the last half bytes that are written to it.
 type capture struct {
 	half       int
 	head, tail []byte
@@ -63,7 +62,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	room := min(c.half-len(c.head), size)
 	c.head = append(c.head, p[:room]...)
 	c.tail = append(c.tail, p[room:]...)
-	if len(c.tail) > 2*c.half { // so that bytes are rarely moved
+	if len(c.tail) > 2*c.half { // trim rarely, because it moves bytes
 		c.trim()
 	}
 	return size, nil

@@ -35,8 +35,8 @@ func (w *wire) program() int {
 		return w.fail(newFailure(err))
 	}
 	tree := treeBelow(w.order.Containment, pid)
-	w.tell(report{Main: pid})    // before the program can do anything: the shim may be killed at any time
-	_, _ = open.Write([]byte{0}) // fails only if the fence is dead, which begun tells
+	w.tell(report{Main: pid})    // before the program can act, because the shim may be killed at any time
+	_, _ = open.Write([]byte{0}) // fails only if the fence is dead, which begun reports
 	_ = open.Close()
 	watch := &watch{
 		main: pid, tree: tree, grace: w.order.Grace, leftover: w.order.Leftover,
@@ -56,8 +56,8 @@ func (w *wire) started(f *failure) {
 	w.fail(f)
 }
 
-// startFence starts the process that becomes the program when gate, which it closes, yields a
-// byte. The channel yields nil if that succeeds, otherwise the reason.
+// startFence starts the process that becomes the program once gate yields a
+// byte. It closes gate. The channel yields nil if that succeeds, or else the reason.
 func (w *wire) startFence(gate *os.File) (int, <-chan *failure, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -126,7 +126,7 @@ func readCommands(control *os.File) <-chan byte {
 }
 
 // reap waits for all children, including adopted ones. The channel yields the status
-// of main, and is closed when no child is left and nothing lingers. For an init or a
+// of main, and is closed when no child is left and nothing lingers. In an init or a
 // subreaper, no process of the tree is alive then.
 func reap(main, options int, lingers func() bool) <-chan syscall.WaitStatus {
 	gone := make(chan syscall.WaitStatus, 1)
@@ -143,7 +143,7 @@ func reap(main, options int, lingers func() bool) <-chan syscall.WaitStatus {
 				}
 				return
 			case status.Stopped():
-				_ = syscall.Kill(pid, syscall.SIGCONT) // a reaper must not be held up
+				_ = syscall.Kill(pid, syscall.SIGCONT) // a reaper must not be halted
 			case pid == main:
 				gone <- status
 			}

@@ -19,7 +19,7 @@ type Spec struct {
 	// Argv is the program and its arguments. A name without a slash is looked
 	// up in the absolute directories of the PATH in Env.
 	Argv []string
-	// Dir is the program's working directory; empty means coven's.
+	// Dir is the program's working directory. It defaults to coven's.
 	Dir string
 	// Env is the whole environment, KEY=VALUE. Nothing is inherited.
 	Env []string
@@ -29,7 +29,7 @@ type Spec struct {
 	// Transcript receives all output before the reader of Output gets it. If writing to it
 	// fails, the child is stopped. Optional.
 	Transcript io.Writer
-	// Timeout limits how long the child may run, and Idle how long it may print nothing; 0
+	// Timeout limits how long the child may run, and Idle how long it may print nothing. Zero
 	// means no limit. The child is not idle while it has unread output.
 	Timeout, Idle time.Duration
 	// OnStop is called once before the child is stopped for any reason. It must not block.
@@ -40,8 +40,7 @@ type Spec struct {
 	// Grace is the time between TERM and KILL; 0 means 5 s. For processes that a program
 	// leaves behind when it ends by itself, it is at most 1 s.
 	Grace time.Duration
-	// Boundary limits what the program can change, see and signal; nil: nothing that its user
-	// cannot. Optional.
+	// Boundary limits the files and processes that the program can change, see and signal. Optional.
 	Boundary *Boundary
 	// Size is the window size of the terminal; zero means 40 x 200.
 	Size Size

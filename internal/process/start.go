@@ -14,7 +14,7 @@ import (
 // cause.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	child, err := l.start(ctx, spec)
-	if path, ok := err.(*fs.PathError); ok && path.Path == spec.Argv[0] { //nolint:errorlint // a wrapped one says more
+	if path, ok := err.(*fs.PathError); ok && path.Path == spec.Argv[0] { //nolint:errorlint // a wrapped error has more details
 		return nil, &fs.PathError{Op: "start", Path: path.Path, Err: path.Err}
 	}
 	if err != nil && len(spec.Argv) > 0 {
@@ -107,7 +107,7 @@ func (c *Child) stopIdle() bool {
 	return true
 }
 
-// waitStarted waits until the program runs. If it cannot be started, arrive cleans up.
+// waitStarted waits until the program runs. If it cannot be started, waitStarted cleans up.
 func (c *Child) waitStarted(ctx context.Context) error {
 	select {
 	case <-c.up:

@@ -95,7 +95,7 @@ func TestArgvAndDirAreExact(t *testing.T) {
 	})
 }
 
-// Whoever lists processes sees neither task text nor secrets in the shims.
+// Process lists show neither task text nor secrets in the shims.
 func TestShimShowsNothing(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell("echo up; read x", "secret-argument"), Env: []string{"PATH=/bin:/usr/bin", "KEY=secret-value"}})
@@ -110,14 +110,14 @@ func TestShimShowsNothing(t *testing.T) {
 				t.Errorf("command line of the shim: %q", cmdline)
 			}
 			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-			if err != nil && !errors.Is(err, fs.ErrPermission) || len(environ) != 0 { // a shim is closed to others
+			if err != nil && !errors.Is(err, fs.ErrPermission) || len(environ) != 0 { // a shim is not accessible
 				t.Errorf("environment of the shim: %q, %v", environ, err)
 			}
 		}
 	})
 }
 
-// What coven itself was started with does not reach the program.
+// The program does not inherit coven's own environment, descriptors and signals.
 func TestNothingIsInherited(t *testing.T) {
 	foreign := must(os.Open(os.DevNull))
 	defer func() { _ = foreign.Close() }()
@@ -129,7 +129,7 @@ func TestNothingIsInherited(t *testing.T) {
 	for _, containment := range containments() {
 		l := launcher(t, containment)
 		child := start(t, l, Spec{Argv: []string{"/bin/ls", "-1", "/proc/self/fd"}})
-		if got := readAll(t, child.Output()); got != "0\n1\n2\n3\n" { // 3 is the listing itself
+		if got := readAll(t, child.Output()); got != "0\n1\n2\n3\n" { // 3 belongs to the listing
 			t.Errorf("%s: descriptors %q", containment, got)
 		}
 		child = start(t, l, Spec{Argv: []string{"/bin/grep", "-E", "^Sig(Blk|Ign)|^CapAmb", "/proc/self/status"}})
@@ -178,10 +178,10 @@ func TestContextDone(t *testing.T) {
 	})
 }
 
-// A program cannot end the init of its namespace, by no signal.
+// A program cannot end the init of its namespace by any signal.
 func TestInitSurvivesSignals(t *testing.T) {
 	l := launcher(t, PIDNamespace)
-	for range 20 { // a signal that is not ignored ends the init now and then
+	for range 20 { // a signal that is not ignored ends the init only sometimes
 		child := start(t, l, Spec{Argv: shell(`grep -q /proc/self/exe /proc/1/cmdline || exit 9
 			for n in $(seq 1 64); do kill -$n 1 2>/dev/null; done; sleep 0.01; echo alive`)})
 		if got := readAll(t, child.Output()); got != "alive\n" {
@@ -193,7 +193,7 @@ func TestInitSurvivesSignals(t *testing.T) {
 	}
 }
 
-// A program whose shim was killed before it reported the process does not begin.
+// A program does not start if its shim was killed before it reported the process.
 func TestFenceWaits(t *testing.T) {
 	for text, begins := range map[string]bool{"": false, "g": true} {
 		file := filepath.Join(t.TempDir(), "begun")

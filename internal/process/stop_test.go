@@ -52,7 +52,7 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	})
 }
 
-// A program that is killed does nothing more, however long its grace would be.
+// A killed program does nothing more, even if its grace period is long.
 func TestKill(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.02; done"), Grace: limit})
@@ -84,7 +84,7 @@ func TestTermIgnored(t *testing.T) {
 	})
 }
 
-// A program that is halted hears TERM all the same.
+// A halted program receives TERM, too.
 func TestStopWakesTheHalted(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		child := start(t, l, Spec{Argv: shell("trap 'exit 9' TERM; (kill -STOP $$; echo up) & while :; do sleep 0.02; done"), Grace: limit})
@@ -96,7 +96,7 @@ func TestStopWakesTheHalted(t *testing.T) {
 	})
 }
 
-// What a program leaves behind gets TERM and the time to obey.
+// Processes left behind get TERM and time to react.
 func TestLeftoversAreAskedFirst(t *testing.T) {
 	adopted(t, func(t *testing.T, l *Launcher) {
 		l.leftover = limit
@@ -114,8 +114,8 @@ func TestLeftoversAreAskedFirst(t *testing.T) {
 	})
 }
 
-// A stop that comes when the program has ended, and only leftovers live, is not
-// what ended it.
+// A stop after the program has ended, while only leftovers live, is not the cause of its
+// end.
 func TestStopAfterTheProgramEnded(t *testing.T) {
 	adopted(t, func(t *testing.T, l *Launcher) {
 		l.leftover = limit
@@ -124,7 +124,7 @@ func TestStopAfterTheProgramEnded(t *testing.T) {
 			read go; exit 4`), Grace: limit})
 		readLine(t, child.Output())
 		must(io.WriteString(child.Stdin(), "\n"))
-		for readLine(t, child.Output()) != "asked" { // the shell may tell of its sleep first
+		for readLine(t, child.Output()) != "asked" { // the shell may report its sleep first
 		}
 		child.Stop(nil)
 		if exit := wait(t, child); exit != (Exit{Code: 4}) {
@@ -153,7 +153,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// Output that waits for its reader is not silence.
+// A child with unread output is not idle.
 func TestUnreadOutputIsNotIdle(t *testing.T) {
 	child := start(t, launcher(t, 0), Spec{Argv: shell("echo unread; sleep 1000")})
 	eventually(t, "output waits", child.output.pending)
@@ -218,7 +218,7 @@ func TestExitString(t *testing.T) {
 	}
 }
 
-// OnStop comes before any signal, once, and not when a program ends by itself.
+// OnStop is called once before any signal, and not if a program ends by itself.
 func TestOnStop(t *testing.T) {
 	contained(t, func(t *testing.T, l *Launcher) {
 		var stops atomic.Int32

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepTerminal keeps nothing: a terminal can be read after its other end is closed.
+// keepTerminal keeps no file open: a terminal can be read after its other end is closed.
 func keepTerminal(*os.File) (*os.File, error) { return nil, nil } //nolint:nilnil // no file is needed
 
 // unread reports whether a terminal's master has something to read.

@@ -2,7 +2,7 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// treeBelow returns the tree with the given main process.
+// treeBelow returns the tree below this process. main is its main process.
 func treeBelow(_ Containment, main int) tree { return followFamily(main) }
 
 // States of a process, from macOS's proc.h.

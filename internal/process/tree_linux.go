@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeBelow returns the tree with the given main process.
+// treeBelow returns the tree below this process. main is its main process.
 func treeBelow(containment Containment, main int) tree {
 	switch containment {
 	case PIDNamespace:

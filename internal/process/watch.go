@@ -11,12 +11,12 @@ type watch struct {
 	main     int // process ID
 	tree     tree
 	grace    time.Duration // from TERM to KILL on a stop command
-	leftover time.Duration // the same for processes that main leaves behind
+	leftover time.Duration // the same for processes left behind by main
 
-	begun    <-chan *failure // nil: the start of main is not reported
-	commands <-chan byte     // nil: no commands
+	begun    <-chan *failure // nil if the start of main is not reported
+	commands <-chan byte     // nil if there are no commands
 	started  func(*failure)
-	ended    func(ended) // nil: the end of main is not reported
+	ended    func(ended) // nil if the end of main is not reported
 
 	stopped bool
 	over    bool // main has ended
@@ -86,13 +86,13 @@ func (w *watch) obey(command byte) {
 	}
 }
 
-// running reports whether the main process is still running. The kernel knows that
-// before the reaper does, so that consequences of its exit are not mistaken for the
+// running reports whether the main process is still running. It asks the kernel, which
+// knows earlier than the reaper, so that consequences of its exit are not mistaken for the
 // cause.
 func (w *watch) running() bool { return !w.over && !exiting(w.main) }
 
-// end sends TERM to the tree and sets the time for KILL. Stopped processes are
-// continued, so that they get the signal.
+// end sends TERM to the tree and schedules KILL. Halted processes are
+// continued, so that they receive the signal.
 func (w *watch) end(grace time.Duration) {
 	if grace > 0 {
 		w.tree.signal(syscall.SIGTERM)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The descriptors of a shim in addition to the standard ones.
+// Descriptors of a shim in addition to the standard ones.
 const (
 	orderFd    = 3 // the order, a memory file
 	controlFd  = 4 // coven's commands; end of file means that coven is dead
@@ -21,13 +21,13 @@ const (
 	terminalFd = 7 // the program's standard output and error, likewise
 )
 
-// The commands on the control pipe: TERM, grace and KILL, or KILL at once.
+// Commands on the control pipe: TERM, grace and KILL, or KILL at once.
 const (
 	commandTerm = 'T'
 	commandKill = 'K'
 )
 
-// order tells a shim what to do.
+// order is a shim's configuration.
 type order struct {
 	Containment Containment
 	// UserNamespace means that the shim was started in its own user namespace.
@@ -47,8 +47,8 @@ type order struct {
 	Grace, Leftover time.Duration
 }
 
-// report is a message from a shim: it has a process for the program, the program runs, could not be
-// started, or ended.
+// report is a message from a shim about the program: its process ID is known, it runs, it could not be
+// started, or it has ended.
 type report struct {
 	Ready  bool     `json:",omitempty"`
 	Main   int      `json:",omitempty"` // the program's process ID, as the shim sees it
@@ -64,8 +64,8 @@ type ended struct {
 	Stopped bool
 }
 
-// failure is an error sent from one process to another: either an error about a path,
-// which keeps its meaning, or a Note about a failure of the launcher.
+// failure is an error sent from one process to another. It is either an error about a path,
+// which can be reconstructed, or a Note about a failure of the launcher.
 type failure struct {
 	Op       string
 	Path     text
@@ -97,7 +97,7 @@ func (f *failure) err() error {
 	return &fs.PathError{Op: f.Op, Path: string(f.Path), Err: err}
 }
 
-// text is a string of any bytes; plain JSON strings would mangle those that
+// text is a string of arbitrary bytes. A plain JSON string would corrupt bytes that
 // are not UTF-8.
 type text string
 

@@ -1,9 +1,9 @@
-// Package early makes a program the launcher command before the rest of the program is set up.
+// Package early runs the launcher command before the rest of the program is initialized.
 //
-// Go initializes a package as soon as those that it imports are initialized, and of several that
-// could be next the one whose path is the first in the alphabet. This package imports little, so it
+// Go initializes a package as soon as the packages that it imports are initialized. If several are ready,
+// it starts with the first path in alphabetical order. This package imports little, so it
 // is initialized before most of coven's other packages and libraries. A task starts the launcher at
-// least twice, and their tables and regular expressions would take it longer than its own work.
+// least twice, and initializing their tables and regular expressions would take longer than its own work.
 package early
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-func init() { //nolint:gochecknoinits // main comes after all other packages
+func init() { //nolint:gochecknoinits // main runs after all packages are initialized
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
 		os.Exit(process.Main(os.Args[2:]))
 	}
