@@ -18,37 +18,37 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// This file holds what is specific to Claude Code, as observed with version 2.1.330:
+// This file contains everything specific to Claude Code, as observed with version 2.1.330:
 // docs/decisions/credentials.md has the observations.
 
 // ErrNoLogin means that the user has no credential for the API.
 var ErrNoLogin = errors.New("not logged in to Claude; run: claude auth login")
 
-// ErrNotForwarded means that the user's way to log in cannot be forwarded. The CLI must
-// get its variables, and then the agent can read them.
+// ErrNotForwarded means that the user's login method cannot be forwarded. The CLI needs
+// the credential itself then, and the agent can read it.
 var ErrNotForwarded = errors.New("this way to log in cannot be forwarded")
 
 const (
 	defaultAPI      = "https://api.anthropic.com"
 	tokenEndpoint   = "https://platform.claude.com/v1/oauth/token"
-	clientID        = "9d1c250a-e61b-44d9-88ed-5944d1962f5e" // Claude Code's own; public
+	clientID        = "9d1c250a-e61b-44d9-88ed-5944d1962f5e" // Claude Code's own, which is public
 	credentialsFile = ".credentials.json"
 	loginField      = "claudeAiOauth" // in credentialsFile
 	inferenceScope  = "user:inference"
-	// expiryMargin is how long before its end the CLI refreshes a login.
+	// expiryMargin is how long before its expiry the CLI refreshes a login.
 	expiryMargin = 5 * time.Minute
 )
 
-// The locks that the CLI takes in its directory for credentials: directories that are
-// made and removed. One that is older than its limit belongs to a dead process.
+// Locks of the CLI in its credentials directory. A lock is a directory that is
+// created and removed. A lock that is older than its limit belongs to a dead process.
 const (
-	refreshLock      = ".oauth_refresh.lock" // and DIRECTORY.lock beside the directory
+	refreshLock      = ".oauth_refresh.lock" // and DIRECTORY.lock next to the directory
 	refreshLockStale = time.Minute
 	writeLock        = ".storage-write.lock"
 	writeLockStale   = 15 * time.Second
 )
 
-// otherModes are variables that make the CLI use another API or another way to log in.
+// otherModes lists variables that make the CLI use another API or another login method.
 var otherModes = []string{
 	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE",
 	"CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_GATEWAY",
@@ -57,15 +57,15 @@ var otherModes = []string{
 	"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CUSTOM_OAUTH_URL",
 }
 
-// routes are the requests that the CLI makes below ANTHROPIC_BASE_URL.
+// routes matches the requests of the CLI below ANTHROPIC_BASE_URL.
 var routes = map[string]*lazyregexp.Regexp{
 	http.MethodHead: lazyregexp.New(`^/$`),
 	http.MethodGet:  lazyregexp.New(`^/v1/models(/[A-Za-z0-9][A-Za-z0-9._-]*)?$`),
 	http.MethodPost: lazyregexp.New(`^/v1/messages(/count_tokens)?$`),
 }
 
-// secretName matches the variables of the CLI that hold a credential, say where one is,
-// or send its requests elsewhere. A variable that ends with TOKENS is a number.
+// secretName matches variables of the CLI that hold a credential, point to one,
+// or redirect its requests. A variable that ends with TOKENS is a number.
 var secretName = lazyregexp.New(`^(ANTHROPIC|CLAUDE)_(.*_)?(` +
 	`KEY|TOKEN|SECRET|AUTH|HEADERS|PASSPHRASE|CREDENTIALS?|IDENTITY|PROFILE|DESCRIPTOR|SOCKET|CERT|BASE_URL|OAUTH|FEDERATION` +
 	`)(_.*)?$`)
@@ -73,25 +73,25 @@ var secretName = lazyregexp.New(`^(ANTHROPIC|CLAUDE)_(.*_)?(` +
 // Login is the user's account of a model API.
 type Login struct {
 	kind      string
-	file      string // of a login; empty: from variables
+	file      string // of a login; empty if the credential is from variables
 	upstream  *url.URL
 	source    source
 	further   *further
 	transport *http.Transport
-	variables map[string]string // for the CLI; the value placeholderValue is replaced
+	variables map[string]string // for the CLI; the placeholder replaces placeholderValue
 	reports   *reports
 }
 
 // further holds the user's own headers, which may contain credentials.
 type further struct{ header http.Header }
 
-// placeholderValue stands for the placeholder in Login.variables.
+// placeholderValue marks the placeholder in Login.variables.
 const placeholderValue = "\x00"
 
-// Find finds the user's credential for the Anthropic API in the order in which the CLI
-// does: ANTHROPIC_AUTH_TOKEN, ANTHROPIC_API_KEY, CLAUDE_CODE_OAUTH_TOKEN, and the file
-// with the login. getenv reads the user's environment; home is the user's home directory.
-// It returns ErrNoLogin if there is none, and ErrNotForwarded for other ways to log in.
+// Find finds the user's credential for the Anthropic API in the same order as the CLI:
+// ANTHROPIC_AUTH_TOKEN, ANTHROPIC_API_KEY, CLAUDE_CODE_OAUTH_TOKEN, and the login
+// file. getenv reads the user's environment; home is the user's home directory.
+// It returns ErrNoLogin if there is none, and ErrNotForwarded for other login methods.
 func Find(getenv func(string) string, home string) (*Login, error) {
 	if err := otherMode(getenv); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func Find(getenv func(string) string, home string) (*Login, error) {
 }
 
 // withoutProxy adds loopback to the user's lists of hosts that need no proxy. The CLI
-// sends even requests to loopback through HTTP_PROXY, unless the list has the address.
+// sends even requests to loopback through HTTP_PROXY, unless the address is listed.
 func withoutProxy(lists ...string) string {
 	var hosts []string
 	for _, host := range strings.Split(strings.Join(append(lists, "127.0.0.1"), ","), ",") {
@@ -145,11 +145,11 @@ func otherMode(getenv func(string) string) error {
 	return nil
 }
 
-// fromVariables reports whether the environment has a credential.
+// fromVariables reads the credential from the environment and reports whether it has one.
 func (l *Login) fromVariables(getenv func(string) string) bool {
 	token, key, oauth := getenv("ANTHROPIC_AUTH_TOKEN"), getenv("ANTHROPIC_API_KEY"), getenv("CLAUDE_CODE_OAUTH_TOKEN")
 	switch {
-	case token != "": // the CLI sends a key beside it
+	case token != "": // the CLI sends a key in addition
 		l.kind, l.source = "ANTHROPIC_AUTH_TOKEN", &fixed{credential{key: key, bearer: token}}
 		if key != "" {
 			l.variables["ANTHROPIC_API_KEY"] = placeholderValue
@@ -166,7 +166,7 @@ func (l *Login) fromVariables(getenv func(string) string) bool {
 	return true
 }
 
-// fromFile reads the login that `claude auth login` made.
+// fromFile reads the login of `claude auth login`.
 func (l *Login) fromFile(getenv func(string) string, home string) error {
 	dir := credentialsDir(getenv, home)
 	l.kind, l.file = "claude.ai login", filepath.Join(dir, credentialsFile)
@@ -193,7 +193,7 @@ func (l *Login) fromFile(getenv func(string) string, home string) error {
 	return nil
 }
 
-// plan passes the kind of the subscription on. The CLI chooses its default model by it.
+// plan passes on the subscription type and tier, which determine the CLI's default model.
 func (l *Login) plan(subscription, tier string) {
 	for name, value := range map[string]string{"CLAUDE_CODE_SUBSCRIPTION_TYPE": subscription, "CLAUDE_CODE_RATE_LIMIT_TIER": tier} {
 		if value != "" {
@@ -202,7 +202,7 @@ func (l *Login) plan(subscription, tier string) {
 	}
 }
 
-// credentialsDir returns the directory in which the CLI has its credentials.
+// credentialsDir returns the CLI's credentials directory.
 func credentialsDir(getenv func(string) string, home string) string {
 	for _, name := range []string{"CLAUDE_SECURESTORAGE_CONFIG_DIR", "CLAUDE_CONFIG_DIR"} {
 		if dir := getenv(name); dir != "" {
@@ -212,7 +212,7 @@ func credentialsDir(getenv func(string) string, home string) string {
 	return filepath.Join(home, ".claude")
 }
 
-// helperConfigured reports whether the user's settings name a program that prints a key.
+// helperConfigured reports whether the user's settings configure a program that prints a key.
 func helperConfigured(dir string) bool {
 	var settings struct {
 		Helper string `json:"apiKeyHelper"`
@@ -261,7 +261,7 @@ func customHeaders(lines string) (http.Header, error) {
 // environment, and ignores extra certificates that cannot be read.
 func newTransport(extraCerts string) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true // responses are passed on as they are
+	t.DisableCompression = true // responses are passed on unchanged
 	t.MaxIdleConnsPerHost = 8
 	if extraCerts == "" {
 		return t
@@ -301,17 +301,17 @@ func (l *Login) allows(r *http.Request) bool {
 // Withholds reports whether an agent must not get a variable of the user's environment.
 func (l *Login) Withholds(name string) bool { return secretName.MatchString(name) }
 
-// Kind names where the credential is from: a variable, or "claude.ai login".
+// Kind returns the source of the credential: the name of a variable, or "claude.ai login".
 func (l *Login) Kind() string { return l.kind }
 
-// File returns the path of the file with the login, which agents must not be able to
-// read; empty if the credential is from a variable. The file is replaced when the login
-// is refreshed, so its directory must be hidden: a mount that hides the file alone
-// disappears with it.
+// File returns the path of the login file, which agents must not be able to
+// read. It is empty if the credential is from a variable. The file is replaced when the login
+// is refreshed, so its directory must be hidden: a mount that hides only the file
+// would vanish with it.
 func (l *Login) File() string { return l.file }
 
 // String keeps the credential out of logs.
 func (l *Login) String() string { return l.kind }
 
-// GoString is String.
+// GoString is like String.
 func (l *Login) GoString() string { return l.kind }

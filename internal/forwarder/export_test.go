@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// SetTokenEndpoint makes a login refresh itself elsewhere.
+// SetTokenEndpoint sets the endpoint for refreshes of a login.
 func SetTokenEndpoint(l *Login, url string) { l.source.(*oauth).endpoint = url }
 
-// SetPatience sets how long a login waits for the token endpoint, and after a failure.
+// SetPatience sets a login's time limit for the token endpoint, and its pause after a failure.
 func SetPatience(l *Login, patience, pause time.Duration) {
 	o := l.source.(*oauth)
 	o.patience, o.pause = patience, pause
@@ -22,7 +22,7 @@ const (
 	HeaderTimeout  = headerTimeout
 )
 
-// RetryNow makes a login forget when it failed.
+// RetryNow ends a login's pause after a failure.
 func RetryNow(l *Login) {
 	o := l.source.(*oauth)
 	o.mu.Lock()
@@ -30,15 +30,15 @@ func RetryNow(l *Login) {
 	o.paused = time.Time{}
 }
 
-// NewPacedBody returns the body of a request to a forwarder.
+// NewPacedBody returns a request body as used by a forwarder.
 func NewPacedBody(body io.ReadCloser, w http.ResponseWriter) io.Reader {
 	return &pacedBody{ReadCloser: body, control: http.NewResponseController(w)}
 }
 
-// ErrInvalidGrant means that the login has to be made again.
+// ErrInvalidGrant means that the user must log in again.
 var ErrInvalidGrant error = errInvalidGrant
 
-// TryLock takes a lock that is a directory.
+// TryLock acquires a directory lock.
 func TryLock(path string) (held func() bool, release func(), err error) {
 	lock, err := tryLock(path, time.Hour)
 	if err != nil {

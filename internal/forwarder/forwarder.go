@@ -1,26 +1,26 @@
-// Package forwarder lets an agent use a model API without holding its credential.
+// Package forwarder lets an agent use a model API without access to its credential.
 //
 // A forwarder is an HTTP server on loopback, one per agent run. The agent's CLI gets the
-// forwarder's address and a placeholder in place of the credential (Env). The forwarder
+// forwarder's address and a placeholder instead of the credential (Env). The forwarder
 // removes the placeholder from each request, adds the credential, and sends the request
-// to the API. Find finds the credential as the CLI would; it never leaves this process.
+// to the API. Find finds the credential like the CLI does; it never leaves this process.
 //
 // Rules:
 //
-//   - A request must be sent to the forwarder's own address, carry its own placeholder,
-//     and be one of the few that a CLI needs (claude.go lists them). Any other request
-//     is answered here, in the API's form of an error, and nothing is sent. So an agent
-//     cannot, for example, make itself an API key with the login.
-//   - The API's address and path are the forwarder's, never the request's.
-//   - Requests and responses are streamed. Only if the credential can be refreshed is the
-//     body of a request kept, up to a limit, until the API has accepted the credential.
-//   - Headers of a response that could return the credential are removed. Redirects are
+//   - A request must be addressed to the forwarder, contain its placeholder,
+//     and be one of the few kinds that a CLI needs (see claude.go). Any other request
+//     gets an error in the API's format, and nothing is sent. So an agent
+//     cannot, for example, create an API key with the login.
+//   - The forwarder determines the API's address and path, never the request.
+//   - Requests and responses are streamed. Only if the credential can be refreshed, the
+//     body of a request is buffered, up to a limit, until the API has accepted the credential.
+//   - Response headers that could reveal the credential are removed. Redirects are
 //     not followed.
 //   - No credential is logged, printed, or part of an error.
-//   - Connections, headers and pauses have limits, so an agent can exhaust only its own
+//   - Connections, headers and pauses are limited, so an agent can exhaust only its own
 //     forwarder.
 //
-// What is specific to Claude Code (variables, files, endpoints) is in claude.go.
+// Everything specific to Claude Code (variables, files, endpoints) is in claude.go.
 package forwarder
 
 import (
@@ -38,22 +38,22 @@ import (
 	"time"
 )
 
-// The limits of one forwarder.
+// Limits of a forwarder.
 const (
 	maxConnections = 64
 	maxHeader      = 64 << 10         // bytes
 	headerTimeout  = 10 * time.Second // for the header of a request
-	bodyPause      = time.Minute      // between two parts of a request's body
-	idleTimeout    = 10 * time.Minute // between two requests of a connection
+	bodyPause      = time.Minute      // between two parts of a request body
+	idleTimeout    = 10 * time.Minute // between two requests on a connection
 )
 
 // Options configures a forwarder.
 type Options struct {
-	// Login is the account of its requests. Several forwarders may share it.
+	// Login is the account for the requests. Several forwarders may share it.
 	Login *Login
-	// Report is called with a problem that the user should know of and that is not part
-	// of a response: a refreshed login that cannot be saved. It may be called from
-	// several goroutines. nil: such problems are not reported.
+	// Report is called for a problem that the user should know and that is not part
+	// of a response, such as a refreshed login that cannot be saved. It must be safe for
+	// concurrent use. May be nil.
 	Report func(error)
 }
 
@@ -61,18 +61,18 @@ type Options struct {
 type Forwarder struct {
 	login       *Login
 	placeholder string
-	accepted    [sha256.Size]byte // the hash of the placeholder
+	accepted    [sha256.Size]byte // hash of the placeholder
 	host        string            // 127.0.0.1:PORT
 	server      *http.Server
 	proxy       *httputil.ReverseProxy
-	cancel      context.CancelFunc // ends the requests
-	stop        func() bool        // keeps ctx from calling Close
+	cancel      context.CancelFunc // cancels the requests
+	stop        func() bool        // prevents ctx from calling Close
 	requests    sync.WaitGroup
 	closing     sync.Mutex // held while closed changes or a request starts
 	closed      bool
 }
 
-// Start starts a forwarder, which serves until Close is called or ctx ends.
+// Start starts a forwarder. It serves until Close is called or ctx ends.
 func Start(ctx context.Context, opts Options) (*Forwarder, error) {
 	if opts.Login == nil {
 		return nil, errors.New("start forwarder: no login")
@@ -109,13 +109,13 @@ func Start(ctx context.Context, opts Options) (*Forwarder, error) {
 // URL returns the address of the forwarder: "http://127.0.0.1:PORT".
 func (f *Forwarder) URL() string { return "http://" + f.host }
 
-// Env returns the variables, as KEY=VALUE, with which the CLI uses the forwarder: its
-// address, the placeholder, and NO_PROXY, which must win over the user's. None of them is
-// secret: the placeholder is worth nothing without this forwarder.
+// Env returns the CLI's variables for the forwarder, as KEY=VALUE: its
+// address, the placeholder, and NO_PROXY, which must override the user's. None of them is
+// secret, because the placeholder is worthless without this forwarder.
 func (f *Forwarder) Env() []string { return f.login.env(f.URL(), f.placeholder) }
 
-// Close ends all requests and frees the port. It waits for a refresh of the login that
-// has been sent, at most 45 seconds, because its answer must be saved.
+// Close cancels all requests and frees the port. It waits up to 45 seconds for a running refresh of
+// the login, because the response must be saved.
 func (f *Forwarder) Close() error {
 	f.stop()
 	f.closing.Lock()
@@ -132,7 +132,7 @@ func (f *Forwarder) Close() error {
 	return nil
 }
 
-// begin counts a request, unless the forwarder is closed.
+// begin counts a request. It returns false if the forwarder is closed.
 func (f *Forwarder) begin() bool {
 	f.closing.Lock()
 	defer f.closing.Unlock()
@@ -145,5 +145,5 @@ func (f *Forwarder) begin() bool {
 // String keeps the placeholder and the login out of logs.
 func (f *Forwarder) String() string { return "forwarder at " + f.URL() }
 
-// GoString is String.
+// GoString is like String.
 func (f *Forwarder) GoString() string { return f.String() }

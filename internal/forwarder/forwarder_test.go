@@ -21,8 +21,8 @@ import (
 	"github.com/coven-run/coven/internal/forwarder"
 )
 
-// The credential of the CLI's own order is sent, and the agent gets placeholders for
-// what the CLI would have used.
+// The credential is chosen in the CLI's order, and the agent gets placeholders for
+// the variables that the CLI would have used.
 func TestFind(t *testing.T) {
 	login := loginFile("AT0", "RT0", time.Hour)
 	for _, tt := range []struct {
@@ -30,7 +30,7 @@ func TestFind(t *testing.T) {
 		env         []string
 		file        string
 		key, bearer string
-		held        []string // the variables with the placeholder
+		held        []string // variables with the placeholder
 	}{
 		{"key", []string{"ANTHROPIC_API_KEY=K", "CLAUDE_CODE_OAUTH_TOKEN=O"}, login, "K", "", []string{"ANTHROPIC_API_KEY"}},
 		{"token", []string{"ANTHROPIC_AUTH_TOKEN=A", "CLAUDE_CODE_OAUTH_TOKEN=O"}, login, "", "A", []string{"ANTHROPIC_AUTH_TOKEN"}},
@@ -74,7 +74,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What cannot be forwarded is told apart from what is missing and from what is wrong.
+// Login methods that cannot be forwarded are distinguished from missing and invalid logins.
 func TestFindNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name, env, settings, login string
@@ -118,7 +118,7 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// Nothing but the few requests of a CLI that holds the placeholder reaches the API.
+// Only the few requests of a CLI with the placeholder reach the API.
 func TestRefuses(t *testing.T) {
 	api := newAPI(t)
 	f, _ := start(t, "ANTHROPIC_API_KEY=SECRET", "ANTHROPIC_BASE_URL="+api.URL)
@@ -178,7 +178,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// raw sends bytes to a forwarder and returns everything that comes back.
+// raw sends bytes to a forwarder and returns the whole response.
 func raw(t *testing.T, f *forwarder.Forwarder, text string) string {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(f.URL(), "http://"))
@@ -189,12 +189,11 @@ func raw(t *testing.T, f *forwarder.Forwarder, text string) string {
 	_, err = io.WriteString(conn, text)
 	check(t, err)
 	check(t, conn.(*net.TCPConn).CloseWrite())
-	out, _ := io.ReadAll(conn) // a reset is an answer, too
+	out, _ := io.ReadAll(conn) // a reset counts as a response
 	return string(out)
 }
 
-// Requests that two readers could take apart differently reach the API as one request
-// each, with its own placeholder, or not at all.
+// Ambiguous requests reach the API as at most one request, with the right placeholder, or not at all.
 func TestSmuggling(t *testing.T) {
 	hidden := "POST /v1/oauth/token HTTP/1.1\r\nHost: HOST\r\nX-Api-Key: MINE\r\nContent-Length: 0\r\n\r\n"
 	for name, text := range map[string]string{
@@ -218,7 +217,7 @@ func TestSmuggling(t *testing.T) {
 			if strings.Contains(out, "SECRET") {
 				t.Errorf("the answer holds the credential: %s", out)
 			}
-			api.Close() // the last request may still be on its way
+			api.Close() // wait for a request that is still in flight
 			seen, _ := api.requests()
 			if len(seen) > 1 {
 				t.Errorf("%d requests were forwarded", len(seen))
@@ -232,7 +231,7 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// An answer is passed on as it comes, its end and its breaks, too.
+// A response is streamed, including its pauses and a broken end.
 func TestStream(t *testing.T) {
 	api := newAPI(t)
 	next, gone := make(chan struct{}), make(chan struct{})
@@ -264,7 +263,7 @@ func TestStream(t *testing.T) {
 		return resp
 	}
 	broken := ask(t.Context(), "die")
-	close(next) // only now: what came before was not held back
+	close(next) // only now, so the part before was not held back
 	if rest, err := io.ReadAll(broken.Body); err == nil {
 		t.Errorf("a broken answer ended well: %q", rest)
 	}
@@ -280,8 +279,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A slow API has all the time that the CLI gives it: the forwarder does not give up.
-// A request whose header never ends does not get that.
+// A slow API does not time out: the CLI has its own time limits.
+// A request with an endless header does.
 func TestSlow(t *testing.T) {
 	api := newAPI(t)
 	api.answer = func(w http.ResponseWriter, r *http.Request) {
@@ -306,7 +305,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Close ends a request whose answer never ends.
+// Close ends a request with an endless response.
 func TestClose(t *testing.T) {
 	api := newAPI(t)
 	started := make(chan struct{})
@@ -340,7 +339,7 @@ func TestBigBody(t *testing.T) {
 	}
 }
 
-// Headers that could give the credential to the agent do not come back.
+// Response headers that could reveal the credential are removed.
 func TestCleans(t *testing.T) {
 	api := newAPI(t)
 	api.answer = func(w http.ResponseWriter, r *http.Request) {
@@ -379,7 +378,7 @@ func TestCleans(t *testing.T) {
 	}
 }
 
-// A redirect is not followed: the credential is for one host.
+// A redirect is not followed, because the credential is for one host.
 func TestRedirect(t *testing.T) {
 	api, elsewhere := newAPI(t), newAPI(t)
 	api.answer = func(w http.ResponseWriter, r *http.Request) {
@@ -395,7 +394,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// An API that changes the protocol unasked gets no way to the agent.
+// If the API changes the protocol unasked, the agent does not get the connection.
 func TestSwitchedProtocol(t *testing.T) {
 	api := newAPI(t)
 	api.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }
@@ -405,7 +404,7 @@ func TestSwitchedProtocol(t *testing.T) {
 	}
 }
 
-// An API that cannot be reached is an error that the CLI understands.
+// If the API is unreachable, the CLI gets an error in the API's format.
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
@@ -416,8 +415,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// An agent that opens many connections and sends nothing has no more than the limit,
-// and the next one is served when one of them ends.
+// The number of an agent's idle connections is limited, and further ones are served when some
+// end.
 func TestConnections(t *testing.T) {
 	api := newAPI(t)
 	f, _ := start(t, "ANTHROPIC_API_KEY=K", "ANTHROPIC_BASE_URL="+api.URL)
@@ -444,7 +443,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// Formatting a value does not print what is in it.
+// Formatting a value does not print its secrets.
 func TestPrintsNothing(t *testing.T) {
 	f, login := start(t, "ANTHROPIC_API_KEY=SECRET1", "ANTHROPIC_AUTH_TOKEN=SECRET2", "ANTHROPIC_CUSTOM_HEADERS=X: SECRET3")
 	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s", login, login, login, login), fmt.Sprintf("%v %+v %#v %+v", f, f, f, *login), fmt.Sprint(f.Env())} {
@@ -454,7 +453,7 @@ func TestPrintsNothing(t *testing.T) {
 	}
 }
 
-// The CLI reaches the forwarder without the user's proxy.
+// The CLI does not use the user's proxy for the forwarder.
 func TestNoProxy(t *testing.T) {
 	for _, tt := range []struct{ upper, lower, want string }{
 		{"", "", "127.0.0.1"},
@@ -485,7 +484,7 @@ func TestWithholds(t *testing.T) {
 	}
 }
 
-// The way to the API goes through the user's proxy.
+// Requests to the API use the user's proxy.
 func TestProxy(t *testing.T) {
 	proxy := newAPI(t)
 	out := run(t, 1, "HTTP_PROXY="+proxy.URL, "ANTHROPIC_BASE_URL=http://api.example.invalid", "ANTHROPIC_API_KEY=K", "HOME="+t.TempDir())
@@ -495,7 +494,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// The API's certificate may be the user's own. One that cannot be read is ignored.
+// The user's extra certificates are accepted for the API. Unreadable ones are ignored.
 func TestExtraCerts(t *testing.T) {
 	api := newAPI(t)
 	server := httptest.NewUnstartedServer(api.Config.Handler)
@@ -512,7 +511,7 @@ func TestExtraCerts(t *testing.T) {
 	}
 }
 
-// closingBody is the body of a request that net/http closes as soon as the response begins.
+// closingBody is a request body that net/http closes when the response starts.
 type closingBody struct{ text string }
 
 func (b *closingBody) Read(p []byte) (int, error) {
@@ -529,8 +528,8 @@ func (b *closingBody) Read(p []byte) (int, error) {
 
 func (*closingBody) Close() error { return nil }
 
-// A body that has ended stays ended: the transport reads once more, and would cut the response
-// off if that failed.
+// A body that has ended stays ended: the transport reads once more, and an error then would cut off
+// the response.
 func TestBodyEndsOnce(t *testing.T) {
 	body := forwarder.NewPacedBody(&closingBody{"question"}, httptest.NewRecorder())
 	for range 2 {

@@ -1,4 +1,4 @@
 package forwarder
 
-// inKeychain reports whether the CLI keeps logins in a keychain instead of a file.
+// inKeychain reports whether the CLI stores logins in a keychain instead of a file.
 const inKeychain = false

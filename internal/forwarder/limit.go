@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// limited is a listener with at most cap(free) open connections. Further ones wait.
+// limited is a listener with at most cap(free) open connections. Further connections wait.
 type limited struct {
 	net.Listener
 	free chan struct{}
@@ -38,7 +38,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// counted is a connection that returns its place when it is closed.
+// counted is a connection that frees its slot when it is closed.
 type counted struct {
 	net.Conn
 	release func()

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// lockPoll is how often a lock that is held is tried again.
+// lockPoll is the interval at which acquiring a held lock is retried.
 const lockPoll = 100 * time.Millisecond
 
 // errLocked means that another process holds a lock.
 var errLocked = errors.New("locked")
 
-// dirLock is a lock as npm's proper-lockfile takes it: a directory that exists while
-// the lock is held. Its modification time tells who holds it, and that the holder lives.
+// dirLock is a lock in the format of npm's proper-lockfile: a directory that exists while
+// the lock is held. Its modification time identifies the holder and shows that it is alive.
 type dirLock struct {
 	path  string
 	taken time.Time // modification time of the directory
 }
 
-// tryLock takes a lock. One that is older than stale is removed first: its holder died.
+// tryLock acquires a lock. It first removes a lock that is older than stale, because its holder is dead.
 func tryLock(path string, stale time.Duration) (*dirLock, error) {
 	for range 2 {
 		err := os.Mkdir(path, 0o755)
@@ -42,21 +42,21 @@ func tryLock(path string, stale time.Duration) (*dirLock, error) {
 			return nil, errLocked
 		}
 		if err == nil {
-			_ = os.Remove(path) // fails if it is not an empty directory; then Mkdir does, too
+			_ = os.Remove(path) // fails if it is not an empty directory, and then Mkdir fails, too
 		}
 	}
 	return nil, errLocked
 }
 
-// waitLock takes a lock, or returns ctx's error, or errLocked once enough, which may be
-// nil, reports that the lock is not needed any more.
+// waitLock waits to acquire a lock. It returns ctx's error, or errLocked once enough
+// reports that the lock is not needed any more. enough may be nil.
 func waitLock(ctx context.Context, path string, stale time.Duration, enough func() bool) (*dirLock, error) {
 	var lock *dirLock
 	err := poll(ctx, enough, func() (err error) { lock, err = tryLock(path, stale); return err })
 	return lock, err
 }
 
-// poll calls try until it does not return errLocked.
+// poll calls try until it returns another error than errLocked or enough returns true.
 func poll(ctx context.Context, enough func() bool, try func() error) error {
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
@@ -73,7 +73,7 @@ func poll(ctx context.Context, enough func() bool, try func() error) error {
 	}
 }
 
-// held reports whether nobody has taken the lock away.
+// held reports whether the lock has not been taken over by another process.
 func (l *dirLock) held() bool {
 	info, err := os.Stat(l.path)
 	return err == nil && info.ModTime().Equal(l.taken)
@@ -81,24 +81,24 @@ func (l *dirLock) held() bool {
 
 func (l *dirLock) release() {
 	if l.held() {
-		_ = os.Remove(l.path) // what is left expires
+		_ = os.Remove(l.path) // a leftover lock expires
 	}
 }
 
 // refreshLocks are the locks of a refresh.
 type refreshLocks struct {
-	ours *os.File // the CLI's directory, locked between processes of coven
+	ours *os.File // the CLI's directory, locked among coven processes
 	cli  []*dirLock
 }
 
-// lock takes the locks of a refresh in the CLI's order, and before them one that only
-// coven takes: it ends with its process, and so decides between several covens that find
-// the lock of a dead process. enough ends the wait: another process has refreshed. Then
-// the locks are empty.
+// lock acquires the locks of a refresh in the CLI's order. Before them, it acquires a lock that only
+// coven uses. That lock ends with its process, and so arbitrates between several coven processes that find
+// the lock of a dead process. When enough returns true because another process has refreshed the login,
+// lock returns empty locks.
 func (o *oauth) lock(ctx context.Context, enough func() bool) (*refreshLocks, error) {
 	locks := &refreshLocks{}
 	err := locks.take(ctx, o.dir, enough)
-	if errors.Is(err, errLocked) { // enough
+	if errors.Is(err, errLocked) { // enough returned true
 		return locks, nil
 	}
 	if err == nil {
@@ -123,8 +123,8 @@ func (l *refreshLocks) take(ctx context.Context, dir string, enough func() bool)
 	return poll(ctx, enough, func() error { return l.takeCLI(dir) })
 }
 
-// takeCLI takes the locks of the CLI: its present one, and the one of former versions,
-// which is beside the directory and may be impossible to make.
+// takeCLI acquires the locks of the CLI: the current one, and the one of former versions,
+// which is next to the directory and may be impossible to create.
 func (l *refreshLocks) takeCLI(dir string) error {
 	first, err := tryLock(filepath.Join(dir, refreshLock), refreshLockStale)
 	if err != nil {
@@ -146,7 +146,7 @@ func (l *refreshLocks) takeCLI(dir string) error {
 	return nil
 }
 
-// tryFlock locks a directory. Some network file systems cannot: that is no reason to fail.
+// tryFlock locks a directory. It succeeds on network file systems without support for locks.
 func tryFlock(dir *os.File) error {
 	if errors.Is(syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK) {
 		return errLocked
@@ -154,7 +154,7 @@ func tryFlock(dir *os.File) error {
 	return nil
 }
 
-// held reports whether nobody has taken the locks away.
+// held reports whether the CLI's locks have not been taken over by another process.
 func (l *refreshLocks) held() bool {
 	for _, lock := range l.cli {
 		if !lock.held() {

@@ -21,11 +21,11 @@ import (
 	"github.com/coven-run/coven/internal/forwarder"
 )
 
-// patience is how long a test waits for what must happen.
+// patience limits waiting for an expected event.
 const patience = time.Minute
 
-// helperEnv makes the test binary another process with a forwarder: its value is the
-// number of requests it makes.
+// helperEnv turns the test binary into another process with a forwarder. Its value is the
+// number of requests to send.
 const helperEnv = "FORWARDER_TEST_REQUESTS"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// helper makes requests through a forwarder of its own and prints their answers.
+// helper sends requests through its own forwarder and prints the responses.
 func helper() int {
 	if os.Getenv("FULL_DISK") != "" { // no file can grow
 		signal.Ignore(syscall.SIGXFSZ)
@@ -68,18 +68,18 @@ func helper() int {
 	return 0
 }
 
-// run starts the test binary as another process and waits for it.
+// run starts the test binary as another process, waits for it, and returns its output.
 func run(t *testing.T, requests int, env ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append([]string{fmt.Sprintf("%s=%d", helperEnv, requests), "PATH=" + os.Getenv("PATH")}, env...)
-	out, _ := cmd.CombinedOutput() // killed ones fail
+	out, _ := cmd.CombinedOutput() // fails if the process was killed
 	return string(out)
 }
 
-// variables returns the getenv of an environment.
+// variables returns a getenv function for the variables.
 func variables(kv ...string) func(string) string {
 	return func(name string) string {
 		for _, entry := range kv {
@@ -97,8 +97,8 @@ type api struct {
 	mu       sync.Mutex
 	seen     []*http.Request
 	bodies   []string
-	refused  map[string]bool // bearer tokens that are answered with 401
-	accepted map[string]bool // if not nil, other bearer tokens are, too
+	refused  map[string]bool // bearer tokens that get status 401
+	accepted map[string]bool // if not nil, all other bearer tokens get status 401
 	answer   http.HandlerFunc
 }
 
@@ -130,7 +130,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requests returns what reached the API, and forgets it.
+// requests returns the requests that have reached the API, and clears them.
 func (a *api) requests() ([]*http.Request, []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -139,7 +139,7 @@ func (a *api) requests() ([]*http.Request, []string) {
 	return seen, bodies
 }
 
-// start starts a forwarder to an API with a credential in the environment.
+// start starts a forwarder to an API, with a credential from the environment.
 func start(t *testing.T, env ...string) (*forwarder.Forwarder, *forwarder.Login) {
 	t.Helper()
 	login, err := forwarder.Find(variables(env...), t.TempDir())
@@ -159,7 +159,7 @@ func startWith(t *testing.T, login *forwarder.Login, report func(error)) *forwar
 	return f
 }
 
-// placeholder returns the placeholder of a forwarder.
+// placeholder returns a forwarder's placeholder.
 func placeholder(f *forwarder.Forwarder) string {
 	for _, kv := range f.Env() {
 		if _, value, _ := strings.Cut(kv, "="); strings.HasPrefix(value, "coven-placeholder-") {
@@ -169,7 +169,7 @@ func placeholder(f *forwarder.Forwarder) string {
 	return ""
 }
 
-// post makes an agent's request and returns the answer.
+// post sends an agent's request and returns the response.
 func post(f *forwarder.Forwarder, body string) (int, string) {
 	req, err := http.NewRequest(http.MethodPost, f.URL()+"/v1/messages?beta=true", strings.NewReader(body))
 	if err != nil {
@@ -193,7 +193,7 @@ func do(req *http.Request) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// problem returns type and message of an error of the API's form.
+// problem returns the type and message of an error in the API's format.
 func problem(t *testing.T, body string) (kind, message string) {
 	t.Helper()
 	var e struct {
@@ -213,7 +213,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// write writes a file and its directory.
+// write writes a file and creates its directory.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	check(t, os.MkdirAll(filepath.Dir(path), 0o700))

@@ -20,36 +20,36 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// The times of a refresh. Together they are shorter than refreshLockStale, so nobody
-// takes the lock away from a refresh that works.
+// Time limits of a refresh. A refresh takes less time than refreshLockStale, so that no process
+// takes over its lock.
 const (
 	answerTimeout  = 25 * time.Second // of the token endpoint
 	writeLockWait  = 20 * time.Second
-	refreshPatient = 75 * time.Second // how long a request waits for somebody else's refresh
-	pauseAfter     = 10 * time.Second // after a refresh that failed
-	youngFor       = time.Minute      // a refusal of a younger token is no reason to refresh
+	refreshPatient = 75 * time.Second // how long a request waits for a refresh by another process
+	pauseAfter     = 10 * time.Second // after a failed refresh
+	youngFor       = time.Minute      // a refusal of a younger token does not cause a refresh
 )
 
-// maxLoginFile limits the file with the login and answers of the token endpoint, in bytes.
+// maxLoginFile limits the login file and the responses of the token endpoint in bytes.
 const maxLoginFile = 1 << 20
 
-// saved is what coven reads of a saved login.
+// saved is the part of a saved login that coven reads.
 type saved struct {
 	AccessToken      string   `json:"accessToken"`
 	RefreshToken     string   `json:"refreshToken"`
-	ExpiresAt        int64    `json:"expiresAt"` // ms since 1970; 0: unknown
+	ExpiresAt        int64    `json:"expiresAt"` // ms since 1970; 0 if unknown
 	Scopes           []string `json:"scopes"`
 	ClientID         string   `json:"clientId"`
 	SubscriptionType string   `json:"subscriptionType"`
 	RateLimitTier    string   `json:"rateLimitTier"`
 }
 
-// expires reports whether the access token ends within a margin.
+// expires reports whether the access token expires within a duration.
 func (s saved) expires(within time.Duration) bool {
 	return s.ExpiresAt != 0 && !time.Now().Add(within).Before(time.UnixMilli(s.ExpiresAt))
 }
 
-// loginError is a login that cannot be used. Its text holds nothing of the login.
+// loginError reports a login that cannot be used. Its text contains no part of the login.
 type loginError struct {
 	text  string
 	again bool // it may work later
@@ -57,7 +57,7 @@ type loginError struct {
 
 func (e *loginError) Error() string { return e.text }
 
-// Is makes a login that never works again an ErrNoLogin.
+// Is makes a permanently invalid login an ErrNoLogin.
 func (e *loginError) Is(target error) bool { return target == ErrNoLogin && !e.again }
 
 func (e *loginError) refusal() refusal {
@@ -67,35 +67,35 @@ func (e *loginError) refusal() refusal {
 	return refusal{http.StatusUnauthorized, "authentication_error", e.text}
 }
 
-// errInvalidGrant means that a refresh token was used or withdrawn.
+// errInvalidGrant means that a refresh token was already used or was revoked.
 var errInvalidGrant = &loginError{text: "the login has expired and could not be refreshed (invalid_grant); run: claude auth login"}
 
-// oauth is a login in a file that the CLI, too, refreshes. A refresh token can be used
-// once, so a refresh happens under the CLI's locks, reads the file again first, and
-// writes it back if nobody else has.
+// oauth is a login in a file that the CLI refreshes, too. A refresh token can be used only
+// once. So a refresh acquires the CLI's locks, rereads the file, and
+// saves the new login unless the file has changed.
 type oauth struct {
 	dir, path string
 	client    string
 	endpoint  string
 	transport http.RoundTripper
 	reports   *reports
-	patience  time.Duration // with the token endpoint
-	pause     time.Duration // after a refresh that failed
-	turn      chan struct{} // held by the one refresh of this process
+	patience  time.Duration // time limit for the token endpoint
+	pause     time.Duration // after a failed refresh
+	turn      chan struct{} // held by the process's only refresh
 
 	mu      sync.Mutex
 	unsaved *renewal  // a refreshed login that could not be written
-	dead    string    // a refresh token that was refused
-	paused  time.Time // until then a failed refresh is not repeated
+	dead    string    // a rejected refresh token
+	paused  time.Time // earliest time to repeat a failed refresh
 	failure *loginError
-	got     map[string]time.Time // when this process got an access token
+	got     map[string]time.Time // time at which this process received each access token
 }
 
-// renewal is the answer to a refresh token.
+// renewal is the result of a refresh.
 type renewal struct {
-	spent string // the refresh token
+	spent string // the used refresh token
 	login saved
-	until int64 // refreshTokenExpiresAt, ms since 1970; 0: unknown
+	until int64 // refreshTokenExpiresAt, ms since 1970; 0 if unknown
 }
 
 func newOAuth(dir, client string, transport http.RoundTripper, reports *reports) *oauth {
@@ -122,7 +122,7 @@ func (o *oauth) current(ctx context.Context) (credential, error) {
 	case err == nil:
 		return credential{bearer: next.AccessToken}, nil
 	case !now.expires(0):
-		return credential{bearer: now.AccessToken}, nil // it works for some minutes more
+		return credential{bearer: now.AccessToken}, nil // the token is still valid for some minutes
 	}
 	return credential{}, err
 }
@@ -143,7 +143,7 @@ func (o *oauth) after(ctx context.Context, refused credential) (next credential,
 	return credential{bearer: now.AccessToken}, err == nil
 }
 
-// young reports whether this process got an access token just now.
+// young reports whether this process has just received the access token.
 func (o *oauth) young(token string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,7 +151,7 @@ func (o *oauth) young(token string) bool {
 	return ours && time.Since(at) < youngFor
 }
 
-// read returns the login. ErrNoLogin: there is none.
+// read returns the current login, or ErrNoLogin.
 func (o *oauth) read() (saved, error) {
 	login, _, err := readLogin(o.path)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o *oauth) read() (saved, error) {
 	return login, nil
 }
 
-// readLogin returns the login in a file, and the file.
+// readLogin returns the login in a file, and the content of the file.
 func readLogin(path string) (saved, []byte, error) {
 	raw, err := readRegular(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -198,8 +198,8 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// refresh replaces the access token used, unless somebody else has done so. Without
-// force it does so only if the token expires.
+// refresh replaces the access token used, unless another process has done so. Without
+// force, it does so only if the token is about to expire.
 func (o *oauth) refresh(ctx context.Context, used string, force bool) (saved, error) {
 	ctx, cancel := context.WithTimeout(ctx, refreshPatient)
 	defer cancel()
@@ -228,11 +228,11 @@ func (o *oauth) refresh(ctx context.Context, used string, force bool) (saved, er
 	if err := o.refused(now); err != nil {
 		return saved{}, err
 	}
-	// From here on the client may leave: a token that was sent must be replaced.
+	// The client may disconnect from here on: a refresh token that was sent must be replaced.
 	return o.exchange(context.WithoutCancel(ctx), now, lock)
 }
 
-// refused returns why a refresh token is not sent.
+// refused returns an error if the refresh token must not be sent.
 func (o *oauth) refused(now saved) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -247,9 +247,9 @@ func (o *oauth) refused(now saved) error {
 	return nil
 }
 
-// exchange sends the refresh token and saves the answer.
+// exchange sends the refresh token and saves the new login.
 func (o *oauth) exchange(ctx context.Context, now saved, lock *refreshLocks) (saved, error) {
-	// What a write needs is there before the token is spent.
+	// Reserve space for the new login before the token is used up.
 	file, err := reserve(o.path)
 	if err != nil {
 		return saved{}, o.failed(now, &loginError{text: "cannot refresh the login, because it could not be saved: " + plain(err), again: true})
@@ -269,7 +269,7 @@ func (o *oauth) exchange(ctx context.Context, now saved, lock *refreshLocks) (sa
 	o.got = map[string]time.Time{next.login.AccessToken: time.Now()}
 	o.failure, o.unsaved = nil, nil
 	switch {
-	case errors.Is(err, ErrNoLogin): // the user has logged out meanwhile
+	case errors.Is(err, ErrNoLogin): // the user has logged out since
 		return saved{}, err
 	case err != nil:
 		o.unsaved, o.paused = next, time.Now().Add(o.pause)
@@ -292,7 +292,7 @@ func (o *oauth) failed(now saved, err error) error {
 	return failure
 }
 
-// answer is the token endpoint's.
+// answer is a response of the token endpoint.
 type answer struct {
 	Access       string  `json:"access_token"`
 	Refresh      string  `json:"refresh_token"`
@@ -323,7 +323,7 @@ func (o *oauth) post(ctx context.Context, now saved) (*renewal, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "coven")
-	resp, err := o.transport.RoundTrip(req) // follows no redirect
+	resp, err := o.transport.RoundTrip(req) // does not follow redirects
 	if err != nil {
 		return nil, &loginError{text: "cannot refresh the login: " + req.URL.Host + " cannot be reached", again: true}
 	}
@@ -331,7 +331,7 @@ func (o *oauth) post(ctx context.Context, now saved) (*renewal, error) {
 	return o.decode(now, resp)
 }
 
-// decode reads the answer of the token endpoint.
+// decode reads a response of the token endpoint.
 func (o *oauth) decode(now saved, resp *http.Response) (*renewal, error) {
 	var got answer
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxLoginFile))
@@ -360,12 +360,12 @@ func (o *oauth) decode(now saved, resp *http.Response) (*renewal, error) {
 	return next, nil
 }
 
-// milliseconds returns when a number of seconds is over, as milliseconds since 1970.
+// milliseconds returns the time that is seconds from now, in milliseconds since 1970.
 func milliseconds(seconds float64) int64 {
 	return time.Now().UnixMilli() + int64(min(seconds, 10*365*24*3600)*1000)
 }
 
-// word is what is shown of the token endpoint's answer.
+// word matches an error code that is safe to show.
 var word = lazyregexp.New(`^[a-z_]{1,40}$`)
 
 func errorCode(value any) string {
@@ -378,7 +378,7 @@ func errorCode(value any) string {
 	return ""
 }
 
-// saveAgain writes a login that could not be saved, if it is time.
+// saveAgain retries to write a login that could not be saved, if that is due.
 func (o *oauth) saveAgain(ctx context.Context) {
 	o.mu.Lock()
 	next := o.unsaved
@@ -405,7 +405,7 @@ func (o *oauth) saveAgain(ctx context.Context) {
 	}
 }
 
-// plain returns the text of an error of the file system.
+// plain returns the text of a file system error without the path.
 func plain(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -414,7 +414,7 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// reports is where problems are reported.
+// reports holds the functions that receive problem reports.
 type reports struct {
 	mu sync.Mutex
 	to map[*Forwarder]func(error)

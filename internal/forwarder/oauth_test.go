@@ -20,7 +20,7 @@ import (
 	"github.com/coven-run/coven/internal/forwarder"
 )
 
-// loginFile returns a login as the CLI saves it, with fields that coven does not know.
+// loginFile returns a login file as written by the CLI, with fields that coven does not know.
 func loginFile(access, refresh string, left time.Duration) string {
 	return fmt.Sprintf(`{"mcpOAuth":{"a<b":1.50},"claudeAiOauth":{"accessToken":%q,"refreshToken":%q,"expiresAt":%d,`+
 		`"refreshTokenExpiresAt":1,"scopes":["user:inference","user:profile"],"subscriptionType":"max","rateLimitTier":null,"later":{"big":12345678901234567890}}}`,
@@ -30,13 +30,13 @@ func loginFile(access, refresh string, left time.Duration) string {
 // tokens is a token endpoint that accepts each refresh token once: RT0, RT1, ...
 type tokens struct {
 	*httptest.Server
-	api    *api // its access tokens are accepted there
+	api    *api // accepts the access tokens
 	mu     sync.Mutex
-	next   int // the number of the refresh token that is accepted
+	next   int // number of the valid refresh token
 	asked  []map[string]string
-	by     []string                                                   // who asked
-	twice  int                                                        // refresh tokens that came again
-	answer func(w http.ResponseWriter, r *http.Request, grant func()) // instead of grant
+	by     []string                                                   // senders of the requests
+	twice  int                                                        // number of repeated refresh tokens
+	answer func(w http.ResponseWriter, r *http.Request, grant func()) // replaces the default response
 }
 
 func newTokens(t *testing.T, api *api) *tokens {
@@ -84,7 +84,7 @@ func (e *tokens) grant(w http.ResponseWriter, r *http.Request) {
 	_ = check // the client may be gone
 }
 
-// count returns how many refresh tokens came, and how many of them again.
+// count returns the number of received refresh tokens and of repeated ones.
 func (e *tokens) count() (asked, twice int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -117,12 +117,12 @@ func (a account) login(t *testing.T) *forwarder.Login {
 	return login
 }
 
-// env is the environment of another process of the user's.
+// env returns the environment for another process of the user.
 func (a account) env(more ...string) []string {
 	return append(more, "HOME="+a.home, "ANTHROPIC_BASE_URL="+a.api.URL, "TOKEN_ENDPOINT="+a.tokens.URL)
 }
 
-// savedTokens returns the tokens in the file.
+// savedTokens returns the tokens in the login file.
 func (a account) savedTokens(t *testing.T) (access, refresh string) {
 	t.Helper()
 	var file struct {
@@ -146,8 +146,8 @@ func (a account) tidy(t *testing.T) {
 	}
 }
 
-// A login that has expired is refreshed before it is used, and saved as it was: other
-// fields, mode, and the link that leads to it stay.
+// An expired login is refreshed before it is used. Saving it keeps other
+// fields, the mode, and the symbolic link to it.
 func TestRefresh(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", time.Minute))
 	target := filepath.Join(a.home, "real.json")
@@ -202,8 +202,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// Whoever has refreshed the login first has done so for all: requests of this process,
-// and processes of coven beside it.
+// A refresh by one process serves all requests of this process and other coven processes.
 func TestRefreshOnce(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", -time.Hour))
 	login := a.login(t)
@@ -237,7 +236,7 @@ func TestRefreshOnce(t *testing.T) {
 	a.tidy(t)
 }
 
-// A login that the API refuses before its time is refreshed, and the request is sent
+// If the API refuses a login before it expires, the login is refreshed, and the request is sent
 // again with its body.
 func TestRefused(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", time.Hour))
@@ -250,7 +249,7 @@ func TestRefused(t *testing.T) {
 	if len(seen) != 2 || bodies[0] != body || bodies[1] != body || seen[1].Header.Get("Authorization") != "Bearer AT1" {
 		t.Errorf("%d requests", len(seen))
 	}
-	// One that is refused although it is new is not replaced: refreshing does not help.
+	// A refused token that is new is not refreshed again, because that would not help.
 	a.api.mu.Lock()
 	a.api.refused["AT1"] = true
 	a.api.mu.Unlock()
@@ -264,7 +263,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A refused request is sent again with what somebody else has saved meanwhile.
+// A refused request is sent again with a login that another process has saved.
 func TestRefusedAndChanged(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", time.Hour))
 	f := startWith(t, a.login(t), nil)
@@ -284,7 +283,7 @@ func TestRefusedAndChanged(t *testing.T) {
 	}
 }
 
-// A body over the limit is streamed once; the CLI itself repeats it.
+// A body over the limit is streamed once; the CLI repeats the request.
 func TestRefusedBigBody(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", time.Hour))
 	f := startWith(t, a.login(t), nil)
@@ -297,8 +296,8 @@ func TestRefusedBigBody(t *testing.T) {
 	}
 }
 
-// A refresh that fails leaves the file alone, is not repeated at once, and tells the
-// agent's CLI nothing of the tokens.
+// A failed refresh does not change the file, is not repeated immediately, and reveals no tokens to the
+// agent's CLI.
 func TestRefreshFails(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -358,7 +357,7 @@ func TestRefreshFails(t *testing.T) {
 	}
 }
 
-// A login that still works is used while it cannot be refreshed.
+// A login that is still valid is used while it cannot be refreshed.
 func TestRefreshFailsEarly(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", 2*time.Minute))
 	a.api.accepted = map[string]bool{"AT0": true}
@@ -369,7 +368,7 @@ func TestRefreshFailsEarly(t *testing.T) {
 	}
 }
 
-// After a new login the forwarder works again, without a restart.
+// After a new login, the forwarder works again without a restart.
 func TestLoginAgain(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT-used", -time.Hour))
 	f := startWith(t, a.login(t), nil)
@@ -389,7 +388,7 @@ func TestLoginAgain(t *testing.T) {
 	}
 }
 
-// While the CLI holds its lock coven waits, and uses what the CLI has saved.
+// While the CLI holds its lock, coven waits, and then uses the CLI's new login.
 func TestWaitsForTheCLI(t *testing.T) {
 	for _, lock := range []string{".claude/.oauth_refresh.lock", ".claude.lock"} {
 		t.Run(lock, func(t *testing.T) {
@@ -411,7 +410,7 @@ func TestWaitsForTheCLI(t *testing.T) {
 			write(t, a.file+".new", loginFile("ATX", "RTX", time.Hour))
 			check(t, os.Rename(a.file+".new", a.file))
 			select {
-			case got := <-answered: // without waiting for the end of the lock
+			case got := <-answered: // before the lock is released
 				if got != "200fine" {
 					t.Error(got)
 				}
@@ -421,20 +420,20 @@ func TestWaitsForTheCLI(t *testing.T) {
 			if asked, _ := a.tokens.count(); asked != 0 {
 				t.Errorf("%d refreshes", asked)
 			}
-			check(t, os.Remove(path)) // it is still there, as its holder needs it
+			check(t, os.Remove(path)) // coven has not removed the lock
 		})
 	}
 }
 
-// Close does not wait for the lock of another process, but for a refresh of its own,
-// which is saved.
+// Close does not wait for the lock of another process, but waits for its own refresh to be
+// saved.
 func TestCloseDuringRefresh(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", -time.Hour))
 	path := filepath.Join(a.home, ".claude.lock")
 	check(t, os.Mkdir(path, 0o755))
 	waiting, ended := startWith(t, a.login(t), nil), make(chan struct{})
 	go func() { defer close(ended); _, _ = post(waiting, "{}") }()
-	<-time.After(300 * time.Millisecond) // it waits, or has not come: both must end
+	<-time.After(300 * time.Millisecond) // the request is waiting or has not arrived; both must end
 	begun := time.Now()
 	check(t, waiting.Close())
 	<-ended
@@ -462,7 +461,7 @@ func TestCloseDuringRefresh(t *testing.T) {
 	a.tidy(t)
 }
 
-// The lock of a process that died is removed when it is old.
+// The lock of a dead process is removed when it is old.
 func TestDeadLock(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", -time.Hour))
 	old := time.Now().Add(-2 * time.Minute)
@@ -477,7 +476,7 @@ func TestDeadLock(t *testing.T) {
 	a.tidy(t)
 }
 
-// A lock that somebody else has taken away, because it looked dead, is theirs.
+// A lock that another process has taken over is not released.
 func TestLostLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	held, release, err := forwarder.TryLock(path)
@@ -494,17 +493,17 @@ func TestLostLock(t *testing.T) {
 	if release(); held() {
 		t.Error("a lock of somebody else is held")
 	}
-	check(t, os.Remove(path)) // it is still there
+	check(t, os.Remove(path)) // release has not removed it
 }
 
-// A login that never works again counts as none.
+// A permanently invalid login counts as no login.
 func TestInvalidGrant(t *testing.T) {
 	if err := forwarder.ErrInvalidGrant; !errors.Is(err, forwarder.ErrNoLogin) || errors.Is(err, forwarder.ErrNotForwarded) {
 		t.Errorf("%v", err)
 	}
 }
 
-// The file with a refreshed login belongs to the user, also if root runs coven.
+// The file with a refreshed login keeps its owner, even if root runs coven.
 func TestSaveKeepsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes files of others")
@@ -521,7 +520,7 @@ func TestSaveKeepsOwner(t *testing.T) {
 	}
 }
 
-// A login that the user makes during a refresh stays.
+// A login that the user creates during a refresh is kept.
 func TestLoginDuringRefresh(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", -time.Hour))
 	a.tokens.answer = func(_ http.ResponseWriter, _ *http.Request, grant func()) {
@@ -539,7 +538,7 @@ func TestLoginDuringRefresh(t *testing.T) {
 	}
 }
 
-// On a full disk no refresh token is spent.
+// No refresh token is used up if the disk is full.
 func TestFullDisk(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", -time.Hour))
 	before := read(t, a.file)
@@ -553,7 +552,7 @@ func TestFullDisk(t *testing.T) {
 	a.tidy(t)
 }
 
-// A refreshed login that cannot be saved is reported, used, and saved when it can be.
+// A refreshed login that cannot be saved is reported, used, and saved later.
 func TestNotSaved(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", -time.Hour))
 	before := read(t, a.file)
@@ -561,7 +560,7 @@ func TestNotSaved(t *testing.T) {
 		entries, _ := filepath.Glob(filepath.Join(filepath.Dir(a.file), ".*credentials*"))
 		for _, name := range entries {
 			if name != a.file {
-				_ = os.Remove(name) // what was reserved
+				_ = os.Remove(name) // the reserved file
 			}
 		}
 		grant()
@@ -592,8 +591,8 @@ func TestNotSaved(t *testing.T) {
 	a.tidy(t)
 }
 
-// coven that is killed after the refresh token was spent and before the login is saved
-// loses the login, and the next one says what to do. Before and after, nothing is lost.
+// If coven is killed after the refresh token was used and before the new login is saved, the login
+// is lost, and the next process reports the fix. At other times, no login is lost.
 func TestKilled(t *testing.T) {
 	for _, tt := range []struct {
 		point string
@@ -623,7 +622,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is an error that names it.
+// The error for an unreadable file contains its path.
 func TestUnreadable(t *testing.T) {
 	a := newAccount(t, loginFile("AT0", "RT0", time.Hour))
 	f := startWith(t, a.login(t), nil)

@@ -30,7 +30,7 @@ import (
 	"github.com/coven-run/coven/internal/forwarder"
 )
 
-// realScript makes the agent print everything that it can see of its environment.
+// realScript makes the agent print all of its environment that it can see.
 const realScript = `
 conversations:
 - match: Print it
@@ -57,7 +57,7 @@ func realClaude(t *testing.T) string {
 	return cli
 }
 
-// play puts a fake model behind an API that checks credentials.
+// play serves a fake model with an API that checks credentials.
 func (a *api) play(t *testing.T) {
 	t.Helper()
 	scenario, err := fakeapi.Parse([]byte(realScript))
@@ -88,7 +88,7 @@ func claude(t *testing.T, cli, prompt string, env ...string) string {
 	return string(out)
 }
 
-// TestRealClaude runs the real CLI through a forwarder: it works, the API gets the
+// TestRealClaude runs the real CLI with a forwarder: it works, the API gets the
 // credential, and the agent's shell sees only the placeholder.
 func TestRealClaude(t *testing.T) {
 	cli := realClaude(t)
@@ -133,14 +133,14 @@ func TestRealClaude(t *testing.T) {
 	}
 }
 
-// TestRealRace lets the user's own CLI and several processes of coven refresh the same
-// login at once: each refresh token is sent once, and all end with a working login.
+// TestRealRace lets the user's CLI and several coven processes refresh the same
+// login concurrently. Each refresh token is sent once, and all processes end with a valid login.
 func TestRealRace(t *testing.T) {
 	cli := realClaude(t)
 	a := newAccount(t, loginFile("AT0", "RT0", -time.Hour))
 	a.api.play(t)
 	a.tokens.answer = func(_ http.ResponseWriter, r *http.Request, grant func()) {
-		select { // the others shall meet the lock
+		select { // time for the other processes to find the lock
 		case <-time.After(500 * time.Millisecond):
 		case <-r.Context().Done():
 		}
@@ -158,7 +158,7 @@ func TestRealRace(t *testing.T) {
 				t.Errorf("round %d: the user's own CLI:\n%s", round, out)
 			}
 		})
-		starts := time.Duration(round) * 700 * time.Millisecond // the CLI needs a second to start
+		starts := time.Duration(round) * 700 * time.Millisecond // the CLI takes about a second to start
 		for range 2 {
 			all.Go(func() {
 				<-time.After(starts)
@@ -189,15 +189,15 @@ func TestRealRace(t *testing.T) {
 	}
 }
 
-// interceptor returns a proxy that leads every host to a token endpoint, and the file
-// with the certificate by which it speaks for them.
+// interceptor returns a proxy that redirects all hosts to a token endpoint, and the file
+// with its certificate.
 func interceptor(t *testing.T, tokens http.Handler) (proxy, certs string) {
 	t.Helper()
 	certs, leaf := certificates(t, "platform.claude.com", "api.anthropic.com")
 	mux := http.NewServeMux()
 	mux.Handle("/v1/oauth/token", tokens)
 	hosts := httptest.NewUnstartedServer(mux)
-	hosts.Config.ErrorLog = log.New(io.Discard, "", 0) // the CLI ends while it connects
+	hosts.Config.ErrorLog = log.New(io.Discard, "", 0) // the CLI may exit while connecting
 	hosts.TLS = &tls.Config{Certificates: []tls.Certificate{leaf}}
 	hosts.StartTLS()
 	t.Cleanup(hosts.Close)
@@ -224,7 +224,7 @@ func interceptor(t *testing.T, tokens http.Handler) (proxy, certs string) {
 	return server.URL, certs
 }
 
-// certificates makes a certificate for hosts, and the file with that of its issuer.
+// certificates creates a certificate for hosts, and a file with the certificate of its issuer.
 func certificates(t *testing.T, hosts ...string) (file string, leaf tls.Certificate) {
 	t.Helper()
 	sign := func(template, parent *x509.Certificate, key, by *ecdsa.PrivateKey) []byte {

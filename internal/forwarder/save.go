@@ -14,15 +14,15 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 )
 
-// reserved is a file that will replace the file with the login. It has the owner and
-// the mode of that file, and takes its space on the disk before the refresh token is
-// spent. A link to the login stays a link.
+// reserved is a file that will replace the login file. It has the same owner and
+// mode, and reserves its space on the disk before the refresh token is
+// used up. If the login file is a symbolic link, the link remains.
 type reserved struct {
 	*renameio.PendingFile
 	dir string
 }
 
-// padding is what a refreshed login may be longer than the present one, in bytes.
+// padding is the number of bytes by which a refreshed login may be longer than the current one.
 const padding = 16 << 10
 
 func reserve(path string) (*reserved, error) {
@@ -57,8 +57,8 @@ func (r *reserved) prepare(like os.FileInfo) error {
 	return r.Sync()
 }
 
-// sameOwner gives a file the owner and group of another. The group may be one that the
-// user is not in; then it is the user's own.
+// sameOwner gives a file the owner and group of another file. The group does not change if the
+// user is not a member of it.
 func sameOwner(file *os.File, like os.FileInfo) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -78,7 +78,7 @@ func sameOwner(file *os.File, like os.FileInfo) error {
 	return nil
 }
 
-// replace makes the file, with this content, the file with the login.
+// replace replaces the login file by this file with the given content.
 func (r *reserved) replace(content []byte) error {
 	if _, err := r.WriteAt(content, 0); err != nil {
 		return err
@@ -86,13 +86,13 @@ func (r *reserved) replace(content []byte) error {
 	if err := r.Truncate(int64(len(content))); err != nil {
 		return err
 	}
-	if err := r.CloseAtomicallyReplace(); err != nil { // syncs it first
+	if err := r.CloseAtomicallyReplace(); err != nil { // includes a sync
 		return err
 	}
 	failpoint.Point("login.saved")
 	dir, err := os.Open(r.dir)
 	if err != nil {
-		return nil // the login is saved; only a power failure can still undo it
+		return nil // the login is saved, but a power failure may undo it
 	}
 	defer func() { _ = dir.Close() }()
 	_ = dir.Sync()
@@ -102,13 +102,13 @@ func (r *reserved) replace(content []byte) error {
 // drop removes the file, unless it has replaced the login.
 func (r *reserved) drop() { _ = r.Cleanup() }
 
-// save writes a refreshed login, unless the file has another login by now, which it
-// returns then. Everything else in the file stays.
+// save writes a refreshed login and keeps everything else in the file. If the file contains another login
+// by now, save returns that login instead.
 func (o *oauth) save(ctx context.Context, next *renewal, file *reserved) (saved, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeLockWait)
 	defer cancel()
-	// Without the lock a change that the CLI makes to another part of the file at this
-	// moment may be lost. That is less than the login.
+	// Continue without the lock if necessary: losing a concurrent change of the CLI to another part of the
+	// file is better than losing the login.
 	lock, err := waitLock(ctx, filepath.Join(o.dir, writeLock), writeLockStale, nil)
 	if err == nil {
 		defer lock.release()
@@ -116,7 +116,7 @@ func (o *oauth) save(ctx context.Context, next *renewal, file *reserved) (saved,
 	now, raw, err := readLogin(o.path)
 	switch {
 	case err != nil:
-		return saved{}, err // among others: the user has logged out
+		return saved{}, err // for example, the user has logged out
 	case now.RefreshToken != next.spent:
 		return now, nil // the user has logged in again
 	}
@@ -128,8 +128,8 @@ func (o *oauth) save(ctx context.Context, next *renewal, file *reserved) (saved,
 	return next.login, file.replace(content)
 }
 
-// replaceLogin returns a file with a refreshed login. Fields that coven does not know
-// stay as they are.
+// replaceLogin returns the content of a file with its login refreshed. Unknown fields are
+// kept.
 func replaceLogin(raw []byte, next *renewal) ([]byte, error) {
 	var file, login map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &file); err != nil {
@@ -143,7 +143,7 @@ func replaceLogin(raw []byte, next *renewal) ([]byte, error) {
 		"expiresAt": next.login.ExpiresAt, "scopes": next.login.Scopes,
 	}
 	if next.login.RefreshToken != next.spent {
-		delete(login, "refreshTokenExpiresAt") // that of the former refresh token
+		delete(login, "refreshTokenExpiresAt") // belongs to the old refresh token
 	}
 	if next.until > 0 {
 		fields["refreshTokenExpiresAt"] = next.until
@@ -163,7 +163,7 @@ func replaceLogin(raw []byte, next *renewal) ([]byte, error) {
 	return encode(file)
 }
 
-// encode is json.Marshal without escapes for HTML.
+// encode is like json.Marshal without HTML escapes.
 func encode(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// refusal is an answer of the forwarder itself.
+// refusal is an error response of the forwarder itself.
 type refusal struct {
 	status  int
-	kind    string // the API's type of the error
+	kind    string // error type of the API
 	message string
 }
 
 func (r refusal) Error() string { return r.message }
 
-// write sends the refusal in the form of the API's errors.
+// write sends the refusal in the API's error format.
 func (r refusal) write(w http.ResponseWriter) {
 	body, err := json.Marshal(map[string]any{
 		"type": "error", "error": map[string]string{"type": r.kind, "message": "coven: " + r.message},
@@ -45,7 +45,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer f.requests.Done()
 	w = finalWriter{w}
 	if err := f.check(r); err != nil {
-		// The rest of the request is not read: it may be of any length.
+		// Do not read the rest of the request, which may be arbitrarily long.
 		w.Header().Set("Connection", "close")
 		err.write(w)
 		return
@@ -56,10 +56,10 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.proxy.ServeHTTP(w, r)
 }
 
-// check returns why a request is not forwarded, nil if it is.
+// check returns the reason for refusing a request, or nil.
 func (f *Forwarder) check(r *http.Request) *refusal {
 	switch {
-	// A page in a browser may reach loopback under a name of its own.
+	// A page in a browser may reach loopback under another host name.
 	case r.URL.IsAbs() || r.URL.Host != "" || r.Host != f.host:
 		return &refusal{http.StatusForbidden, "permission_error", "this is not the address of the forwarder"}
 	case r.Header.Get("Upgrade") != "":
@@ -72,7 +72,7 @@ func (f *Forwarder) check(r *http.Request) *refusal {
 	return nil
 }
 
-// authorized reports whether the request carries the placeholder, and no other
+// authorized reports whether the request contains the placeholder and no other
 // credential.
 func (f *Forwarder) authorized(header http.Header) bool {
 	given := append([]string{}, header["X-Api-Key"]...)
@@ -92,11 +92,11 @@ func (f *Forwarder) authorized(header http.Header) bool {
 	return len(given) > 0
 }
 
-// credentialHeaders are the headers of a request that are not forwarded: the sender
+// credentialHeaders are request headers that are not forwarded. The sender
 // (transport.go) adds the real ones.
 var credentialHeaders = []string{"Authorization", "X-Api-Key", "Cookie", "Proxy-Authorization"}
 
-// rewrite addresses the request to the API.
+// rewrite sets the request's URL to the API.
 func (f *Forwarder) rewrite(r *httputil.ProxyRequest) {
 	target := f.login.upstream.JoinPath(r.In.URL.Path)
 	target.RawQuery = r.Out.URL.RawQuery
@@ -106,14 +106,14 @@ func (f *Forwarder) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
-// unwantedHeaders are the headers of a response that could hold a credential, or send
-// the client elsewhere.
+// unwantedHeaders are response headers that could contain a credential or redirect
+// the client.
 var unwantedHeaders = []string{
 	"Authorization", "X-Api-Key", "Set-Cookie", "Www-Authenticate", "Proxy-Authenticate",
 	"Authentication-Info", "Alt-Svc", "Location", "Refresh", "Trailer",
 }
 
-// clean removes what must not reach the agent from a response.
+// clean removes headers from a response that must not reach the agent.
 func (f *Forwarder) clean(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols:
@@ -133,10 +133,10 @@ func (f *Forwarder) clean(resp *http.Response) error {
 	return nil
 }
 
-// shortSecret is the length from which a header of the user's own may be a credential.
+// shortSecret is the minimum length of a custom header value that is treated as a credential.
 const shortSecret = 8
 
-// secrets returns the credentials in the header of a request to the API.
+// secrets returns the credentials in the headers of a request to the API.
 func (f *Forwarder) secrets(header http.Header) []string {
 	var secrets []string
 	for _, name := range credentialHeaders {
@@ -165,8 +165,8 @@ func containsAny(values, parts []string) bool {
 	return false
 }
 
-// fail answers a request that could not be forwarded. Texts of errors are not sent on:
-// only those that coven wrote itself.
+// fail answers a request that could not be forwarded. It sends only error texts from coven
+// itself.
 func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var known refusal
 	var lost *loginError
@@ -184,7 +184,7 @@ func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	known.write(w)
 }
 
-// finalWriter drops informational responses (1xx), whose headers nobody has cleaned.
+// finalWriter drops informational responses (1xx), because clean does not process their headers.
 type finalWriter struct{ http.ResponseWriter }
 
 func (w finalWriter) WriteHeader(status int) {
@@ -196,11 +196,11 @@ func (w finalWriter) WriteHeader(status int) {
 // Unwrap makes the methods of the writer available to http.ResponseController.
 func (w finalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// pacedBody is the body of a request that must not pause too long.
+// pacedBody is the body of a request with a limited time between reads.
 //
-// After its end it is not read again: the transport reads once more to see whether the body is
+// After its end it repeats the last error: the transport reads once more to check whether the body is
 // longer than announced. By then net/http may have closed the body, because the response has
-// begun, and the transport would take that error for a failed request and cut the response off.
+// started, and the transport would treat that error as a failed request and cut off the response.
 type pacedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -211,7 +211,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	if b.ended != nil {
 		return 0, b.ended
 	}
-	_ = b.control.SetReadDeadline(time.Now().Add(bodyPause)) // without deadlines there is no limit
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyPause)) // without deadlines there is no time limit
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{})

@@ -8,28 +8,28 @@ import (
 	"sync/atomic"
 )
 
-// The limits of bodies that are kept to be sent again with another credential. The API
-// accepts 32 MB. A body that does not fit is streamed; if the API refuses its credential,
-// the CLI sends it again.
+// Limits of bodies that are buffered to be sent again with another credential. The API
+// accepts 32 MB. A larger body is streamed; if the API refuses the credential,
+// the CLI repeats the request.
 const (
 	maxKept      = 32 << 20 // bytes of one body
 	maxKeptTotal = 96 << 20 // bytes of all bodies of a forwarder
 )
 
-// credential is what a request to the API carries. At least one of them is set.
+// credential is the credential of an API request. At least one of the fields is set.
 type credential struct {
 	key    string // X-Api-Key
 	bearer string // Authorization: Bearer
 }
 
-// source is where credentials come from.
+// source provides credentials.
 type source interface {
-	// current returns the credential to use now. It refreshes one that expires.
+	// current returns the current credential. It refreshes one that is about to expire.
 	current(ctx context.Context) (credential, error)
-	// after returns the credential to use after the API refused one. ok is false if
+	// after returns another credential after the API has refused one. ok is false if
 	// there is no other.
 	after(ctx context.Context, refused credential) (next credential, ok bool)
-	// renewable reports whether after can return one.
+	// renewable reports whether after can return a credential.
 	renewable() bool
 }
 
@@ -40,8 +40,8 @@ func (f *fixed) current(context.Context) (credential, error)                  { 
 func (f *fixed) after(context.Context, credential) (next credential, ok bool) { return next, false }
 func (f *fixed) renewable() bool                                              { return false }
 
-// sender adds the credential to requests, and sends a request again if its credential
-// was refused and there is another one now.
+// sender adds the credential to requests. If a credential is refused and there is another
+// one, it sends the request again.
 type sender struct {
 	login *Login
 	kept  *atomic.Int64 // bytes
@@ -51,7 +51,7 @@ func newSender(login *Login) *sender { return &sender{login, new(atomic.Int64)} 
 
 // RoundTrip implements http.RoundTripper.
 func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
-	// The body comes first: net/http notices only then that the client leaves.
+	// Read the body first: net/http detects a disconnected client only after that.
 	body, release, err := s.keep(req)
 	if err != nil {
 		return nil, err
@@ -91,14 +91,14 @@ func (s *sender) send(req *http.Request, used credential) (*http.Response, error
 	if err != nil {
 		return nil, err
 	}
-	// The transport adds the trailers, which nobody has cleaned, to its own value.
+	// The transport adds unfiltered trailers to its own response value, so return a copy.
 	out := *resp
 	out.Trailer = nil
 	return &out, nil
 }
 
 // keep reads the body of a request if it may have to be sent again and is within the
-// limits; otherwise body is nil.
+// limits. Otherwise body is nil.
 func (s *sender) keep(req *http.Request) (body []byte, release func(), err error) {
 	release = func() {}
 	if !s.login.source.renewable() {
@@ -131,7 +131,7 @@ func (s *sender) keep(req *http.Request) (body []byte, release func(), err error
 	return body, release, nil
 }
 
-// readCloser reads from one and closes the other.
+// readCloser combines a reader and a closer.
 type readCloser struct {
 	io.Reader
 	io.Closer

@@ -13,8 +13,8 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// AdHoc returns a new task for a prompt. No session of the repository has its ID; who claims the
-// task first keeps it.
+// AdHoc returns a new task for a prompt. Its ID belongs to no session of the repository and to no claim;
+// the first process that claims the task owns it.
 func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	if strings.TrimSpace(prompt) == "" {
 		return Item{}, exit.Usagef("", "the prompt is empty")

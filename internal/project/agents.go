@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/evaluator"
 )
 
-// Agents reads the definitions of all agents: those that coven ships, the user's, and, in a
+// Agents reads the definitions of all agents: the built-in ones, the user's, and, in a
 // repository, those in .claude/agents and .coven/agents.
 func (p *Project) Agents() *agent.Registry {
 	user := filepath.Join(p.Env.UserDir(), "agents")
@@ -31,25 +31,25 @@ func (p *Project) Agents() *agent.Registry {
 	return known
 }
 
-// Specialists returns the agents that can be in a tree, see package agenttree.
+// Specialists returns the agents that can be in a tree; see package agenttree.
 func (p *Project) Specialists(known *agent.Registry) []agent.Definition {
 	var names []string
 	if p.Repo != nil {
-		all, _ := p.MCPServers() // whoever starts a task is told
+		all, _ := p.MCPServers() // the error is reported when a task starts
 		for _, s := range all {
 			names = append(names, s.Name)
 		}
 	}
 	return slices.DeleteFunc(agenttree.Specialists(known.Agents(), names), func(d agent.Definition) bool {
-		usable, err := known.Get(d.Name) // a shipped one may be disabled
+		usable, err := known.Get(d.Name) // a built-in one may be disabled
 		return err != nil || usable.Mode == agent.ModePrimary
 	})
 }
 
-// Scripts evaluates the definitions that are TypeScript.
+// Scripts returns the evaluator of TypeScript definitions.
 func (p *Project) Scripts() *evaluator.Evaluator {
 	if p.scripts != nil {
 		return p.scripts
 	}
-	return &evaluator.Evaluator{Self: p.Env.Self} // a test made the project
+	return &evaluator.Evaluator{Self: p.Env.Self} // the project was created by a test
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // Checks returns the configured checks, or those that coven detects. found names the files
-// that it detected them in.
+// in which they were detected.
 func (p *Project) Checks() (checks, found []string) {
 	if p.Config.Checks != nil {
 		return p.Config.Checks, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// GrimoireLabel is the label that chooses a task's grimoire: grimoire:NAME.
+// GrimoireLabel is the prefix of a label that selects a task's grimoire: grimoire:NAME.
 const GrimoireLabel = "grimoire:"
 
 // GrimoireOf chooses the grimoire of a new session of a task. flag is the value of
@@ -38,8 +38,7 @@ func (p *Project) GrimoireOf(t task.Task, flag string) (grimoires.Choice, error)
 	return grimoires.Choice{Grimoire: p.Config.Grimoire, Why: why}, nil
 }
 
-// CheckChoice returns an error if the grimoire of --grimoire or the file of matchers cannot
-// be read.
+// CheckChoice returns an error if the grimoire of --grimoire, or the file of matchers, is unreadable.
 func (p *Project) CheckChoice(flag string) error {
 	if flag != "" {
 		_, err := p.Library.Load(flag)
@@ -49,8 +48,8 @@ func (p *Project) CheckChoice(flag string) error {
 	return err
 }
 
-// WouldRun returns which grimoire a task would run, and why. A session that can be resumed
-// keeps its own.
+// WouldRun returns the grimoire that a task would run, and the reason. A session that can be resumed
+// keeps its grimoire.
 func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
 	planned := Planned{Task: item.Task}
 	v, err := p.Finder.OfTask(item.Task.ID)
@@ -74,7 +73,7 @@ func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
 	return planned, nil
 }
 
-// Planned is a task as run --dry-run --json prints it.
+// Planned is a task in the output of run --dry-run --json.
 type Planned struct {
 	task.Task
 	Grimoire string `json:"grimoire"`
@@ -82,7 +81,7 @@ type Planned struct {
 	Problem  string `json:"problem,omitempty"` // why it cannot run
 }
 
-// PlanTask returns a task as a plan records it.
+// PlanTask converts a task to its form in a plan.
 func PlanTask(t task.Task) grimoires.Task {
 	return grimoires.Task{
 		ID: t.ID, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Design: t.Design,

@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// Dead returns why no process works under a claim any longer; empty if one may. at describes
-// a process that may still work for a session that is gone.
+// Dead returns why no process can be working under a claim any longer, or "" if one may. If its session is
+// gone, at describes the process that may still be working.
 func (p *Project) Dead(ctx context.Context, held claim.Held) (why, at string) {
 	root, id := p.Repo.Root, held.Session
 	switch {
@@ -46,7 +46,7 @@ func (p *Project) Retryable(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// AtLarge describes the process that may still work under a claim whose session is gone: the
+// AtLarge describes the process that may still be working under a claim whose session is gone: the
 // coven that made the claim, or a coven on another machine. It returns "" if there is none.
 func (p *Project) AtLarge(held claim.Held) string {
 	host, pid := holder.HostOf(held.Holder), holder.PidOf(held.Holder)
@@ -63,7 +63,7 @@ func (p *Project) AtLarge(held claim.Held) string {
 	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
 	program, _, _ := bytes.Cut(line, []byte{0})
 	if err == nil && filepath.Base(string(program)) != "coven" {
-		return "" // the pid belongs to another program now
+		return "" // the PID has been reused by another program
 	}
 	return "its coven (pid " + pid + ") is still running"
 }
@@ -85,7 +85,7 @@ func (p *Project) Abandoned(owner string) bool {
 	return err == nil && owner == holder.ActorIn(v) && session.IsOver(p.Repo.Root, id)
 }
 
-// HalfDismissed reports whether a session was rejected or cancelled and still has the claim,
+// HalfDismissed reports whether a session was rejected or cancelled but still holds the claim,
 // because coven was killed in between.
 func (p *Project) HalfDismissed(ctx context.Context, v session.View) bool {
 	if v.Status != session.Cancelled && !v.Rejected {

@@ -7,11 +7,11 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// background is the niceness of a process that nobody waits for.
+// background is the niceness of a background process.
 const background = 10
 
-// CollectLater starts a coven that collects the repository's garbage, if that is due. Nothing waits
-// for the process, and it outlives this one. It decides itself whether it may collect.
+// CollectLater starts a background process that collects the repository's garbage, if that is due. The
+// process outlives this one, and checks again whether it should collect.
 func (p *Project) CollectLater() {
 	if !p.Config.GC.Auto || !snapshot.CollectionDue(p.Repo, p.Env.Now()) {
 		return
@@ -24,7 +24,7 @@ func (p *Project) CollectLater() {
 	cmd.Dir, cmd.Env = p.Repo.Root, p.Env.Environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if cmd.Start() == nil {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, background) // with the processes of git
-		go func() { _ = cmd.Wait() }()                                          // a coven that goes on has no zombie
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, background) // includes its git processes
+		go func() { _ = cmd.Wait() }()                                          // avoids a zombie while coven runs
 	}
 }

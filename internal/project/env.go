@@ -14,24 +14,24 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Environment is the part of the process that an opened repository depends on. All fields
-// but Version and Stopped must be set.
+// Environment provides the process state that an opened repository depends on. All fields
+// except Version and Stopped must be set.
 type Environment struct {
 	Getenv  func(string) string
 	Environ func() []string
-	Workdir func() (string, error) // the directory that the user is in
+	Workdir func() (string, error) // the user's working directory
 	Now     func() time.Time
 	Self    func() (string, error) // the path of this executable
 	Version string                 // of coven
 	Stopped <-chan struct{}        // closed at the first interrupt; may be nil
 }
 
-// NewEnv returns the environment of this process. version is coven's.
+// NewEnv returns the environment of this process. version is coven's version.
 func NewEnv(version string) *Environment {
 	return &Environment{Version: version, Getenv: os.Getenv, Environ: os.Environ, Workdir: os.Getwd, Now: clock.Now, Self: os.Executable}
 }
 
-// CacheDir returns coven's cache directory; empty if the environment names no home.
+// CacheDir returns coven's cache directory. It is empty if the environment has no home directory.
 func (e *Environment) CacheDir() string {
 	if dir := e.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -42,8 +42,8 @@ func (e *Environment) CacheDir() string {
 	return ""
 }
 
-// StateDir returns the directory for what coven remembers of the user; empty if the environment
-// names no home.
+// StateDir returns the directory for coven's data about the user. It is empty if the environment
+// has no home directory.
 func (e *Environment) StateDir() string {
 	if dir := e.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -54,7 +54,7 @@ func (e *Environment) StateDir() string {
 	return ""
 }
 
-// UserDir returns the directory of the user's own settings for coven.
+// UserDir returns the directory of the user's coven settings.
 func (e *Environment) UserDir() string {
 	if dir := e.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
@@ -62,7 +62,7 @@ func (e *Environment) UserDir() string {
 	return filepath.Join(e.Getenv("HOME"), ".config", "coven")
 }
 
-// SocketDir returns the directory for sockets. Each is in a private directory below it.
+// SocketDir returns the parent of the private directories for sockets.
 func (e *Environment) SocketDir() string {
 	for _, dir := range []string{e.Getenv("XDG_RUNTIME_DIR"), os.TempDir()} {
 		if filepath.IsAbs(dir) && len(dir) <= maxSocketDir {
@@ -85,7 +85,7 @@ func (e *Environment) settings(repo *worktree.Repo) (config.Config, error) {
 	return config.Sources{Root: repo.Root, Untrusted: where, Getenv: e.Getenv, Dir: dir}.Load()
 }
 
-// SettingsFiles returns where the settings of the user's directory are: the user's file
+// SettingsFiles returns the locations of the settings: the user's file
 // and, in a repository, the project's.
 func (e *Environment) SettingsFiles(ctx context.Context) (config.Sources, error) {
 	s := config.Sources{Getenv: e.Getenv}
@@ -108,7 +108,7 @@ func (e *Environment) SettingsFiles(ctx context.Context) (config.Sources, error)
 	return s, err
 }
 
-// Set changes a setting and returns the name of the file.
+// Set changes a setting and returns the name of the changed file.
 func (e *Environment) Set(ctx context.Context, r config.SetRequest) (string, error) {
 	files, err := e.SettingsFiles(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (e *Environment) Set(ctx context.Context, r config.SetRequest) (string, err
 	return files.Set(r)
 }
 
-// Absolute returns the absolute path of a file that the user named.
+// Absolute returns the absolute path of a file named by the user.
 func (e *Environment) Absolute(file string) (string, error) {
 	if filepath.IsAbs(file) {
 		return file, nil
@@ -134,7 +134,7 @@ func (e *Environment) Absolute(file string) (string, error) {
 	return filepath.Join(dir, file), nil
 }
 
-// User returns the name under which the decisions of the user are recorded.
+// User returns the user name to record for decisions.
 func (e *Environment) User() string {
 	for _, variable := range []string{"USER", "LOGNAME"} {
 		if name := e.Getenv(variable); name != "" {

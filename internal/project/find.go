@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// Find returns the newest session of the task that a person names: see Resolve.
+// Find returns the newest session of the task that a person names; see Resolve.
 func (p *Project) Find(ctx context.Context, name string) (session.View, error) {
 	v, err := p.Finder.OfTask(name)
 	if !errors.Is(err, session.ErrNone) {
@@ -27,10 +27,10 @@ func (p *Project) Find(ctx context.Context, name string) (session.View, error) {
 	return p.Finder.OfTask(id)
 }
 
-// NoSessionError reports a task that has never been run.
+// NoSessionError reports a task that was never run.
 type NoSessionError struct {
 	Task string
-	Near string // a question about a similar ID: did you mean "x"? Empty: there is none
+	Near string // a question about a similar ID, such as: did you mean "x"? May be empty
 }
 
 // Error implements error.
@@ -38,7 +38,7 @@ func (e *NoSessionError) Error() string {
 	return fmt.Sprintf("task %s has no session%s", e.Task, e.Hint())
 }
 
-// Hint returns Near as the end of a sentence, or "".
+// Hint returns Near in parentheses, or "".
 func (e *NoSessionError) Hint() string {
 	if e.Near == "" {
 		return ""
@@ -52,8 +52,8 @@ func (e *NoSessionError) CommandExit() int { return exit.Failed }
 // NextCommand returns the command that lists the sessions.
 func (e *NoSessionError) NextCommand() string { return "coven status" }
 
-// SessionOf returns the session that a person names: by its own ID, by that of its task, or
-// by the beginning of either.
+// SessionOf returns the session that a person names by its ID, by the ID of its task, or
+// by a prefix of either.
 func (p *Project) SessionOf(ctx context.Context, name string) (session.View, error) {
 	if isName(name) && session.Exists(p.Repo.Root, name) && !session.NeverStarted(p.Repo.Root, name) {
 		return session.Load(filepath.Join(p.Repo.Root, session.Dir, name))
@@ -76,13 +76,13 @@ func (p *Project) SessionOf(ctx context.Context, name string) (session.View, err
 	return session.Load(filepath.Join(p.Repo.Root, session.Dir, id))
 }
 
-// isName reports whether a word can be the name of a directory.
+// isName reports whether a word can be a directory name.
 func isName(word string) bool {
 	return word != "" && word != "." && word != ".." && filepath.Base(word) == word
 }
 
-// Named returns the tasks that a person named: see Resolve. They are in the tracker, or
-// ad-hoc prompts that have a session.
+// Named returns the tasks that a person names; see Resolve. They are in the tracker, or
+// are ad-hoc prompts with a session.
 func (p *Project) Named(ctx context.Context, names []string) ([]Item, error) {
 	var items []Item
 	for _, name := range names {
@@ -110,9 +110,9 @@ func (p *Project) itemOf(ctx context.Context, id string) (Item, error) {
 	return item, err
 }
 
-// NamedTask calls do with the ID of the task of the tracker that a person names: see
-// Resolve. It calls do with the name first, so that an ID costs no further query, and
-// again only if do returned task.ErrNotFound.
+// NamedTask calls do with the ID of the tracker's task that a person names; see
+// Resolve. It first calls do with the name itself, so that an ID costs no further query, and
+// calls it again only if do returned task.ErrNotFound.
 func (p *Project) NamedTask(ctx context.Context, name string, do func(id string) error) error {
 	err := do(name)
 	if !errors.Is(err, task.ErrNotFound) {
@@ -125,7 +125,7 @@ func (p *Project) NamedTask(ctx context.Context, name string, do func(id string)
 	return do(id)
 }
 
-// ResolveAll returns the IDs of the tasks of the tracker that a person names.
+// ResolveAll returns the IDs of the tracker's tasks that a person names.
 func (p *Project) ResolveAll(ctx context.Context, names []string) ([]string, error) {
 	var ids []string
 	for _, name := range names {
@@ -138,7 +138,7 @@ func (p *Project) ResolveAll(ctx context.Context, names []string) ([]string, err
 	return ids, nil
 }
 
-// Tracked returns the task of the tracker with an ID.
+// Tracked returns the tracker's task with an ID.
 func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	tracker, err := p.Tasks()
 	if err != nil {
@@ -151,8 +151,8 @@ func (p *Project) Tracked(ctx context.Context, id string) (Item, error) {
 	return Item{Task: t, Tracker: tracker}, err
 }
 
-// adHocItem returns the task of an ad-hoc prompt from its session. The error is
-// session.ErrNone if the ID is not that of an ad-hoc prompt.
+// adHocItem returns the task of an ad-hoc prompt from its session. It returns
+// session.ErrNone if the ID does not belong to an ad-hoc prompt.
 func (p *Project) adHocItem(id string) (Item, error) {
 	v, err := p.Finder.OfTask(id)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Project) adHocItem(id string) (Item, error) {
 	}
 	t := task.Task{
 		ID: id, Title: planned.Title, Description: planned.Description,
-		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keeps the choice of the first session
+		Labels: []string{GrimoireLabel + v.Info.Grimoire}, // keeps the grimoire of the first session
 	}
 	return Item{Task: t}, nil
 }
@@ -182,7 +182,7 @@ func PlanOf(dir string) (*grimoires.Plan, error) {
 	return plan, planError(dir, err)
 }
 
-// TaskOf returns the task of a session, whatever the version of its plan.
+// TaskOf returns the task of a session, for any version of its plan.
 func TaskOf(dir string) (grimoires.Task, error) {
 	frozen, err := session.Plan(dir)
 	if err != nil {
@@ -192,13 +192,13 @@ func TaskOf(dir string) (grimoires.Task, error) {
 	return t, planError(dir, err)
 }
 
-// planError adds to an error of reading the plan of a session the command that helps.
+// planError adds the next command to an error about reading a session's plan.
 func planError(dir string, err error) error {
 	if wrong := (*grimoires.VersionError)(nil); errors.As(err, &wrong) {
 		next := "coven version"
 		if v, loadErr := session.Load(dir); !wrong.Newer() && loadErr == nil {
 			next = "coven run " + shellword.Word(v.Task)
-			if v.Live() || v.Failing != "" { // it has the task's claim and worktree
+			if v.Live() || v.Failing != "" { // the session holds the task's claim and worktree
 				next = "coven cancel " + shellword.Word(v.Task)
 			}
 		}
@@ -211,7 +211,7 @@ func planError(dir string, err error) error {
 	return err
 }
 
-// Newest returns the newest session of each task. The newest of all come first.
+// Newest returns the newest session of each task. all must be sorted, newest first.
 func Newest(all []session.Summary) []session.Summary {
 	var kept []session.Summary
 	seen := map[string]bool{}

@@ -17,7 +17,7 @@ func DropIgnoredFirst(id string, err error) error {
 	return err
 }
 
-// AskAboutIgnored adds to an error about ignored files which flags decide about them.
+// AskAboutIgnored adds the flags that resolve an error about ignored files.
 func AskAboutIgnored(err error) error {
 	if big := (*rescue.IgnoredError)(nil); errors.As(err, &big) {
 		return exit.Personf("add --keep-big to store these files, or --drop-ignored to delete them", "%w", err)

@@ -8,13 +8,13 @@ import (
 type Item struct {
 	Task    task.Task
 	Tracker task.Tracker // nil for an ad-hoc prompt
-	Prompt  string       // of a new ad-hoc task, which no session has yet; empty: another task
+	Prompt  string       // of a new ad-hoc task without a session; otherwise empty
 }
 
-// NoTracker is what the session of an ad-hoc prompt records as its tracker.
+// NoTracker is the recorded tracker name of an ad-hoc prompt.
 const NoTracker = "none"
 
-// TrackerName returns the name that a session records for its tracker.
+// TrackerName returns the tracker name that a session records.
 func (item Item) TrackerName() string {
 	if item.Tracker == nil {
 		return NoTracker

@@ -16,8 +16,8 @@ import (
 // BuiltinProviders returns the names of the built-in providers.
 func BuiltinProviders() []string { return builtin.Names()[plugins.KindProvider] }
 
-// ModelOf returns the default model of a provider's agents. coven's own default is a short name
-// of a Claude model; for providers that do not take it there is none.
+// ModelOf returns the default model of a provider's agents. coven's own default is the short name
+// of a Claude model, so the result is empty for providers that do not support it.
 func ModelOf(provider string, cfg config.Config) string {
 	standard := config.Default().DefaultModel
 	if cfg.DefaultModel == standard && !slices.Contains(builtin.ModelNames(provider), standard) {
@@ -26,7 +26,7 @@ func ModelOf(provider string, cfg config.Config) string {
 	return cfg.DefaultModel
 }
 
-// ProviderSettings returns what the user's configuration says about the built-in providers, as
+// ProviderSettings returns the user's settings for the built-in providers, as
 // KEY=VALUE for their environment.
 func (p *Project) ProviderSettings() []string {
 	agent := p.Config.ACP
@@ -40,8 +40,8 @@ func (p *Project) ProviderSettings() []string {
 	return builtin.Settings(s)
 }
 
-// CheckProvider returns why the program of a provider that the user configures cannot be started;
-// nil: it can, or coven knows the program.
+// CheckProvider returns an error if the user-configured program of a provider cannot be
+// started.
 func (p *Project) CheckProvider(name string) error {
 	command := p.Config.ACP.Command
 	switch {

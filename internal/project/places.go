@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// checkPlaces refuses a repository in which one of coven's own directories is a link,
+// checkPlaces returns an error if one of coven's own directories in the repository is a symbolic link,
 // because coven would write elsewhere.
 func checkPlaces(root string) error {
 	for _, name := range []string{session.Dir, ".coven/worktrees", ".coven/run"} {

@@ -1,5 +1,5 @@
-// Package project opens a repository: its settings, tracker, grimoires, plugins, and what
-// the user trusts. Opening a repository starts no process.
+// Package project opens a repository: its settings, tracker, grimoires, plugins, and the
+// user's trust decisions. Opening a repository starts no process.
 package project
 
 import (
@@ -18,20 +18,20 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Project is an opened repository. It starts no process until a method needs one.
+// Project is an opened repository. It starts no process until a method needs it.
 type Project struct {
 	Env     *Environment
 	Repo    *worktree.Repo
 	Finder  *session.Finder
 	Config  config.Config
 	Library *grimoires.Library
-	Tracker task.Tracker // nil when the repository has none that coven reads
-	NoTasks error        // why there is none
+	Tracker task.Tracker // nil if the repository has no readable tracker; see NoTasks
+	NoTasks error        // why Tracker is nil
 
-	scripts    *evaluator.Evaluator // keeps what files evaluate to
-	embeddings *embedding.Endpoint  // keeps vectors; nil: the user has none
+	scripts    *evaluator.Evaluator // caches evaluated files
+	embeddings *embedding.Endpoint  // caches vectors; nil if not configured
 
-	Hide func(text string) string // removes secrets from a text; nil: no process was given any
+	Hide func(text string) string // removes secrets from a text; nil if no process has secrets
 }
 
 // Open opens the repository that contains the user's directory.
@@ -54,8 +54,8 @@ func Open(ctx context.Context, e *Environment) (*Project, error) {
 	return newProject(e, dir, repo, cfg), nil
 }
 
-// OpenLenient opens a repository even if its settings cannot be read: it uses the defaults
-// then and returns what is wrong in settings.
+// OpenLenient is like Open but uses the default settings if they cannot be read. It returns that
+// error in settings.
 func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err error) {
 	dir, err := e.Workdir()
 	if err != nil {
@@ -66,7 +66,7 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 		return nil, nil, err
 	}
 	if err := checkPlaces(repo.Root); err != nil {
-		return nil, nil, err // this is not about settings
+		return nil, nil, err // not an error in the settings
 	}
 	cfg, settings := e.settings(repo)
 	if settings != nil {
@@ -75,14 +75,14 @@ func OpenLenient(ctx context.Context, e *Environment) (p *Project, settings, err
 	return newProject(e, dir, repo, cfg), settings, nil
 }
 
-// Outside returns a project without a repository. It has the grimoires and prompts of the
-// user and those that coven ships, and the plugins of both and on PATH.
+// Outside returns a project without a repository. It has the built-in and the user's grimoires and
+// prompts, and the built-in plugins, the user's, and those on PATH.
 func Outside(e *Environment) *Project {
 	return &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
 }
 
-// OpenOrOutside opens the repository that contains the user's directory, if there is one;
-// otherwise it returns Outside.
+// OpenOrOutside opens the repository that contains the user's directory. Outside of a repository, it
+// returns Outside.
 func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
 	p, err := Open(ctx, e)
 	if errors.Is(err, worktree.ErrNotRepository) {
@@ -99,7 +99,7 @@ func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Conf
 	return p
 }
 
-// sparse returns which files new worktrees have.
+// sparse returns the files of new worktrees.
 func sparse(cfg config.Worktree) worktree.Sparse {
 	switch cfg.Sparse {
 	case "main":
@@ -110,7 +110,7 @@ func sparse(cfg config.Worktree) worktree.Sparse {
 	return worktree.Sparse{}
 }
 
-// Hidden returns a text without the secrets that processes were given.
+// Hidden removes the secrets of processes from a text.
 func (p *Project) Hidden(text string) string {
 	if p.Hide == nil {
 		return text
@@ -125,7 +125,7 @@ func (p *Project) findTracker(dir string) {
 	})
 }
 
-// Tasks returns the tracker, or why there is none.
+// Tasks returns the tracker, or the reason why there is none.
 func (p *Project) Tasks() (task.Tracker, error) {
 	if p.NoTasks != nil {
 		return nil, &exit.Error{Exit: exit.Usage, Err: p.NoTasks}

@@ -25,7 +25,7 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// fixture is a git repository with an environment of its own.
+// fixture is a git repository with its own environment.
 type fixture struct {
 	root, home string
 	env        map[string]string
@@ -271,7 +271,7 @@ func TestDeadAndAbandoned(t *testing.T) {
 	}
 }
 
-// secretGrimoire is a grimoire with a step that gets a secret.
+// secretGrimoire returns a grimoire with a step that gets a secret.
 func secretGrimoire(command string) string {
 	return "name: deploy\nsteps:\n- {name: a, type: script, command: \"" + command + " {{.secrets.API_KEY}}\"}\n"
 }
@@ -302,7 +302,7 @@ func TestSecretRequests(t *testing.T) {
 	if err := p.CheckRequests(all); err != nil {
 		t.Errorf("once the user trusts it: %v", err)
 	}
-	// The same secret for another command is another request.
+	// The same secret in another command is a different request.
 	f.write(t, ".coven/grimoires/deploy.yaml", secretGrimoire("leak"))
 	changed, err := p.Requests()
 	if err != nil || len(changed) != 1 || changed[0].hash() == all[0].hash() {
@@ -313,7 +313,7 @@ func TestSecretRequests(t *testing.T) {
 	}
 }
 
-// The user's own grimoire needs no trust, and a plan of it none either.
+// Neither the user's own grimoire nor a plan of it needs trust.
 func TestOwnGrimoireNeedsNoTrust(t *testing.T) {
 	f := newFixture(t)
 	f.env[secret.Variable("API_KEY")] = "s3cret-value"
@@ -389,7 +389,7 @@ func TestWhoseGrimoire(t *testing.T) {
 	}
 }
 
-// A user's settings inside the repository are the repository's.
+// User settings inside the repository count as the repository's.
 func TestUserDirectoryInRepository(t *testing.T) {
 	f := newFixture(t)
 	f.env["XDG_CONFIG_HOME"] = f.root

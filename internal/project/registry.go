@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// untrustedPaths returns the paths that authors of the repository can write to.
+// untrustedPaths returns the paths that are writable by authors of the repository.
 func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	checkouts, err := repo.Checkouts()
 	if err != nil {
@@ -28,7 +28,7 @@ func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 	return trust.NewUntrustedPaths(dirs...), nil
 }
 
-// TrustStore returns the record of what the user trusts in this repository.
+// TrustStore returns the store of the user's trust decisions for this repository.
 func (p *Project) TrustStore() (*trust.Store, error) {
 	where, err := untrustedPaths(p.Repo)
 	if err != nil {
@@ -41,8 +41,8 @@ func (p *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
 	return trust.New(trust.Options{UserDir: p.Env.UserDir(), GitDir: p.Repo.GitDir, UntrustedPaths: where, Getenv: p.Env.Getenv, Stop: p.Env.Stopped})
 }
 
-// Registry returns the plugins that are available in this repository; outside one, those
-// of the user and of coven.
+// Registry returns the plugins that are available in this repository. Outside of a repository, these are
+// the user's and the built-in ones.
 func (p *Project) Registry() (*registry.Registry, error) {
 	self, err := p.Env.Self()
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Project) Registry() (*registry.Registry, error) {
 	return registry.New(o), nil
 }
 
-// IsBuiltin reports whether coven's own plugin of a name is used, not another one that has the
+// IsBuiltin reports whether a needed plugin resolves to the built-in one rather than another with the
 // same name.
 func (p *Project) IsBuiltin(need plugins.Need) bool {
 	known, err := p.Registry()
@@ -78,8 +78,8 @@ func (p *Project) IsBuiltin(need plugins.Need) bool {
 	return err == nil && found.State == registry.BuiltIn
 }
 
-// ProviderUses returns the providers that this repository uses beside the default one, each
-// with what uses it: the grimoires that can be read, or the sessions in views that can continue.
+// ProviderUses returns the providers that this repository uses in addition to the default one, each
+// with one user: a readable grimoire, or a task whose session in views can continue.
 func (p *Project) ProviderUses(views []session.View) map[string]string {
 	uses := map[string]string{}
 	add := func(g *grimoires.Grimoire, standard, user string) {
@@ -97,7 +97,7 @@ func (p *Project) ProviderUses(views []session.View) map[string]string {
 			add(plan.Grimoire, plan.Provider, "task "+v.Task)
 		}
 	}
-	names, _ := p.Library.Names() // unreadable ones are reported when they are used
+	names, _ := p.Library.Names() // invalid ones are reported when they are used
 	for _, name := range names {
 		if g, err := p.Library.Load(name); err == nil {
 			add(g, p.Config.Provider, "grimoire "+name)
@@ -124,8 +124,8 @@ func NeedsOf(g *grimoires.Grimoire, provider string) []plugins.Need {
 	return slices.Compact(needs)
 }
 
-// NeedsOfItems returns the plugins that tasks may need. It ignores invalid grimoires: the
-// error is reported when the task starts.
+// NeedsOfItems returns the plugins that tasks may need. It ignores invalid grimoires, which
+// are reported when the task starts.
 func (p *Project) NeedsOfItems(todo []Item, grimoire, provider string) []plugins.Need {
 	provider = cmp.Or(provider, p.Config.Provider)
 	needs := NeedsOf(&grimoires.Grimoire{}, provider)
@@ -156,14 +156,14 @@ func NeedsOfSession(dir string) ([]plugins.Need, error) {
 	return NeedsOf(plan.Grimoire, plan.Provider), nil
 }
 
-// CheckPlugins returns an error if one of the plugins may not run. It starts none.
+// CheckPlugins returns an error if one of the plugins may not run. It starts no plugin.
 func (p *Project) CheckPlugins(needs []plugins.Need) error {
 	_, err := p.UntrustedPlugins(needs)
 	return err
 }
 
-// UntrustedPlugins returns the plugins that a user could approve. The error has the reasons
-// of all plugins that may not run.
+// UntrustedPlugins returns the plugins that the user could trust. The error contains the reasons
+// for all plugins that may not run.
 func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
 	r, err := p.Registry()
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, err
 		}
 		if errors.As(err, new(config.Errors)) {
 			if lockIsWrong {
-				continue // reported already
+				continue // already reported
 			}
 			lockIsWrong = true
 		}
@@ -190,7 +190,7 @@ func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, err
 	return untrusted, errors.Join(reasons...)
 }
 
-// trustable returns the plugin that an error is about, if a user could approve it.
+// trustable returns the plugin of an error if the user could trust it.
 func trustable(err error) (registry.Plugin, bool) {
 	if untrusted := (*registry.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return untrusted.Plugin, true
@@ -201,8 +201,8 @@ func trustable(err error) (registry.Plugin, bool) {
 	return registry.Plugin{}, false
 }
 
-// CannotRun reports whether a plugin may not run and is not hidden by another one.
+// CannotRun reports whether a plugin may not run and is not overridden by another one.
 func CannotRun(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
 
-// HasName reports whether name is the name of a plugin or of its file.
+// HasName reports whether name is the ID or the name of a plugin.
 func HasName(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

@@ -13,23 +13,23 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Scope is the set of tasks that a name can mean.
+// Scope is the set of tasks that a name can refer to.
 type Scope int
 
-// The scopes.
+// Scopes.
 const (
 	Recorded  Scope = iota // tasks with a session
 	Treed                  // tasks with a session or a worktree
 	InTracker              // tasks of the tracker
-	Known                  // tasks with a session, or of the tracker
+	Known                  // tasks with a session or of the tracker
 )
 
-// Resolve returns the ID of the task that a person names: by its ID, or by the beginning of
-// it if no other task in the scope begins so. A name that is the ID of a task never means
-// another one, even if that task is not in the scope: bd-1 is not bd-12. Every operation
-// that takes a task resolves its name here.
+// Resolve returns the ID of the task that a person names by its ID or by a unique
+// prefix of it within the scope. The name of an existing task never refers to
+// another one, even if the task is outside of the scope: bd-1 does not mean bd-12. All operations
+// that take a task resolve its name here.
 //
-// Errors: *AmbiguousError; if no task begins so, *NoSessionError, or task.ErrNotFound if the
+// The error is an *AmbiguousError, or, if no task matches, a *NoSessionError, or task.ErrNotFound if the
 // scope includes the tracker.
 func (p *Project) Resolve(ctx context.Context, name string, scope Scope) (string, error) {
 	if name == "" {
@@ -58,7 +58,7 @@ func (p *Project) Resolve(ctx context.Context, name string, scope Scope) (string
 }
 
 // resolveLocal is Resolve for tasks that need not be in the tracker. It asks the tracker
-// only if the name could mean one of them; a tracker that cannot be read is ignored.
+// only if the name could be the ID of one of its tasks. A tracker that cannot be read is ignored.
 func (p *Project) resolveLocal(ctx context.Context, name string, known []string) (string, error) {
 	if len(beginning(known, name)) > 0 {
 		tracked, err := p.trackerIDs(ctx)
@@ -72,7 +72,7 @@ func (p *Project) resolveLocal(ctx context.Context, name string, known []string)
 	return match(name, known)
 }
 
-// localIDs returns the IDs of the tasks in the scope that coven itself has a record of.
+// localIDs returns the IDs of the tasks in the scope that coven has records of.
 func (p *Project) localIDs(ctx context.Context, scope Scope) ([]string, error) {
 	if scope == InTracker {
 		return nil, nil
@@ -90,7 +90,7 @@ func (p *Project) localIDs(ctx context.Context, scope Scope) ([]string, error) {
 	return ids, err
 }
 
-// trackerIDs returns the IDs of the tracker's tasks, closed ones too.
+// trackerIDs returns the IDs of the tracker's tasks, including closed ones.
 func (p *Project) trackerIDs(ctx context.Context) ([]string, error) {
 	tracker, err := p.Tasks()
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Project) trackerIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// ShortIDs returns the short form of the ID of each task that is known: see the function
+// ShortIDs returns the short forms of the IDs of all known tasks; see the function
 // ShortIDs. A tracker that cannot be read is ignored.
 func (p *Project) ShortIDs(ctx context.Context) (map[string]string, error) {
 	recorded, err := p.localIDs(ctx, Recorded)
@@ -121,7 +121,7 @@ func (p *Project) ShortIDs(ctx context.Context) (map[string]string, error) {
 	return ShortIDs(append(recorded, tracked...)), nil
 }
 
-// match returns the only one of ids that begins with name.
+// match returns the only ID that begins with name.
 func match(name string, ids []string) (string, error) {
 	found := beginning(ids, name)
 	switch len(found) {
@@ -133,7 +133,7 @@ func match(name string, ids []string) (string, error) {
 	return "", &AmbiguousError{Name: name, IDs: found}
 }
 
-// beginning returns the IDs that begin with name, sorted, each once.
+// beginning returns the distinct IDs that begin with name, sorted.
 func beginning(ids []string, name string) []string {
 	var found []string
 	for _, id := range ids {
@@ -145,13 +145,13 @@ func beginning(ids []string, name string) []string {
 	return slices.Compact(found)
 }
 
-// AmbiguousError reports that a name is the beginning of several IDs, and none of them.
+// AmbiguousError reports that a name is a prefix of several IDs and equal to none.
 type AmbiguousError struct {
 	Name string
 	IDs  []string // sorted
 }
 
-// maxNamed is how many IDs an AmbiguousError names in its text.
+// maxNamed limits the IDs in the text of an AmbiguousError.
 const maxNamed = 10
 
 // Error implements error.

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/worktree/files"
 )
 
-// Search returns an index of the checkout that the user is in.
+// Search returns an index of the user's checkout.
 func (p *Project) Search() *search.Index {
 	return p.index(p.Repo.Checkout, func(ctx context.Context) (files.Listing, error) { return files.ListCheckout(ctx, p.Repo) })
 }
@@ -36,7 +36,7 @@ func (p *Project) index(root string, listing func(context.Context) (files.Listin
 	}})
 }
 
-// similarities compares passages by their meaning; nil: the user has no endpoint for that.
+// similarities returns the function that compares passages by meaning, or nil if it is not configured.
 func (p *Project) similarities() func(context.Context, string, []string) ([]float64, error) {
 	if p.embeddings == nil {
 		return nil
@@ -44,7 +44,7 @@ func (p *Project) similarities() func(context.Context, string, []string) ([]floa
 	return p.embeddings.Similarities
 }
 
-// embeddings returns the user's endpoint; nil: there is none.
+// embeddings returns the configured endpoint, or nil.
 func (e *Environment) embeddings(of config.Embeddings) *embedding.Endpoint {
 	if of.URL == "" {
 		return nil

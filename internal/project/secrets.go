@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Secrets reads the project's secrets. It refuses a file that git does not ignore.
+// Secrets reads the project's secrets. It fails if git does not ignore their file.
 func (p *Project) Secrets() (*secret.Store, error) {
 	if secret.Exists(p.Repo.Root) {
 		if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
@@ -27,18 +27,18 @@ func (p *Project) Secrets() (*secret.Store, error) {
 	return secret.Open(p.Repo.Root, p.Env.Getenv)
 }
 
-// passedNames returns the names of the variables that processes get besides those that every
-// program gets.
+// passedNames returns the names of the variables that processes inherit in addition to the default
+// ones.
 func (p *Project) passedNames() []string {
 	return append(slices.Clone(p.Config.Env.Pass), credentials()...)
 }
 
-// credentials returns the variables in which agent CLIs find their credentials.
+// credentials returns the names of the variables that hold credentials of agent CLIs.
 func credentials() []string {
 	return []string{"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "QWEN_*"}
 }
 
-// HideVariables hides the values of the variables that processes get. It returns a
+// HideVariables hides the values of the inherited variables in records. It returns a
 // warning about values that cannot be hidden, or "".
 func (p *Project) HideVariables(store *secret.Store) string {
 	short := store.HideEnv(p.Env.Environ(), func(name string) bool { return driver.Names(p.passedNames(), name) })

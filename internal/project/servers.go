@@ -15,15 +15,15 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// MCPServer is an MCP server for agents, and the file that names it.
+// MCPServer is an MCP server for agents with the file that configures it.
 type MCPServer struct {
 	servers.Server
 	File    string
-	Project bool // it is the repository's, and needs trust
+	Project bool // configured by the repository, so it needs trust
 }
 
-// MCPServers returns the MCP servers for agents, sorted by name: those of the repository, and those of the user
-// whose names the repository does not use.
+// MCPServers returns the MCP servers for agents, sorted by name. The repository's servers override the
+// user's servers with the same names.
 func (p *Project) MCPServers() ([]MCPServer, error) {
 	all, err := p.mcpFile(p.Repo.Root, filepath.Join(".coven", servers.File), true)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Project) MCPServers() ([]MCPServer, error) {
 	return all, nil
 }
 
-// serverAgent is the definition of an agent that has the tools of one server.
+// serverAgent is the template of an agent with the tools of one server.
 const serverAgent = `---
 name: %s
 description: "Uses the MCP server %[2]s: give it a task for which its tools are made"
@@ -53,14 +53,14 @@ permissions: [{permission: mcp.call, pattern: "%[2]s/*", action: allow}]
 You do your task with the tools of the MCP server %[2]s. Say what you found or did, and what the tools could not do.
 `
 
-// serverAgents returns the definition of an agent for each MCP server, by file name, if the configuration asks for
-// them.
+// serverAgents returns the definition of an agent for each MCP server, by file name, if mcp.agents is
+// set.
 func (p *Project) serverAgents() map[string]string {
 	made := map[string]string{}
 	if p.Repo == nil || !p.Config.MCP.Agents {
 		return made
 	}
-	all, _ := p.MCPServers() // whoever starts a task is told
+	all, _ := p.MCPServers() // the error is reported when a task starts
 	for _, s := range all {
 		name := "mcp-" + strings.ToLower(strings.ReplaceAll(s.Name, "_", "-"))
 		made[name+".md"] = fmt.Sprintf(serverAgent, name, s.Name)
@@ -77,7 +77,7 @@ func (p *Project) PlannedServers() (all []servers.Server, err error) {
 	return all, err
 }
 
-// mcpFile reads a file of servers. There may be none.
+// mcpFile reads a file of servers, which need not exist.
 func (p *Project) mcpFile(dir, name string, project bool) ([]MCPServer, error) {
 	data, err := regularfile.ReadIn(dir, name, servers.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func (p *Project) mcpFile(dir, name string, project bool) ([]MCPServer, error) {
 	return all, nil
 }
 
-// ServerRequests returns the requests to start the servers of a plan that are not the user's own.
+// ServerRequests returns the requests to start those servers of a plan that the user has not configured.
 func (p *Project) ServerRequests(planned []servers.Server) ([]Request, error) {
 	if len(planned) == 0 {
 		return nil, nil
@@ -116,7 +116,7 @@ func (p *Project) ServerRequests(planned []servers.Server) ([]Request, error) {
 	return all, nil
 }
 
-// requestedServers returns the requests of the repository's file, and of a plan.
+// requestedServers returns the requests of a plan, or those of the repository's file if planned is nil.
 func (p *Project) requestedServers(planned []servers.Server) ([]Request, error) {
 	if planned != nil {
 		return p.ServerRequests(planned)

@@ -5,22 +5,22 @@ import (
 	"unicode"
 )
 
-// The length of short IDs, in characters. Both limits yield to uniqueness.
+// Bounds for the length of short IDs, in characters. Short IDs may exceed them to be unique.
 const (
 	minShort = 8
 	maxShort = 24
 )
 
-// ShortIDs returns a beginning of each ID that no other of the IDs begins with, for people
-// to read and type: at least minShort characters, up to the end of a word. An ID that is
-// the beginning of another one has no shorter form.
+// ShortIDs returns a unique prefix of each ID for people to read and type. It has at least
+// minShort characters and ends at the end of a word. An ID that is
+// a prefix of another one is not shortened.
 func ShortIDs(ids []string) map[string]string {
 	sorted := slices.Clone(ids)
 	slices.Sort(sorted)
 	sorted = slices.Compact(sorted)
 	short := make(map[string]string, len(sorted))
 	for i, id := range sorted {
-		unique := 0 // the shortest beginning that neither neighbor has, in characters
+		unique := 0 // length of the shortest prefix that differs from both neighbors, in characters
 		for _, at := range []int{i - 1, i + 1} {
 			if at >= 0 && at < len(sorted) {
 				unique = max(unique, common(id, sorted[at])+1)
@@ -31,7 +31,7 @@ func ShortIDs(ids []string) map[string]string {
 	return short
 }
 
-// common returns how many characters two IDs have in common at the beginning.
+// common returns the length of the common prefix of two IDs, in characters.
 func common(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	n := 0
@@ -41,7 +41,7 @@ func common(a, b string) int {
 	return n
 }
 
-// shorten cuts an ID after the word that contains its character number unique.
+// shorten truncates an ID after the word that contains its character number unique.
 func shorten(id []rune, unique int) string {
 	end := max(unique, minShort)
 	for end < len(id) && end < maxShort && (unicode.IsLetter(id[end]) || unicode.IsDigit(id[end])) {

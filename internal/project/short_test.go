@@ -35,7 +35,7 @@ func TestShortIDs(t *testing.T) {
 	}
 }
 
-// Each short ID means its task.
+// Each short ID refers to its task.
 func TestShortIDsAreUnique(t *testing.T) {
 	var ids []string
 	for i := range 300 {

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/skill"
 )
 
-// Skills reads the skills of the user and, in a repository, those in .claude/skills, skills and .coven/skills.
+// Skills reads the user's skills and, in a repository, those in .claude/skills, skills and .coven/skills.
 func (p *Project) Skills() ([]skill.Skill, []skill.Problem) {
 	user := filepath.Join(p.Env.UserDir(), "skills")
 	places := []skill.Place{{Dir: user, Show: user}}
@@ -20,9 +20,9 @@ func (p *Project) Skills() ([]skill.Skill, []skill.Problem) {
 	return skill.Load(places...)
 }
 
-// PlannedSkills returns the skills that agents of a new session have, by name.
+// PlannedSkills returns the skills of the agents of a new session, by name.
 func (p *Project) PlannedSkills(agents map[string]grimoires.AgentDefinition) map[string]grimoires.Skill {
-	all, _ := p.Skills() // an agent whose skill is not valid is told
+	all, _ := p.Skills() // agents report invalid skills
 	planned := map[string]grimoires.Skill{}
 	for _, s := range all {
 		for _, a := range agents {

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/tool/command"
 )
 
-// Tools reads the tools of the project that run commands, by name. problems says what is wrong with
-// others, by the names of their files.
+// Tools reads the project's tools that run commands, by name. problems has the errors of invalid
+// tools, by file name.
 func (p *Project) Tools() (all map[string]grimoires.CommandTool, problems map[string]error) {
 	if p.Repo == nil {
 		return nil, nil
@@ -20,7 +20,7 @@ func (p *Project) Tools() (all map[string]grimoires.CommandTool, problems map[st
 	return command.Load(p.Repo.Root, isTaken)
 }
 
-// ToolsOf returns those of the project's tools that a definition names.
+// ToolsOf returns the project's tools that the definitions name.
 func (p *Project) ToolsOf(definitions map[string]grimoires.AgentDefinition) (map[string]grimoires.CommandTool, error) {
 	all, problems := p.Tools()
 	named := map[string]grimoires.CommandTool{}
@@ -37,13 +37,13 @@ func (p *Project) ToolsOf(definitions map[string]grimoires.AgentDefinition) (map
 	return named, nil
 }
 
-// toolNames returns the names of the project's tools, sorted.
+// toolNames returns the names of the project's valid tools, sorted.
 func (p *Project) toolNames() []string {
-	all, _ := p.Tools() // what is wrong with others is an error of the agents that name them
+	all, _ := p.Tools() // invalid tools are errors of the agents that name them
 	return slices.Sorted(maps.Keys(all))
 }
 
-// isTaken reports whether a tool of coven or of an agent CLI has a name.
+// isTaken reports whether coven or an agent CLI has a tool with the name.
 func isTaken(name string) bool {
 	_, known := gate.Permission(name)
 	_, unknown := agent.ToolIDs([]string{name})

@@ -14,22 +14,22 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// TrustOffer is what the user could trust in a repository.
+// TrustOffer lists the items of a repository that the user could trust.
 type TrustOffer struct {
 	Plugins  []registry.Plugin
 	Requests []Request
-	// Mismatched are plugins that do not match the lock and cannot be trusted like this:
-	// they are not the project's, or the user does not see them first.
+	// Mismatched lists plugins that do not match the lock and cannot be trusted this way:
+	// they do not belong to the project, or the user would not see them first.
 	Mismatched []registry.Plugin
 }
 
-// IsEmpty reports whether there is nothing to trust and nothing wrong.
+// IsEmpty reports whether the offer contains nothing.
 func (o TrustOffer) IsEmpty() bool {
 	return len(o.Plugins) == 0 && len(o.Requests) == 0 && len(o.Mismatched) == 0
 }
 
-// TrustOffer returns what the user could trust: everything that the repository asks for, or
-// what is named. unseen means that the user trusts it without looking.
+// TrustOffer returns everything that the repository asks the user to trust, or only the named
+// items. unseen means that the user will not review the offer.
 func (p *Project) TrustOffer(names []string, unseen bool) (TrustOffer, error) {
 	variables, rest, err := p.UntrustedRequests(names)
 	if err != nil {
@@ -51,8 +51,8 @@ func (p *Project) TrustOffer(names []string, unseen bool) (TrustOffer, error) {
 	return offer, nil
 }
 
-// namedPlugins returns the plugins that names name, or all if there are no names. rest are
-// the names that name no variable.
+// namedPlugins returns the named plugins, or all if there are no names. rest has
+// the names that match no request.
 func (p *Project) namedPlugins(names, rest []string) ([]registry.Plugin, error) {
 	if len(names) > 0 && len(rest) == 0 {
 		return nil, nil
@@ -76,8 +76,8 @@ func (p *Project) namedPlugins(names, rest []string) ([]registry.Plugin, error) 
 	return found, nil
 }
 
-// pluginsNamed returns the plugins of a name that are not hidden. An ambiguous name is an
-// error. Built-in plugins need no trust, so they make no name ambiguous.
+// pluginsNamed returns the plugins with a name, except hidden ones. An ambiguous name is an
+// error. Built-in plugins need no trust and do not make a name ambiguous.
 func pluginsNamed(all []registry.Plugin, name string) ([]registry.Plugin, error) {
 	var found []registry.Plugin
 	var ids []string
@@ -99,8 +99,8 @@ func pluginsNamed(all []registry.Plugin, name string) ([]registry.Plugin, error)
 	return found, nil
 }
 
-// MismatchError returns the error for a plugin that does not match the lock. Trusting
-// everything does not include it: the user must name it.
+// MismatchError returns the error for a plugin that does not match the lock. Such a plugin must be
+// trusted by name.
 func MismatchError(plugin registry.Plugin) error {
 	next := plugin.NextCommand()
 	if plugin.Project {
@@ -109,7 +109,7 @@ func MismatchError(plugin registry.Plugin) error {
 	return &exit.Error{Exit: exit.Usage, Err: &registry.MismatchError{Plugin: plugin}, Next: next}
 }
 
-// TrustRequests grants requests for variables, as they were shown.
+// TrustRequests grants requests that the user has seen.
 func (p *Project) TrustRequests(shown []Request) error {
 	if len(shown) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (p *Project) TrustRequests(shown []Request) error {
 	return store.Add(items...)
 }
 
-// TrustPlugins trusts plugins as they were shown.
+// TrustPlugins trusts plugins that the user has seen.
 func (p *Project) TrustPlugins(shown []registry.Plugin) error {
 	store, err := p.TrustStore()
 	if err != nil {
@@ -140,10 +140,10 @@ func (p *Project) TrustPlugins(shown []registry.Plugin) error {
 	return store.Add(items...)
 }
 
-// now returns the time that the trust store records.
+// now returns the time for the trust store.
 func (p *Project) now() time.Time { return p.Env.Now().UTC().Truncate(time.Second) }
 
-// PinPlugins writes the hashes of trusted plugins to the lock of the repository. It reports
+// PinPlugins writes the hashes of trusted plugins to the repository's lock. It reports
 // whether the lock has changed.
 func (p *Project) PinPlugins(shown []registry.Plugin) (changed bool, err error) {
 	store, err := p.TrustStore()
@@ -156,8 +156,8 @@ func (p *Project) PinPlugins(shown []registry.Plugin) (changed bool, err error) 
 	return registry.Pin(p.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
 }
 
-// RevokeTrust removes what is named from the trust store, or everything of this repository
-// if there are no names. It returns what it removed and the names that were not trusted.
+// RevokeTrust removes the named items from the trust store, or all items of this repository
+// if there are no names. It returns the removed items and the names that matched none.
 func (p *Project) RevokeTrust(names []string) (removed []trust.Item, unknown []string, err error) {
 	store, err := p.TrustStore()
 	if err != nil {
@@ -177,8 +177,8 @@ func (p *Project) RevokeTrust(names []string) (removed []trust.Item, unknown []s
 	return removed, unknown, nil
 }
 
-// isNamed reports whether name names a trusted item: a plugin by its own name or that of its
-// file, a secret by its grimoire or its variable.
+// isNamed reports whether name refers to a trusted item: a plugin by its ID or
+// name, a secret by its grimoire or its variable.
 func isNamed(it trust.Item, name string) bool {
 	switch {
 	case it.Name == name:

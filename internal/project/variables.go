@@ -16,21 +16,21 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// Request is a request of the repository: for a variable of the user's environment, or to start an MCP server.
+// Request is a request of the repository to read a variable of the user's environment or to start an MCP server.
 type Request struct {
 	Kind     string   // trust.KindVariable, trust.KindSecret or trust.KindServer
-	Name     string   // in the trust store
-	Variable string   // empty: it is about a server
-	Why      string   // where the repository asks for it
-	Uses     []string // what the steps run that get it, or what the server is
+	Name     string   // key in the trust store
+	Variable string   // empty for a server
+	Why      string   // which part of the repository makes the request
+	Uses     []string // commands and prompts of the steps that get the variable, or a description of the server
 }
 
-// Item returns what the user trusts by granting the request.
+// Item returns the trust item that grants the request.
 func (r Request) Item(now time.Time) trust.Item {
 	return trust.Item{Kind: r.Kind, Name: r.Name, What: r.what() + ": " + r.Why, SHA256: r.hash(), Since: now}
 }
 
-// what names what the repository asks for.
+// what names the requested variable or server.
 func (r Request) what() string {
 	if r.Variable == "" {
 		return r.Kind + " " + r.Name
@@ -38,18 +38,18 @@ func (r Request) what() string {
 	return "$" + r.Variable
 }
 
-// hash returns the hash of what the variable is used for.
+// hash returns the hash of the request and its uses.
 func (r Request) hash() string {
 	sum := sha256.Sum256([]byte(r.Kind + "\n" + r.Variable + "\n" + strings.Join(r.Uses, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
-// called reports whether name names the request.
+// called reports whether name refers to the request.
 func (r Request) called(name string) bool {
 	return name == r.Name || r.Variable != "" && name == r.Variable || strings.HasPrefix(r.Name, name+":")
 }
 
-// RequestedVariables returns the variables that the repository's configuration asks for.
+// RequestedVariables returns the variables that the repository's configuration requests.
 func (p *Project) RequestedVariables() []Request {
 	var all []Request
 	for _, name := range p.Config.Env.Asked {
@@ -58,7 +58,7 @@ func (p *Project) RequestedVariables() []Request {
 	return all
 }
 
-// secretsOf returns the variables that a grimoire takes secrets from.
+// secretsOf returns the variables that a grimoire reads secrets from.
 func secretsOf(g *grimoires.Grimoire, store *secret.Store) []Request {
 	var all []Request
 	for _, name := range g.Secrets() {
@@ -72,8 +72,8 @@ func secretsOf(g *grimoires.Grimoire, store *secret.Store) []Request {
 	return all
 }
 
-// usesOf returns all commands and prompts of the steps that get a secret: a step can do
-// anything with a secret that it gets.
+// usesOf returns all commands and prompts of the steps that get a secret, because a step can use
+// its secrets for anything.
 func usesOf(g *grimoires.Grimoire, name string) []string {
 	var uses []string
 	for s := range g.All() {
@@ -99,8 +99,8 @@ func (p *Project) isProject(name string) bool {
 	return err != nil || !filepath.IsAbs(source) || where.Contains(source)
 }
 
-// SecretRequests returns the variables that a grimoire asks for, without those that the
-// user's own or the built-in grimoire of that name asks for in the same way.
+// SecretRequests returns the variables that a grimoire requests. It omits requests that the
+// user's own or the built-in grimoire with the same name makes, too.
 func (p *Project) SecretRequests(g *grimoires.Grimoire, store *secret.Store) []Request {
 	asked := secretsOf(g, store)
 	if len(asked) == 0 || p.isProject(g.Name) {
@@ -136,7 +136,7 @@ func (p *Project) refused(requests []Request) ([]Request, error) {
 	}), nil
 }
 
-// CheckRequests returns an error if the user has not granted all requests.
+// CheckRequests returns an error unless the user has granted all requests.
 func (p *Project) CheckRequests(requests []Request) error {
 	refused, err := p.refused(requests)
 	if err != nil || len(refused) == 0 {
@@ -153,8 +153,8 @@ func (p *Project) CheckRequests(requests []Request) error {
 	return exit.Usagef("coven trust", "this repository asks for what you have not granted: %s", strings.Join(names, ", "))
 }
 
-// CheckPlan returns an error if the user has not granted what a plan takes: secrets of the environment, and MCP
-// servers. Records do not show the variables that the servers get from then on.
+// CheckPlan returns an error unless the user has granted the secrets of the environment and the MCP
+// servers of a plan. From then on, records do not show the values of the servers' variables.
 func (p *Project) CheckPlan(plan *grimoires.Plan, store *secret.Store) error {
 	for _, s := range plan.MCP {
 		store.HideEnv(p.Env.Environ(), func(name string) bool { return slices.Contains(s.Variables(), name) })
@@ -166,8 +166,8 @@ func (p *Project) CheckPlan(plan *grimoires.Plan, store *secret.Store) error {
 	return p.CheckRequests(append(wanted, p.SecretRequests(plan.Grimoire, store)...))
 }
 
-// Requests returns all that the repository asks for: in its configuration, its grimoires, its mcp.json, and the
-// plans of sessions that can be resumed.
+// Requests returns all requests of the repository: those of its configuration, its grimoires, its mcp.json,
+// and the plans of sessions that can be resumed.
 func (p *Project) Requests() ([]Request, error) {
 	all, err := p.requestedServers(nil)
 	if err != nil {
@@ -207,8 +207,8 @@ func (p *Project) Requests() ([]Request, error) {
 	return slices.CompactFunc(all, func(a, b Request) bool { return a.Kind == b.Kind && a.Name == b.Name && a.hash() == b.hash() }), nil
 }
 
-// UntrustedRequests returns the requests that the user could grant, and the names that name
-// no request.
+// UntrustedRequests returns the named requests that are not granted, or all of them if there are no names.
+// It also returns the names that match no request.
 func (p *Project) UntrustedRequests(names []string) (wanted []Request, rest []string, err error) {
 	all, err := p.Requests()
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// A cache is a directory in which tools keep what they downloaded or built.
+// A cache is a directory for downloads or build results of a tool.
 type cache struct {
-	name     string // in the cache directory of a task
-	variable string // selects the directory
-	value    string // of the variable, in front of the directory
-	usual    string // the directory without the variable, below ~
+	name     string // name in the task's cache directory
+	variable string // variable that selects the directory
+	value    string // value of the variable before the directory
+	usual    string // default directory, below ~
 }
 
-// cacheTable lists the caches that each task has for itself. Tools that follow the XDG base
-// directories (pip, uv, poetry, yarn, ccache, deno) need no row.
+// cacheTable lists the caches that each task has separately. Tools that follow the XDG base
+// directories (pip, uv, poetry, yarn, ccache, deno) need no entry.
 func cacheTable() []cache {
 	return []cache{
 		{name: "xdg", variable: "XDG_CACHE_HOME", usual: "~/.cache"},
@@ -37,23 +37,23 @@ func cacheTable() []cache {
 	}
 }
 
-// KeptName is the directory, beside those of the tasks, of the caches that the next task gets.
+// KeptName is the directory, next to those of the tasks, of the caches for the next task.
 const KeptName = ".kept"
 
-// kept reports whether a cache passes from a landed task to a later one.
+// kept reports whether a cache is passed from a landed task to a later one.
 func (s *Sandbox) kept(c cache) bool { return slices.Contains(s.o.Keep, c.variable) }
 
-// giveKept moves the kept caches to a task that has none yet: one task at a time has them. Whatever
-// fails, the task only starts with an empty cache.
+// giveKept moves the kept caches to a task, unless the task has its own. Only one task at a time has
+// them. If it fails, the task starts with empty caches.
 func (s *Sandbox) giveKept(to string) {
 	for _, c := range cacheTable() {
 		if s.kept(c) {
-			_ = os.Rename(filepath.Join(cacheOf(s.o.Cache, s.o.GitDir, KeptName), c.name), filepath.Join(to, c.name)) // it replaces nothing
+			_ = os.Rename(filepath.Join(cacheOf(s.o.Cache, s.o.GitDir, KeptName), c.name), filepath.Join(to, c.name)) // does not replace a directory with content
 		}
 	}
 }
 
-// ForgetLanded removes the caches of a task that has landed, except those that later tasks get.
+// ForgetLanded removes the caches of a landed task, except those that are kept for later tasks.
 func (s *Sandbox) ForgetLanded(name string) error {
 	if s.o.Cache == "" {
 		return nil
@@ -65,9 +65,9 @@ func (s *Sandbox) ForgetLanded(name string) error {
 		if !s.kept(c) || err != nil || !info.IsDir() {
 			continue
 		}
-		// The older one goes with the rest of the task's caches.
+		// The older cache is removed with the rest of the task's caches.
 		_ = os.Rename(filepath.Join(to, c.name), filepath.Join(from, c.name+".older"))
-		err = errors.Join(os.MkdirAll(to, 0o700), os.Chmod(at, 0o700)) // the task may have taken its own right
+		err = errors.Join(os.MkdirAll(to, 0o700), os.Chmod(at, 0o700)) // the task may have removed its own permissions
 		if err == nil {
 			err = os.Rename(at, filepath.Join(to, c.name))
 		}
@@ -78,7 +78,7 @@ func (s *Sandbox) ForgetLanded(name string) error {
 	return errors.Join(s.Forget(name), s.forgetKept())
 }
 
-// forgetKept removes kept caches that are no longer kept.
+// forgetKept removes kept caches that are no longer configured to be kept.
 func (s *Sandbox) forgetKept() (err error) {
 	for _, c := range cacheTable() {
 		if !s.kept(c) {
@@ -88,15 +88,15 @@ func (s *Sandbox) forgetKept() (err error) {
 	return err
 }
 
-// cacheOf returns the cache directory of a task of a repository. It is outside of every
-// repository: git, run in a dependency that was unpacked there, must find none.
+// cacheOf returns the cache directory of a task. It is outside of every
+// repository, so that git does not find one when it runs in an unpacked dependency.
 func cacheOf(cache, gitDir, name string) string {
 	sum := sha256.Sum256([]byte(gitDir))
 	return filepath.Join(cache, "tasks", hex.EncodeToString(sum[:6]), name)
 }
 
-// makeCaches makes the directories of the caches. Programs of the task may have put anything in
-// their place: what is not a directory is removed, and links lead nowhere.
+// makeCaches creates the cache directories. Programs of the task may have replaced them by anything:
+// it removes files and links, and does not follow links.
 func (r *Room) makeCaches() error {
 	root, err := os.OpenRoot(r.cache)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *Room) makeCaches() error {
 	defer root.Close() //nolint:errcheck // nothing is written through it
 	for _, c := range cacheTable() {
 		if info, err := root.Lstat(c.name); err == nil && !info.IsDir() {
-			_ = root.Remove(c.name) // Mkdir reports what stays
+			_ = root.Remove(c.name) // MkdirAll reports leftovers
 		}
 		if err := root.MkdirAll(c.name, 0o700); err != nil {
 			return fmt.Errorf("prepare the caches: %w", err)
@@ -114,7 +114,7 @@ func (r *Room) makeCaches() error {
 	return r.linkCargoConfig(root)
 }
 
-// linkCargoConfig lets cargo find the user's settings, which are in its cache directory.
+// linkCargoConfig links the user's cargo settings into the task's cargo directory.
 func (r *Room) linkCargoConfig(caches *os.Root) error {
 	home := r.sandbox.o.Getenv("CARGO_HOME")
 	if !filepath.IsAbs(home) {
@@ -122,17 +122,17 @@ func (r *Room) linkCargoConfig(caches *os.Root) error {
 	}
 	settings := filepath.Join(home, "config.toml")
 	if _, err := os.Stat(settings); home == "" || err != nil {
-		return nil //nolint:nilerr // the user has none
+		return nil //nolint:nilerr // the user has no settings
 	}
 	err := caches.Symlink(settings, filepath.Join("cargo", "config.toml"))
-	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrPermission) { // the task took its own right
+	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrPermission) { // the task removed its own permissions
 		return fmt.Errorf("prepare the caches: %w", err)
 	}
 	return nil
 }
 
-// caches returns the variables of the task's caches. A cache that the user's settings make
-// writable stays the user's.
+// caches returns the variables for the task's caches. It omits a cache that the user's settings make
+// writable, so that the task uses the user's.
 func (r *Room) caches(user []string) []string {
 	shared := r.sandbox.writable()
 	var env []string
@@ -145,7 +145,7 @@ func (r *Room) caches(user []string) []string {
 	return env
 }
 
-// usersCache returns the directory of a user's cache, or "".
+// usersCache returns the user's cache directory, or "".
 func (s *Sandbox) usersCache(c cache, user []string) string {
 	if c.value == "" {
 		for _, kv := range user {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// secrets lists what programs of a task cannot read by default: credentials of the user, below
-// ~, and sockets through which programs outside do something for the user.
+// secrets lists the paths that programs of a task cannot read by default: credentials of the user.
 func secrets() []string {
 	return []string{
 		// keys and passwords
@@ -21,7 +20,7 @@ func secrets() []string {
 		"~/.config/gh", "~/.config/hub", "~/.config/glab-cli", "~/.npmrc", "~/.yarnrc.yml", "~/.pypirc", "~/.cargo/credentials", "~/.cargo/credentials.toml",
 		"~/.gem/credentials", "~/.m2/settings.xml", "~/.m2/settings-security.xml", "~/.gradle/gradle.properties", "~/.nuget/NuGet/NuGet.Config",
 		"~/.composer/auth.json", "~/.config/composer/auth.json",
-		// agents, browsers, histories; the files are for those whose directory contains the CLI
+		// agents, browsers, histories; single files are for a directory that also contains the CLI
 		"~/.claude", "~/.codex", "~/.qwen", "~/.gemini", "~/.claude.json", "~/.claude/.credentials.json", "~/.claude/settings.json", "~/.claude/projects", "~/.claude/history.jsonl", "~/.claude/file-history",
 		"~/.codex/auth.json", "~/.codex/sessions", "~/.codex/history.jsonl", "~/.qwen/oauth_creds.json", "~/.qwen/settings.json", "~/.qwen/projects",
 		"~/.gemini/oauth_creds.json", "~/.gemini/settings.json", "~/.local/share/opencode",
@@ -30,8 +29,8 @@ func secrets() []string {
 	}
 }
 
-// sockets lists sockets that lead out of the sandbox. Below ABI 9, Landlock does not stop a
-// program from connecting to one that it sees.
+// sockets lists sockets that lead out of the sandbox. Below ABI 9, Landlock does not prevent
+// connections to visible sockets.
 func (s *Sandbox) sockets() []string {
 	paths := []string{
 		"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock",
@@ -48,12 +47,12 @@ func (s *Sandbox) sockets() []string {
 	return paths
 }
 
-// records lists the files of coven that hold secrets or what other tasks did.
+// records lists coven's files with secrets or with the records of other tasks.
 func (s *Sandbox) records() []string {
 	return []string{filepath.Join(s.o.Root, ".coven", "secrets.yaml"), filepath.Join(s.o.Root, ".coven", "sessions")}
 }
 
-// programs lists the places of agent CLIs in directories that are hidden otherwise.
+// programs lists the locations of agent CLIs inside directories that are otherwise hidden.
 func (s *Sandbox) programs() []string {
 	var found []string
 	for _, place := range []string{"~/.claude/local", "~/.codex/bin", "~/.qwen/bin", "~/.gemini/bin"} {
@@ -66,11 +65,11 @@ func (s *Sandbox) programs() []string {
 	return found
 }
 
-// Hides reports whether programs cannot read a file, as far as paths show it.
+// Hides reports whether programs cannot read a file, judging only by its path.
 func (s *Sandbox) Hides(path string) bool { return within(path, s.hidden(nil)) }
 
-// hidden returns what a program cannot read. needed is what it must see: a hidden directory
-// that contains a part of it, or the repository, is left out.
+// hidden returns the paths that a program cannot read. It omits a directory that contains one of the
+// needed paths or the repository.
 func (s *Sandbox) hidden(needed []string) []string {
 	settings := slices.Concat(secrets(), s.sockets(), s.records(), s.o.Settings.Hide)
 	var shown []string

@@ -2,24 +2,24 @@ package sandbox
 
 import "path/filepath"
 
-// Level is how much of the sandbox a machine enforces.
+// Level is the degree to which a machine enforces the sandbox.
 type Level string
 
-// The levels.
+// Levels.
 const (
 	Full    Level = "full"    // changes, reads and signals are limited
-	Partial Level = "partial" // changes are limited; Gaps says what is not
+	Partial Level = "partial" // changes are limited; Gaps lists the missing limits
 	None    Level = "none"    // nothing is limited
 )
 
-// Landlock's versions from which it limits more.
+// Landlock versions that add limits.
 const (
 	abiTruncate = 3 // Linux 6.2
 	abiScope    = 6 // Linux 6.12
 	abiSockets  = 9
 )
 
-// Fences reports whether the kernel keeps the programs of a task from changing the main checkout
+// Fences reports whether the kernel prevents programs of a task from changing the main checkout
 // and the repository.
 func (s *Sandbox) Fences() bool {
 	if s.Level() == None {
@@ -36,8 +36,8 @@ func (s *Sandbox) Fences() bool {
 	return true
 }
 
-// Instructions tells an agent what its commands can do; empty: whatever its user can. An agent
-// that knows the sandbox takes a refusal for what it is.
+// Instructions describes the limits of commands to an agent, so that it recognizes refusals by the
+// sandbox. It returns "" without a sandbox.
 func (s *Sandbox) Instructions(readOnly bool) string {
 	if s.Level() == None {
 		return ""
@@ -52,7 +52,7 @@ func (s *Sandbox) Instructions(readOnly bool) string {
 		"Do not look for a way around it: if the task needs more, say in your final message what was refused."
 }
 
-// Level returns how much of the sandbox this machine enforces.
+// Level returns the degree to which this machine enforces the sandbox.
 func (s *Sandbox) Level() Level {
 	switch e := s.o.Enforcement(); {
 	case !e.Any():
@@ -63,8 +63,8 @@ func (s *Sandbox) Level() Level {
 	return Full
 }
 
-// Gaps returns what programs of a task can do on this machine although the sandbox should
-// prevent it: a sentence each.
+// Gaps describes the actions that this machine cannot prevent although the sandbox should,
+// one sentence each.
 func (s *Sandbox) Gaps() []string {
 	e := s.o.Enforcement()
 	if e.Profile {

@@ -1,10 +1,10 @@
-// Package sandbox decides what the programs of a task may do to the machine: which files they
-// may change, which they cannot read, and where their temporary files and caches are. Agents,
+// Package sandbox determines the access rights of a task's programs on the machine: the files that they
+// may change, the files that they cannot read, and the places of their temporary files and caches. Agents,
 // script steps, checks and commit hooks are such programs. Package process enforces the
-// decision.
+// rights.
 //
-// A program may change its worktree, the worktree's own git directory, a temporary directory, a
-// cache directory of its task, and what the user's settings add. It reads everything that its
+// A program may change its worktree, the worktree's git directory, a temporary directory, the task's
+// cache directory, and the paths in the user's settings. It can read everything that its
 // user can read, except a list of secrets that the user can extend.
 package sandbox
 
@@ -19,37 +19,37 @@ import (
 	"github.com/coven-run/coven/internal/process"
 )
 
-// Options describe the user, the machine and the repository.
+// Options describes the user, the machine and the repository.
 type Options struct {
 	Settings    config.Sandbox
 	Getenv      func(string) string // of the user
 	Enforcement func() process.Enforcement
-	Temp        string   // where temporary files of tasks go: a private directory of this process
-	Cache       string   // where caches of tasks go; empty: below Temp
-	Keep        []string // variables of caches that pass from a landed task to a later one
+	Temp        string   // private directory of this process for the tasks' temporary files
+	Cache       string   // parent of the tasks' caches; defaults to a directory below Temp
+	Keep        []string // variables of the caches that are passed from a landed task to a later one
 	Root        string   // the main checkout of the repository
 	GitDir      string   // its common git directory
 }
 
-// Sandbox makes the rooms of the tasks of a repository.
+// Sandbox creates the rooms of a repository's tasks.
 type Sandbox struct{ o Options }
 
 // New returns the sandbox of a repository.
 func New(o Options) *Sandbox { return &Sandbox{o: o} }
 
-// Room is where the programs of one task run.
+// Room is the sandbox of one task.
 type Room struct {
 	sandbox  *Sandbox
 	worktree []string
 	temp     string
-	shm      string // takes the place of /dev/shm
+	shm      string // replaces /dev/shm
 	cache    string
 
-	takesKept bool // caches of an earlier task
+	takesKept bool // whether it takes over the caches of an earlier task
 }
 
-// Room returns the room of a task and makes its directories. worktree is what belongs to the
-// task alone: its worktree and that one's git directory. name is unique in the repository and
+// Room creates the room of a task and its directories. worktree lists the directories that belong only
+// to the task: its worktree and git directory. name must be unique in the repository and
 // safe in paths.
 func (s *Sandbox) Room(name string, worktree ...string) (*Room, error) {
 	dir := filepath.Join(s.o.Temp, name)
@@ -65,7 +65,7 @@ func (s *Sandbox) Room(name string, worktree ...string) (*Room, error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("prepare the sandbox of %s: %w", name, err)
 		}
-		if err := os.Chmod(dir, 0o700); err != nil { // a program of the task may have taken its own right
+		if err := os.Chmod(dir, 0o700); err != nil { // a program of the task may have removed its permissions
 			return nil, fmt.Errorf("prepare the sandbox of %s: %w", name, err)
 		}
 	}
@@ -75,19 +75,19 @@ func (s *Sandbox) Room(name string, worktree ...string) (*Room, error) {
 	return r, r.makeCaches()
 }
 
-// Forget removes the caches of a task. Nothing of them is kept.
+// Forget removes all caches of a task.
 func (s *Sandbox) Forget(name string) error { return Forget(s.o.Cache, s.o.GitDir, name) }
 
-// Forget removes the caches of a task. cache and gitDir are those of Options.
+// Forget removes all caches of a task. cache and gitDir are those of Options.
 func Forget(cache, gitDir, name string) error {
 	if cache == "" {
-		return nil // they were below Temp
+		return nil // the caches were below Temp
 	}
 	return removeAll(cacheOf(cache, gitDir, name))
 }
 
-// Caches returns the directory that has the caches of a repository's tasks, one directory for
-// each task; empty: they last no longer than coven.
+// Caches returns the directory with the caches of a repository's tasks, one directory for
+// each task. It is empty if the caches are temporary.
 func Caches(cache, gitDir string) string {
 	if cache == "" {
 		return ""
@@ -95,19 +95,19 @@ func Caches(cache, gitDir string) string {
 	return filepath.Dir(cacheOf(cache, gitDir, "x"))
 }
 
-// Temp is the directory for temporary files of the task's programs. It lasts as long as the
-// process of coven.
+// Temp returns the directory for temporary files of the task's programs. It exists as long as the
+// coven process.
 func (r *Room) Temp() string { return r.temp }
 
-// Access is what a program may do.
+// Access describes the access rights of a program.
 type Access struct {
 	ReadOnly bool     // the worktree cannot be changed
-	Write    []string // more files and directories that may be changed; they exist
+	Write    []string // further existing files and directories that may be changed
 	Show     []string // files that are not hidden
 	Connect  []string // sockets of coven, or directories of them
 }
 
-// Boundary returns what the kernel enforces for a program; nil if it can enforce nothing.
+// Boundary returns the kernel limits of a program, or nil if the kernel cannot enforce any.
 func (r *Room) Boundary(a Access) *process.Boundary {
 	o := r.sandbox.o
 	if !o.Enforcement().Any() {
@@ -125,16 +125,16 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	return b
 }
 
-// inShm reports whether a path is in /dev/shm: a program that needs it has to see it.
+// inShm reports whether a path is in /dev/shm.
 func inShm(path string) bool { return within(path, []string{"/dev/shm"}) }
 
-// pluginsName is the name of the room of plugins. No task has it.
+// pluginsName is the name of the plugins' room. No task has this name.
 const pluginsName = ".plugins"
 
-// Plugins returns what the kernel enforces for plugins, which are trusted and serve all tasks:
-// they change their own directories, and read what programs of a task can read; nil if it can
-// enforce nothing. Without mounts nothing is hidden from them: they run for long, and could not
-// read files that are created meanwhile.
+// Plugins returns the kernel limits for plugins, which are trusted and serve all tasks, or nil if the
+// kernel cannot enforce any. Plugins may change their own directories and read the same files as programs of
+// a task. Without mounts, nothing is hidden from them: they are long-running and could not
+// read files that are created later.
 func (s *Sandbox) Plugins(dir string) (room *Room, b *process.Boundary, err error) {
 	if room, err = s.Room(pluginsName); err != nil {
 		return nil, nil, err
@@ -145,18 +145,18 @@ func (s *Sandbox) Plugins(dir string) (room *Room, b *process.Boundary, err erro
 	return room, b, nil
 }
 
-// Env returns the variables of a program, KEY=VALUE, given those of its user: its temporary
-// directory, its caches, and settings of git that work inside.
+// Env returns the variables of a program, as KEY=VALUE, given those of its user: its temporary
+// directory, its caches, and git settings for the sandbox.
 func (r *Room) Env(user []string) []string {
 	env := []string{"TMPDIR=" + r.temp}
 	env = append(env, r.caches(user)...)
 	return append(env, gitSettings(
 		"commit.gpgSign=false", "tag.gpgSign=false", // keys are hidden
-		"gc.auto=0", "maintenance.auto=false", // of a copy of the repository that does not last
+		"gc.auto=0", "maintenance.auto=false", // the repository is a temporary copy
 	)...)
 }
 
-// gitSettings returns variables that give git settings, KEY=VALUE.
+// gitSettings returns the variables, as KEY=VALUE, that pass settings to git.
 func gitSettings(settings ...string) []string {
 	env := []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings))}
 	for i, setting := range settings {
@@ -166,8 +166,7 @@ func gitSettings(settings ...string) []string {
 	return env
 }
 
-// Merge joins lists of variables, KEY=VALUE. Of several values of a variable, the last one
-// counts.
+// Merge joins lists of variables, as KEY=VALUE. Later values override earlier ones.
 func Merge(lists ...[]string) []string {
 	last := map[string]int{}
 	all := slices.Concat(lists...)
@@ -184,7 +183,7 @@ func Merge(lists ...[]string) []string {
 	return merged
 }
 
-// expand returns the path of a setting, in which ~ is the user's home; empty if the user has
+// expand replaces a leading ~ by the user's home directory. It returns "" if the user has
 // none.
 func (s *Sandbox) expand(path string) string {
 	rest, below := strings.CutPrefix(path, "~")
@@ -198,8 +197,8 @@ func (s *Sandbox) expand(path string) string {
 	return filepath.Join(home, rest)
 }
 
-// writable returns what the user's settings add to what programs may change. Paths that do not
-// exist are left out.
+// writable returns the paths in the user's settings that programs may change. It omits missing
+// paths.
 func (s *Sandbox) writable() []string {
 	var paths []string
 	for _, setting := range s.o.Settings.Write {
@@ -222,7 +221,7 @@ func within(path string, dirs []string) bool {
 	})
 }
 
-// removeAll removes a directory, also if programs made parts of it read-only.
+// removeAll removes a directory tree, including parts that programs made read-only.
 func removeAll(dir string) error {
 	if err := os.RemoveAll(dir); err == nil {
 		return nil

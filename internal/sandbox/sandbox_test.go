@@ -14,10 +14,10 @@ import (
 	"github.com/coven-run/coven/internal/sandbox"
 )
 
-// user is a machine in small.
+// user is a user with a home directory and a repository.
 type user struct {
 	home, repo string
-	gitDir     string // empty: in repo
+	gitDir     string // defaults to .git in repo
 	env        map[string]string
 	settings   config.Sandbox
 	kernel     process.Enforcement
@@ -53,8 +53,8 @@ func (u *user) room(t *testing.T) *sandbox.Room {
 	return room
 }
 
-// What a program may change is exactly the worktree, its git directory, its temporary files and
-// its caches, and what the user adds.
+// A program may change exactly the worktree, its git directory, its temporary files,
+// its caches, and the paths in the user's settings.
 func TestBoundary(t *testing.T) {
 	u := newUser(t)
 	shared := filepath.Join(u.home, "shared")
@@ -97,8 +97,7 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// A task has its own /dev/shm, unless the user shares the machine's or something that the
-// program needs is there.
+// A task has its own /dev/shm, unless the user shares the machine's, or a needed path is there.
 func TestShm(t *testing.T) {
 	u := newUser(t)
 	if b := u.room(t).Boundary(sandbox.Access{}); b.Shm != filepath.Join(u.home, "tmp", "task", "shm") {
@@ -119,8 +118,8 @@ func TestShm(t *testing.T) {
 	}
 }
 
-// Plugins change their own directories and no worktree. What they cannot read is hidden only
-// where it is covered.
+// Plugins may change their own directories and no worktree. Files are hidden from them only
+// if they are covered by mounts.
 func TestPlugins(t *testing.T) {
 	u := newUser(t)
 	room, b, err := u.sandbox().Plugins("/plugins")
@@ -140,7 +139,7 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-// The secrets are hidden, except what the user shows and what a program needs.
+// Secrets are hidden, except those that the user shows or a program needs.
 func TestHidden(t *testing.T) {
 	u := newUser(t)
 	u.env["SSH_AUTH_SOCK"], u.env["XDG_RUNTIME_DIR"] = "/run/agent.sock", "/run/user/7"
@@ -169,7 +168,7 @@ func TestHidden(t *testing.T) {
 	if n := len(slices.Compact(slices.Sorted(slices.Values(some)))); n != len(some) {
 		t.Errorf("%d paths, %d different ones", len(some), n)
 	}
-	// A CLI that is installed in its own directory can start, and does not show its login.
+	// A CLI that is installed in its own directory can start, and its login stays hidden.
 	if !slices.Contains(hidden(sandbox.Access{}), u.home+"/.claude") {
 		t.Error("the directory of Claude Code is not hidden")
 	}
@@ -180,7 +179,7 @@ func TestHidden(t *testing.T) {
 	if slices.Contains(some, u.home+"/.claude") || !slices.Contains(some, u.home+"/.claude/.credentials.json") {
 		t.Errorf("with a CLI in it: %q", some)
 	}
-	// A repository in a hidden directory must be seen.
+	// A repository in a hidden directory stays visible.
 	u.settings.Hide = []string{filepath.Dir(u.repo), u.repo + "/.git", u.repo + "/W", u.repo + "/W/secret"}
 	some = hidden(sandbox.Access{})
 	if !slices.Contains(some, u.repo+"/W/secret") || slices.Contains(some, filepath.Dir(u.repo)) || slices.Contains(some, u.repo+"/.git") || slices.Contains(some, u.repo+"/W") {
@@ -192,8 +191,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// Each task has its own caches, except those that the user shares. The last of several values
-// of a variable counts.
+// Each task has its own caches, except those that the user shares. Later values of a variable override
+// earlier ones.
 func TestEnv(t *testing.T) {
 	u := newUser(t)
 	if err := os.MkdirAll(filepath.Join(u.home, ".cache", "go-build"), 0o700); err != nil {
@@ -235,14 +234,14 @@ func TestEnv(t *testing.T) {
 	if err := os.Mkdir(u.home+"/mods", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	u.settings.Write = []string{"~/mods"} // where the user's variable says
+	u.settings.Write = []string{"~/mods"} // the directory in the user's variable
 	if shared := u.room(t).Env(user); value(shared, "GOMODCACHE") != "" || value(shared, "GOCACHE") == "" {
 		t.Errorf("one shared cache in a place of the user's: %q", shared)
 	}
 }
 
-// cargo finds the user's settings, and caches go with the worktree, also what tools made
-// read-only.
+// cargo finds the user's settings. Caches are removed with the worktree, including
+// read-only parts.
 func TestCaches(t *testing.T) {
 	u := newUser(t)
 	link := filepath.Join(u.room(t).Boundary(sandbox.Access{}).Write[1], "cargo", "config.toml")
@@ -284,7 +283,7 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// The settings name the caches of the table, and no others.
+// The settings accept exactly the caches in the table.
 func TestCachesOfSettings(t *testing.T) {
 	var names []string
 	for _, kv := range newUser(t).room(t).Env(nil) {
@@ -297,9 +296,9 @@ func TestCachesOfSettings(t *testing.T) {
 	}
 }
 
-// A landed task leaves the caches that are listed to one later task, also if it took its own right
-// to them. A cache that it replaced by a link or a file is not kept, and a task that has a cache
-// keeps its own.
+// A landed task passes the kept caches to one later task, even if it removed its own permissions
+// to them. A cache that was replaced by a link or a file is not kept, and a task with its own cache
+// keeps it.
 func TestCachesKept(t *testing.T) {
 	u := newUser(t)
 	box := func(keep ...string) *sandbox.Sandbox {
@@ -367,13 +366,13 @@ func TestCachesKept(t *testing.T) {
 		t.Errorf("without npm in the list, the next task has %q", got)
 	}
 	left, err := os.ReadDir(sandbox.Caches(filepath.Join(u.home, "cache"), filepath.Join(u.repo, ".git")))
-	if err != nil || len(left) != 2 { // the one of fifth, and the kept ones
+	if err != nil || len(left) != 2 { // the one of the fifth task, and the kept ones
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
-// What a program of the task put in the place of its caches leads coven nowhere, and does not
-// keep the next program from running.
+// Caches that a task's program replaced neither redirect coven nor prevent the next program from
+// running.
 func TestCachesReplaced(t *testing.T) {
 	u := newUser(t)
 	settings, outside := filepath.Join(u.home, ".cargo", "config.toml"), t.TempDir()
@@ -401,7 +400,7 @@ func TestCachesReplaced(t *testing.T) {
 	}
 }
 
-// The level and what is open follow from the kernel.
+// The level and the gaps depend on the kernel.
 func TestLevel(t *testing.T) {
 	for _, c := range []struct {
 		kernel process.Enforcement
@@ -427,7 +426,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// A fence keeps programs from the main checkout and the repository, unless the user lets them in.
+// The sandbox protects the main checkout and the repository, unless the user makes them writable.
 func TestFences(t *testing.T) {
 	u := newUser(t)
 	link := filepath.Join(u.home, "link")
@@ -450,7 +449,7 @@ func TestFences(t *testing.T) {
 			t.Errorf("write %q: %v", write, got)
 		}
 	}
-	u.gitDir = filepath.Join(elsewhere, "git") // of a checkout whose .git is a file
+	u.gitDir = filepath.Join(elsewhere, "git") // for a checkout whose .git is a file
 	for write, want := range map[string]bool{u.repo: false, elsewhere: false, filepath.Join(u.home, "third"): true} {
 		if err := os.MkdirAll(write, 0o700); err != nil {
 			t.Fatal(err)
