@@ -11,31 +11,31 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// Question is what a person is asked about a call.
+// Question is a question to a person about a call.
 type Question struct {
 	Call       Call
 	Permission permission.Name
-	Subject    string // the path or the command
-	Path       string // of the file that the call names, absolute; empty: none
-	Reason     string // why a person is asked
-	Reversible bool   // coven can undo all that the call does
+	Subject    string // path, command, or other subject
+	Path       string // absolute path of the file that the call names, if any
+	Reason     string // why the call needs approval
+	Reversible bool   // coven can undo the call completely
 }
 
-// Answer is a person's answer, or what counts as one.
+// Answer is a person's answer or a default.
 type Answer struct {
 	Allow  bool
-	Input  json.RawMessage // instead of that of the call; nil: as it is
-	Reason string          // for the record, and for the agent if it is not allowed
+	Input  json.RawMessage // modified input; nil if unchanged
+	Reason string          // for the event log, and for the agent if the call is refused
 }
 
 type clocksKey struct{}
 
-// WithClocks returns a context in which Pause stops clocks.
+// WithClocks returns a context for which Pause calls pause.
 func WithClocks(ctx context.Context, pause func() (resume func())) context.Context {
 	return context.WithValue(ctx, clocksKey{}, pause)
 }
 
-// Pause stops the clocks of the agent whose call waits for a person, until resume is called.
+// Pause pauses the time limits of the agent whose call waits for a person, until resume is called.
 func Pause(ctx context.Context) (resume func()) {
 	if pause, ok := ctx.Value(clocksKey{}).(func() func()); ok {
 		return pause()
@@ -43,7 +43,7 @@ func Pause(ctx context.Context) (resume func()) {
 	return func() {}
 }
 
-// asker asks a person, and waits for the answer.
+// asker asks a person and waits for the answer.
 type asker interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
@@ -78,8 +78,8 @@ func (g *Gate) ask(ctx context.Context, call Call, s subject, place string, d pe
 	}
 }
 
-// modified returns what a call is about whose input a person modified, or why it may not run: what is
-// refused without a question stays refused.
+// modified describes a call that a person has modified, or returns an error if it may not run. A person
+// cannot lift a denial.
 func (g *Gate) modified(before, after Call) (s subject, place string, err error) {
 	check := g.options.Check
 	if check == nil {
@@ -96,7 +96,7 @@ func (g *Gate) modified(before, after Call) (s subject, place string, err error)
 	return s, place, nil
 }
 
-// sameTypes returns an error unless the arguments of two calls have the same names and types.
+// sameTypes returns an error unless the arguments have the same names and types.
 func sameTypes(before, after json.RawMessage) error {
 	var a, b map[string]any
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b == nil {
@@ -135,7 +135,8 @@ func typeName(value any) string {
 	return "object"
 }
 
-// Result returns what a call makes of the text of the file that it names; false: that is not known.
+// Result returns the new content of the file that a call names, given its current content. ok is false if
+// it is unknown.
 func Result(call Call, before string) (after string, ok bool) {
 	var in struct {
 		Content    *string `json:"content"`

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// person answers questions in turn.
+// person gives its answers in order.
 type person struct {
 	answers []gate.Answer
 	asked   []gate.Question
@@ -47,12 +47,12 @@ func careful(t *testing.T) (root string, policy *permission.Policy) {
 	return root, permission.OfSubagent(parent, "careful", ask, nil, nil, nil)
 }
 
-// C-69: a person may modify a call, but not to what a rule denies to the agent or to one above it. Then the
+// C-69: A person may modify a call, but not so that a rule of the agent or of an ancestor denies it. Otherwise the
 // person is asked again.
 func TestModified(t *testing.T) {
 	for _, c := range []struct {
 		tool, input, answer string
-		again               string // why the person is asked again; empty: the call runs
+		again               string // why the person is asked again; empty if the call runs
 	}{
 		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"docs/b","content":"y"}`, ""},
 		{"Write", `{"file_path":"docs/a","content":"x"}`, `{"file_path":"src/b","content":"y"}`, "deny file.write /src/**"},
@@ -86,8 +86,8 @@ func TestModified(t *testing.T) {
 	}
 }
 
-// What a rule denies is not asked about; what is allowed is not, either. Without anybody to ask, the call is
-// refused.
+// Calls that a rule denies or allows are not asked about. A call that needs approval is refused if no person
+// can be asked.
 func TestAsk(t *testing.T) {
 	_, policy := careful(t)
 	f := &fake{}
@@ -120,7 +120,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// While a person is asked, the gate hears of the results of other calls.
+// While a person is asked, results of other calls are processed.
 func TestAskHoldsUpNothing(t *testing.T) {
 	_, policy := careful(t)
 	f := &fake{}

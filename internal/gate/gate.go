@@ -1,12 +1,12 @@
 // Package gate decides about every tool call of an agent. It checks the permission and
 // saves the worktree before it allows a call.
 //
-// Rules. A call that cannot be parsed is denied. A call that may change files is
+// A call that cannot be parsed is denied. A call that may change files is
 // allowed only after the worktree was saved. Every decision is an event, which is
 // durable before the agent gets the answer. Calls are decided one at a time, in the
-// order in which they arrive; while a person is asked about one, the later ones of the agent wait.
-// What no rule allows and none denies runs only with a person's approval, and a modification of it by
-// this person only if nothing denies the modified call.
+// order of their arrival; while a person is asked about a call, the agent's later calls wait.
+// A call that no rule allows or denies needs a person's approval. If the person modifies the call, it runs
+// only if no rule denies the modified call.
 package gate
 
 import (
@@ -23,26 +23,26 @@ import (
 // Call is a tool call.
 type Call struct {
 	ID    string          // the agent CLI's ID of the call
-	Tool  string          // as the agent CLI names it: Write
+	Tool  string          // the agent CLI's name of the tool, such as Write
 	Input json.RawMessage // the tool's arguments
 }
 
-// Verdict is the gate's answer.
+// Verdict is the gate's decision.
 type Verdict struct {
 	Allow   bool
 	Message string          // for the agent, when not allowed
-	Input   json.RawMessage // with which the call runs, if a person modified it
+	Input   json.RawMessage // the input to use if a person modified it, else nil
 }
 
-// A Change is what a call may do to a worktree.
+// A Change describes a call that may change a worktree.
 type Change struct {
 	Call string // the call's ID
-	Path string // of the only file that it may change, absolute; empty: any file
+	Path string // absolute path of the only file that it may change; empty for any file
 	Note string // describes the call
 }
 
-// workspace saves a worktree before each call that may change it, and is told when the call is
-// over.
+// workspace saves a worktree before each call that may change it, and is notified when the call has
+// ended.
 type workspace interface {
 	BeforeCall(ctx context.Context, c Change) (event.Snapshot, error)
 	AfterCall(id string)
@@ -74,12 +74,12 @@ type Options struct {
 type Gate struct {
 	options Options
 
-	deciding sync.Mutex // held while a call is decided
+	deciding sync.Mutex // held while deciding about a call
 
 	mu      sync.Mutex
-	decided map[string]bool // by id: whether the call was allowed
-	running map[string]bool // by id: whether the call outlasts its result
-	granted map[string]int  // calls of command tools and MCP servers that were allowed and have not begun
+	decided map[string]bool // by call ID: whether the call was allowed
+	running map[string]bool // by call ID: whether the call outlasts its result
+	granted map[string]int  // number of allowed calls of command tools and MCP servers that have not started
 }
 
 // New returns the gate of an agent.
@@ -108,7 +108,7 @@ func (g *Gate) Decide(ctx context.Context, call Call) Verdict {
 	return Verdict{Allow: true}
 }
 
-// grant notes that a call of a command tool, or of a tool of an MCP server, was allowed.
+// grant records an allowed call of a command tool or an MCP tool.
 func (g *Gate) grant(call Call, about subject) {
 	if about.permission == permission.MCPCall {
 		g.granted[key(call, about.other)]++
@@ -121,9 +121,9 @@ func (g *Gate) grant(call Call, about subject) {
 	}
 }
 
-// Redeem reports whether the gate allowed a call of a command tool or of an MCP server that has not begun yet, and begins it:
-// a program of the agent could call the tool without asking. of is server/tool; empty: it is a command tool. What a
-// name stands for may have changed since.
+// Redeem reports whether the gate has allowed this call of a command tool or MCP tool and it has not
+// started yet, and marks it as started. Otherwise a program of the agent could call the tool without asking. of is
+// server/tool, or "" for a command tool. The caller passes it because a tool's name may refer to another tool by now.
 func (g *Gate) Redeem(call Call, of string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,7 +134,7 @@ func (g *Gate) Redeem(call Call, of string) bool {
 	return true
 }
 
-// key returns what identifies a call of a command tool, or of a server/tool, for the agent CLI and for the tool.
+// key identifies a call of a command tool or of server/tool. It is the same for the agent CLI and the tool.
 func key(call Call, of string) string {
 	name := of + " " + ToolName(call)
 	var value any
@@ -166,7 +166,7 @@ func (g *Gate) Refused(id string) bool {
 	return decided && !allowed
 }
 
-// Ended tells the gate that the result of a call is known.
+// Ended notifies the gate that a call has returned its result.
 func (g *Gate) Ended(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,7 +176,7 @@ func (g *Gate) Ended(id string) {
 	}
 }
 
-// Close ends all calls: the agent and its processes are gone.
+// Close ends all calls. The agent and its processes must have ended.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -187,7 +187,7 @@ func (g *Gate) Close() {
 }
 
 // judge decides about a call, and saves the worktree if the call may change files. It returns the
-// call as it may run, and what it is about.
+// call, which a person may have modified, and its subject.
 func (g *Gate) judge(ctx context.Context, call Call) (Call, subject, permission.Decision, event.Decision) {
 	s := g.describe(call)
 	if g.options.Lacks != nil && s.err == nil {
@@ -214,15 +214,15 @@ func (g *Gate) judge(ctx context.Context, call Call) (Call, subject, permission.
 	return call, s, d, record
 }
 
-// begin notes that a call that may change files begins.
+// begin records the start of a call that may change files.
 func (g *Gate) begin(id string, lingers bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running[id] = lingers
 }
 
-// permit decides whether a call is allowed. It returns the file that the call names, if any, with
-// links resolved.
+// permit checks the permission for a call. It also returns the resolved path of the file that the call
+// names, if any.
 func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
 		return "", refused(s.err.Error())

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// fake is a worktree that counts its snapshots, and a record of decisions.
+// fake counts the snapshots of a worktree and records decisions.
 type fake struct {
 	snapshots int
 	changes   []gate.Change
@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What cannot be stored first, or cannot be put on record, is refused.
+// A call is refused if the worktree cannot be saved or the decision cannot be recorded.
 func TestFailsClosed(t *testing.T) {
 	write := gate.Call{ID: "t1", Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}
 	f := &fake{broken: errors.New("disk full")}
@@ -116,8 +116,8 @@ func TestFailsClosed(t *testing.T) {
 	}
 }
 
-// The workspace learns which file a call may change, and when the call is over: not at its
-// result if what it started may go on.
+// The workspace is notified of the file that a call may change, and of the end of the call. A call with
+// background processes does not end with its result.
 func TestChanges(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -176,7 +176,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// C-31: an agent that is too deep is told so by the gate already, whatever its rules grant.
+// C-31: The gate refuses a spawn by an agent that is too deep, even if a rule grants it.
 func TestDecideDepth(t *testing.T) {
 	f := &fake{}
 	o := f.options(permission.OfBuild(t.TempDir()))
@@ -195,7 +195,7 @@ func TestDecideDepth(t *testing.T) {
 	}
 }
 
-// A call that was refused because the agent is being stopped says so, not that a disk is broken.
+// A call that is refused because the agent is being stopped reports that reason, not a storage error.
 func TestDecideWhileStopping(t *testing.T) {
 	f := &fake{broken: context.Canceled}
 	g := gate.New(f.options(permission.OfBuild(t.TempDir())))
@@ -207,7 +207,7 @@ func TestDecideWhileStopping(t *testing.T) {
 	}
 }
 
-// What an agent says about a call does not fill the record, however long it is.
+// Long input does not fill the event log.
 func TestRecordIsShort(t *testing.T) {
 	f := &fake{}
 	g := gate.New(f.options(permission.OfBuild(t.TempDir())))

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// A call of an MCP server's tool is judged as SERVER/TOOL, whatever name the agent has for it, saves the worktree,
-// and runs once for each time that the gate allowed it with these arguments.
+// A call of an MCP tool is decided as SERVER/TOOL, independent of the agent's name for the tool. It saves the worktree,
+// and runs once for each time that the gate allowed it with the same arguments.
 func TestServers(t *testing.T) {
 	root := t.TempDir()
 	f := &fake{}
@@ -43,7 +43,7 @@ func TestServers(t *testing.T) {
 	if !call("search", `{ "a": 1 }`) || !call("search", `{"a":1}`) || call("search", `{"a":1}`) {
 		t.Error("a call that was allowed twice does not run twice")
 	}
-	// A name that is given to the tool of another server while a call waits does not run that.
+	// If a name is reassigned to another server's tool while a call waits, the call does not run that tool.
 	g.Decide(t.Context(), gate.Call{ID: "2", Tool: "search", Input: json.RawMessage(`{"a":3}`)})
 	served["search"] = "web/search"
 	if g.Redeem(gate.Call{Tool: "search", Input: json.RawMessage(`{"a":3}`)}, "web/search") {
@@ -54,7 +54,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// A call of a tool that the agent lacks is refused, whatever its permissions are.
+// A call of a tool that the agent lacks is refused, independent of its permissions.
 func TestLacks(t *testing.T) {
 	f := &fake{}
 	o := f.options(permission.OfPrimary(t.TempDir(), "a", nil, nil, nil))

@@ -14,7 +14,7 @@ import (
 // maxSubject limits the part of a command that events and screens show, in runes.
 const maxSubject = 200
 
-// maxReason limits the reason of a decision, which may name a path, in runes.
+// maxReason limits the reason of a decision, which may contain a path, in runes.
 const maxReason = 2000
 
 // subject is the object of a call.
@@ -22,9 +22,9 @@ type subject struct {
 	permission permission.Name
 	path       string
 	command    string
-	other      string // of another permission
-	shown      string // what is displayed instead
-	lingers    bool   // what the command starts may outlast the call
+	other      string // for other permissions
+	shown      string // displayed instead
+	lingers    bool   // processes of the command may outlast the call
 	err        error  // the call cannot be parsed
 }
 
@@ -33,37 +33,37 @@ type subject struct {
 type tool struct {
 	permission permission.Name
 	argument   string
-	fallback   string // what the argument is if it is left out; empty: it is required
+	fallback   string // default of the argument; empty if it is required
 }
 
-// requestApproval is the tool with which an agent asks a person.
+// requestApproval is the tool by which an agent asks a person.
 const requestApproval = "request_approval"
 
-// The names of what needs no permission, in records.
+// Names for records of actions that need no permission.
 const (
-	approval permission.Name = "approval" // everybody may ask
-	notes    permission.Name = "notes"    // an agent's own
-	skills   permission.Name = "skill"    // which its definition gives it
+	approval permission.Name = "approval" // every agent may ask
+	notes    permission.Name = "notes"    // an agent's own notes
+	skills   permission.Name = "skill"    // granted by the agent's definition
 )
 
-// free returns why every agent may do something; empty: it needs a permission.
+// free returns why an action needs no permission, or "" if it does.
 func free(name permission.Name) string {
 	return map[permission.Name]string{approval: "everybody may ask", notes: "every agent may keep notes of its own", skills: "every agent may read its skills"}[name]
 }
 
-// Subtask is the agent that the tool subtask starts, unless a call names another.
+// Subtask is the default agent of the tool subtask.
 const Subtask = "build"
 
-// serverPrefix begins the names of the tools of coven's own MCP server, as agent CLIs name them.
+// serverPrefix is the prefix of coven's MCP tools in agent CLIs.
 const serverPrefix = "mcp__coven__"
 
-// SkillPrefix begins the names of the tools with which agents read their skills.
+// SkillPrefix is the prefix of the tools by which agents read their skills.
 const SkillPrefix = "skill_"
 
-// ToolName returns the name of the tool of a call, without what an agent CLI adds to those of coven.
+// ToolName returns the tool name of a call without the prefix that an agent CLI adds.
 func ToolName(call Call) string { return strings.TrimPrefix(call.Tool, serverPrefix) }
 
-// known has the tools that the gate knows: those of agent CLIs, and of coven.
+// known lists the known tools of agent CLIs and of coven.
 var known = map[string]tool{
 	"Read":         {permission: permission.FileRead, argument: "file_path"},
 	"Write":        {permission: permission.FileWrite, argument: "file_path"},
@@ -91,7 +91,7 @@ var known = map[string]tool{
 	requestApproval:   {permission: approval, argument: "action"},
 }
 
-// tools returns a known tool. Calls of other tools are denied.
+// tools looks up a tool. Calls of unknown tools are denied.
 func tools(name string) (tool, bool) {
 	if strings.HasPrefix(ToolName(Call{Tool: name}), SkillPrefix) {
 		return tool{permission: skills}, true
@@ -100,8 +100,8 @@ func tools(name string) (tool, bool) {
 	return t, ok
 }
 
-// Permission returns the permission that a call of a tool needs; empty: none. ok is false for a tool
-// that the gate does not know.
+// Permission returns the permission that a tool needs, or "" if it needs none. ok is false for an unknown
+// tool.
 func Permission(name string) (needed permission.Name, ok bool) {
 	t, ok := tools(name)
 	if free(t.permission) != "" {
@@ -110,7 +110,7 @@ func Permission(name string) (needed permission.Name, ok bool) {
 	return t.permission, ok
 }
 
-// describe returns what a call is about. A command tool runs a command.
+// describe returns the subject of a call. A call of a command tool counts as its shell command.
 func (g *Gate) describe(call Call) subject {
 	if g.options.Server != nil {
 		if of := g.options.Server(ToolName(call)); of != "" {
@@ -147,7 +147,7 @@ func describe(call Call) subject {
 		return subject{permission: t.permission, command: value, lingers: background || lingers(value)}
 	case permission.FileRead, permission.FileWrite:
 		return subject{permission: t.permission, path: value}
-	case permission.CodeSearch: // each file that is found is checked as well
+	case permission.CodeSearch: // the files in the result are checked, too
 		path, _ := arguments["path"].(string)
 		return subject{permission: t.permission, path: cmp.Or(path, "."), other: value}
 	case permission.NetFetch:
@@ -156,7 +156,7 @@ func describe(call Call) subject {
 	return subject{permission: t.permission, other: value}
 }
 
-// fetched describes a call that fetches a URL: rules are about its host.
+// fetched returns the subject of a call that fetches a URL, which is its host.
 func fetched(address string) subject {
 	s := subject{permission: permission.NetFetch, shown: address}
 	u, err := url.Parse(address)
@@ -168,8 +168,8 @@ func fetched(address string) subject {
 	return s
 }
 
-// lingers reports whether a shell command may leave processes behind. A detached one of which it
-// gives no sign stays unnoticed.
+// lingers reports whether a shell command may leave processes behind. It cannot detect all detached
+// processes.
 func lingers(command string) bool {
 	for _, word := range []string{"nohup", "setsid", "disown", "daemon", "systemd-run", "tmux", "screen", "at now", "batch"} {
 		if strings.Contains(command, word) {
@@ -180,7 +180,7 @@ func lingers(command string) bool {
 	return strings.Contains(plain, "&")
 }
 
-// named returns the likely subject of a call of an unknown tool. It is only displayed.
+// named guesses the subject of an unknown tool's call for display.
 func named(call Call) subject {
 	var arguments struct {
 		Command  string `json:"command"`
@@ -202,8 +202,8 @@ func (s subject) text() string {
 	return clip(cmp.Or(s.shown, s.other, s.path+s.command), maxSubject)
 }
 
-// clip returns at most the first runes of a text, in one line. Whatever an agent says goes into the
-// record, and none may fill it.
+// clip truncates a text to one line of at most most runes. It limits the space in the event log that an
+// agent can use.
 func clip(text string, most int) string {
 	line := strings.Join(strings.Fields(text), " ")
 	if runes := []rune(line); len(runes) > most {

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// What calls of coven's own tools are about.
+// Subjects of calls of coven's own tools.
 func TestOwnTools(t *testing.T) {
 	root := t.TempDir()
 	rule := func(name permission.Name, pattern string, action permission.Action) permission.Rule {
@@ -52,7 +52,7 @@ func TestOwnTools(t *testing.T) {
 	}
 }
 
-// C-143: a command tool is judged as its command, and each allowed call runs once.
+// C-143: A command tool is decided as its command, and each allowed call runs once.
 func TestCommands(t *testing.T) {
 	f := &fake{}
 	o := f.options(permission.OfPrimary(t.TempDir(), "a", nil, nil, []permission.Rule{{Permission: permission.BashExecute, Pattern: "lint secret", Action: permission.Deny}}))

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// Lines are shown with those around them, each once.
+// Lines are returned with their context, without duplicates.
 func TestAround(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{"a": "1\n2\nx3\n4\nx5\n6\n7\n8\n", "b": "x1", "c": strings.Repeat("x\n", 50)} {

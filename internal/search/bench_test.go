@@ -9,9 +9,9 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// BenchmarkSearch measures an index of a repository of 10,000 files beside git grep: index
-// reads all of them, query asks when nothing has changed, changed after one file has. The
-// query has a word of ten files, one of a hundred and one of almost all.
+// BenchmarkSearch compares an index of a repository of 10,000 files with git grep. index
+// reads all files, query runs without changes, and changed runs after a change of one file. The
+// query has words that occur in ten files, a hundred files and almost all files.
 func BenchmarkSearch(b *testing.B) {
 	f := generated(b, 10_000)
 	const query = "rareWord17 common value"
@@ -61,8 +61,8 @@ func BenchmarkSearch(b *testing.B) {
 	})
 }
 
-// generated returns a committed repository of n files of 1.5 kB on average, in n/10
-// directories. A hundredth of them have the word common.
+// generated returns a committed repository of n files with 1.5 kB on average, in n/10
+// directories. One percent of them contain the word common.
 func generated(b *testing.B, n int) *fixture {
 	b.Helper()
 	f := repository(b, nil)

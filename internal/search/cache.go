@@ -12,18 +12,18 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
-// The files of an index, in a directory of its own below Options.Cache.
+// Files of an index, in its directory below Options.Cache.
 const (
 	storeFile = "index"
 	lockFile  = "lock"
-	rootFile  = "root" // has the path of the root
+	rootFile  = "root" // contains the path of the root
 )
 
-// unused is how long an index is kept after its last query.
+// unused is how long an index is kept after its last use.
 const unused = 30 * 24 * time.Hour
 
-// with calls use with the open index: the one on disk; after an error a new one; and if
-// that fails, too, one in memory.
+// with calls use with the index on disk. After an error it retries with a new index, and if
+// that fails, too, it uses an index in memory.
 func (x *Index) with(ctx context.Context, use func(*store) error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -63,7 +63,7 @@ func (x *Index) withCache(ctx context.Context, use func(*store) error) error {
 	return err
 }
 
-// makeDir makes the directory of an index. A link in its place leads to files that are not the index's.
+// makeDir creates the directory of an index. It removes a file or symbolic link in its place.
 func makeDir(dir string) error {
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
 		if err := os.Remove(dir); err != nil {
@@ -73,8 +73,8 @@ func makeDir(dir string) error {
 	return os.MkdirAll(dir, 0o700)
 }
 
-// onlyFiles removes what is no file from the directory of an index: opening a pipe would wait, and a
-// link leads out of it.
+// onlyFiles removes everything but regular files from the directory of an index: opening a pipe would block,
+// and a link leads outside.
 func onlyFiles(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -88,7 +88,7 @@ func onlyFiles(dir string) error {
 func (x *Index) withFile(dir string, use func(*store) error) error {
 	file := filepath.Join(dir, storeFile)
 	if _, err := os.Lstat(file); err != nil {
-		if err := discard(dir); err != nil { // files of another version of coven
+		if err := discard(dir); err != nil { // files of other versions of coven
 			return storeError{err}
 		}
 		if err := replace(filepath.Join(dir, rootFile), []byte(x.Root)); err != nil {
@@ -101,12 +101,12 @@ func (x *Index) withFile(dir string, use func(*store) error) error {
 		return err
 	}
 	now := x.Now()
-	_ = os.Chtimes(filepath.Join(dir, rootFile), now, now) // it is used
+	_ = os.Chtimes(filepath.Join(dir, rootFile), now, now) // the time of the last use
 	return use(s)
 }
 
-// discard removes an index, also the files of other versions of coven, but neither the lock, which the
-// caller holds, nor the path of the root.
+// discard removes an index, including files of other versions of coven. It keeps the lock, which the
+// caller holds, and the path of the root.
 func discard(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -117,10 +117,10 @@ func discard(dir string) error {
 	return err
 }
 
-// prune removes the indexes of directories that are gone, and those that were not used for long. The
-// directory and its lock stay, so that no two processes use different locks.
+// prune removes indexes that were not used for long or whose root is gone. The
+// directory and its lock remain, so that no two processes use different locks.
 func (x *Index) prune(all, own string) {
-	entries, _ := os.ReadDir(all) // a cache: what cannot be listed stays
+	entries, _ := os.ReadDir(all) // cached data that cannot be listed is kept
 	for _, e := range entries {
 		dir := filepath.Join(all, e.Name())
 		if e.IsDir() && dir != own && x.isStale(filepath.Join(dir, rootFile)) {
@@ -152,7 +152,7 @@ func discardUnused(dir string) error {
 	return errors.Join(discard(dir), os.Remove(filepath.Join(dir, rootFile)))
 }
 
-// lock waits for a lock until ctx ends.
+// lock acquires a lock. It waits until ctx ends.
 func lock(ctx context.Context, file string) (unlock func(), err error) {
 	type result struct {
 		unlock func()

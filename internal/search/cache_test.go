@@ -20,7 +20,7 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// The index may be removed or damaged at any time: the answer is the same.
+// The index may be removed or damaged at any time without changing results.
 func TestDamage(t *testing.T) {
 	files := map[string]string{}
 	for i := range 300 {
@@ -84,7 +84,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Names are bytes: what is no UTF-8 is found as well.
+// File names that are not valid UTF-8 are found, too.
 func TestNamesOfBytes(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("its file systems have no such names")
@@ -112,7 +112,7 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// Without a cache, or with one that cannot be written, the index is in memory.
+// Without a writable cache, the index is in memory.
 func TestWithoutCache(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	file := filepath.Join(t.TempDir(), "file")
@@ -129,12 +129,12 @@ func TestWithoutCache(t *testing.T) {
 	}
 }
 
-// word returns a word of letters, different for each number.
+// word returns a unique word of letters for each number.
 func word(n int) string {
 	return "w" + strings.Map(func(r rune) rune { return r - '0' + 'k' }, fmt.Sprintf("%03d", n))
 }
 
-// Processes that use an index at the same time, some of which are killed, do not damage it.
+// Concurrent processes, some of which are killed, do not damage the index.
 func TestProcesses(t *testing.T) {
 	if dir := os.Getenv("COVEN_SEARCHED"); dir != "" {
 		askForever(t, dir)
@@ -154,7 +154,7 @@ func TestProcesses(t *testing.T) {
 					t.Error("the process does not start")
 					return
 				}
-				answers := make([]byte, 2) // then it is asking for the third time, at least
+				answers := make([]byte, 2) // after that it is querying for at least the third time
 				for n := 0; n < len(answers); {
 					got, err := out.Read(answers[n:])
 					if n += got; err != nil {
@@ -162,7 +162,7 @@ func TestProcesses(t *testing.T) {
 						break
 					}
 				}
-				if string(answers) != "xx" { // it ends by itself
+				if string(answers) != "xx" { // the process exited by itself
 					rest, _ := io.ReadAll(out)
 					t.Errorf("the process printed %s%s", answers, rest)
 				}
@@ -180,7 +180,7 @@ func TestProcesses(t *testing.T) {
 	f.answer("settled", "a.txt", "b.txt", "c.txt", "d.txt")
 }
 
-// askForever changes a file and asks for it, and prints a character for each right answer.
+// askForever repeatedly changes a file and queries it, and prints a character for each correct result.
 func askForever(t *testing.T, dir string) {
 	x := search.New(search.Options{Root: dir, List: gitList(t, dir), Cache: os.Getenv("COVEN_SEARCH_CACHE"), Now: time.Now})
 	own := os.Getenv("COVEN_SEARCHER")
@@ -220,7 +220,7 @@ func TestCanceled(t *testing.T) {
 	f.answer("apple", "a.txt")
 }
 
-// The indexes of directories that are gone are removed when there is a new one.
+// Indexes of deleted directories are removed when a new index is created.
 func TestPrune(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.answer("apple", "a.txt")
@@ -242,7 +242,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Files that an older version of coven made are removed.
+// Files of older versions of coven are removed.
 func TestOlderFiles(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.answer("apple", "a.txt")
@@ -263,7 +263,7 @@ func TestOlderFiles(t *testing.T) {
 	}
 }
 
-// The index drops the former contents of files, so that it does not grow.
+// The index drops the old contents of files, so that it does not grow.
 func TestGone(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple", "b.txt": "apple", "c.txt": "apple"})
 	f.answer("apple", "a.txt", "b.txt", "c.txt")
@@ -284,7 +284,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// Nothing of the user is written or removed, whatever is in the place of the index.
+// The user's files are not written or removed, whatever replaces the index.
 func TestElsewhere(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.answer("apple", "a.txt")
@@ -333,7 +333,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// A cache whose path looks like a pattern is pruned as well.
+// A cache whose path contains glob characters is pruned, too.
 func TestPrunePattern(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.cache = filepath.Join(f.cache, "[a")
@@ -356,7 +356,7 @@ func TestPrunePattern(t *testing.T) {
 	}
 }
 
-// On a full disk the answer is right, and nothing that is half written stays.
+// On a full disk the results are correct, and no incomplete file remains.
 func TestFullDisk(t *testing.T) {
 	files := map[string]string{}
 	for i := range 200 {
@@ -380,11 +380,11 @@ func TestFullDisk(t *testing.T) {
 	f.file("index")
 }
 
-// An index that was not used for a month is removed, unless a process uses it now.
+// An index that was not used for a month is removed, unless a process is using it.
 func TestPruneUnused(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
-		used []time.Duration // when
+		used []time.Duration // times of use
 		now  time.Duration
 		held bool
 		kept bool
@@ -417,7 +417,7 @@ func TestPruneUnused(t *testing.T) {
 	}
 }
 
-// An update that was killed costs nothing of the index.
+// A killed update does not damage the index.
 func TestHalfWritten(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.answer("apple", "a.txt")

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// gitList lists files as package worktree does, which this package does not import.
+// gitList lists files like package worktree, which this package does not import.
 func gitList(t testing.TB, dir string) search.List {
 	return func(context.Context) (search.Listing, error) {
 		l := search.Listing{Depends: []string{filepath.Join(dir, ".git", "index"), filepath.Join(dir, ".git", "info", "exclude")}}

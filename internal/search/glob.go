@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// anywhere returns a pattern that matches whole paths: like git, one without a slash is
-// about names, and a slash at the start only anchors.
+// anywhere converts a glob to a pattern for whole paths. As in git, a glob without a slash
+// matches names, and a leading slash only anchors the glob.
 func anywhere(glob string) string {
 	if anchored, ok := strings.CutPrefix(glob, "/"); ok {
 		return anchored
@@ -18,11 +18,11 @@ func anywhere(glob string) string {
 	return glob
 }
 
-// maxAlternatives limits the combinations of the alternatives in the braces of a glob: {a,b}{c,d} has
+// maxAlternatives limits the combinations of alternatives in the braces of a glob: {a,b}{c,d} has
 // 4. All of them may be tried for each file.
 const maxAlternatives = 1000
 
-// alternatives returns the number of combinations, or one above the limit.
+// alternatives returns the number of combinations. The result may be too low above the limit.
 func alternatives(glob string) int {
 	all, open := 1, []int{}
 	for _, c := range glob {
@@ -46,7 +46,7 @@ func unique(paths []string) []string {
 	return slices.Compact(paths)
 }
 
-// sniffed is how much of a file decides whether it is binary, as in git.
+// sniffed is the number of bytes that determine whether a file is binary, as in git.
 const sniffed = 8000
 
 func isBinary(data []byte) bool {

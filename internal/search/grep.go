@@ -11,18 +11,18 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// A Line is a line that matches a regular expression.
+// A Line is a line of a file.
 type Line struct {
 	Path string `json:"path"`
 	Line int    `json:"line"`
 	Text string `json:"text"`
 }
 
-// DefaultLines is the number of lines if a search does not say it.
+// DefaultLines is the default limit of Search.
 const DefaultLines = 1000
 
 // Search returns the lines that match a regular expression, sorted by path and line. more
-// reports whether there are others than these.
+// reports whether the limit was reached.
 func (x *Index) Search(ctx context.Context, expression string, w Wanted) (lines []Line, more bool, err error) {
 	re, err := regexp.Compile(expression)
 	if err != nil {
@@ -41,7 +41,7 @@ func (x *Index) Search(ctx context.Context, expression string, w Wanted) (lines 
 	}
 	defer root.Close() //nolint:errcheck // read only
 	lines = []Line{}
-	// Some files at a time, so that a common word does not read all of them.
+	// Search in chunks, so that a frequent word does not require reading all files.
 	for chunk := 64 * runtime.GOMAXPROCS(0); len(paths) > 0 && len(lines) <= w.Limit; {
 		if err := context.Cause(ctx); err != nil {
 			return nil, false, err
@@ -58,7 +58,7 @@ func (x *Index) Search(ctx context.Context, expression string, w Wanted) (lines 
 	return lines, false, nil
 }
 
-// grepAll searches files on all cores.
+// grepAll searches files in parallel.
 func grepAll(root *os.Root, paths []string, re *regexp.Regexp, w Wanted) [][]Line {
 	found, limit := make([][]Line, len(paths)), w.Limit+1
 	if w.First {
@@ -83,7 +83,7 @@ func grepAll(root *os.Root, paths []string, re *regexp.Regexp, w Wanted) [][]Lin
 	return found
 }
 
-// grep returns the first lines of a file that match.
+// grep returns the first matching lines of a file.
 func grep(root *os.Root, path string, re *regexp.Regexp, limit int) (found []Line) {
 	text, ok := readText(root, path)
 	if !ok {
@@ -99,8 +99,8 @@ func grep(root *os.Root, path string, re *regexp.Regexp, limit int) (found []Lin
 	return found
 }
 
-// Around returns lines that Search found, with those up to n lines before and after them: sorted by
-// path and line, each once. A file that changed since may have others.
+// Around returns the results of Search with up to n lines of context before and after them, without
+// duplicates and sorted by path and line. If a file has changed, the lines may differ.
 func (x *Index) Around(lines []Line, n int) ([]Line, error) {
 	if n <= 0 || len(lines) == 0 {
 		return lines, nil
@@ -122,7 +122,7 @@ func (x *Index) Around(lines []Line, n int) ([]Line, error) {
 	return all, nil
 }
 
-// around returns the lines of one file.
+// around returns the lines of one file with their context.
 func around(root *os.Root, path string, found []Line, n int) (all []Line) {
 	text, ok := readText(root, path)
 	if !ok {
@@ -133,7 +133,7 @@ func around(root *os.Root, path string, found []Line, n int) (all []Line) {
 		if number >= found[0].Line-n {
 			all = append(all, Line{path, number, clip(string(line))})
 		}
-		for len(found) > 0 && number >= found[0].Line+n { // it is complete
+		for len(found) > 0 && number >= found[0].Line+n { // its context is complete
 			found = found[1:]
 		}
 		text = rest

@@ -19,14 +19,14 @@ import (
 )
 
 // The environment of TestJudged: a repository with the commits of testdata/queries.txt, and
-// another file of commits, for tuning.
+// another list of commits for tuning.
 const (
 	judgedEnv  = "COVEN_JUDGED"
 	queriesEnv = "COVEN_JUDGED_QUERIES"
 )
 
-// The ranking is better than the order of git grep -c on the queries of testdata/queries.txt.
-// docs/benchmarks.md has the result.
+// The ranking is better than the order of git grep -c for the queries of testdata/queries.txt.
+// docs/benchmarks.md has the results.
 func TestJudged(t *testing.T) {
 	repo := os.Getenv(judgedEnv)
 	if repo == "" {
@@ -35,7 +35,7 @@ func TestJudged(t *testing.T) {
 	file := cmp.Or(os.Getenv(queriesEnv), "testdata/queries.txt")
 	dir := filepath.Join(t.TempDir(), "checkout")
 	git(t, ".", "clone", "--quiet", "--shared", "--no-checkout", repo, dir)
-	// Both leave out the two files that are larger than a copy of the repository may have.
+	// Both exclude the files that are too large for a copy of the repository.
 	git(t, dir, "sparse-checkout", "set", "--no-cone", "/*", "!*.gz", "!*.min.js")
 	x := search.New(search.Options{Root: dir, List: gitList(t, dir), Cache: t.TempDir(), Now: time.Now})
 	var ours, theirs, words float64
@@ -80,9 +80,8 @@ func judgedCommits(t *testing.T, file string) (commits []string) {
 	return commits
 }
 
-// byCount returns the files in the order of how many lines have a word of the query, as
-// somebody would ask git grep: whole words of three characters or more, without those that
-// say nothing.
+// byCount orders the files by the number of lines with a word of the query, like a manual git grep for
+// whole words of three or more characters without stop words.
 func byCount(t *testing.T, dir, query string) []string {
 	t.Helper()
 	args := []string{"grep", "-z", "-I", "-i", "-c", "-F"}
@@ -101,8 +100,8 @@ func byCount(t *testing.T, dir, query string) []string {
 	return byNumber(counts)
 }
 
-// byWords returns the files in the order of how many different words of the query they
-// have, which takes a git grep for each word.
+// byWords orders the files by the number of distinct words of the query that they contain. It runs git
+// grep for each word.
 func byWords(t *testing.T, dir, query string) []string {
 	t.Helper()
 	counts := map[string]int{}
@@ -131,7 +130,7 @@ func isAlphanumeric(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
-// ndcg returns the nDCG@10 of an order, with relevance 1 or 0.
+// ndcg returns the nDCG@10 of a ranking with binary relevance.
 func ndcg(ranked, relevant []string) float64 {
 	got, ideal := 0.0, 0.0
 	for i := range 10 {
@@ -146,7 +145,7 @@ func ndcg(ranked, relevant []string) float64 {
 	return got / ideal
 }
 
-// git runs git for a test. git grep that finds nothing has not failed.
+// git runs git. A git grep without results is not an error.
 func git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)

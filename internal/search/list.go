@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A posting says how much of a term a document has: the sum of the weights of its places.
+// A posting is the weighted count of a term in a document.
 type posting struct {
 	document int64
 	count    uint64
 }
 
-// A list has the postings of a term, sorted by document: for each, the difference to the document
-// before, and the count.
+// A list encodes the postings of a term, sorted by document. Each posting is stored as the difference to
+// the previous document number, and the count.
 type list struct {
 	data []byte
 	last int64
@@ -24,14 +24,14 @@ func (l *list) add(p posting) {
 	l.last = p.document
 }
 
-// decodeLists returns the postings of one list, or of several for one term. It leaves out documents
+// decodeLists decodes the postings of a term from its lists. It omits documents
 // that are gone.
 func decodeLists(files map[int64]indexed, lists ...[]byte) (all []posting, err error) {
 	for _, data := range lists {
 		for last := int64(0); len(data) > 0; {
 			step, n := binary.Uvarint(data)
 			count, m := binary.Uvarint(data[max(n, 0):])
-			document := last + int64(step) //nolint:gosec // an overflow is found
+			document := last + int64(step) //nolint:gosec // an overflow is detected below
 			if n <= 0 || m <= 0 || document <= last {
 				return nil, errDamaged
 			}
@@ -44,7 +44,7 @@ func decodeLists(files map[int64]indexed, lists ...[]byte) (all []posting, err e
 	return all, nil
 }
 
-// find returns the postings of terms.
+// find returns the postings of each term.
 func (s *store) find(terms []string, files map[int64]indexed) (map[string][]posting, error) {
 	found := map[string][]posting{}
 	for _, term := range terms {
@@ -66,11 +66,11 @@ func (s *store) find(terms []string, files map[int64]indexed) (map[string][]post
 
 // A document is the indexed part of a file.
 type document struct {
-	length int64             // in terms
+	length int64             // number of terms
 	counts map[string]uint64 // see posting
 }
 
-// add adds the terms of a text, each with this weight.
+// add adds the terms of a text with a weight.
 func (d *document) add(text string, weight uint64) {
 	eachToken(text, func(term string) {
 		d.length++
@@ -78,7 +78,8 @@ func (d *document) add(text string, weight uint64) {
 	})
 }
 
-// A change has the lists of the documents that an update adds. Their numbers are higher than all before.
+// A change has the lists of the documents that an update adds. Their numbers are higher than those of all
+// existing documents.
 type change map[string]*list
 
 func (c change) add(number int64, d document) {
@@ -86,14 +87,14 @@ func (c change) add(number int64, d document) {
 		l := c[term]
 		if l == nil {
 			l = &list{}
-			c[strings.Clone(term)] = l // the term is a part of the file's text, which need not stay
+			c[strings.Clone(term)] = l // copy the term so that the file's text can be freed
 		}
 		l.add(posting{number, count})
 	}
 }
 
-// merge appends the old lists with those of c, which it empties, to out. Documents that are gone leave
-// the lists that get others; with sweep they leave all lists, which takes longer than a query.
+// merge appends the merge of the old lists with those of c to out, and empties c. It removes documents that are
+// gone only from lists that change or, with sweep, from all lists. A sweep takes longer than a query.
 func (c change) merge(out, old []byte, files map[int64]indexed, sweep bool) ([]byte, error) {
 	r := reader{data: old}
 	for len(r.data) > 0 {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// tryLock takes a lock of lockedfile, which is one of flock, unless a process holds it.
+// tryLock acquires a lock of lockedfile, which uses flock, unless another process holds it.
 func tryLock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_RDWR, 0o600)
 	if err != nil {

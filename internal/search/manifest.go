@@ -5,34 +5,34 @@ import (
 	"encoding/binary"
 )
 
-// A manifest says which state of which files an index has.
+// A manifest describes the indexed files and their states.
 type manifest struct {
-	directories map[string]stamp // of the listed files, and those in which a file may appear
+	directories map[string]stamp // directories of listed files, or in which a listed file may appear
 	depends     map[string]stamp // Listing.Depends
-	files       map[string]entry // all regular files of the listing
-	last        int64            // the highest document so far
-	gone        int64            // the number of documents that the lists may still have
+	files       map[string]entry // all regular files in the listing
+	last        int64            // highest document number so far
+	gone        int64            // upper bound for the dead documents in the lists
 }
 
 // An entry is a file of a manifest.
 type entry struct {
 	stamp    stamp
 	hash     [16]byte // of the content
-	document int64    // its number in the index; it is 0 if its text is not searched
-	length   int64    // the number of its terms
+	document int64    // number in the index; 0 if its text is not searched
+	length   int64    // number of terms
 }
 
 func emptyManifest() *manifest {
 	return &manifest{directories: map[string]stamp{}, depends: map[string]stamp{}, files: map[string]entry{}}
 }
 
-// An indexed is a file with a document.
+// An indexed is the file of a document.
 type indexed struct {
 	path   string
 	length int64
 }
 
-// documents returns the file of each document.
+// documents maps document numbers to their files.
 func (m *manifest) documents() map[int64]indexed {
 	files := make(map[int64]indexed, len(m.files))
 	for path, e := range m.files {
@@ -78,7 +78,7 @@ func appendStamp(out []byte, s stamp) []byte {
 	return out
 }
 
-// A reader reads an encoded index. After an error it returns zeros.
+// A reader decodes an index. After an error it returns zeros.
 type reader struct {
 	data []byte
 	err  error
@@ -94,7 +94,7 @@ func (r *reader) manifest() *manifest {
 		}
 	}
 	n := r.number()
-	m.files = make(map[string]entry, max(0, min(n, int64(len(r.data)/24)))) // no entry has fewer bytes
+	m.files = make(map[string]entry, max(0, min(n, int64(len(r.data)/24)))) // minimum size of an entry
 	for ; n > 0 && r.err == nil; n-- {
 		path := string(r.text())
 		e := entry{stamp: r.stamp()}

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// What is compared by its meaning are the passages that may be shown, and no others.
+// Only passages that may be shown are compared by meaning.
 func TestSimilarities(t *testing.T) {
 	files := map[string]string{"secret/a.md": "stop the car"}
 	for i := range 60 {
@@ -40,7 +40,7 @@ func TestSimilarities(t *testing.T) {
 		t.Errorf("%+v", hits)
 	}
 
-	// A failure leaves the order by words, and is told once.
+	// After a failure, the order by words remains, and the error is reported once.
 	broken := errors.New("broken")
 	f.Similarities = func(context.Context, string, []string) ([]float64, error) { return nil, broken }
 	var told []error

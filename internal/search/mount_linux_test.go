@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountSmall mounts a file system of a size in bytes on a directory, until the test ends.
+// mountSmall mounts a file system with a size in bytes on a directory until the test ends.
 func mountSmall(t *testing.T, dir string, size int) error {
 	t.Helper()
 	if err := unix.Mount("small", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {

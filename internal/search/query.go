@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// A Hit is a file that answers a query.
+// A Hit is a file that matches a query.
 type Hit struct {
 	Path    string  `json:"path"`
-	Line    int     `json:"line"`    // where the snippet begins
-	Snippet string  `json:"snippet"` // lines of the best passage
-	Score   float64 `json:"score"`   // higher is better; comparable within one answer only
+	Line    int     `json:"line"`    // first line of the snippet
+	Snippet string  `json:"snippet"` // best passage
+	Score   float64 `json:"score"`   // higher is better; only comparable within one result
 }
 
-// DefaultLimit is the number of hits if a query does not say it.
+// DefaultLimit is the default limit of Query.
 const DefaultLimit = 10
 
-// Wanted limits the hits of a query.
+// Wanted restricts the results of Search and Query.
 type Wanted struct {
-	Glob  string                 // of Search: only in files that match; empty: in all
-	First bool                   // of Search: only the first line of each file
-	Limit int                    // 0: DefaultLimit
-	Keep  func(path string) bool // reports whether a file may be shown; nil: all may
-	Warn  func(error)            // of Query: is told why only words count, although Similarities is set; it may be nil
+	Glob  string                 // for Search: only in matching files; empty for all
+	First bool                   // for Search: only the first line of each file
+	Limit int                    // maximum number of results; 0 for the default
+	Keep  func(path string) bool // reports whether a file may be shown; nil allows all
+	Warn  func(error)            // for Query: receives the error of a failed comparison by meaning; may be nil
 }
 
-// Query returns the files that best answer a query in words or identifiers, best first.
-// They are ranked with BM25 over the words and identifiers of the text, of headings and
-// of the path, and, if there is an Options.Similarities, by the meaning of their best passages.
+// Query returns the files that best match words or identifiers, best first.
+// They are ranked with BM25 over the words and identifiers of the text, the headings and
+// the path, and, if Options.Similarities is set, by the meaning of their best passages.
 func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error) {
 	terms := queryTerms(query)
 	if len(terms) == 0 || x.missing() {
@@ -70,13 +70,13 @@ func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error
 	return hits[:min(limit, len(hits))], nil
 }
 
-// maxCompared is how many files are compared by their meaning.
+// maxCompared limits the files that are compared by meaning.
 const maxCompared = 50
 
-// nearTop lessens how much more the first rank of a list counts than the next: see reciprocal rank fusion.
+// nearTop is the constant of reciprocal rank fusion, which reduces the weight of the first ranks.
 const nearTop = 60
 
-// byMeaning sorts hits again: by their rank, and by that of the similarity of their passages to the query.
+// byMeaning reorders hits by combining their rank with the rank of their passages' similarity to the query.
 func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
 	if x.Similarities == nil || len(hits) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
 	if err != nil {
 		return err
 	}
-	order := make([]int, len(hits)) // the most similar first
+	order := make([]int, len(hits)) // most similar first
 	for i := range order {
 		order[i] = i
 	}
@@ -97,7 +97,7 @@ func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
 	for rank, i := range order {
 		hits[i].Score = 1/float64(nearTop+i) + 1/float64(nearTop+rank)
 	}
-	closest := make([]Hit, len(hits)) // of two with one score, the more similar comes first
+	closest := make([]Hit, len(hits)) // ties are resolved by similarity
 	for rank, i := range order {
 		closest[rank] = hits[i]
 	}
@@ -106,7 +106,7 @@ func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
 	return nil
 }
 
-// passages fills in the best passage of each hit.
+// passages sets the best passage of each hit.
 func (x *Index) passages(hits []Hit, weights map[string]float64) error {
 	root, err := os.OpenRoot(x.Root)
 	if err != nil {
@@ -114,19 +114,19 @@ func (x *Index) passages(hits []Hit, weights map[string]float64) error {
 	}
 	defer root.Close() //nolint:errcheck // read only
 	for i := range hits {
-		text, _ := readText(root, hits[i].Path) // of one that is gone by now, there is only the path
+		text, _ := readText(root, hits[i].Path) // a deleted file has no passage
 		hits[i].Line, hits[i].Snippet = passage(string(text), weights)
 	}
 	return nil
 }
 
-// The size of a passage in lines, and of one of its lines in bytes.
+// Size of a passage in lines, and of its lines in bytes.
 const (
 	passageLines = 5
 	maxLine      = 240
 )
 
-// passage returns the lines of a text that have the most of the terms, and the number of
+// passage returns the lines of a text that best match the terms, and the number of
 // the first one.
 func passage(text string, weights map[string]float64) (first int, snippet string) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -154,14 +154,14 @@ func passage(text string, weights map[string]float64) (first int, snippet string
 	return at + 1, strings.TrimRight(strings.Join(out, "\n"), "\n \t")
 }
 
-// worth rates a passage: by the different terms, and a little by how often it has them.
+// worth rates a passage by its distinct terms and, with little weight, by their frequency.
 func worth(lines [][]string, weights map[string]float64) float64 {
 	seen, total := map[string]bool{}, 0.0
 	for i, line := range lines {
 		for _, term := range line {
 			if !seen[term] {
 				seen[term] = true
-				total += weights[term] * (1 - 0.02*float64(i)) // the first line should have them
+				total += weights[term] * (1 - 0.02*float64(i)) // prefer terms in the first line
 			} else {
 				total += weights[term] * 0.05
 			}
@@ -170,7 +170,7 @@ func worth(lines [][]string, weights map[string]float64) float64 {
 	return total
 }
 
-// clip shortens a line.
+// clip truncates a line.
 func clip(line string) string {
 	line = strings.TrimSuffix(line, "\r")
 	if len(line) <= maxLine {

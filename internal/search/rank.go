@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// The weights of a term in the path and in a heading, beside 1 in the text.
+// Weights of a term in the path and in a heading; in the text it is 1.
 const (
 	pathWeight    = 6
 	headingWeight = 3
 )
 
-// The usual parameters of BM25: how soon more of a term adds little, and how much long documents lose.
+// BM25 parameters: k1 and b.
 const (
 	saturation = 1.2
 	lengthLoss = 0.75
 )
 
-// maxRanked limits the documents that are ranked, roughly. The time of a query is that of
-// ranking them.
+// maxRanked approximately limits the documents to rank, which takes most of the time of a
+// query.
 const maxRanked = 1000
 
-// rarest returns the terms that choose the documents to rank: as many as fit, the rarest
-// first, because frequent ones tell little.
+// rarest returns the terms that select the documents to rank: the rarest ones that stay within
+// the limit, because frequent terms are less significant.
 func rarest(found map[string][]posting) (chosen []string) {
 	terms := slices.SortedFunc(maps.Keys(found), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(found[a]), len(found[b])), cmp.Compare(a, b))
@@ -38,9 +38,9 @@ func rarest(found map[string][]posting) (chosen []string) {
 	return chosen
 }
 
-// best returns the best documents that may be shown, rated with BM25.
+// best returns the best documents that may be shown, ranked with BM25.
 func best(found map[string][]posting, files map[int64]indexed, w Wanted) []Hit {
-	total := 0.0 // terms
+	total := 0.0 // number of terms
 	for _, f := range files {
 		total += float64(f.length)
 	}
@@ -70,7 +70,7 @@ func best(found map[string][]posting, files map[int64]indexed, w Wanted) []Hit {
 	return hits
 }
 
-// weights returns how much each term tells about a passage that has it.
+// weights returns the significance of each term in a passage.
 func (s *store) weights(found map[string][]posting) map[string]float64 {
 	weights := map[string]float64{}
 	for term, postings := range found {

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// The scores are those of bm25 in SQLite's FTS5 for the same columns and weights.
+// The scores match bm25 of SQLite's FTS5 for the same columns and weights.
 func TestScores(t *testing.T) {
 	files := map[string]string{
 		"apple.md": "# Pie\n\nbanana banana cherry\n",

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// refresh brings an index up to date with the files.
+// refresh updates an index to the current state of the files.
 func (x *Index) refresh(ctx context.Context, s *store) error {
 	at, err := os.Open(x.Root)
 	if err != nil {
@@ -33,17 +33,17 @@ func (x *Index) refresh(ctx context.Context, s *store) error {
 	return s.update(u.next, c)
 }
 
-// updating is one comparison of an index with the files.
+// updating is one update of an index.
 type updating struct {
 	*Index
 	at        *os.File
 	old, next *manifest
-	paths     []string // the listing
+	paths     []string // listed files
 	stale     []string // files to read
 }
 
-// list finds out which files there are. The listing is the last one if neither a directory
-// nor what decides about files has changed since.
+// list determines the current files. It reuses the previous listing if neither the directories
+// nor the files that affect the listing have changed.
 func (u *updating) list(ctx context.Context) (changed bool, err error) {
 	if len(u.old.directories) > 0 && u.same(u.old.directories) && u.same(u.old.depends) {
 		u.next.directories, u.next.depends = u.old.directories, u.old.depends
@@ -67,7 +67,7 @@ func (u *updating) list(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// same reports whether files and directories have the stamps that are stored.
+// same reports whether files and directories still have their stored stamps.
 func (u *updating) same(stamps map[string]stamp) bool {
 	paths := slices.Collect(maps.Keys(stamps))
 	for i, now := range stampAll(u.at, paths) {
@@ -78,16 +78,16 @@ func (u *updating) same(stamps map[string]stamp) bool {
 	return true
 }
 
-// walk returns the directories in which a listed file may appear, and the files in them that
-// say what git ignores.
+// walk returns the directories in which a listed file may appear, and their files that
+// tell git what to ignore.
 func (u *updating) walk(l Listing) (open, rules []string) {
 	closed := map[string]bool{}
-	for _, dir := range slices.Concat(l.Ignored, l.Files) { // a file that is a directory is another repository
+	for _, dir := range slices.Concat(l.Ignored, l.Files) { // a listed directory is a nested repository
 		closed[strings.TrimSuffix(dir, "/")] = true
 	}
 	open = []string{"."}
 	for i := 0; i < len(open); i++ {
-		entries, _ := os.ReadDir(path.Join(u.Root, open[i])) // of one that is gone, the stamp differs
+		entries, _ := os.ReadDir(path.Join(u.Root, open[i])) // a deleted directory has another stamp
 		for _, e := range entries {
 			name := path.Join(open[i], e.Name())
 			switch {
@@ -101,7 +101,7 @@ func (u *updating) walk(l Listing) (open, rules []string) {
 	return open, rules
 }
 
-// compare finds the files that have changed.
+// compare finds the changed files, and reports whether there are any changes.
 func (u *updating) compare() bool {
 	for i, now := range stampAll(u.at, u.paths) {
 		path := u.paths[i]
@@ -124,16 +124,16 @@ func (u *updating) compare() bool {
 	return len(u.stale) > 0 || len(u.next.files) != len(u.old.files)
 }
 
-// A text is a file that was read.
+// A text is the result of reading a file.
 type text struct {
 	path  string
 	entry entry
-	ok    bool // its text is searched
-	same  bool // it has not changed but for its stamp
+	ok    bool // whether its text is searched
+	same  bool // only its stamp has changed
 	terms document
 }
 
-// read reads the changed files on all cores, completes the manifest, and returns the new lists.
+// read reads the changed files in parallel, completes the manifest, and returns the new lists.
 func (u *updating) read(ctx context.Context) (change, error) {
 	c := change{}
 	ctx, cancel := context.WithCancel(ctx)
@@ -159,7 +159,7 @@ func (u *updating) read(ctx context.Context) (change, error) {
 	return c, context.Cause(ctx)
 }
 
-// texts reads the stale files. The channel is closed at the end, or soon after ctx is.
+// texts reads the stale files. The channel is closed at the end, or soon after ctx ends.
 func (u *updating) texts(ctx context.Context) (<-chan text, error) {
 	root, err := os.OpenRoot(u.Root)
 	if err != nil {
@@ -177,7 +177,7 @@ func (u *updating) texts(ctx context.Context) (<-chan text, error) {
 			}
 		}
 	})
-	known := maps.Clone(u.next.files) // the workers' own: read changes the other
+	known := maps.Clone(u.next.files) // a copy, because read changes the map
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for path := range paths {
@@ -212,7 +212,7 @@ func (u *updating) readOne(root *os.Root, path string, e entry) text {
 	return t
 }
 
-// headings returns the headings of a Markdown file, in one text.
+// headings returns the text of a Markdown file's headings.
 func headings(path string, data []byte) string {
 	if !isMarkdown(path) {
 		return ""

@@ -1,15 +1,15 @@
 // Package search finds text in the files of a repository: by a glob, by a regular
-// expression, or ranked by how well a file answers a query.
+// expression, or ranked by relevance to a query.
 //
 // Rules:
-//   - The caller gives the list of files (see List), because only package worktree runs git.
+//   - The caller provides the list of files (see List), because only package worktree runs git.
 //     Links are not followed; pipes and files outside of the root are never opened.
 //   - Only Query uses the index. The index is a cache: it may be deleted at any time, and a
-//     damaged one is replaced. If it cannot be written, the index is in memory.
+//     damaged one is replaced. If it cannot be written, it is kept in memory.
 //   - Each query first compares the index with the files and reads those that have changed,
-//     so that an answer is never older than its question.
-//   - One process at a time uses an index on disk. The kernel releases the lock of a killed
-//     one. Its index is that of the last update, and the next query reads the other files again.
+//     so that a result is never outdated.
+//   - Only one process at a time uses an index on disk. The kernel releases the lock of a killed
+//     process. Its index has the state of the last update, and the next query updates it.
 package search
 
 import (
@@ -27,30 +27,30 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// maxFile limits the size of the files whose text is searched, in bytes.
+// maxFile limits the size of searched files in bytes.
 const maxFile = 1 << 20
 
-// A Listing names the files that are searched, and what the list depends on.
+// A Listing lists the files to search and the dependencies of the list.
 type Listing struct {
 	Files   []string // relative to the root, with slashes
-	Ignored []string // directories that have none of the files, whatever changes in them
-	Depends []string // absolute paths of other files that decide which ones are listed
+	Ignored []string // directories that never contain a listed file
+	Depends []string // absolute paths of other files that affect the list
 }
 
 // List lists the files below a root.
 type List func(context.Context) (Listing, error)
 
-// Options are what an index is made of.
+// Options configures an index.
 type Options struct {
 	Root string // the directory of the files
 	List List
 	// Optional means that the root may be missing. Then there are no files.
 	Optional bool
-	// Cache is the directory for the indexes of all roots. Empty: the index is in memory.
+	// Cache is the directory for the indexes of all roots. If it is empty, the index is in memory.
 	Cache string
 	Now   func() time.Time
-	// Similarities returns how similar texts are to a query in their meaning, higher is more: Query ranks by them, too. It
-	// is called once for a query, with the best passages of at most maxCompared files. nil: only words count.
+	// Similarities returns the similarity in meaning between each text and a query; higher is more similar. Query
+	// uses it for ranking. It is called once per query, with the best passages of at most maxCompared files. May be nil.
 	Similarities func(ctx context.Context, query string, texts []string) ([]float64, error)
 }
 
@@ -58,13 +58,13 @@ type Options struct {
 type Index struct {
 	Options
 	mu     sync.Mutex
-	memory *store // it is nil until it is needed
+	memory *store // nil until it is needed
 }
 
-// New returns an index. It touches no file before the first question.
+// New returns an index. It accesses no files yet.
 func New(o Options) *Index { return &Index{Options: o} }
 
-// Files returns the files whose path matches a glob, sorted; an empty one matches all. A
+// Files returns the files whose path matches a glob, sorted. An empty glob matches all files. A
 // glob without a slash matches names in all directories.
 func (x *Index) Files(ctx context.Context, glob string) ([]string, error) {
 	match, err := matcher(glob)
@@ -92,7 +92,7 @@ func (x *Index) Files(ctx context.Context, glob string) ([]string, error) {
 	return unique(found), nil
 }
 
-// missing reports whether there is no root, and need not be one.
+// missing reports whether an optional root does not exist.
 func (x *Index) missing() bool {
 	if !x.Optional {
 		return false
@@ -117,8 +117,8 @@ func matcher(glob string) (func(string) bool, error) {
 	}, nil
 }
 
-// readText returns the text of a file in a root; ok is false for one that is binary, too
-// large, not a regular file, or gone.
+// readText returns the text of a file. ok is false if the file is binary, too
+// large, not a regular file, or missing.
 func readText(root *os.Root, path string) (text []byte, ok bool) {
 	file, err := regularfile.OpenAt(root, path)
 	if err != nil {

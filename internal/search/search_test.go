@@ -20,11 +20,11 @@ type fixture struct {
 	t     testing.TB
 	dir   string
 	cache string
-	lists int // how often the files were listed
+	lists int // number of times that the files were listed
 	now   time.Time
 }
 
-// repository makes a repository of files with an index in a directory of its own.
+// repository creates a repository with files and an index.
 func repository(t testing.TB, files map[string]string) *fixture {
 	t.Helper()
 	f := &fixture{t: t, dir: t.TempDir(), cache: t.TempDir()}
@@ -36,8 +36,8 @@ func repository(t testing.TB, files map[string]string) *fixture {
 	return f
 }
 
-// open opens the index as another process would. Its clock is ahead, so that the stamps
-// of files that were just written count.
+// open reopens the index like another process. Its clock is ahead, so that the stamps
+// of new files are reliable.
 func (f *fixture) open() {
 	list := gitList(f.t, f.dir)
 	f.Index = search.New(search.Options{
@@ -53,7 +53,7 @@ func (f *fixture) write(path, text string) {
 	must(f.t, os.WriteFile(file, []byte(text), 0o644))
 }
 
-// answer checks the paths that answer a query, best first.
+// answer checks the paths in the result of a query, best first.
 func (f *fixture) answer(query string, want ...string) {
 	f.t.Helper()
 	hits, err := f.Query(f.t.Context(), query, search.Wanted{})
@@ -84,7 +84,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// What a query finds, on a corpus in which every other file has the words, too.
+// Results of queries on a corpus in which every second file also contains the words.
 func TestRanking(t *testing.T) {
 	files := map[string]string{
 		"store/session_writer.go": "package store\n\n// WriteSession stores a session.\nfunc WriteSession() error { return nil }\n",
@@ -102,17 +102,17 @@ func TestRanking(t *testing.T) {
 	f := repository(t, files)
 	for _, c := range []struct{ query, first string }{
 		{"WriteSession", "store/session_writer.go"},           // the whole identifier
-		{"write_session", "store/session_writer.go"},          // written in another way
-		{"writing sessions", "store/session_writer.go"},       // its parts, with other endings
+		{"write_session", "store/session_writer.go"},          // another notation
+		{"writing sessions", "store/session_writer.go"},       // its parts with other endings
 		{"http server", "net/http2_server.go"},                // a run of capitals ends before the last one
 		{"json", "net/http2_server.go"},                       // between a lower-case letter, capitals and a digit
-		{"parsejson2", "net/http2_server.go"},                 // in one word
+		{"parsejson2", "net/http2_server.go"},                 // as one word
 		{"landing a change", "docs/landing.md"},               // in a heading
-		{"quokka", "docs/headed.md"},                          // a comment in a code block is no heading
+		{"quokka", "docs/headed.md"},                          // a comment in a code block is not a heading
 		{"limits", "limits/retry.go"},                         // in the path
-		{"how do we retry", "limits/retry.go"},                // words that say nothing do not count
+		{"how do we retry", "limits/retry.go"},                // stop words are ignored
 		{"where is the backoff", "limits/retry.go"},           //
-		{"索", "text/日本.md"},                                   // a character of a language without spaces
+		{"索", "text/日本.md"},                                   // a character of a language without word separators
 		{`"quokka" OR NEAR(wallaby) -x*`, "docs/headed.md"},   // the query is text, not a language
 		{"' ; DROP TABLE docs; -- wallaby", "docs/headed.md"}, //
 	} {
@@ -129,7 +129,7 @@ func TestRanking(t *testing.T) {
 	f.answer("--- ... !")
 }
 
-// A hit has the lines that answer the query, and where they are.
+// A hit has the lines that match the query, and their position.
 func TestPassage(t *testing.T) {
 	lines := slices.Repeat([]string{"retry"}, 30)
 	lines[20], lines[21] = "func retryAfter(limit time.Duration) {", "\twait(limit)"
@@ -141,7 +141,7 @@ func TestPassage(t *testing.T) {
 	}
 }
 
-// A query finds what was there when it was asked, and reads only what has changed.
+// A query sees the current files, and reads only those that have changed.
 func TestFresh(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple", "b.txt": "banana", "dir/c.txt": "cherry", ".gitignore": "*.log\nignored/\n", "x.log": "apple", "ignored/y.txt": "apple"})
 	must(t, os.MkdirAll(filepath.Join(f.dir, "empty", "deep"), 0o755))
@@ -165,22 +165,22 @@ func TestFresh(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(f.dir, "dir")))
 	f.answer("banana")
 	f.answer("cherry")
-	f.write(".gitignore", "*.txt\n") // in place: its directory does not change
+	f.write(".gitignore", "*.txt\n") // in place, so its directory does not change
 	f.answer("apple", "x.log")
 	f.write(".gitignore", "")
 	f.answer("apple", "x.log", "ignored/y.txt")
 	git(t, f.dir, "add", ".")
 	f.write(".git/info/exclude", "*.log\n*.txt\n")
-	f.answer("apple", "x.log", "ignored/y.txt") // tracked
+	f.answer("apple", "x.log", "ignored/y.txt") // the file is tracked
 	git(t, f.dir, "rm", "--quiet", "--cached", "-r", ".")
 	f.answer("apple")
 }
 
-// Two changes of a file that follow each other so closely that its size and times are the
-// same are both seen.
+// Two changes of a file in such quick succession that its size and times are the
+// same are both detected.
 func TestFreshAtOnce(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple", "b.txt": "other"})
-	f.now = time.Time{}.Add(-time.Hour) // the clock of the file system
+	f.now = time.Time{}.Add(-time.Hour) // matches the file system's clock
 	file := filepath.Join(f.dir, "a.txt")
 	at := time.Now()
 	must(t, os.Chtimes(file, at, at))
@@ -219,7 +219,7 @@ func TestOnlyFiles(t *testing.T) {
 		t.Errorf("the files are %q, want %q", all, want)
 	}
 
-	// A directory of the index that is a link by now.
+	// An indexed directory has become a link.
 	must(t, os.RemoveAll(at("sub")))
 	must(t, os.Symlink(filepath.Dir(outside), at("sub")))
 	must(t, os.WriteFile(filepath.Join(filepath.Dir(outside), "b.txt"), []byte("damson"), 0o644))
@@ -265,7 +265,7 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
-// What may not be shown does not take the place of what may.
+// Files that may not be shown do not count against the limit.
 func TestKeep(t *testing.T) {
 	files := map[string]string{"z/public.txt": "apple and more words than the others have"}
 	for i := range 40 {

@@ -12,10 +12,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// SessionsDir is where the records of sessions are, below the top of a repository.
+// SessionsDir is the directory of session records, relative to the repository.
 const SessionsDir = ".coven/sessions"
 
-// SessionFiles lists the Markdown files of sessions, each of which has a directory in root.
+// SessionFiles returns a List of the Markdown files of sessions. Each session has a directory in root.
 func SessionFiles(root string) List {
 	return func(context.Context) (Listing, error) {
 		var l Listing
@@ -44,8 +44,8 @@ func SessionFiles(root string) List {
 	}
 }
 
-// Fields returns the frontmatter of a text: the YAML between two lines of ---. Lists and
-// maps are as YAML prints them.
+// Fields returns the frontmatter of a text: the YAML between two --- lines. Lists and
+// maps are formatted as YAML.
 func Fields(text []byte) map[string]string {
 	rest, ok := strings.CutPrefix(strings.ReplaceAll(string(text), "\r\n", "\n"), "---\n")
 	front, _, end := strings.Cut(rest, "\n---\n")
@@ -64,7 +64,7 @@ func Fields(text []byte) map[string]string {
 	return fields
 }
 
-// With returns those of the files whose frontmatter has all of these fields.
+// With returns the files whose frontmatter has all of the fields.
 func (x *Index) With(paths []string, fields map[string]string) ([]string, error) {
 	if len(fields) == 0 || len(paths) == 0 {
 		return paths, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// The records of sessions are found by their text and by their frontmatter.
+// Session records are found by their text and by their frontmatter.
 func TestSessions(t *testing.T) {
 	dir := t.TempDir()
 	for path, text := range map[string]string{

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settled is the minimum age of a file's last change for its stamp to count: file systems
-// do not tell changes apart that follow each other closely.
+// settled is the minimum age of a file's last change for a reliable stamp, because file systems do
+// not distinguish changes in quick succession.
 const settled = 2 * time.Second
 
-// A stamp identifies a state of a file or directory. The zero value is that of a missing
+// A stamp identifies a state of a file or directory. The zero value belongs to a missing
 // file.
 type stamp struct {
 	inode, size   int64
@@ -22,13 +22,13 @@ type stamp struct {
 	mode          uint32
 }
 
-// unsettled is the stamp of a file that may change without getting another one. No file
-// has it.
+// unsettled is stored for a file that may change without changing its stamp. It never equals the
+// stamp of a file.
 var unsettled = stamp{inode: -1}
 
 func (s stamp) regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 
-// at returns the stamp as it is stored by a process that read the file at that time.
+// at returns the stamp to store for a file that was read at the time now.
 func (s stamp) at(now time.Time) stamp {
 	if s.inode != 0 && now.Sub(time.Unix(0, s.change)) < settled {
 		return unsettled
@@ -36,8 +36,8 @@ func (s stamp) at(now time.Time) stamp {
 	return s
 }
 
-// stampOf returns the stamp of a path, relative to a descriptor of its root. It does not
-// follow a link.
+// stampOf returns the stamp of a path, relative to the descriptor of its root. It does not
+// follow links.
 func stampOf(root int, path string) stamp {
 	var st unix.Stat_t
 	err := error(unix.EINTR)
@@ -50,7 +50,7 @@ func stampOf(root int, path string) stamp {
 	return stamp{int64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano(), uint32(st.Mode)} //nolint:unconvert // 16 bits on macOS
 }
 
-// stampAll returns the stamps of paths below a root, on all cores.
+// stampAll returns the stamps of paths below a root. It works in parallel.
 func stampAll(root *os.File, paths []string) []stamp {
 	stamps := make([]stamp, len(paths))
 	const chunk = 256

@@ -12,28 +12,28 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// header begins the file of an index. Its number changes with the terms, their weights and the encoding.
+// header is the beginning of an index file. Its number changes with the terms, their weights and the encoding.
 const header = "coven search index 2\n"
 
-// maxIndex limits the size of that file, in bytes.
+// maxIndex limits the size of an index file in bytes.
 const maxIndex = 1 << 30
 
-// A store is an index. Its file has the header, the checksum of all that follows, the manifest
+// A store is an index. Its file has the header, the checksum of the rest, the manifest
 // and the lists. A query reads the whole file, and an update replaces it.
 type store struct {
-	file     string // it is empty if the index is only in memory
+	file     string // empty if the index is only in memory
 	manifest *manifest
-	lists    []byte // terms, each with its list
+	lists    []byte // terms, each followed by its list
 }
 
-// A storeError means that the index cannot be used, not that the files cannot be read.
+// A storeError means that the index, rather than a searched file, is unusable.
 type storeError struct{ error }
 
 func (e storeError) Unwrap() error { return e.error }
 
 var errDamaged = storeError{errors.New("the index is damaged, or of another version of coven")}
 
-// openStore reads the index in a file, whose lock the caller holds. A missing file is an empty index.
+// openStore reads the index in a file. The caller holds its lock. A missing file is an empty index.
 func openStore(file string) (*store, error) {
 	data, err := regularfile.Read(file, maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,13 +60,13 @@ func decodeStore(data []byte) (*store, error) {
 	return &store{manifest: m, lists: r.data}, r.err
 }
 
-// update replaces the index by one with another manifest, and with more in its lists.
+// update replaces the index by one with a new manifest and merged lists.
 func (s *store) update(next *manifest, c change) error {
 	sweep := next.gone > int64(len(next.files)/4)
 	if sweep {
 		next.gone = 0
 	}
-	out := make([]byte, len(header)+4, len(s.lists)+len(s.lists)/8+128*len(next.files)+4096) // so that it seldom grows
+	out := make([]byte, len(header)+4, len(s.lists)+len(s.lists)/8+128*len(next.files)+4096) // usually large enough
 	copy(out, header)
 	out = next.appendTo(out)
 	from := len(out)
@@ -84,20 +84,20 @@ func (s *store) update(next *manifest, c change) error {
 	return nil
 }
 
-// replace does not wait until the file is on disk: after a power failure it may be damaged, which
-// its checksum shows. It writes a file of its own, because one that is there may have other names.
+// replace replaces a file without syncing it to disk. After a power failure the file may be damaged, which
+// its checksum reveals. It writes a new file, because the existing one may have hard links.
 func replace(file string, data []byte) error {
 	if len(data) > maxIndex {
 		return fmt.Errorf("the index has %d bytes, more than %d", len(data), maxIndex)
 	}
 	next := file + ".new"
-	_ = os.Remove(next) // of a killed process
+	_ = os.Remove(next) // left by a killed process
 	err := create(next, data)
 	if err == nil {
 		err = os.Rename(next, file)
 	}
 	if err != nil {
-		_ = os.Remove(next) // a part of it, on a full disk
+		_ = os.Remove(next) // incomplete, for example on a full disk
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A damaged index with the right checksum can be read and updated, or it gives an error that makes
+// A damaged index with a correct checksum can be read and updated, or returns an error that makes
 // coven replace it.
 func FuzzStore(f *testing.F) {
 	s := &store{manifest: emptyManifest()}
@@ -47,7 +47,7 @@ func FuzzStore(f *testing.F) {
 	})
 }
 
-// use asks an index, adds a document that replaces one, and asks again.
+// use queries an index, replaces a document, and queries it again.
 func use(t *testing.T, s *store) error {
 	ask := func() error {
 		files := s.manifest.documents()
@@ -73,7 +73,7 @@ func use(t *testing.T, s *store) error {
 	return ask()
 }
 
-// An index in a file is the one that was written.
+// An index is read as it was written.
 func TestStore(t *testing.T) {
 	s := &store{file: t.TempDir() + "/index", manifest: emptyManifest()}
 	next := emptyManifest()
@@ -97,7 +97,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// A file of which any byte is another, or that is cut off, is no index.
+// A truncated index file, or one with any byte changed, is rejected.
 func TestChecksum(t *testing.T) {
 	s := &store{file: t.TempDir() + "/index", manifest: emptyManifest()}
 	next := emptyManifest()
@@ -121,7 +121,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// An update merges its lists with those of the index, and a sweep drops the documents that are gone.
+// An update merges its lists with those of the index, and a sweep removes dead documents.
 func TestUpdates(t *testing.T) {
 	s := &store{manifest: emptyManifest()}
 	for i := int64(1); i <= 3; i++ {

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxToken limits the length of what is indexed, in bytes: longer runs of letters and
+// maxToken limits the length of a term in bytes: longer runs of letters and
 // digits are encoded data.
 const maxToken = 64
 
-// eachToken calls yield with the terms of a text. An identifier gives its parts, which
-// camel case, underscores and digits separate, and all of them together: ReadFile and
-// read_file give read, file and readfile. A Chinese or Japanese character is a term.
+// eachToken calls yield with the terms of a text. An identifier yields its parts, which
+// are separated by camel case, underscores and digits, and the whole identifier: ReadFile and
+// read_file yield read, file and readfile. A Chinese or Japanese character is a term.
 func eachToken(text string, yield func(string)) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
@@ -58,12 +58,12 @@ func identifier(word string, yield func(string)) {
 	case len(whole) < 2 || len(whole) > maxToken:
 	case parts > 1:
 		yield(whole)
-	case len(whole) == len(word): // otherwise, the only part is yielded
+	case len(whole) == len(word): // otherwise, the only part was yielded
 		yield(stem(whole))
 	}
 }
 
-// partLength returns the length of the part that a word begins with; 0: an underscore.
+// partLength returns the length of the first part of a word. It is 0 for an underscore.
 func partLength(word string) int {
 	last, length := rune(0), 0
 	for i, r := range word {
@@ -79,7 +79,7 @@ func partLength(word string) int {
 }
 
 // boundary reports whether a part of an identifier ends between two characters. after is
-// what follows them: the last capital of HTTPServer begins a part.
+// the following text, because the last capital of HTTPServer begins a part.
 func boundary(a, b rune, after string) bool {
 	switch {
 	case b == '_', unicode.IsDigit(a) != unicode.IsDigit(b), unicode.IsLower(a) && unicode.IsUpper(b):
@@ -91,9 +91,8 @@ func boundary(a, b rune, after string) bool {
 	return false
 }
 
-// stem removes the endings of English words that most often keep a query from its answer:
-// caches, cached and caching become cach. It need not be right, only the same for the
-// index and for the query.
+// stem removes the most common endings of English words: caches, cached and caching become cach. The result
+// need not be a real stem, but must be the same for the index and for the query.
 func stem(word string) string {
 	if len(word) < 4 || !ascii(word) {
 		return word
@@ -114,7 +113,7 @@ func stem(word string) string {
 	return word
 }
 
-// undouble turns stopp, of stopped, into stop.
+// undouble removes a doubled consonant: the stem of stopped becomes stop.
 func undouble(word string) string {
 	n := len(word)
 	if n > 3 && word[n-1] == word[n-2] && !strings.ContainsRune("lsz", rune(word[n-1])) {
@@ -127,11 +126,11 @@ func ascii(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// noise are words that say nothing of what is looked for.
+// noise lists stop words.
 var noise = strings.Fields("a an and are as at be by do does for from has have how if in into is it its not of on or so than that the their them then there these this to was we what when where which who why will with you")
 
-// queryTerms returns the different terms of a query. Words that say nothing count only if
-// there are no others.
+// queryTerms returns the distinct terms of a query. Stop words count only if
+// there are no other words.
 func queryTerms(query string) []string {
 	var terms, all []string
 	for word := range strings.FieldsSeq(query) {

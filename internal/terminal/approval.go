@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Approval returns what a person is told about a call that needs an approval.
+// Approval returns the text of an approval request for a person.
 func Approval(q event.Approval) string {
 	reversible := "no"
 	if q.Reversible {

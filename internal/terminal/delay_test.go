@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// arrivals is a terminal that notes when each line came.
+// arrivals is a terminal that records the arrival time of each line.
 type arrivals struct {
 	mu sync.Mutex
 	at map[string]time.Time
@@ -29,13 +29,13 @@ func (a *arrivals) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// C-40: what 50 tasks emit at once is on the screen in less than 100 ms, 99 times of
-// 100. A machine that is busy elsewhere can spoil a round, so one of several is enough:
-// a screen that polls, batches or waits for a reader fails in each.
+// C-40: The output of 50 concurrent tasks is on the screen within 100 ms, 99 times of
+// 100. A busy machine can spoil a round, so one good round is enough: a screen that polls, batches or waits
+// for a reader fails in each round.
 func TestScreenDelay(t *testing.T) { checkDelay(t, delayOfRound) }
 
-// C-40: a terminal that reads nothing holds up no agent: 99 of 100 times, an emitter goes on in less
-// than 100 ms, and every line is there when the terminal reads again.
+// C-40: A terminal that does not read blocks no agent: 99 times of 100, an emitter continues within
+// 100 ms, and no line is lost when the terminal reads again.
 func TestStalledScreenDelay(t *testing.T) { checkDelay(t, stalledRound) }
 
 // checkDelay runs rounds until the 99th percentile of one is below the limit.
@@ -54,8 +54,8 @@ func checkDelay(t *testing.T, round func(*testing.T) time.Duration) {
 	t.Errorf("99 of 100 took up to %v, in each of %d rounds", worst, rounds)
 }
 
-// stalledRound is how long 50 emitters, each a journal of its own with the screen as its watcher and
-// a slow observer of subagents, are held up by a screen that is not read.
+// stalledRound returns how long a screen that is not read blocks 50 emitters. Each emitter is a journal
+// that is watched by the screen and has a slow observer of subagents.
 func stalledRound(t *testing.T) time.Duration {
 	t.Helper()
 	const each = 100
@@ -91,7 +91,7 @@ func stalledRound(t *testing.T) time.Duration {
 			}
 		})
 	}
-	all.Wait() // nobody has read anything
+	all.Wait() // no output has been read yet
 	close(out.let)
 	close(let)
 	for _, stop := range stops {
@@ -105,15 +105,14 @@ func stalledRound(t *testing.T) time.Duration {
 	return delays[len(delays)*99/100-1]
 }
 
-// sleeper is an observer that returns when it is let.
+// sleeper is an observer that blocks until it is closed.
 type sleeper chan struct{}
 
 func (s sleeper) OnSpawn(event.Event, event.SpawnStart) error  { <-s; return nil }
 func (s sleeper) OnComplete(event.Event, event.SpawnEnd) error { <-s; return nil }
 func (s sleeper) OnError(event.Event, event.SpawnEnd) error    { <-s; return nil }
 
-// delayOfRound is how long the slowest lines of a round took, the slowest in a hundred
-// left out.
+// delayOfRound returns the 99th percentile of the delays of a round's lines.
 func delayOfRound(t *testing.T) time.Duration {
 	t.Helper()
 	const each = 100

@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keyboard is the input of a terminal. Normally the terminal collects lines and echoes them;
-// while a question is open it reports each key, also Ctrl-Z and Ctrl-\. Ctrl-C is a signal in
-// both modes, unless the question takes it.
+// Keyboard is the input of a terminal. Normally the terminal collects lines and echoes them.
+// While a question is open, it reports each key, including Ctrl-Z and Ctrl-\. Ctrl-C is a signal in
+// both modes, unless the question handles it as a key.
 type Keyboard struct {
 	in  *os.File
 	out io.Writer
 
 	mu   sync.Mutex
-	mode *unix.Termios // to return to; nil: the terminal collects lines
+	mode *unix.Termios // mode to restore; nil in line mode
 }
 
 // NewKeyboard returns the keyboard of the terminal in, whose screen is out.
 func NewKeyboard(in *os.File, out io.Writer) *Keyboard { return &Keyboard{in: in, out: out} }
 
-// What the screen is told while keys are read: the cursor is hidden, and pasted text is
-// marked as such.
+// Control sequences for reading keys: they hide the cursor and enable
+// bracketed paste.
 const (
 	keysBegin = "\x1b[?25l\x1b[?2004h"
 	keysEnd   = "\x1b[?2004l\x1b[?25h"
 )
 
-// readKeys makes the terminal report keys, and discards what was typed before. With interrupt,
-// Ctrl-C is a key, too.
+// readKeys makes the terminal report keys, and discards earlier input. With interrupt,
+// Ctrl-C is reported as a key.
 func (k *Keyboard) readKeys(interrupt bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,15 +56,15 @@ func (k *Keyboard) readKeys(interrupt bool) error {
 	if k.mode == nil {
 		k.mode = mode
 	}
-	_, _ = io.WriteString(k.out, keysBegin) // a closed terminal stops no run
+	_, _ = io.WriteString(k.out, keysBegin) // a closed terminal must not stop the run
 	return nil
 }
 
-// forget discards what was typed and not read.
+// forget discards unread input.
 func (k *Keyboard) forget() { flushInput(int(k.in.Fd())) }
 
-// Release makes the terminal collect lines again and shows the cursor. It reports whether
-// keys were read. It may be called at any time, also for a nil Keyboard.
+// Release restores line mode and shows the cursor. It reports whether
+// keys were being read. It may be called at any time, even on a nil Keyboard.
 func (k *Keyboard) Release() bool {
 	if k == nil {
 		return false
@@ -77,12 +77,12 @@ func (k *Keyboard) Release() bool {
 	_ = unix.IoctlSetTermios(int(k.in.Fd()), setTermios, k.mode) // a closed terminal needs no mode
 	k.forget()
 	k.mode = nil
-	_, _ = io.WriteString(k.out, keysEnd) // the same
+	_, _ = io.WriteString(k.out, keysEnd) // as above
 	return true
 }
 
-// Lend leaves the terminal to another program until restore is called. A program that is
-// killed does not restore the mode of the terminal itself. It may be called for a nil
+// Lend lets another program use the terminal until restore is called. restore resets the mode of the
+// terminal, because a killed program does not. Lend may be called on a nil
 // Keyboard.
 func (k *Keyboard) Lend() (restore func()) {
 	if k == nil {
@@ -95,7 +95,7 @@ func (k *Keyboard) Lend() (restore func()) {
 	return func() { _ = unix.IoctlSetTermios(int(k.in.Fd()), setTermios, mode) } // a closed terminal needs no mode
 }
 
-// reader returns what reads the keys of one question.
+// reader returns a reader for the keys of one question.
 func (k *Keyboard) reader() (*keyReader, error) {
 	in, err := cancelreader.NewReader(k.in)
 	if err != nil {
@@ -104,17 +104,17 @@ func (k *Keyboard) reader() (*keyReader, error) {
 	return &keyReader{in: in}, nil
 }
 
-// keyReader reads the keys of one question. bubbletea would give up its own read of the
-// terminal without waiting for its end when a question is withdrawn: that read could take a
-// key of the next question, and used files that were closed.
+// keyReader reads the keys of one question. When a question is withdrawn, bubbletea would abandon its own
+// read of the terminal without waiting for it to end. That read could consume a
+// key of the next question, and it would use closed files.
 type keyReader struct {
 	in cancelreader.CancelReader
 
-	mu     sync.Mutex // held while a read is under way
+	mu     sync.Mutex // held during a read
 	closed bool
 }
 
-// Read returns keys as the terminal sends them, or io.EOF after close.
+// Read returns the bytes of keys, or io.EOF after close.
 func (r *keyReader) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *keyReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // bubbletea interprets it
 }
 
-// close ends a read that is under way, without taking a key, and waits for its end.
+// close cancels a running read without consuming a key, and waits for its end.
 func (r *keyReader) close() {
 	r.in.Cancel()
 	r.mu.Lock()

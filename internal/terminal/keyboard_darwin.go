@@ -2,17 +2,17 @@ package terminal
 
 import "golang.org/x/sys/unix"
 
-// The requests that read and set the mode of a terminal.
+// Requests that get and set the mode of a terminal.
 const (
 	getTermios = unix.TIOCGETA
 	setTermios = unix.TIOCSETA
 )
 
-// noKey in place of a control character turns it off.
+// noKey disables a control character.
 const noKey = 0xff
 
-// flushInput discards what was typed and not read.
+// flushInput discards unread input.
 func flushInput(fd int) {
 	const input = 1                                        // FREAD of sys/fcntl.h
-	_ = unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, input) // otherwise a key counts that was typed early
+	_ = unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, input) // on failure, keys that were typed early count
 }

@@ -2,16 +2,16 @@ package terminal
 
 import "golang.org/x/sys/unix"
 
-// The requests that read and set the mode of a terminal.
+// Requests that get and set the mode of a terminal.
 const (
 	getTermios = unix.TCGETS
 	setTermios = unix.TCSETS
 )
 
-// noKey in place of a control character turns it off.
+// noKey disables a control character.
 const noKey = 0
 
-// flushInput discards what was typed and not read.
+// flushInput discards unread input.
 func flushInput(fd int) {
-	_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) // otherwise a key counts that was typed early
+	_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) // on failure, keys that were typed early count
 }

@@ -25,8 +25,7 @@ func (e *eager) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What is typed before the question is on the screen is discarded, and nothing that is typed
-// after it.
+// Input before the question appears is discarded, but later input is not.
 func TestAnswerAtOnce(t *testing.T) {
 	user, in, err := pty.Open()
 	if err != nil {
@@ -56,7 +55,7 @@ func TestAnswerAtOnce(t *testing.T) {
 	}
 }
 
-// The end of a question ends its read, and takes no key of the next question.
+// The end of a question ends its read without consuming a key of the next question.
 func TestKeyReaderCloses(t *testing.T) {
 	in, typed, err := os.Pipe()
 	if err != nil {

@@ -19,22 +19,22 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Live is the last lines of a terminal: one for each running task, with its step,
+// Live shows a block of lines at the end of the terminal output: one for each running task, with its step,
 // time, usage and current action, and below them the open question.
 //
-// Between two writes the cursor is at the beginning of the first of these lines. So they
-// can be erased without knowing how many rows they take, which changes when the window does.
+// Between writes, the cursor is at the beginning of the first of these lines. So they
+// can be erased without knowing their number of rows, which depends on the window width.
 type Live struct {
 	out  io.Writer
 	size func() (width, height int)
 	now  func() time.Time
-	keys *Keyboard // nil: it cannot ask
-	term string    // the type of the terminal
+	keys *Keyboard // nil if questions are not possible
+	term string    // type of the terminal
 
 	mu     sync.Mutex
-	tasks  []*liveTask // in the order in which they started
-	drawn  []string    // the lines on the terminal
-	prompt Prompt      // the open question
+	tasks  []*liveTask // ordered by start
+	drawn  []string    // lines on the terminal
+	prompt Prompt      // open question
 	hidden bool
 	stop   chan struct{}
 	once   sync.Once
@@ -45,11 +45,11 @@ type liveTask struct {
 	id, step, doing string
 	since           time.Time
 	spent           provider.Usage // by completed steps
-	current         provider.Usage // by the running step, so far
+	current         provider.Usage // by the running step so far
 }
 
-// NewLive returns live lines on out. size returns the size of the terminal, whose type is
-// term. keys may be nil.
+// NewLive returns live lines on out. size returns the size of the terminal, and term is
+// its type. keys may be nil.
 func NewLive(out io.Writer, size func() (int, int), now func() time.Time, keys *Keyboard, term string) *Live {
 	l := &Live{out: out, size: size, now: now, keys: keys, term: term, stop: make(chan struct{})}
 	go l.watch()
@@ -64,7 +64,7 @@ func (l *Live) print(text string, e event.Event) {
 	l.draw(text)
 }
 
-// hide removes the live lines until unhide, while another program uses the terminal.
+// hide removes the live lines until unhide, so that another program can use the terminal.
 func (l *Live) hide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *Live) unhide() {
 	l.draw("")
 }
 
-// open makes the terminal report keys, which discards what was typed before, and shows a
-// question. An answer may follow at once.
+// open makes the terminal report keys, discards earlier input, and shows a
+// question. The user may answer immediately.
 func (l *Live) open(p Prompt) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Live) close() {
 	l.keys.Release()
 }
 
-// answer gives a message to the open question and reports whether that answers it.
+// answer passes a message to the open question and reports whether it is answered.
 func (l *Live) answer(msg tea.Msg) (tea.Cmd, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,13 +110,13 @@ func (l *Live) answer(msg tea.Msg) (tea.Cmd, bool) {
 	return cmd, done
 }
 
-// end removes the lines.
+// end removes the lines and stops updating them.
 func (l *Live) end() {
 	l.once.Do(func() { close(l.stop) })
 	l.hide()
 }
 
-// watch redraws the lines as time passes, when the window changes, and when the process
+// watch redraws the lines every second, when the window is resized, and when the process
 // continues after a stop.
 func (l *Live) watch() {
 	ticker := time.NewTicker(time.Second)
@@ -140,7 +140,7 @@ func (l *Live) watch() {
 	}
 }
 
-// redraw draws the lines if they changed, or in any case.
+// redraw draws the lines if they have changed or if always is set.
 func (l *Live) redraw(always bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,31 +150,31 @@ func (l *Live) redraw(always bool) {
 	l.draw("")
 }
 
-// stopTime is how long a signal may take to stop the process.
+// stopTime limits how long a signal may take to stop the process.
 const stopTime = 100 * time.Millisecond
 
-// suspend returns the terminal to the shell and stops the process, as Ctrl-Z does while no
-// question is open. It goes on at once if no shell could continue the process: then the
-// kernel does not stop it.
+// suspend returns the terminal to the shell and stops the process, like Ctrl-Z does while no
+// question is open. It returns immediately if no shell could continue the process, because the
+// kernel does not stop it then.
 func (l *Live) suspend() {
 	l.mu.Lock()
 	l.clear()
 	l.keys.Release()
-	_ = syscall.Kill(0, syscall.SIGTSTP) // to the processes that a terminal sends it to
+	_ = syscall.Kill(0, syscall.SIGTSTP) // to the same processes as the terminal
 	<-time.After(stopTime)
 	l.mu.Unlock()
 	l.resume()
 }
 
-// resume shows the lines and the question below what a shell has printed.
+// resume shows the lines and the question below the output of the shell.
 func (l *Live) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.prompt != nil {
-		_ = l.keys.readKeys(takesInterrupt(l.prompt)) // otherwise the keys are read with the next Enter
+		_ = l.keys.readKeys(takesInterrupt(l.prompt)) // on failure, keys are read with the next Enter
 	}
 	if !l.hidden {
-		_, _ = io.WriteString(l.out, EraseBelow) // a closed terminal stops no run
+		_, _ = io.WriteString(l.out, EraseBelow) // a closed terminal must not stop the run
 	}
 	l.drawn = nil
 	l.draw("")
@@ -182,11 +182,11 @@ func (l *Live) resume() {
 
 // clear removes the lines from the terminal.
 func (l *Live) clear() {
-	_, _ = io.WriteString(l.out, l.erase()) // a closed terminal stops no run
+	_, _ = io.WriteString(l.out, l.erase()) // a closed terminal must not stop the run
 	l.drawn = nil
 }
 
-// draw writes lines, and redraws the live lines below them if either changed.
+// draw writes text above the live lines, and redraws them if necessary.
 func (l *Live) draw(above string) {
 	if l.hidden {
 		_, _ = io.WriteString(l.out, above)
@@ -204,13 +204,13 @@ func (l *Live) draw(above string) {
 		text += "\r"
 	}
 	l.drawn = lines
-	_, _ = io.WriteString(l.out, text) // a closed terminal stops no run
+	_, _ = io.WriteString(l.out, text) // a closed terminal must not stop the run
 }
 
-// EraseBelow clears the terminal from the row of the cursor, where the live lines begin.
+// EraseBelow clears the terminal from the row of the cursor, where the live lines start.
 const EraseBelow = "\r\x1b[J"
 
-// erase clears the terminal from the first live line.
+// erase returns the control sequence that clears the live lines.
 func (l *Live) erase() string {
 	if len(l.drawn) == 0 {
 		return ""
@@ -218,7 +218,7 @@ func (l *Live) erase() string {
 	return EraseBelow
 }
 
-// block returns the live lines and the question, each in one row of the terminal.
+// block returns the live lines and the question, one row of the terminal each.
 func (l *Live) block() []string {
 	lines := l.lines()
 	if l.prompt == nil {
@@ -297,7 +297,7 @@ func (l *Live) task(id string) *liveTask {
 
 func (t *liveTask) take(e event.Event) {
 	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted || e.Type == event.LimitMet) {
-		t.step, t.since = StepName(e.Path), e.Time // an interrupted step continues
+		t.step, t.since = StepName(e.Path), e.Time // continues an interrupted step
 	}
 	switch e.Type {
 	case event.StepStarted:
@@ -312,7 +312,7 @@ func (t *liveTask) take(e event.Event) {
 	case event.BatchStarted:
 		t.doing = Together(event.As[event.Batch](e), t.id)
 	case event.LimitOver, event.CheckEnded, event.ReviewGiven, event.BatchEnded:
-		t.doing = "" // what it did is over
+		t.doing = "" // the action has ended
 	case event.AgentTool:
 		t.doing = event.As[event.Tool](e).Summary
 	case event.CheckStarted:

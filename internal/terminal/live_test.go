@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/fakescreen"
 )
 
-// window is a fake terminal whose size can change.
+// window is a fake terminal with a variable size.
 type window struct {
 	*fakescreen.Window
 
@@ -25,7 +25,7 @@ func newWindow(width, height int) *window {
 	return &window{Window: fakescreen.New(width, height), width: width, height: height}
 }
 
-// Write shows a text as the terminal's driver passes it on.
+// Write converts line ends like a terminal driver.
 func (w *window) Write(p []byte) (int, error) {
 	_, err := w.Window.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")))
 	return len(p), err
@@ -44,10 +44,10 @@ func (w *window) resize(width, height int) {
 	w.Resize(width, height)
 }
 
-// noon is the time on the screens below.
+// noon is the start time on the screens below.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// newLive returns live lines in a window at noon and 7 seconds, which only tests redraw.
+// newLive returns live lines in a window at noon plus 7 seconds. They are redrawn only by tests.
 func newLive(t *testing.T, w *window) *Live {
 	t.Helper()
 	l := &Live{out: w, size: w.size, now: func() time.Time { return noon.Add(7 * time.Second) }, stop: make(chan struct{})}
@@ -55,7 +55,7 @@ func newLive(t *testing.T, w *window) *Live {
 	return l
 }
 
-// see shows an event with the lines that it prints.
+// see shows an event together with its printed lines.
 func see(l *Live, kind event.Type, task, path, data string) {
 	e := event.Event{Type: kind, Task: task, Path: path, Time: noon}
 	if data != "" {
@@ -72,8 +72,8 @@ func twoTasks(l *Live) {
 	}
 }
 
-// A line fits the window, and a window that shrinks has no ghost of a line that was wider,
-// whether the terminal wraps its lines again or cuts them off.
+// Lines fit the window. A shrinking window leaves no remains of wider lines,
+// whether the terminal rewraps or truncates its lines.
 func TestLiveFitsTheWindow(t *testing.T) {
 	x60 := strings.Repeat("x", 60)
 	live := func(width int) []string {
@@ -109,7 +109,7 @@ func TestLiveFitsTheWindow(t *testing.T) {
 	}
 }
 
-// A line shows what its task does now: nothing that is over.
+// A line shows the current action of its task, not one that has ended.
 func TestLiveShowsNoStaleAction(t *testing.T) {
 	w := newWindow(80, 40)
 	l := newLive(t, w)
@@ -141,7 +141,7 @@ func TestLiveShowsNoStaleAction(t *testing.T) {
 	}
 }
 
-// The question is below the live lines and fits the window; lines are printed above both.
+// The question appears below the live lines and fits the window. Lines are printed above both.
 func TestLivePrompt(t *testing.T) {
 	w := newWindow(200, 40)
 	l := newLive(t, w)

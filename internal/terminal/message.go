@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/oneline"
 )
 
-// interruptible is a Prompt for which Ctrl-C is a key.
+// interruptible is a Prompt that handles Ctrl-C as a key.
 type interruptible interface{ takesInterrupt() }
 
 func takesInterrupt(p Prompt) bool {
@@ -16,33 +16,33 @@ func takesInterrupt(p Prompt) bool {
 	return ok
 }
 
-// Message asks for a message of one or several lines, with the earlier ones at the arrow keys.
+// Message asks for a message of one or more lines. The arrow keys show earlier messages.
 type Message struct {
-	Text string // what was typed; empty: the user leaves
-	Left bool   // with Ctrl-D
+	Text string // the text; empty if the user left
+	Left bool   // the user left with Ctrl-D
 
 	input   *Input
-	history []string // the oldest first; the last is what is being typed
-	at      int      // in history
+	history []string // oldest first; the last one is being typed
+	at      int      // index into history
 	hint    string
 }
 
-// NewMessage returns an empty Message. history has the earlier ones, the oldest first.
+// NewMessage returns an empty Message. history has the earlier messages, oldest first.
 func NewMessage(history []string) *Message {
 	m := &Message{input: NewInput(""), history: append(history[:len(history):len(history)], ""), at: len(history)}
 	m.input.area.KeyMap.DeleteCharacterForward.SetKeys("delete") // Ctrl-D leaves
 	return m
 }
 
-// messageHint says how to leave.
+// messageHint explains how to leave.
 const messageHint = "Ctrl-D or /exit leaves the chat"
 
-// maxMessageLines is how many lines the editor takes.
+// maxMessageLines limits the lines of a message, because the editor has a limit.
 const maxMessageLines = 9000
 
 const tooManyLines = "This has too many lines for a message: put the text into a file and name the file."
 
-// linesIn counts the lines of a pasted text. Terminals send a carriage return for the end of a line.
+// linesIn counts the line ends of a pasted text. Terminals send them as carriage returns.
 func linesIn(text string) int {
 	return max(strings.Count(text, "\n"), strings.Count(text, "\r"))
 }
@@ -67,7 +67,7 @@ func (m *Message) update(msg tea.Msg) (tea.Cmd, bool) {
 	return cmd, done
 }
 
-// key does what a key means for a message; taken is false if it is text or moves the cursor.
+// key handles a key. taken is false for text and cursor movements.
 func (m *Message) key(key string) (done, taken bool) {
 	empty := m.input.area.Value() == ""
 	switch {

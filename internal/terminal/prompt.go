@@ -12,21 +12,21 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// ErrNoKeys is returned by Screen.Prompt if the terminal cannot report single keys: the
-// question has to be asked in lines.
+// ErrNoKeys is returned by Screen.Prompt if the terminal cannot report single keys. The
+// question must be asked in line mode.
 var ErrNoKeys = errors.New("the terminal cannot report single keys")
 
-// Prompt is a question below the live lines. Its methods are not called at the same time.
+// Prompt is a question below the live lines. Its methods are never called concurrently.
 type Prompt interface {
-	// update takes a message of bubbletea and reports whether the question is answered.
+	// update handles a bubbletea message and reports whether the question is answered.
 	update(msg tea.Msg) (later tea.Cmd, done bool)
-	// view returns the lines of the question.
+	// view returns the text of the question.
 	view(width int) string
 }
 
-// Prompt asks a question after everything before it is shown, and returns when it is
-// answered or ctx ends. Running tasks are shown above it meanwhile. Keys that were typed
-// before the question was on the screen are discarded.
+// Prompt asks a question after all earlier output is shown, and returns when it is
+// answered or ctx ends. Running tasks remain visible above it. Keys that were typed
+// before the question appeared are discarded.
 func (s *Screen) Prompt(ctx context.Context, p Prompt) error {
 	if s.live == nil || s.live.keys == nil {
 		return ErrNoKeys
@@ -49,7 +49,7 @@ func (s *Screen) Prompt(ctx context.Context, p Prompt) error {
 		return err
 	}
 	defer keys.close()
-	// The screen stays the only writer: bubbletea interprets the keys.
+	// Only the screen writes to the terminal; bubbletea just interprets the keys.
 	_, err = tea.NewProgram(asked{live: s.live}, tea.WithContext(ctx), tea.WithInput(keys), tea.WithOutput(io.Discard),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithEnvironment([]string{"TERM=" + s.live.term})).Run()
 	switch cause := context.Cause(ctx); {
@@ -61,19 +61,19 @@ func (s *Screen) Prompt(ctx context.Context, p Prompt) error {
 	return fmt.Errorf("read the answer: %w", err)
 }
 
-// asked is an open question as bubbletea sees it.
+// asked is the bubbletea model of an open question.
 type asked struct {
 	live     *Live
-	answered bool // bubbletea ends a little later: what is typed until then changes nothing
+	answered bool // bubbletea ends with a delay; ignore keys until then
 }
 
-// Init starts nothing.
+// Init implements tea.Model.
 func (a asked) Init() tea.Cmd { return nil }
 
-// View returns nothing: the live lines show the question.
+// View implements tea.Model. The live lines show the question.
 func (a asked) View() tea.View { return tea.View{} }
 
-// Update gives a message to the question and shows what became of it.
+// Update implements tea.Model.
 func (a asked) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if a.answered {
 		return a, nil
@@ -89,14 +89,14 @@ func (a asked) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return a, cmd
 }
 
-// Option is an answer that one key gives.
+// Option is an answer that is given by one key.
 type Option struct {
 	Key  string
 	Word string // begins with Key, or is empty
 	Help string
 }
 
-// Label returns how a question names an option: [a]pprove.
+// Label returns the label of an option in a question, such as [a]pprove.
 func (o Option) Label() string { return "[" + o.Key + "]" + strings.TrimPrefix(o.Word, o.Key) }
 
 // Labels returns the labels of options on one line.
@@ -108,17 +108,17 @@ func Labels(options []Option) string {
 	return strings.Join(labels, " ")
 }
 
-// Choice asks for one of several keys. Enter and pasted text are no answer.
+// Choice asks for one of several keys. Enter and pasted text are ignored.
 type Choice struct {
 	Question string
 	Options  []Option
-	Labels   string // names the options; empty: by their keys and words
+	Labels   string // names of the options; defaults to their labels
 	Answer   string // the Key of the chosen option
 
 	hint string
 }
 
-// Take takes an answer: a key or a word. It reports whether there is such an option.
+// Take accepts a key or a word as the answer. It returns false if there is no such option.
 func (c *Choice) Take(text string) bool {
 	text = strings.ToLower(strings.TrimSpace(text))
 	for _, o := range c.Options {
@@ -130,7 +130,7 @@ func (c *Choice) Take(text string) bool {
 	return false
 }
 
-// Wrong returns what to say about an answer that does not exist.
+// Wrong returns the error text for an invalid answer.
 func (c *Choice) Wrong(text string) string {
 	return fmt.Sprintf("%s is not a valid answer: %s", Printable(fmt.Sprintf("%q", text)), Labels(c.Options))
 }
@@ -147,7 +147,7 @@ func (c *Choice) update(msg tea.Msg) (later tea.Cmd, done bool) {
 	return nil, false
 }
 
-// Line returns the question with its options.
+// Line returns the question with its options in one line.
 func (c *Choice) Line() string {
 	labels := c.Labels
 	if labels == "" {
@@ -164,17 +164,17 @@ func (c *Choice) view(int) string {
 	return line
 }
 
-// Input asks for a text of one or several lines.
+// Input asks for a text of one or more lines.
 type Input struct {
 	Question string
-	Text     string // what was typed, trimmed; empty: the user went back
+	Text     string // the trimmed text; empty if the user went back
 
 	area    textarea.Model
-	entered int // how often Enter was pressed; 0: it is not pending
+	entered int // number of times that Enter was pressed
 	pending bool
 }
 
-// inputLines is how many lines of a text are seen while it is typed.
+// inputLines limits the visible lines of a text during input.
 const inputLines = 6
 
 // NewInput returns an empty Input.
@@ -184,19 +184,19 @@ func NewInput(question string) *Input {
 	area.ShowLineNumbers, area.Prompt = false, "> "
 	area.DynamicHeight, area.MinHeight, area.MaxHeight, area.MaxContentHeight = true, 1, inputLines, 0
 	area.KeyMap.InsertNewline.SetKeys("alt+enter", "shift+enter", "ctrl+j")
-	area.KeyMap.Paste.SetEnabled(false) // would read the clipboard; terminals paste by themselves
+	area.KeyMap.Paste.SetEnabled(false) // it would read the clipboard; terminals paste by themselves
 	area.Focus()
 	return &Input{Question: question, area: area}
 }
 
-// Typed returns what was typed so far, trimmed.
+// Typed returns the trimmed text so far.
 func (i *Input) Typed() string { return strings.TrimSpace(i.area.Value()) }
 
-// settled arrives when nothing was typed shortly after an Enter.
+// settled is sent when no key followed an Enter for settleTime.
 type settled struct{ entered int }
 
-// settleTime is how long an Enter waits for more: the text of a paste that the terminal does
-// not mark follows at once, and then the Enter is a part of it.
+// settleTime is how long an Enter waits for more input. If the terminal does not
+// mark pasted text, more text follows immediately, and the Enter is part of it.
 const settleTime = 50 * time.Millisecond
 
 func (i *Input) update(msg tea.Msg) (tea.Cmd, bool) {
@@ -222,7 +222,7 @@ func (i *Input) update(msg tea.Msg) (tea.Cmd, bool) {
 	return cmd, false
 }
 
-// breakLine makes a pending Enter a part of the text.
+// breakLine converts a pending Enter to a line break.
 func (i *Input) breakLine() {
 	if i.pending {
 		i.area.InsertString("\n")
@@ -230,7 +230,7 @@ func (i *Input) breakLine() {
 	i.pending = false
 }
 
-// finish takes the text as the answer. It reports whether there is any.
+// finish accepts the text as the answer, unless it is empty.
 func (i *Input) finish() bool {
 	i.pending = false
 	i.Text = i.Typed()

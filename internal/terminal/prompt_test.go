@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// What is typed after the answer changes nothing: "later" is the key l, and does not approve.
+// Input after the answer is ignored: "later" is the key l and does not approve.
 func TestOnlyTheFirstAnswerCounts(t *testing.T) {
 	l := newLive(t, newWindow(80, 24))
 	c := &Choice{Question: "bd-1", Options: []Option{{Key: "a", Word: "approve"}, {Key: "l", Word: "later"}}}

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// SafeJSON makes JSON safe for terminals: C1 and bidirectional control characters in
-// strings are escaped as \uXXXX. Invalid UTF-8 becomes U+FFFD, as JSON decoders read
-// it.
+// SafeJSON makes JSON safe for terminals. It escapes C1 and bidirectional control characters in
+// strings as \uXXXX. Invalid UTF-8 becomes U+FFFD, like in JSON
+// decoders.
 func SafeJSON(text []byte) []byte {
 	safe := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -26,6 +26,6 @@ func SafeJSON(text []byte) []byte {
 	return safe
 }
 
-// obeyed reports whether a terminal may interpret a character that JSON does not
+// obeyed reports whether a terminal may interpret a character that JSON encoders do not
 // escape.
 func obeyed(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Safe JSON says the same, and has no character that a terminal obeys.
+// Safe JSON has the same meaning and contains no characters that a terminal interprets.
 func TestSafeJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{

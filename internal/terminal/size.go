@@ -2,7 +2,7 @@ package terminal
 
 import "fmt"
 
-// Size returns a number of bytes for people: 999 B, 1.5 kB, 12 MB.
+// Size formats a number of bytes for people: 999 B, 1.5 kB, 12 MB.
 func Size(bytes int64) string {
 	if bytes < 1000 {
 		return fmt.Sprintf("%d B", bytes)

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// JSONLine formats an event as --json prints it.
+// JSONLine formats an event for --json.
 func JSONLine(e event.Event) string {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -26,10 +26,10 @@ func JSONLine(e event.Event) string {
 	return string(SafeJSON(line)) + "\n"
 }
 
-// Lines formats an event for people; empty for events that are not shown.
+// Lines formats an event for people. It returns "" for events that are not shown.
 func Lines(e event.Event) string { return lines(e, "") }
 
-// TaskLines is Lines with the task's id at the beginning of each line.
+// TaskLines is like Lines but begins each line with the task's ID.
 func TaskLines(e event.Event) string { return lines(e, Printable(e.Task)+"  ") }
 
 func lines(e event.Event, prefix string) string {
@@ -47,7 +47,7 @@ func lines(e event.Event, prefix string) string {
 	return b.String()
 }
 
-// story describes an event that matters to a person.
+// story describes an event for people, or returns "".
 func story(e event.Event) string {
 	switch e.Type {
 	case event.StepStarted:
@@ -94,7 +94,7 @@ func by(person string) string {
 	return "by " + person
 }
 
-// batchStory describes that changes of several tasks are checked together.
+// batchStory describes events of batches, in which changes of several tasks are checked together.
 func batchStory(e event.Event) string {
 	if e.Type == event.BatchStarted {
 		return "  " + Together(event.As[event.Batch](e), e.Task)
@@ -106,13 +106,13 @@ func batchStory(e event.Event) string {
 	return "  not together: " + end.Reason
 }
 
-// Together describes a batch to one of its tasks.
+// Together describes a batch from the perspective of one of its tasks.
 func Together(b event.Batch, task string) string {
 	others := slices.DeleteFunc(slices.Clone(b.Tasks), func(t string) bool { return t == task })
 	return "checked together with " + strings.Join(others, ", ")
 }
 
-// repositoryChange describes what no program of the task may change.
+// repositoryChange describes an unexpected change of the repository.
 func repositoryChange(c event.RepositoryChange) string {
 	if c.Severity == event.SeverityNoted {
 		return "  note: " + c.Summary()
@@ -156,7 +156,7 @@ func agentStory(e event.Event) string {
 	return ""
 }
 
-// spawnedStory describes an event of a subagent. The session's files have more.
+// spawnedStory describes an event within a subagent. The session's files have more details.
 func spawnedStory(e event.Event) string {
 	if e.Type == event.LimitMet || e.Type == event.LimitOver {
 		e.Path = event.LeafOf(e.Path)
@@ -165,7 +165,7 @@ func spawnedStory(e event.Event) string {
 	return ""
 }
 
-// running announces an agent, with the number of subagents that wait.
+// running announces an agent, with the number of waiting subagents.
 func running(agent string, waiting int) string {
 	text := "→ Running " + agent + " agent..."
 	if waiting > 0 {
@@ -183,7 +183,7 @@ func spawnStory(e event.Event) string {
 		}
 	case event.SpawnStarted, event.SpawnEnded:
 		var line spawnLine
-		_ = event.Observe(&line, e) // a text cannot fail
+		_ = event.Observe(&line, e) // spawnLine never fails
 		return line.text
 	case event.SpawnRejected:
 		r := event.As[event.SpawnRefusal](e)
@@ -192,7 +192,7 @@ func spawnStory(e event.Event) string {
 	return ""
 }
 
-// spawnLine is the line about a subagent. It implements event.Observer.
+// spawnLine formats the line about a subagent. It implements event.Observer.
 type spawnLine struct{ text string }
 
 // OnSpawn implements event.Observer.
@@ -220,8 +220,8 @@ func (l *spawnLine) OnError(_ event.Event, s event.SpawnEnd) error {
 	return nil
 }
 
-// askedStory describes an event of an agent that a reviewer or an arbiter called.
-// Its answer is theirs and not shown.
+// askedStory describes an event of an agent that a reviewer or an arbiter uses.
+// Its text is not shown.
 func askedStory(e event.Event, judge string) string {
 	switch e.Type {
 	case event.AgentStarted:
@@ -254,7 +254,7 @@ func opinion(o event.Opinion) string {
 	return text
 }
 
-// Limit describes the limit that a task waits for, as seen at now.
+// Limit describes the limit that a task waits for. now is the current time.
 func Limit(l event.Limit, now time.Time) string {
 	text := fmt.Sprintf("the account %s is limited (%s)", l.Account, l.Reason)
 	if l.Until.IsZero() {
@@ -265,7 +265,7 @@ func Limit(l event.Limit, now time.Time) string {
 	return text + "; continues automatically at " + Clock(l.At, now)
 }
 
-// Clock formats a time in the user's zone; with its date unless that is today.
+// Clock formats a time in the user's time zone. It includes the date unless that is today.
 func Clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -274,7 +274,7 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Receipt describes how a command ended, and how long it took.
+// Receipt describes the result and the duration of a command.
 func Receipt(r event.Receipt) string {
 	took := r.Duration.Round(time.Millisecond)
 	if r.ExitCode == 0 {
@@ -292,7 +292,7 @@ func stepEnd(e event.Event) string {
 		return StepName(e.Path) + ": " + r.Error
 	case r.Decided:
 		return StepName(e.Path) + ": " + Decision(r.Continue, r.LastRound, r.Output)
-	case r.Agent == spawn.User && !r.OK: // what happened to the subagent was said
+	case r.Agent == spawn.User && !r.OK: // the failure of the subagent was reported
 		return StepName(e.Path) + ": failed"
 	case r.Agent != "" && r.OK:
 		return StepName(e.Path) + ": done\n  " + firstRunes(r.Summary)
@@ -309,10 +309,10 @@ func stepEnd(e event.Event) string {
 	return stepFailure(e, r)
 }
 
-// stepFailure describes how a step without an agent failed.
+// stepFailure describes the failure of a step without an agent.
 func stepFailure(e event.Event, r event.Result) string {
 	if r.ErrorType == event.ErrorConflict && len(r.Files) > 0 {
-		// The task's outcome tells how to resolve it.
+		// The outcome of the task explains how to resolve it.
 		return StepName(e.Path) + ": failed: conflict in " + strings.Join(r.Files, ", ")
 	}
 	text := StepName(e.Path) + ": failed: " + r.Error
@@ -326,7 +326,7 @@ func stepFailure(e event.Event, r event.Result) string {
 	return text
 }
 
-// reviewEnd describes the result of a review, errors first.
+// reviewEnd describes the result of a review.
 func reviewEnd(step string, r event.Result) string {
 	text := step + ": done"
 	if !r.OK {
@@ -338,7 +338,7 @@ func reviewEnd(step string, r event.Result) string {
 	return text
 }
 
-// Decision describes an arbiter's decision. last means that the loop has no more rounds.
+// Decision describes an arbiter's decision. last means that no further round is allowed.
 func Decision(again, last bool, reason string) string {
 	text := "no further round"
 	switch {
@@ -353,25 +353,25 @@ func Decision(again, last bool, reason string) string {
 	return text
 }
 
-// summaryRunes is how much of an agent's summary is shown.
+// summaryRunes limits the displayed part of an agent's summary.
 const summaryRunes = 100
 
-// firstRunes returns the beginning of a text as one line.
+// firstRunes returns the beginning of a text in one line.
 func firstRunes(text string) string {
 	runes := []rune(oneline.Of(text))
 	return string(runes[:min(summaryRunes, len(runes))])
 }
 
-// fewLines is how much of a failed check's output is shown.
+// fewLines limits the displayed lines of a failed check's output.
 const fewLines = 10
 
-// LastLines returns the end of a long text.
+// LastLines returns the last few lines of a text.
 func LastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-fewLines):], "\n")
 }
 
-// firstLines returns the beginning of a long text, such as the stack of a plugin that
+// firstLines returns the first few lines of a text, such as the stack of a plugin that
 // crashed.
 func firstLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -385,7 +385,7 @@ func indent(text, prefix string) string {
 	return prefix + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+prefix)
 }
 
-// Printable makes a text safe for a terminal: the output of an agent cannot move the
+// Printable makes one line of text safe for a terminal, so that the output of an agent cannot move the
 // cursor or set titles or colors.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {

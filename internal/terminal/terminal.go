@@ -1,8 +1,8 @@
 // Package terminal shows running tasks on a terminal, as a view of their events.
 //
-// Rules. Output never blocks a run: it is queued until the terminal accepts it. Text
-// of agents and tasks cannot control the terminal. One question is open at a time; it is
-// below the live lines, which are shown on. The terminal reports single keys only while a
+// Output never blocks a run: it is queued until the terminal accepts it. Text
+// of agents and tasks cannot control the terminal. Only one question is open at a time; it
+// appears below the live lines, which remain visible. The terminal reports single keys only while a
 // question is open.
 package terminal
 
@@ -19,7 +19,7 @@ import (
 // line for each task below them.
 type Screen struct {
 	out  io.Writer
-	draw func(event.Event) string // the lines of an event, or ""
+	draw func(event.Event) string // formats an event; may return ""
 	live *Live                    // nil without a terminal
 
 	mu     sync.Mutex
@@ -27,17 +27,17 @@ type Screen struct {
 	closed bool
 	wake   *sync.Cond
 	done   chan struct{}
-	asking chan struct{} // full: a question is open
+	asking chan struct{} // full while a question is open
 }
 
-// shown is an item to show: an event, a text, or a question.
+// shown is a queued item: an event, a text, or a function.
 type shown struct {
 	event event.Event
 	text  string
 	alone func()
 }
 
-// New returns a screen that shows events with draw on out.
+// New returns a screen that shows events on out, formatted by draw.
 func New(out io.Writer, draw func(event.Event) string, live *Live) *Screen {
 	s := &Screen{out: out, draw: draw, live: live, done: make(chan struct{}), asking: make(chan struct{}, 1)}
 	s.wake = sync.NewCond(&s.mu)
@@ -48,11 +48,11 @@ func New(out io.Writer, draw func(event.Event) string, live *Live) *Screen {
 // See shows an event. It does not block.
 func (s *Screen) See(e event.Event) { s.put(shown{event: e}) }
 
-// Say shows lines that belong to no event. It does not block.
+// Say shows lines without an event. It does not block.
 func (s *Screen) Say(text string) { s.put(shown{text: text}) }
 
-// Alone runs do, such as a question in lines or another program, after everything before it
-// is shown, and shows nothing meanwhile. It returns when do has returned, or without running
+// Alone runs do, such as a question in line mode or another program, after all earlier output
+// is shown, and holds back later output. It returns when do has returned, or without calling
 // do if ctx ends first.
 func (s *Screen) Alone(ctx context.Context, do func()) error {
 	free, err := s.ask(ctx)
@@ -63,7 +63,7 @@ func (s *Screen) Alone(ctx context.Context, do func()) error {
 	return s.between(ctx, do)
 }
 
-// ask waits until no question is open, and opens one until free is called.
+// ask waits until no question is open, and blocks other questions until free is called.
 func (s *Screen) ask(ctx context.Context) (free func(), err error) {
 	select {
 	case s.asking <- struct{}{}:
@@ -73,10 +73,10 @@ func (s *Screen) ask(ctx context.Context) (free func(), err error) {
 	}
 }
 
-// between runs do after everything before it is shown, and shows nothing meanwhile.
+// between runs do after all earlier output is shown, and holds back later output.
 func (s *Screen) between(ctx context.Context, do func()) error {
 	over := make(chan struct{})
-	var begin sync.Once // by the screen, or when ctx ends
+	var begin sync.Once // called by the screen or when ctx ends
 	s.put(shown{alone: func() { begin.Do(func() { defer close(over); do() }) }})
 	select {
 	case <-over:
@@ -84,14 +84,14 @@ func (s *Screen) between(ctx context.Context, do func()) error {
 	case <-ctx.Done():
 	}
 	gaveUp := false
-	begin.Do(func() { gaveUp = true }) // waits for a running do, which sees ctx as well
+	begin.Do(func() { gaveUp = true }) // waits for a running do, which observes ctx
 	if gaveUp {
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// Later runs do between two lines, without waiting for it. It is for output to another
+// Later runs do between two lines without waiting for it. It is meant for output to another
 // stream.
 func (s *Screen) Later(do func()) { s.put(shown{alone: do}) }
 
@@ -105,7 +105,7 @@ func (s *Screen) put(one shown) {
 // flushTime limits how long Close waits for a terminal that does not accept output.
 const flushTime = 5 * time.Second
 
-// Close returns when everything is shown, or after flushTime.
+// Close waits until all output is shown, but at most flushTime.
 func (s *Screen) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -150,7 +150,7 @@ func (s *Screen) one(it shown) {
 		s.live.print(text, it.event)
 		return
 	}
-	_, _ = io.WriteString(s.out, text) // a closed pipe stops no run
+	_, _ = io.WriteString(s.out, text) // a closed pipe must not stop the run
 }
 
 func (s *Screen) next() (batch []shown, more bool) {

@@ -14,10 +14,10 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// emitters is how many tasks speak at once.
+// emitters is the number of concurrent tasks.
 const emitters = 50
 
-// stalled is a reader that does not read until it is let.
+// stalled is a writer that blocks until it is released.
 type stalled struct {
 	let  chan struct{}
 	seen bytes.Buffer
@@ -28,8 +28,8 @@ func (s *stalled) Write(p []byte) (int, error) {
 	return s.seen.Write(p)
 }
 
-// Emitters never block, even if the output is not read; afterwards every line is there
-// once, in the order of each emitter. C-40
+// Emitters never block, even if the output is not read. Afterwards each line appears
+// exactly once, in the order of its emitter. C-40
 func TestScreenIsNeverInTheWay(t *testing.T) {
 	const each = 200
 	out := &stalled{let: make(chan struct{})}
@@ -42,7 +42,7 @@ func TestScreenIsNeverInTheWay(t *testing.T) {
 			}
 		})
 	}
-	all.Wait() // without a reader
+	all.Wait() // nothing has been read yet
 	close(out.let)
 	s.Close()
 	lines := strings.Split(strings.TrimSpace(out.seen.String()), "\n")
@@ -59,7 +59,7 @@ func TestScreenIsNeverInTheWay(t *testing.T) {
 	}
 }
 
-// A question has the screen for itself: what is said meanwhile comes after it.
+// While a question has the screen, other output is held back.
 func TestScreenAlone(t *testing.T) {
 	var out bytes.Buffer
 	s := New(&out, Lines, nil)
@@ -76,8 +76,8 @@ func TestScreenAlone(t *testing.T) {
 	}
 }
 
-// Nobody waits for ever to ask a question on a screen that is stuck, and the
-// question is not asked later.
+// A question on a blocked screen gives up when its context ends, and is not
+// asked later.
 func TestScreenAloneGivesUp(t *testing.T) {
 	out := &stalled{let: make(chan struct{})}
 	s := New(out, Lines, nil)
@@ -95,8 +95,7 @@ func TestScreenAloneGivesUp(t *testing.T) {
 	}
 }
 
-// What a person sees is a summary's first 100 characters, whatever they are made
-// of, and a failure with its type and severity.
+// A person sees the first 100 characters of a summary, and the type and severity of a failure.
 func TestStepEnd(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"ok":true,"agent":"build","summary":"` + strings.Repeat("日本", 150) + `"}`:               "work: done\n  " + strings.Repeat("日本", 50),
@@ -113,7 +112,7 @@ func TestStepEnd(t *testing.T) {
 	}
 }
 
-// A change of the repository is a note, or a warning with the command that shows it.
+// A change of the repository is a note, or a warning with the command that shows the change.
 func TestRepositoryChange(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"severity":"noted","changes":[{"severity":"noted","text":"branch a was added"}]}`:                                                                                 "  note: the repository changed during the step: branch a was added",
@@ -125,8 +124,8 @@ func TestRepositoryChange(t *testing.T) {
 	}
 }
 
-// A limit says until when, as far as the API told, and when the task goes on; a
-// time on another day has its date.
+// A limit includes its end, if known, and the time when the task continues. A
+// time on another day includes the date.
 func TestLimit(t *testing.T) {
 	now := time.Date(2026, 1, 2, 23, 0, 0, 0, time.Local)
 	l := event.Limit{Account: "anthropic", Reason: "overloaded", At: now.Add(30 * time.Minute)}
@@ -139,9 +138,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// BenchmarkScreen measures how long an event takes to the screen while 50 tasks
-// speak at once: the 99th percentile must be below 100 ms. Its floor is a call of
-// the writer itself.
+// BenchmarkScreen measures the delay of an event to the screen while 50 tasks emit concurrently: the
+// 99th percentile must be below 100 ms. A direct call of the writer is the lower bound.
 func BenchmarkScreen(b *testing.B) {
 	var mu sync.Mutex
 	var delays []time.Duration
