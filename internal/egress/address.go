@@ -2,17 +2,17 @@ package egress
 
 import "net/netip"
 
-// kind says who can be behind an address.
+// kind classifies addresses by who can be reached there.
 type kind int
 
 const (
 	public  kind = iota
 	private      // this machine or its network: only for hosts that a person named
-	never        // link-local, with the credentials of cloud machines, multicast, unspecified
+	never        // link-local (which has credentials of cloud machines), multicast, unspecified
 )
 
-// privateNets are networks that are not part of the internet, beside those that netip knows:
-// shared by carriers, for benchmarks, reserved, and discarded.
+// privateNets lists networks that are not part of the internet, in addition to those known to netip:
+// shared by carriers, for benchmarks, reserved, and discard-only.
 var privateNets = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("fec0::/10"),
@@ -22,8 +22,8 @@ var privateNets = []netip.Prefix{
 // thisNet is 0.0.0.0/8: connecting to it reaches this machine.
 var thisNet = netip.MustParsePrefix("0.0.0.0/8")
 
-// kindOf returns the kind of an address. An IPv6 address that stands for an IPv4 address
-// has its kind.
+// kindOf returns the kind of an address. An IPv6 address that embeds an IPv4 address
+// has the kind of the latter.
 func kindOf(addr netip.Addr) kind {
 	addr = embedded(addr.Unmap())
 	switch {
@@ -41,7 +41,7 @@ func kindOf(addr netip.Addr) kind {
 	return public
 }
 
-// Networks whose IPv6 addresses contain the IPv4 address to which they lead.
+// Networks whose IPv6 addresses embed an IPv4 address.
 var (
 	nat64        = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour    = netip.MustParsePrefix("2002::/16")

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Everything that is not one of the two kinds of requests, or not on the list, is refused
-// without connecting anything.
+// Requests of other kinds, or for hosts that are not on the list, are refused
+// without making a connection.
 func TestRefusedRequests(t *testing.T) {
 	var mu sync.Mutex
 	var reached []string
@@ -86,13 +86,13 @@ func TestRefusedRequests(t *testing.T) {
 			c.first += " HTTP/1.1"
 		}
 		conn := rawDial(t, p)
-		// The allowed host in the Host header changes nothing.
+		// An allowed host in the Host header has no effect.
 		conn.say(t, p, c.first, "Host: allowed.test:"+port, "LOGIN", "_")
 		if status, phrase, body := conn.hear(t, http.MethodGet); status != c.status || !strings.Contains(body, c.reason) || strings.Contains(phrase+body, p.token) {
 			t.Errorf("%s: %d %s%s, want %d %s", c.first, status, phrase, body, c.status, c.reason)
 		}
 	}
-	// Nothing is advised that would not help.
+	// Useless advice is not given.
 	for address, fixable := range map[string]bool{"169.254.169.254:80": false, "[::]:80": false, "10.0.0.1:80": true} {
 		conn := rawDial(t, p)
 		conn.say(t, p, "CONNECT "+address+" HTTP/1.1", "Host: x", "LOGIN", "_")
@@ -107,7 +107,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// Bodies and lengths that two programs could read differently do not reach a host.
+// Ambiguous bodies and lengths do not reach a host.
 func TestSmuggling(t *testing.T) {
 	var mu sync.Mutex
 	var reached []string
@@ -121,7 +121,7 @@ func TestSmuggling(t *testing.T) {
 	url := "http://127.0.0.1:" + port
 	inner := []string{"GET /smuggled HTTP/1.1", "Host: x", "_"}
 	for name, c := range map[string]struct {
-		status int // of the first request
+		status int // of the first response
 		lines  []string
 	}{
 		"two lengths":              {400, []string{"POST " + url + "/ HTTP/1.1", "Host: x", "LOGIN", "Content-Length: 5", "Content-Length: 0", "_"}},
@@ -139,7 +139,7 @@ func TestSmuggling(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 	}
-	// A length beside chunks is dropped: the rest is a request of its own, which is checked.
+	// A length in addition to chunks is dropped: the rest is a separate request, which is checked.
 	conn := rawDial(t, p)
 	conn.say(t, p, append([]string{
 		"POST " + url + "/chunks HTTP/1.1", "Host: x", "LOGIN", "Content-Length: 100", "Transfer-Encoding: chunked", "_", "0", "_",
@@ -157,7 +157,7 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// Each request of a connection is checked.
+// Each request on a connection is checked.
 func TestPipelining(t *testing.T) {
 	port := plain(t, hello)
 	var seen refused
@@ -176,7 +176,7 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// What a name resolves to is checked, also if the name is on the list.
+// The addresses of a name are checked, even if the name is on the list.
 func TestResolvedAddresses(t *testing.T) {
 	port := plain(t, hello)
 	hosts := map[string][]string{
@@ -209,7 +209,7 @@ func TestResolvedAddresses(t *testing.T) {
 			}
 		}
 	}
-	// Of several addresses, those that are allowed are used.
+	// Only the allowed addresses are used.
 	conn := rawDial(t, p)
 	conn.say(t, p, "GET http://both.test:"+port+"/ HTTP/1.1", "Host: x", "LOGIN", "_")
 	if status, _, body := conn.hear(t, http.MethodGet); status != 200 {
@@ -220,7 +220,7 @@ func TestResolvedAddresses(t *testing.T) {
 	}
 }
 
-// A host that resets, says nonsense or ends in the middle fails its own request.
+// Requests to hosts that reset, respond with garbage or stop in the middle fail individually.
 func TestBrokenHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
@@ -260,7 +260,7 @@ func TestBrokenHosts(t *testing.T) {
 	}
 }
 
-// once reads a request, answers and resets the connection.
+// once reads a request, answers it and resets the connection.
 func once(c net.Conn, answer string) {
 	if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 		_, _ = io.WriteString(c, answer)

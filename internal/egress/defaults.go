@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Input is what Defaults makes a list of. Apart from the names of files, nothing in it may
-// come from the content of the repository, which agents can change.
+// Input is the input of Defaults. Except for file names, nothing in it may
+// come from the content of the repository, because agents can change that.
 type Input struct {
 	// Endpoints are the URLs of the models that agents use: https://api.anthropic.com.
 	Endpoints []string
-	// Remotes are the URLs of the repository's remotes, as git uses them (git remote get-url).
+	// Remotes are the URLs of the repository's remotes, as used by git (git remote get-url).
 	Remotes []string
-	// Files are the paths in the repository, with slashes. Only their names are used.
+	// Files are the slash-separated paths in the repository. Only their names are used.
 	Files []string
-	// Environ is the user's environment, in the form of os.Environ.
+	// Environ is the user's environment, in the format of os.Environ.
 	Environ []string
-	// Settings are the user's settings of package managers: see ReadSettings.
+	// Settings are the user's settings of package managers; see ReadSettings.
 	Settings Settings
 }
 
-// Defaults returns the hosts that a task needs without any setting: those of the models, of
-// the remotes, of the packages of the ecosystems that the repository uses, and those that the
-// user's own settings name. Values that name no host are skipped. The list is sorted and has
-// no entry twice.
+// Defaults returns the hosts that a task needs by default: those of the models, of
+// the remotes, of the packages of the ecosystems that the repository uses, and those in
+// the user's own settings. It skips values without a host. The list is sorted and has
+// no duplicates.
 func Defaults(in Input) []Pattern {
 	var d defaults
 	for _, endpoint := range in.Endpoints {
@@ -52,12 +52,12 @@ func Defaults(in Input) []Pattern {
 	return d.list
 }
 
-// usedBy returns for each of the ecosystems the first of the files that only its projects have. It reads the
-// files once: there can be many.
+// usedBy returns for each ecosystem the first file that identifies it, or "". It scans the list of
+// files only once, because it may be long.
 func usedBy(files []string) []string {
 	type pattern struct {
-		before, after string // of the *
-		of            int    // the index of the ecosystem
+		before, after string // text around the *
+		of            int    // index of the ecosystem
 	}
 	whole, patterns := map[string][]int{}, []pattern(nil)
 	for i, e := range ecosystems {
@@ -101,8 +101,8 @@ func (d *defaults) add(p Pattern) {
 	}
 }
 
-// table adds hosts of coven's tables. They are on the internet: a private address behind one
-// of them is an attack or a mistake.
+// table adds hosts of coven's tables. They are on the internet: a private address of
+// such a host is an attack or a mistake.
 func (d *defaults) table(hosts []string, source string) {
 	for _, text := range hosts {
 		if p, err := parsePattern(text); err == nil {
@@ -120,7 +120,7 @@ func (d *defaults) named(text, source string) {
 	}
 }
 
-// url adds the host of an http(s) URL, with its port if it has one.
+// url adds the host of an http or https URL, with its port if it has one.
 func (d *defaults) url(text, source string) {
 	u, err := url.Parse(text)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") {
@@ -128,9 +128,9 @@ func (d *defaults) url(text, source string) {
 	}
 }
 
-// urls adds the hosts of a list of URLs, in the notations of GOPROXY (a,b|c), pip (a b), uv
-// (name=url) and Cargo (sparse+url). The first word of GOSUMDB is a name (NAME+KEY URL), and
-// JULIA_PKG_SERVER can be one.
+// urls adds the hosts in a list of URLs in the notations of GOPROXY (a,b|c), pip (a b), uv
+// (name=url) and Cargo (sparse+url). The first word of GOSUMDB may be a host (NAME+KEY URL), and so may
+// JULIA_PKG_SERVER.
 func (d *defaults) urls(text, key, source string) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", |\t\n", r) }) {
 		if i := strings.Index(word, "http"); i > 0 && strings.ContainsRune("+=", rune(word[i-1])) {
@@ -146,7 +146,7 @@ func (d *defaults) urls(text, key, source string) {
 	}
 }
 
-// remote adds the host of a remote, and what its forge needs.
+// remote adds the host of a remote, and the further hosts that its forge needs.
 func (d *defaults) remote(text string) {
 	name := remoteHost(text)
 	if name == "" {
@@ -168,8 +168,8 @@ func trimPort(text string) string {
 	return name
 }
 
-// remoteHost returns the host of a remote, with the port only if it is one of HTTP; or "" for a
-// remote that is a directory or needs a helper of git.
+// remoteHost returns the host of a remote, with the port only for HTTP. It returns "" for a
+// remote that is a directory or needs a git helper.
 func remoteHost(text string) string {
 	if strings.Contains(text, "://") {
 		u, err := url.Parse(text)
@@ -184,8 +184,8 @@ func remoteHost(text string) string {
 		}
 		return ""
 	}
-	// [USER@]HOST:PATH, as in git@github.com:owner/name.git. As for git, it is a path if a
-	// slash comes first, and C:\dir is one too. HELPER::ADDRESS is for a helper.
+	// [USER@]HOST:PATH, as in git@github.com:owner/name.git. Like in git, a text with an earlier
+	// slash is a path, and so is C:\dir. HELPER::ADDRESS is for a helper.
 	name, rest, ok := cutSCP(text)
 	if !ok || strings.Contains(name, "/") || strings.HasPrefix(rest, ":") || len(name) == 1 {
 		return ""
@@ -193,7 +193,7 @@ func remoteHost(text string) string {
 	return name[strings.LastIndex(name, "@")+1:]
 }
 
-// cutSCP splits HOST:PATH; HOST can be an address in brackets.
+// cutSCP splits HOST:PATH. HOST may be an address in brackets.
 func cutSCP(text string) (name, rest string, ok bool) {
 	if i := strings.Index(text, "]:"); i >= 0 && strings.Contains(text[:i], "[") {
 		return text[:i+1], text[i+2:], true

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// listed returns the list of an input as one line: the patterns, and * after those that a
-// private address may be behind.
+// listed formats the defaults as one line: the patterns, with * after those that allow a
+// private address.
 func listed(in Input) string {
 	var all []string
 	for _, p := range Defaults(in) {
@@ -118,7 +118,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A host that a person named may be private, also if a table has it; nothing is listed twice.
+// A host that a person named may be private even if it is in a table. The list has no duplicates.
 func TestDefaults(t *testing.T) {
 	in := Input{
 		Endpoints: []string{"https://api.anthropic.com", "http://localhost:11434/v1", "unix:///x", ""},

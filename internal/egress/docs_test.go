@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The guide shows patterns that are valid, files and variables that count, and the line that
-// programs are sent.
+// The guide contains valid patterns, effective files and variables, and the actual text of a
+// refusal.
 func TestGuide(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guides/sandbox.md")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// noProxy lists what programs connect directly: this machine. Some programs expect brackets
+// noProxy lists the hosts that programs connect to directly: this machine. Some programs expect brackets
 // around an IPv6 address, others do not.
 const noProxy = "localhost,127.0.0.1,::1,[::1]"
 
@@ -15,8 +15,8 @@ func (p *Proxy) URL() string {
 	return (&url.URL{Scheme: "http", User: url.UserPassword(user, p.token), Host: p.address.String()}).String()
 }
 
-// Transport returns a transport all of whose connections go through the proxy, also those to this
-// machine. It keeps none open.
+// Transport returns a transport that makes all connections through the proxy, even those to this
+// machine. It keeps no connections alive.
 func (p *Proxy) Transport() (*http.Transport, error) {
 	proxy, err := url.Parse(p.URL())
 	if err != nil {
@@ -28,7 +28,7 @@ func (p *Proxy) Transport() (*http.Transport, error) {
 	}, nil
 }
 
-// Env returns the variables with which programs use the proxy. They replace those of the
+// Env returns the variables that make programs use the proxy. They override those of the
 // user's environment.
 func (p *Proxy) Env() []string {
 	proxy := p.URL()
@@ -43,8 +43,8 @@ func (p *Proxy) Env() []string {
 }
 
 // proxyVariables lists the variables that contain the proxy's URL. Most programs read the
-// first six. The others replace a proxy in the user's own settings of a program: ~/.npmrc,
-// Cargo's configuration. Yarn from version 2 reads only its own; it rejects YARN_NO_PROXY.
+// first six. The others override proxies in the user's settings of a program: ~/.npmrc,
+// Cargo's configuration. Yarn 2 and later reads only its own variables, and rejects YARN_NO_PROXY.
 var proxyVariables = []string{
 	"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy",
 	"npm_config_proxy", "npm_config_https_proxy", "CARGO_HTTP_PROXY", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY",

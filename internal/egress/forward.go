@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// access is the checked target of a request, in the context of its outgoing request.
+// access is the checked target of a request, stored in the context of its outgoing request.
 type access struct {
 	target       target
 	mayBePrivate bool
@@ -21,9 +21,9 @@ type access struct {
 
 type accessKey struct{}
 
-// transports returns the transports of plain HTTP: to the host, which can be through a SOCKS
-// proxy of the user, and to the user's HTTP proxy. Direct connections are kept by host and port, and hosts are checked before each
-// request: a connection that is reused was checked for the same pattern.
+// transports returns the transports for plain HTTP: a direct one to the host, possibly through the user's SOCKS
+// proxy, and one to the user's HTTP proxy. Direct connections are pooled by host and port, and hosts are checked before
+// each request. A reused connection was checked against the same pattern.
 func (p *Proxy) transports() (direct, chained *http.Transport) {
 	shared := func() *http.Transport {
 		return &http.Transport{
@@ -42,7 +42,7 @@ func (p *Proxy) transports() (direct, chained *http.Transport) {
 	return direct, chained
 }
 
-// forward sends a plain HTTP request to the target, and its response to the program.
+// forward sends a plain HTTP request to the target, and the response to the program.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, t target, mayBePrivate bool) {
 	u := url.URL{Scheme: "http", Host: t.host.String()}
 	if t.port != 80 {
@@ -77,8 +77,8 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, t target, mayBeP
 	forwarder.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), accessKey{}, access{t, mayBePrivate})))
 }
 
-// endedBody is the body of a request that is not read after its end: net/http may have closed it
-// by then, and the transport would cut the response off.
+// endedBody is a request body that is not read after its end: net/http may have closed it
+// by then, and the transport would cut off the response.
 type endedBody struct {
 	io.ReadCloser
 	ended error
@@ -93,7 +93,7 @@ func (b *endedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errUpstreamLogin is the error for a proxy of the user that does not accept its credentials.
+// errUpstreamLogin returns the error for a user's proxy that rejects its credentials.
 func errUpstreamLogin(proxy *url.URL) error {
 	if proxy == nil {
 		return errors.New("the host answered as a proxy that needs credentials")

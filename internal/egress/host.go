@@ -10,14 +10,14 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxHost is the length of the longest name in the DNS, in bytes.
+// maxHost is the maximum length of a DNS name in bytes.
 const maxHost = 253
 
-// host is a host in the one form in which hosts are compared: an address, or a name in
-// lower case, in ASCII, without a final dot.
+// host is a normalized host for comparisons: an address, or a name in
+// lower case ASCII without a trailing dot.
 type host struct {
 	name string
-	addr netip.Addr // the zero value if it is a name
+	addr netip.Addr // zero for a name
 }
 
 func (h host) String() string {
@@ -27,7 +27,7 @@ func (h host) String() string {
 	return h.name
 }
 
-// withPort returns the host as it is written in a URL or in sandbox.network: without the
+// withPort formats the host for a URL or sandbox.network. It omits the
 // ports of HTTP and HTTPS, which every pattern includes.
 func (h host) withPort(port uint16) string {
 	if port == 80 || port == 443 {
@@ -36,10 +36,10 @@ func (h host) withPort(port uint16) string {
 	return h.String() + ":" + strconv.Itoa(int(port))
 }
 
-// dial returns the host in the form that net.Dial expects.
+// dial formats the host for net.Dial.
 func (h host) dial(port uint16) string { return h.String() + ":" + strconv.Itoa(int(port)) }
 
-// parseHost reads a name, an IPv4 address, or an IPv6 address with or without brackets.
+// parseHost parses a name, an IPv4 address, or an IPv6 address with or without brackets.
 func parseHost(text string) (host, error) {
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -69,8 +69,8 @@ func parseHost(text string) (host, error) {
 	return host{name: name}, nil
 }
 
-// parseAddr reads an address. Other notations that C libraries accept (127.1, 0x7f000001,
-// 0177.0.0.1) are invalid: programs disagree about what they mean.
+// parseAddr parses an address. It rejects other notations that C libraries accept (127.1, 0x7f000001,
+// 0177.0.0.1), because programs interpret them differently.
 func parseAddr(text string) (host, error) {
 	addr, err := netip.ParseAddr(text)
 	switch {
@@ -104,13 +104,13 @@ func checkName(name string) error {
 	return nil
 }
 
-// nameRune reports whether a name contains r. Underscores are not part of a valid host
-// name, and in use.
+// nameRune reports whether a name may contain r. Underscores are not valid in host
+// names, but are used.
 func nameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 }
 
-// numeric reports whether the last part of a name makes the name an address, for programs
+// numeric reports whether a name with this last label is an address for programs
 // that accept all notations of the C library.
 func numeric(label string) bool {
 	digits := "0123456789"
@@ -129,7 +129,7 @@ func ascii(s string) bool {
 	return true
 }
 
-// parsePort reads the number of a port.
+// parsePort parses a port number.
 func parsePort(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {

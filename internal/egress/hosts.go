@@ -1,19 +1,19 @@
 package egress
 
-// ecosystem is a kind of package, and the hosts from which its tools download by default.
+// ecosystem is a package ecosystem with the default download hosts of its tools.
 type ecosystem struct {
-	// files are names of files, with one * at most for any characters, that projects of the kind have.
+	// files are the names of files that identify projects. A name may contain one * for any characters.
 	files []string
 	hosts []string
 }
 
-// ecosystems is the table of package hosts. Every host is run by the ecosystem itself or is
-// where its host redirects downloads to. A host at which anybody can register a name or a
-// bucket is on it only as one whole name, and only where downloads end there.
+// ecosystems is the table of package hosts. Each host is run by the ecosystem itself or is
+// a target of its download redirects. A host on which anyone can register a name or a
+// bucket is listed only with its full name, and only if downloads end there.
 //
-// storage.googleapis.com is the widest: it serves every bucket of Google's storage. The Go
+// storage.googleapis.com is the broadest: it serves every bucket of Google's storage. The Go
 // module proxy redirects large modules and toolchains there (https://go.dev/issue/52908), and
-// without it go fails.
+// go fails without it.
 var ecosystems = []ecosystem{
 	// https://go.dev/ref/mod#module-proxy, https://go.dev/ref/mod#checksum-database
 	{[]string{"go.mod", "go.work"}, []string{"proxy.golang.org", "sum.golang.org", "storage.googleapis.com"}},
@@ -37,8 +37,8 @@ var ecosystems = []ecosystem{
 	{[]string{"Gemfile", "*.gemspec"}, []string{"rubygems.org", "index.rubygems.org"}},
 	// https://maven.apache.org/repository/
 	{[]string{"pom.xml", "mvnw"}, []string{"repo.maven.apache.org", "repo1.maven.org"}},
-	// https://docs.gradle.org/current/userguide/gradle_wrapper.html, whose distributions
-	// redirect to releases on GitHub; https://plugins.gradle.org; https://maven.google.com
+	// https://docs.gradle.org/current/userguide/gradle_wrapper.html (distributions
+	// redirect to releases on GitHub), https://plugins.gradle.org, https://maven.google.com
 	{
 		[]string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"},
 		[]string{
@@ -77,7 +77,7 @@ var ecosystems = []ecosystem{
 	{[]string{"MODULE.bazel"}, []string{"bcr.bazel.build", "releases.bazel.build", "mirror.bazel.build"}},
 }
 
-// forges lists the further hosts that git, downloads and the command lines of a forge use.
+// forges lists further hosts that git, downloads and the command line tools of a forge use.
 var forges = map[string][]string{
 	// The domains in https://api.github.com/meta, and
 	// https://docs.github.com/repositories/working-with-files/managing-large-files (LFS)
@@ -94,14 +94,14 @@ var forges = map[string][]string{
 	"dev.azure.com": {"pkgs.dev.azure.com", "app.vssps.visualstudio.com"},
 }
 
-// sshHosts lists the hosts that forges use only for ssh, and the forge.
+// sshHosts maps the hosts that forges use only for ssh to the forge.
 var sshHosts = map[string]string{
 	"ssh.github.com": "github.com", "gist.github.com": "github.com", "altssh.gitlab.com": "gitlab.com",
 	"altssh.bitbucket.org": "bitbucket.org", "ssh.dev.azure.com": "dev.azure.com",
 }
 
-// variables lists the user's variables that name package hosts. A * stands for any
-// characters. The values are lists of URLs, each perhaps with a prefix (sparse+, NAME=).
+// variables lists the user's variables that contain package hosts. A * matches any
+// characters. The values are lists of URLs, which may have a prefix (sparse+, NAME=).
 var variables = []string{
 	// https://go.dev/ref/mod#environment-variables
 	"GOPROXY", "GOSUMDB",

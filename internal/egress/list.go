@@ -6,29 +6,29 @@ import (
 	"net/netip"
 )
 
-// target is a port of a host that a program wants to reach.
+// target is a host and port that a program wants to reach.
 type target struct {
 	host host
 	port uint16
 }
 
-// String returns the target as an entry of sandbox.network.
+// String formats the target as an entry of sandbox.network.
 func (t target) String() string { return t.host.withPort(t.port) }
 
 // refusal is the error for a target that is not allowed.
 type refusal struct {
 	target target
-	reason string // a clause: it is not on the list of hosts
+	reason string // a clause, such as: it is not on the list of hosts
 	// fixable is set if an entry of sandbox.network would allow it.
 	fixable bool
 }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s is not allowed: %s", r.target, r.reason) }
 
-// list decides what may be reached.
+// list is the list of allowed patterns.
 type list []Pattern
 
-// check returns an error if no pattern allows the target, and otherwise whether it may have a
+// check returns an error if no pattern allows the target. Otherwise it reports whether the target may have a
 // private address.
 func (l list) check(t target) (mayBePrivate bool, err error) {
 	matched := false

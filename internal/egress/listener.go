@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// listener limits the open connections and ends those that are idle.
+// listener limits the open connections and closes idle ones.
 type listener struct {
 	net.Listener
 	ctx   context.Context
@@ -19,7 +19,7 @@ func newListener(ctx context.Context, l net.Listener, limits Limits) *listener {
 	return &listener{l, ctx, make(chan struct{}, limits.Connections), limits.IdleTimeout}
 }
 
-// Accept implements net.Listener. It waits until fewer connections than the limit are open.
+// Accept implements net.Listener. It waits while the limit of open connections is reached.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -44,8 +44,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// conn is a connection of a program. Everything that the proxy reads and writes passes one
-// of these, in one direction or the other: when nothing does for too long, it is closed.
+// conn is a connection to a program. All traffic of the proxy passes through one of these,
+// in one direction or the other. It is closed when it is idle for too long.
 type conn struct {
 	net.Conn
 	ctx    context.Context // done when the connection is closed
@@ -77,10 +77,10 @@ func (c *conn) moved(n int) {
 	}
 }
 
-// CloseWrite tells the program that nothing more is sent to it.
+// CloseWrite signals the end of data to the program.
 func (c *conn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
-// Close implements io.Closer. Whoever works for the connection learns it from its context.
+// Close implements io.Closer. It cancels the connection's context.
 func (c *conn) Close() error {
 	c.timer.Stop()
 	return c.closed()

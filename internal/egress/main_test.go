@@ -31,13 +31,13 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// quiet is for servers whose handshakes fail on purpose.
+// quiet is the logger of servers whose handshakes fail intentionally.
 var quiet = log.New(io.Discard, "", 0)
 
-// patience limits how long a test waits for something that happens at once.
+// patience limits how long a test waits for an immediate event.
 const patience = 30 * time.Second
 
-// names starts a DNS server that knows some hosts, and returns its resolver.
+// names starts a DNS server for hosts and returns its resolver.
 func names(t *testing.T, hosts map[string][]string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -108,7 +108,7 @@ func patterns(t *testing.T, texts ...string) []Pattern {
 	return all
 }
 
-// listen starts a proxy that ends with the test.
+// listen starts a proxy that is closed at the end of the test.
 func listen(t *testing.T, o Options) *Proxy {
 	t.Helper()
 	p, err := Listen(t.Context(), o)
@@ -141,9 +141,9 @@ func (r *refused) String() string {
 	return strings.Join(r.hosts, " ")
 }
 
-// authority issues the certificates of the tests.
+// authority issues the tests' certificates.
 type authority struct {
-	file string // in PEM
+	file string // PEM
 	pool *x509.CertPool
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -175,7 +175,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// serve starts a TLS server for a name, and returns its port.
+// serve starts a TLS server for a name and returns its port.
 func (a *authority) serve(t *testing.T, name string, handler http.Handler) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -198,7 +198,7 @@ func (a *authority) serve(t *testing.T, name string, handler http.Handler) strin
 	return portOf(server.URL)
 }
 
-// plain starts a server without TLS, and returns its port.
+// plain starts a server without TLS and returns its port.
 func plain(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -237,7 +237,7 @@ func get(c *http.Client, url string) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// rawConn is a connection to the proxy over which a test writes what it likes.
+// rawConn is a connection to the proxy for arbitrary data.
 type rawConn struct {
 	*net.TCPConn
 	in *bufio.Reader
@@ -275,7 +275,7 @@ func (c *rawConn) say(t *testing.T, p *Proxy, lines ...string) {
 	}
 }
 
-// hear returns the status, the phrase and the body of an answer.
+// hear returns the status, the reason phrase and the body of a response.
 func (c *rawConn) hear(t *testing.T, method string) (int, string, string) {
 	t.Helper()
 	r, err := http.ReadResponse(c.in, &http.Request{Method: method})
@@ -293,7 +293,7 @@ func (c *rawConn) hear(t *testing.T, method string) (int, string, string) {
 	return r.StatusCode, phrase, string(body)
 }
 
-// ended waits until the proxy closed the connection.
+// ended waits until the proxy has closed the connection.
 func (c *rawConn) ended(t *testing.T) {
 	t.Helper()
 	if _, err := io.Copy(io.Discard, c.in); isTimeout(err) {

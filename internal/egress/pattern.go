@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Pattern is an entry of the list: hosts to which programs may connect.
+// Pattern is an entry of the list of hosts to which programs may connect.
 type Pattern struct {
 	host       host
-	subdomains bool   // the hosts below host, and not host
-	port       uint16 // 0: those of HTTP and HTTPS
-	// named is set if a person named this one host: it may have a private address.
+	subdomains bool   // matches only hosts below host
+	port       uint16 // 0 for those of HTTP and HTTPS
+	// named is set if a person named this single host, which allows a private address.
 	named bool
-	// source is what put the entry on the list: sandbox.network, go.mod.
+	// source is the origin of the entry: sandbox.network, go.mod.
 	source string
 }
 
 // PatternError is returned for an invalid pattern.
 type PatternError struct {
 	Pattern string
-	Reason  string // a clause: the port "x" is not a number from 1 to 65535
+	Reason  string // a clause, such as: the port "x" is not a number from 1 to 65535
 }
 
 func (e *PatternError) Error() string {
@@ -31,9 +31,9 @@ func (e *PatternError) Error() string {
 // NextCommand returns the command that explains the setting.
 func (e *PatternError) NextCommand() string { return "coven config explain sandbox.network" }
 
-// ParsePattern reads an entry of sandbox.network: a name (example.com), all names below it
+// ParsePattern parses an entry of sandbox.network: a name (example.com), all names below it
 // (*.example.com, which does not include example.com), or an address (10.0.0.5, [fd00::5]).
-// Without a port (:8443), the ports 80 and 443 are allowed. The error is a *PatternError.
+// Without a port (:8443), it matches the ports 80 and 443. The error is a *PatternError.
 func ParsePattern(text string) (Pattern, error) {
 	p, err := parsePattern(text)
 	if err != nil {
@@ -70,7 +70,7 @@ func parsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// checkPattern returns an error for what is often written instead of a host.
+// checkPattern returns an error for common mistakes.
 func checkPattern(text string) error {
 	switch {
 	case text == "":
@@ -93,7 +93,7 @@ func checkPattern(text string) error {
 	return nil
 }
 
-// splitPort splits host:port; an IPv6 address without brackets has no port.
+// splitPort splits host:port. An IPv6 address without brackets has no port.
 func splitPort(text string) (name, port string) {
 	i := strings.LastIndex(text, ":")
 	if i < 0 || i < strings.LastIndex(text, "]") || strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "[") {
@@ -102,7 +102,7 @@ func splitPort(text string) (name, port string) {
 	return text[:i], text[i+1:]
 }
 
-// String returns the pattern as ParsePattern reads it.
+// String returns the pattern in the format of ParsePattern.
 func (p Pattern) String() string {
 	text := p.host.String()
 	if p.subdomains {
@@ -114,11 +114,11 @@ func (p Pattern) String() string {
 	return text
 }
 
-// Source returns what put the pattern on the list: a setting, a remote, or the file for
-// which its ecosystem needs the host.
+// Source returns the origin of the pattern: a setting, a remote, or the file
+// that identifies its ecosystem.
 func (p Pattern) Source() string { return p.source }
 
-// matches reports whether the pattern allows a port of a host.
+// matches reports whether the pattern allows a host and port.
 func (p Pattern) matches(h host, port uint16) bool {
 	if p.port != port && (p.port != 0 || port != 80 && port != 443) {
 		return false

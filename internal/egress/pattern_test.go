@@ -98,7 +98,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// Whatever is accepted is stored in a form that is read as the same.
+// The normalized form of an accepted pattern parses to the same pattern.
 func FuzzParsePattern(f *testing.F) {
 	for _, text := range []string{"example.com", "*.a.b:80", "[::1]:8", "bücher.example", "１.2.3.4", "0x7f.1", "a:b:c"} {
 		f.Add(text)

@@ -19,29 +19,29 @@ import (
 type Options struct {
 	// Allow lists the hosts: Defaults, and the user's own patterns.
 	Allow []Pattern
-	// Environ is the user's environment, in the form of os.Environ. Its HTTP_PROXY,
-	// HTTPS_PROXY, ALL_PROXY and NO_PROXY, in either case, apply to the connections of the
+	// Environ is the user's environment, in the format of os.Environ. Its HTTP_PROXY,
+	// HTTPS_PROXY, ALL_PROXY and NO_PROXY, in upper or lower case, apply to the connections of the
 	// proxy.
 	Environ []string
-	// ConfigFile is the user's configuration file, as refusals name it. Empty: they say
+	// ConfigFile is the name of the user's configuration file in refusals. It defaults to
 	// "your configuration file".
 	ConfigFile string
-	// OnRefused is called once for each host that is refused, for at most 1,000 hosts. The
-	// host is in the form of an entry of sandbox.network. Calls do not overlap; connections
-	// wait for them. It may be nil.
+	// OnRefused is called once for each refused host, for at most 1,000 hosts. The
+	// host is formatted as an entry of sandbox.network. Calls are serialized, and connections
+	// wait for them. May be nil.
 	OnRefused func(host string)
-	// Resolver resolves names; nil: net.DefaultResolver.
+	// Resolver resolves names. It defaults to net.DefaultResolver.
 	Resolver *net.Resolver
 	Limits   Limits
 }
 
-// Limits bounds what programs can make the proxy do. A zero value stands for the default.
+// Limits limits the use of the proxy by programs. A zero value stands for the default in parentheses.
 type Limits struct {
-	Connections    int           // that are open at the same time; further ones wait (256)
-	HeaderBytes    int           // of a request (64 KiB)
-	HeaderTimeout  time.Duration // until a request was sent (15 s)
+	Connections    int           // number of open connections; further ones wait (256)
+	HeaderBytes    int           // size of a request's header (64 KiB)
+	HeaderTimeout  time.Duration // until a request's header was received (15 s)
 	ConnectTimeout time.Duration // until the host is connected (30 s)
-	IdleTimeout    time.Duration // without a byte in either direction (15 min)
+	IdleTimeout    time.Duration // without traffic in either direction (15 min)
 }
 
 func (l Limits) withDefaults() Limits {
@@ -62,7 +62,7 @@ func either[T comparable](value, otherwise T) T {
 	return value
 }
 
-// user is the user name in the proxy's URL; the password is the token.
+// user is the user name in the proxy's URL. The password is the token.
 const user = "coven"
 
 // Proxy is a running proxy.
@@ -76,8 +76,8 @@ type Proxy struct {
 	token    string
 
 	server  *http.Server
-	direct  *http.Transport // of plain HTTP, to the host
-	chained *http.Transport // of plain HTTP, to the user's proxy
+	direct  *http.Transport // for plain HTTP to the host
+	chained *http.Transport // for plain HTTP through the user's proxy
 
 	cancel  context.CancelFunc
 	mu      sync.Mutex
@@ -85,8 +85,8 @@ type Proxy struct {
 	running sync.WaitGroup
 }
 
-// Listen starts a proxy on a free port of 127.0.0.1. It ends with ctx or Close. An error means
-// that the port could not be opened, or that a proxy variable of the user is invalid.
+// Listen starts a proxy on a free port of 127.0.0.1. It ends with ctx or Close. Listen returns an error
+// if it cannot open a port, or if a proxy variable of the user is invalid.
 func Listen(ctx context.Context, o Options) (*Proxy, error) {
 	up, err := newUpstream(o.Environ)
 	if err != nil {
@@ -115,16 +115,16 @@ func Listen(ctx context.Context, o Options) (*Proxy, error) {
 	}
 	limited := newListener(ctx, socket, p.limits)
 	p.running.Go(func() {
-		_ = p.server.Serve(limited) // it returns when Close closes the listener
+		_ = p.server.Serve(limited) // returns when Close closes the listener
 	})
 	p.running.Go(func() {
 		<-ctx.Done()
-		_ = p.server.Close() // nobody is left who could be told
+		_ = p.server.Close() // the error cannot be reported
 	})
 	return p, nil
 }
 
-// Close ends the proxy and all its connections.
+// Close ends the proxy and closes all its connections.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -151,7 +151,7 @@ func (p *Proxy) begin() bool {
 	return true
 }
 
-// serve handles one request. Connections are reused: every request is checked.
+// serve handles one request. Connections are reused, so every request is checked.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if !p.begin() {
 		panic(http.ErrAbortHandler)

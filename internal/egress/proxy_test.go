@@ -51,7 +51,7 @@ func TestTunnelAndForward(t *testing.T) {
 	}
 }
 
-// Only the token opens the proxy.
+// The proxy requires the token.
 func TestToken(t *testing.T) {
 	port := plain(t, hello)
 	p := listen(t, Options{Allow: patterns(t, "127.0.0.1:"+port)})
@@ -67,7 +67,7 @@ func TestToken(t *testing.T) {
 			}
 		}
 	}
-	// A program that is asked for the token sends it over the same connection.
+	// A program may send the token on the same connection after it was asked for it.
 	c := rawDial(t, p)
 	c.say(t, p, "CONNECT 127.0.0.1:"+port+" HTTP/1.1", "Host: x", "_")
 	if status, _, _ := c.hear(t, http.MethodGet); status != 407 {
@@ -79,7 +79,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Credentials for the proxy stay with it; everything else arrives as it was sent.
+// Credentials for the proxy are not forwarded; all other headers are.
 func TestHeaders(t *testing.T) {
 	port := plain(t, func(w http.ResponseWriter, r *http.Request) {
 		var names []string
@@ -120,7 +120,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// Close ends tunnels, requests and half requests, and so does the context.
+// Close and the context end tunnels, requests and incomplete requests.
 func TestClose(t *testing.T) {
 	silent := silence(t)
 	for name, end := range map[string]func(*Proxy, context.CancelFunc){
@@ -153,7 +153,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// silence starts a server that accepts connections and says nothing, and returns its address.
+// silence starts a server that accepts connections but sends nothing, and returns its address.
 func silence(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -180,7 +180,7 @@ func silence(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Each direction of a tunnel ends by itself, and large transfers in both directions arrive.
+// The directions of a tunnel end independently, and large transfers in both directions are complete.
 func TestTunnelCopies(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -194,12 +194,12 @@ func TestTunnelCopies(t *testing.T) {
 			return
 		}
 		defer c.Close()                //nolint:errcheck // the test is over either way
-		n, _ := io.Copy(io.Discard, c) // until the program has said everything
+		n, _ := io.Copy(io.Discard, c) // until the program has sent everything
 		_, _ = io.CopyN(c, zeros{}, n)
 	}()
 	p := listen(t, Options{Allow: patterns(t, l.Addr().String())})
 	c := rawDial(t, p)
-	// The first bytes come with the request, as TLS clients in a hurry send them.
+	// The first bytes arrive with the request, as some TLS clients send them.
 	c.say(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1", "LOGIN", "Host: x", "_", "early")
 	c.hear(t, http.MethodConnect)
 	if _, err := io.CopyN(c, zeros{}, size); err != nil {
@@ -217,7 +217,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// Responses are passed on while they arrive.
+// Responses are streamed.
 func TestStreaming(t *testing.T) {
 	next := make(chan struct{})
 	port := plain(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -267,7 +267,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Programs with HTTP/1.0 and WebSockets over plain HTTP work.
+// HTTP/1.0 and WebSockets over plain HTTP are supported.
 func TestOldAndUpgraded(t *testing.T) {
 	port := plain(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -307,7 +307,7 @@ func TestOldAndUpgraded(t *testing.T) {
 	socket.ended(t)
 }
 
-// Connections that send nothing, too slowly or too much end, and others wait meanwhile.
+// Connections that send nothing, too slowly or too much are closed, and further ones wait.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	p := listen(t, Options{Limits: Limits{Connections: 2, HeaderBytes: 4096, HeaderTimeout: 300 * time.Millisecond}})
@@ -340,7 +340,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Tunnels and requests on which nothing moves end.
+// Idle tunnels and requests end.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	silent := silence(t)
@@ -353,7 +353,7 @@ func TestIdle(t *testing.T) {
 		c.say(t, p, lines...)
 		c.ended(t)
 	}
-	// What moves stays open for longer.
+	// Active ones stay open for longer.
 	echo := plain(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	p = listen(t, Options{Allow: patterns(t, "127.0.0.1:"+echo), Limits: Limits{IdleTimeout: 4 * time.Second}})
 	c := rawDial(t, p)
@@ -369,7 +369,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// A name that is not on the list is not resolved: that alone would tell its name server.
+// A name that is not on the list is not resolved, because that would already leak data to its name server.
 func TestNoNameIsLeaked(t *testing.T) {
 	var asked atomic.Bool
 	p := listen(t, Options{Allow: patterns(t, "example.test"), Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {

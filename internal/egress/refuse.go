@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// maxReported is how many refused hosts are reported.
+// maxReported limits the number of reported hosts.
 const maxReported = 1000
 
-// refusals reports refused hosts, and says what allows them.
+// refusals reports refused hosts and formats refusals.
 type refusals struct {
 	file   string
 	report func(host string)
@@ -35,7 +35,7 @@ func (r *refusals) note(host string) {
 	r.report(host)
 }
 
-// text returns the line that the program is sent.
+// text returns the refusal for the program, with the setting that would allow the host.
 func (r *refusals) text(refused *refusal) string {
 	text := "coven: " + refused.Error()
 	if refused.fixable {
@@ -44,7 +44,7 @@ func (r *refusals) text(refused *refusal) string {
 	return text
 }
 
-// fail answers a request that was refused or whose host cannot be reached.
+// fail answers a request that is refused or whose host cannot be reached.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, t target, err error) {
 	status, text := http.StatusBadGateway, fmt.Sprintf("coven: cannot connect to %s: %s", t.host.dial(t.port), err)
 	if refused := asRefusal(err); refused != nil {
@@ -73,8 +73,8 @@ func answer(w http.ResponseWriter, status int, line string) {
 	_, _ = io.WriteString(w, line+"\n") // the program may be gone
 }
 
-// answerConnect sends a status with the line in place of its standard phrase: Go, npm and
-// Python show the phrase, and nothing else, when CONNECT fails.
+// answerConnect sends a status with the line as its reason phrase: Go, npm and
+// Python show only the phrase when CONNECT fails.
 func answerConnect(w http.ResponseWriter, status int, line string) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// targetOf returns the host and port that a request names, or an error if it is not a
-// request to a proxy.
+// targetOf returns the host and port of a request, or an error if it is not a
+// request for a proxy.
 func targetOf(r *http.Request) (target, error) {
 	switch {
 	case r.URL.User != nil:

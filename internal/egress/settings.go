@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Setting is a value in the user's settings of a package manager: one URL or several.
+// Setting is a package manager's setting with one or more URLs.
 type Setting struct {
 	Key, Value string // registry, https://npm.example.com/
 	File       string
@@ -19,10 +19,10 @@ type Settings []Setting
 // settingsFile is a file of settings, relative to the home directory.
 type settingsFile struct {
 	path string
-	// variable, if set in the environment, names the file instead, or the directory that in
-	// is below.
+	// variable, if set in the environment, contains the name of the file or, if in is not empty, of the
+	// directory with the file in.
 	variable, in string
-	// wants reports whether the value of a key is a URL of packages.
+	// wants reports whether the value of a key contains URLs of packages.
 	wants func(key string) bool
 }
 
@@ -52,12 +52,12 @@ func isCargoIndex(key string) bool {
 
 func isGoHost(key string) bool { return key == "GOPROXY" || key == "GOSUMDB" }
 
-// maxSettings limits how much of a file is read, in bytes.
+// maxSettings limits the part of a file that is read, in bytes.
 const maxSettings = 1 << 20
 
-// ReadSettings reads the settings of npm, pip, Cargo and Go below the user's home directory,
-// or where the variables of these programs in environ lead. Files that cannot be read are skipped: the
-// program that they belong to reports them.
+// ReadSettings reads the settings of npm, pip, Cargo and Go from the user's home directory,
+// or from the locations in the variables of these programs. It skips unreadable files, because the
+// program that owns them reports the error.
 func ReadSettings(home string, environ []string) Settings {
 	env := map[string]string{}
 	for _, kv := range environ {
@@ -77,7 +77,7 @@ func ReadSettings(home string, environ []string) Settings {
 	return all
 }
 
-// locate returns the path of the file, or "" if the variable says that there is none.
+// locate returns the path of the file, or "" if the variable disables it.
 func (f settingsFile) locate(home string, env map[string]string) string {
 	switch value := env[f.variable]; value {
 	case "":
@@ -89,7 +89,7 @@ func (f settingsFile) locate(home string, env map[string]string) string {
 	}
 }
 
-// readText returns a regular file, or nothing.
+// readText returns the content of a regular file, or "".
 func readText(file string) string {
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -106,8 +106,8 @@ func readText(file string) string {
 	return string(text)
 }
 
-// parseSettings reads lines of the form KEY = VALUE, which .npmrc, pip.conf, TOML and go/env
-// have in common. Lines that are indented and have no key continue the value, as in pip.conf.
+// parseSettings parses lines of the form KEY = VALUE, which are common to .npmrc, pip.conf, TOML and go/env.
+// Indented lines without a key continue the value, as in pip.conf.
 func parseSettings(text, file string, wants func(key string) bool) Settings {
 	var all Settings
 	wanted, name := false, ""
@@ -134,7 +134,7 @@ func parseSettings(text, file string, wants func(key string) bool) Settings {
 	return all
 }
 
-// unquote returns a value without quotes and without a comment behind them.
+// unquote removes the quotes of a quoted value and a comment after it.
 func unquote(value string) string {
 	if value == "" || value[0] != '"' && value[0] != '\'' {
 		return value

@@ -19,18 +19,18 @@ import (
 	"testing"
 )
 
-// tools is a sealed place in which real programs use the proxy.
+// tools is an isolated environment in which real programs use the proxy.
 type tools struct {
 	t     *testing.T
 	ca    *authority
 	proxy *Proxy
 	dir   string
 	env   []string
-	port  string // of the server host.test, which is on the list
+	port  string // of the allowed server host.test
 }
 
-// newTools starts a server for the host host.test, which is on the list, and a proxy. Only
-// the proxy can resolve the name: whoever gets an answer used the proxy.
+// newTools starts a server for the allowed host host.test, and a proxy. Only
+// the proxy can resolve the name, so a response proves that the proxy was used.
 func newTools(t *testing.T, handler http.Handler) *tools {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -55,8 +55,8 @@ func newTools(t *testing.T, handler http.Handler) *tools {
 	return &tools{t, ca, p, dir, env, port}
 }
 
-// run runs a program, or skips the test if it is not installed. It returns what the program
-// printed.
+// run runs a program and returns its output. It skips the test if the program is not
+// installed.
 func (s *tools) run(args ...string) (string, error) {
 	s.t.Helper()
 	name, err := exec.LookPath(args[0])
@@ -73,7 +73,7 @@ func (s *tools) run(args ...string) (string, error) {
 	return text, err
 }
 
-// works requires that a program succeeds and prints something.
+// works requires that a program succeeds and its output contains want.
 func (s *tools) works(want string, args ...string) {
 	s.t.Helper()
 	if out, err := s.run(args...); err != nil || !strings.Contains(out, want) {
@@ -81,7 +81,7 @@ func (s *tools) works(want string, args ...string) {
 	}
 }
 
-// fails requires that a program fails and prints something.
+// fails requires that a program fails and its output contains want.
 func (s *tools) fails(want string, args ...string) {
 	s.t.Helper()
 	out, err := s.run(args...)
@@ -91,7 +91,7 @@ func (s *tools) fails(want string, args ...string) {
 	s.t.Logf("%s prints\n%s", strings.Join(args, " "), out)
 }
 
-// advice is the part of a refusal that a person needs.
+// advice is the essential part of a refusal.
 const advice = `coven: evil.test:8443 is not allowed: it is not on the list of hosts; to allow it, add "evil.test:8443" to sandbox.network`
 
 func TestCurl(t *testing.T) {
@@ -100,7 +100,7 @@ func TestCurl(t *testing.T) {
 	s.fails("403", "curl", "-sS", "https://evil.test:8443/")
 	s.fails(advice, "curl", "-sSv", "https://evil.test:8443/")
 	s.works(advice, "curl", "-sS", "http://evil.test:8443/")
-	// This machine is reached without the proxy.
+	// Connections to this machine do not use the proxy.
 	s.works("hello", "curl", "-sS", "http://localhost:"+plain(t, hello)+"/")
 	if out, err := s.run("curl", "-sS", "--noproxy", "*", "https://host.test:"+s.port); err == nil {
 		t.Errorf("the name is known without the proxy: %s", out)
@@ -160,7 +160,7 @@ func TestNpm(t *testing.T) {
 	s.works("added 1 package", append(install, "https://host.test:"+s.port, "tiny")...)
 	s.fails(advice, append(install, "https://evil.test:8443", "other")...)
 	s.fails("403", append(install, "http://evil.test:8443", "other")...)
-	// A proxy in the user's own settings does not count.
+	// A proxy in the user's own settings is overridden.
 	if err := os.WriteFile(filepath.Join(s.dir, ".npmrc"), []byte("https-proxy=http://127.0.0.1:1\nproxy=http://127.0.0.1:1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// tunnel connects the program with the target and copies bytes in both directions.
+// tunnel connects the program to the target and copies data in both directions.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, t target, mayBePrivate bool) {
 	up, err := p.connect(r.Context(), "https", t, mayBePrivate)
 	if err != nil {
@@ -44,8 +44,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, t target, mayBePr
 	<-done
 }
 
-// pipe copies until the end of from. Its end is passed on; after an error, both ends are
-// closed, which ends the other direction.
+// pipe copies until the end of from. It then signals the end to to. After an error, it closes
+// both connections, which ends the other direction.
 func pipe(to net.Conn, from io.Reader, source io.Closer) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); err == nil && ok && half.CloseWrite() == nil {
@@ -55,8 +55,8 @@ func pipe(to net.Conn, from io.Reader, source io.Closer) {
 	_ = source.Close()
 }
 
-// connect connects the target, through the user's proxy if there is one for it and for the
-// scheme, http or https.
+// connect connects to the target, through the user's proxy if there is one for the
+// target and the scheme, which is http or https.
 func (p *Proxy) connect(ctx context.Context, scheme string, t target, mayBePrivate bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.limits.ConnectTimeout)
 	defer cancel()
@@ -70,8 +70,8 @@ func (p *Proxy) connect(ctx context.Context, scheme string, t target, mayBePriva
 	return p.dial(ctx, t, mayBePrivate)
 }
 
-// dial connects the target directly. Each address is checked immediately before it is
-// connected: nothing is resolved a second time.
+// dial connects directly to the target. It checks each address immediately before connecting,
+// without resolving the name again.
 func (p *Proxy) dial(ctx context.Context, t target, mayBePrivate bool) (net.Conn, error) {
 	d := net.Dialer{Resolver: p.resolver}
 	d.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {

@@ -20,14 +20,14 @@ import (
 
 // upstream is the user's own proxy.
 type upstream struct {
-	// choose returns the proxy for a URL; nil: none.
+	// choose returns the proxy for a URL, or nil.
 	choose func(*url.URL) (*url.URL, error)
-	// tls is for the connection to the proxy itself; nil: the system's certificates.
+	// tls configures the connection to the proxy itself. Nil means the system's certificates.
 	tls *tls.Config
 }
 
-// newUpstream reads the proxy variables of an environment. ALL_PROXY stands for those that
-// are not set.
+// newUpstream reads the proxy variables of an environment. ALL_PROXY is the default for the
+// others.
 func newUpstream(environ []string) (*upstream, error) {
 	env := map[string]string{}
 	for _, kv := range environ {
@@ -48,7 +48,7 @@ func newUpstream(environ []string) (*upstream, error) {
 	return &upstream{choose: config.ProxyFunc()}, nil
 }
 
-// checkProxy returns an error, without the credentials, if a value is not the URL of a proxy.
+// checkProxy returns an error, without credentials, unless the value is the URL of a proxy.
 func checkProxy(value string) error {
 	if value == "" {
 		return nil
@@ -66,10 +66,10 @@ func checkProxy(value string) error {
 	return nil
 }
 
-// defaultPorts lists the ports of the supported kinds of proxies.
+// defaultPorts maps the supported schemes of proxies to their default ports.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 
-// connect connects the target through a proxy.
+// connect connects to the target through a proxy.
 func (u *upstream) connect(ctx context.Context, via *url.URL, t target) (net.Conn, error) {
 	c, err := u.through(ctx, via, t)
 	if err != nil {
@@ -106,7 +106,7 @@ func (u *upstream) through(ctx context.Context, via *url.URL, t target) (net.Con
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = c.Close() // the first error counts
+		_ = c.Close() // the first error is more useful
 		return nil, err
 	}
 	return tunnel, nil
@@ -114,10 +114,10 @@ func (u *upstream) through(ctx context.Context, via *url.URL, t target) (net.Con
 
 func isSocks(via *url.URL) bool { return strings.HasPrefix(via.Scheme, "socks5") }
 
-// maxUpstreamHeader limits the answer of a proxy to CONNECT, in bytes.
+// maxUpstreamHeader limits the response of a proxy to CONNECT in bytes.
 const maxUpstreamHeader = 64 << 10
 
-// requestTunnel sends CONNECT to a proxy and reads its answer.
+// requestTunnel sends CONNECT to a proxy and reads its response.
 func requestTunnel(c net.Conn, login *url.Userinfo, t target) (net.Conn, error) {
 	address := t.host.dial(t.port)
 	request := "CONNECT " + address + " HTTP/1.1\r\nHost: " + address + "\r\n"
@@ -144,7 +144,7 @@ func requestTunnel(c net.Conn, login *url.Userinfo, t target) (net.Conn, error) 
 	return &bufferedConn{c, reader}, nil
 }
 
-// bufferedConn is a connection whose first bytes were already read.
+// bufferedConn is a connection whose first bytes are in a buffer.
 type bufferedConn struct {
 	net.Conn
 	reader *bufio.Reader
@@ -153,7 +153,7 @@ type bufferedConn struct {
 // Read implements io.Reader.
 func (c *bufferedConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
-// CloseWrite tells the other end that nothing more is sent.
+// CloseWrite signals the end of data to the peer.
 func (c *bufferedConn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {

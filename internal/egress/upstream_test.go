@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// office is the user's own proxy: it needs a login, resolves every name to this machine, and
-// records what it is asked for.
+// office is the user's own proxy. It requires a login, resolves all names to this machine, and
+// records the requests.
 type office struct {
 	mu    sync.Mutex
 	asked []string
@@ -107,7 +107,7 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// trust lets a proxy accept the certificate of the user's proxy, whatever its name.
+// trust makes a proxy accept the certificate of the user's proxy for any name.
 func trust(t *testing.T, p *Proxy, ca *authority) {
 	t.Helper()
 	config := client(t, p, ca.pool).Transport.(*http.Transport).TLSClientConfig.Clone()
@@ -115,7 +115,7 @@ func trust(t *testing.T, p *Proxy, ca *authority) {
 	p.upstream.tls, p.chained.TLSClientConfig = config, config
 }
 
-// Through the user's proxy, addresses are checked as far as they are known here.
+// With the user's proxy, addresses are checked if they are known.
 func TestUpstreamAddresses(t *testing.T) {
 	var asked office
 	p := listen(t, Options{
@@ -136,7 +136,7 @@ func TestUpstreamAddresses(t *testing.T) {
 	}
 }
 
-// A user's proxy that fails is named, without its credentials.
+// Errors of the user's proxy contain its name but not its credentials.
 func TestUpstreamFails(t *testing.T) {
 	var asked office
 	good := "127.0.0.1:" + plain(t, asked.ServeHTTP)
@@ -213,7 +213,7 @@ func TestUpstreamVariables(t *testing.T) {
 	}
 }
 
-// A SOCKS5 proxy gets the name, and the user's login.
+// A SOCKS5 proxy receives the host name and the user's login.
 func TestSocks(t *testing.T) {
 	ca := newAuthority(t)
 	secure, open := ca.serve(t, "secure.test", http.HandlerFunc(hello)), plain(t, hello)
@@ -249,7 +249,7 @@ func TestSocks(t *testing.T) {
 	_ = p.Close()
 }
 
-// socks serves one connection of SOCKS5 with a login (RFC 1928, RFC 1929).
+// socks serves one SOCKS5 connection with a login (RFC 1928, RFC 1929).
 func socks(c net.Conn) {
 	defer c.Close() //nolint:errcheck // the test is over either way
 	in := bufio.NewReader(c)
@@ -268,7 +268,7 @@ func socks(c net.Conn) {
 		return
 	}
 	_, _ = c.Write([]byte{1, 0})
-	skip(4) // version, connect, reserved, a name follows
+	skip(4) // version, connect, reserved, type of address: name
 	name := field()
 	port := make([]byte, 2)
 	if _, err := io.ReadFull(in, port); err != nil || !strings.HasSuffix(name, ".test") {

@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// What a file may use.
+// Limits for a file.
 const (
-	maxTime   = 500 * time.Millisecond // of the processor
+	maxTime   = 500 * time.Millisecond // processor time
 	maxMemory = 128 << 20
-	maxInput  = 64 << 20 // of all files
-	maxCalls  = 1000     // that are in progress
+	maxInput  = 64 << 20 // size of all files
+	maxCalls  = 1000     // depth of nested calls
 )
 
-// Why the child ended.
+// Exit codes of the child.
 const (
-	exitBroken = 64 // and Go's own for a crash is 2
+	exitBroken = 64 // 2 is Go's own exit code for a crash
 	exitTime   = 65
 	exitMemory = 66
 )
 
-// Main is the child: it evaluates the files of the request that in has, in order, and writes a
-// line about each. It returns an exit code.
+// Main is the child process. It evaluates the files of the request in in, in order, and writes one
+// line for each. It returns an exit code.
 func Main(in io.Reader, out io.Writer) int {
 	var r request
 	if err := json.NewDecoder(io.LimitReader(in, maxInput)).Decode(&r); err != nil {
@@ -43,17 +43,17 @@ func Main(in io.Reader, out io.Writer) int {
 	encoder := json.NewEncoder(out)
 	for _, name := range r.Names {
 		if encoder.Encode(reply{name, g.evaluate(r.Files, name)}) != nil {
-			return exitBroken // nobody reads it
+			return exitBroken // the parent is gone
 		}
 	}
 	return 0
 }
 
-// guard interrupts files that use too much, and ends the process if that does not help.
+// guard interrupts files that exceed a limit, and ends the process if that does not help.
 type guard struct {
 	mu      sync.Mutex
-	stop    func(why any) // the file that is running; nil: none is
-	since   time.Duration // of the processor
+	stop    func(why any) // interrupts the running file; nil if none is running
+	since   time.Duration // processor time at the file's start
 	stopped bool
 }
 
@@ -68,7 +68,7 @@ func (g *guard) evaluate(files map[string]string, name string) Result {
 	g.stop = nil
 	g.mu.Unlock()
 	if stopped {
-		runtime.GC() // what it used must not count for the next one
+		runtime.GC() // the file's memory must not count for the next one
 	}
 	return result
 }
@@ -89,7 +89,7 @@ func (g *guard) look(now time.Duration, memory uint64) {
 	used := now - g.since
 	switch {
 	case g.stop == nil:
-	case used > 2*maxTime: // it did not stop: a built-in function runs
+	case used > 2*maxTime: // a built-in function is running and cannot be interrupted
 		os.Exit(exitTime)
 	case memory > 2*maxMemory:
 		os.Exit(exitMemory)
@@ -102,7 +102,7 @@ func (g *guard) look(now time.Duration, memory uint64) {
 	}
 }
 
-// processorTime returns how long this process has run.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

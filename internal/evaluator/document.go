@@ -12,17 +12,17 @@ import (
 
 const maxDepth = 50
 
-// writer writes a value as YAML in the form of JSON, with each value on its line.
+// writer writes a value as YAML in JSON notation, with each value on its line.
 type writer struct {
 	strings.Builder
-	plain   *goja.Object // the prototype of objects that are only values
-	line    int          // of what was written, from 0
+	plain   *goja.Object // prototype of plain objects
+	line    int          // current line, starting at 0
 	depth   int
-	problem string // what cannot be written; empty: nothing
-	where   string // it is
+	problem string // the first error; empty if there is none
+	where   string // the place of the error
 }
 
-// put writes a text, after the line breaks that bring it to its line.
+// put writes a text, preceded by line breaks up to its line.
 func (w *writer) put(line int, text string) {
 	if w.Len()+len(text) > maxOutput {
 		w.fail("", fmt.Sprintf("has a definition of more than %d MB", maxOutput>>20))
@@ -43,7 +43,7 @@ func (w *writer) fail(where, problem string) {
 	}
 }
 
-// object writes an object with its keys in the order of their lines.
+// object writes an object with its keys ordered by line.
 func (w *writer) object(o *goja.Object, where string, lineOf func(string) int) {
 	keys := o.Keys()
 	slices.SortStableFunc(keys, func(a, b string) int { return lineOf(where+"."+a) - lineOf(where+"."+b) })
@@ -125,5 +125,5 @@ func (w *writer) scalar(v goja.Value, where string) {
 	}
 }
 
-// field is what people call a place.
+// field returns the name of a place for messages.
 func field(where string) string { return strings.TrimPrefix(where, ".") }

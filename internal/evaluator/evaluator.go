@@ -4,12 +4,12 @@
 //	export default defineAgent({ id: "analyst", domain: "analysis" });
 //
 // The files are not trusted. They run in a child process of our own binary (Main) that has no
-// environment and no descriptors but its pipes, may use little memory and processor time, and,
-// where the kernel can enforce it, may open no file and no connection. In there, esbuild turns
-// TypeScript into JavaScript and goja runs it: the language, without files, network, processes,
-// timers, the time, or randomness. The child dies with what it was given; nothing is written.
+// environment and no descriptors except its pipes, is limited in memory and processor time, and,
+// if the kernel can enforce it, cannot open files or connections. In the child, esbuild converts
+// TypeScript to JavaScript, and goja runs it: only the language, without files, network, processes,
+// timers, the time, or randomness. Nothing is written, and the child keeps no state.
 //
-// A file may import defineAgent from "coven", and files beside it ("./shared").
+// A file may import defineAgent from "coven", and files in the same directory ("./shared").
 package evaluator
 
 import (
@@ -27,27 +27,27 @@ import (
 	"time"
 )
 
-// Result is what became of one file.
+// Result is the result of evaluating one file.
 type Result struct {
-	// Document is the definition as YAML. A value is on the line where the file has it, or, if it
-	// is computed, on the line of defineAgent or after it.
+	// Document is the definition as YAML. Each value is on its line in the file or, if it
+	// is computed, on the line of defineAgent or later.
 	Document string `json:"document,omitempty"`
-	Error    string `json:"error,omitempty"` // what is wrong; empty: nothing
-	In       string `json:"in,omitempty"`    // the file that the error is in
+	Error    string `json:"error,omitempty"` // empty on success
+	In       string `json:"in,omitempty"`    // file of the error
 	Line     int    `json:"line,omitempty"`
-	// NoExport means that the file has no default export, and Imports are the files that it
-	// imports: see Helper.
+	// NoExport means that the file has no default export, and Imports lists the files that it
+	// imports; see Helper.
 	NoExport bool     `json:"noExport,omitempty"`
 	Imports  []string `json:"imports,omitempty"`
-	// Helper means that the file is no definition: it has no default export, and another file
+	// Helper means that the file is not a definition: it has no default export, and another file
 	// imports it.
 	Helper bool `json:"-"`
 }
 
 const (
 	maxOutput = 4 << 20 // of a definition, in bytes
-	// silence is how long the child may say nothing. It limits itself by its processor time, so
-	// this counts only if it cannot, or if the machine does nothing.
+	// silence limits the time without output of the child. The child limits its own processor time, so
+	// this matters only if that fails or the machine is stuck.
 	silence = time.Minute
 )
 
@@ -60,23 +60,23 @@ type Evaluator struct {
 	known map[[sha256.Size]byte]map[string]Result // by the hash of the files
 }
 
-// Command is the argument that makes our own binary a child.
+// Command is the argument that starts our own binary as a child.
 const Command = "evaluate"
 
-// request is what a child is given.
+// request is the input of a child.
 type request struct {
 	Files map[string]string
-	Names []string // to be evaluated, in this order
+	Names []string // files to evaluate, in this order
 }
 
-// reply is what a child says about a file.
+// reply is a child's output for a file.
 type reply struct {
 	Name string
 	Result
 }
 
-// Evaluate evaluates the files of a directory, by name. What cannot be evaluated has a Result
-// with an Error.
+// Evaluate evaluates the files of a directory, given by name. The Result of a file that cannot be evaluated
+// has an Error.
 func (e *Evaluator) Evaluate(files map[string]string) map[string]Result {
 	if len(files) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (e *Evaluator) Evaluate(files map[string]string) map[string]Result {
 	results := map[string]Result{}
 	for todo := slices.Sorted(maps.Keys(files)); len(todo) > 0; {
 		done, err := e.child(request{files, todo}, results)
-		if todo = todo[done:]; len(todo) > 0 { // the child ended: the next one goes on
+		if todo = todo[done:]; len(todo) > 0 { // the child has ended: continue with a new one
 			results[todo[0]] = Result{Error: err.Error(), In: todo[0], Line: 1}
 			todo = todo[1:]
 		}
@@ -104,12 +104,12 @@ func (e *Evaluator) Evaluate(files map[string]string) map[string]Result {
 }
 
 func hashOf(files map[string]string) [sha256.Size]byte {
-	text, _ := json.Marshal(files) // texts can be
+	text, _ := json.Marshal(files) // cannot fail for strings
 	return sha256.Sum256(text)
 }
 
-// child evaluates the files of a request, in order, and returns how many it finished. The error
-// is about the next one.
+// child evaluates the files of a request, in order, and returns the number of finished files. The error
+// refers to the next one.
 func (e *Evaluator) child(r request, results map[string]Result) (done int, err error) {
 	self, err := e.Self()
 	if err != nil {
@@ -119,7 +119,7 @@ func (e *Evaluator) child(r request, results map[string]Result) (done int, err e
 	if err != nil {
 		return 0, fmt.Errorf("cannot be evaluated: %w", err)
 	}
-	cmd := exec.Command(self, Command) //nolint:noctx // it is killed when it says nothing, and limits itself
+	cmd := exec.Command(self, Command) //nolint:noctx // it is killed on a timeout, and limits itself
 	cmd.Env = []string{"GOMAXPROCS=2"}
 	cmd.Dir = "/"
 	cmd.Stdin = bytes.NewReader(input)
@@ -134,8 +134,8 @@ func (e *Evaluator) child(r request, results map[string]Result) (done int, err e
 	return done, ending(cmd.Wait())
 }
 
-// replies reads what a child says about names, and kills it when it says something else, too
-// much, or nothing for too long.
+// replies reads a child's output for names. It kills the child after invalid output, too
+// much output, or a timeout.
 func replies(out io.Reader, names []string, results map[string]Result, kill func()) (done int) {
 	defer kill()
 	late := time.AfterFunc(silence, kill)
@@ -154,9 +154,9 @@ func replies(out io.Reader, names []string, results map[string]Result, kill func
 	return done
 }
 
-// ending returns why a child evaluated no more.
+// ending returns the reason why a child has ended early.
 func ending(err error) error {
-	exited, ok := err.(*exec.ExitError) //nolint:errorlint // Wait says so
+	exited, ok := err.(*exec.ExitError) //nolint:errorlint // Wait guarantees the type
 	switch {
 	case ok && exited.ExitCode() == exitTime:
 		return fmt.Errorf("takes more than %v of processor time", maxTime)
@@ -168,7 +168,7 @@ func ending(err error) error {
 	return fmt.Errorf("ended the process that evaluates it (by more than %d MB of memory, or a value that is too deep)", maxMemory>>20)
 }
 
-// markHelpers finds the files that are there to be imported.
+// markHelpers marks the files that only exist to be imported.
 func markHelpers(results map[string]Result) {
 	imported := map[string]bool{}
 	for name, r := range results {
@@ -183,8 +183,8 @@ func markHelpers(results map[string]Result) {
 	}
 }
 
-// IsDefinition reports whether a file of a directory is evaluated, by its name: .ts, but not
-// .d.ts, which has only types.
+// IsDefinition reports whether a file with this name is evaluated: .ts, but not
+// .d.ts, which contains only types.
 func IsDefinition(name string) bool {
 	return strings.HasSuffix(name, ".ts") && !strings.HasSuffix(name, ".d.ts")
 }

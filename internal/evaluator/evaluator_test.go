@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMain makes the test binary the child, too.
+// TestMain also makes the test binary the child.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		os.Exit(Main(os.Stdin, os.Stdout))
@@ -23,7 +23,7 @@ func evaluated(t *testing.T, files map[string]string) map[string]Result {
 	return (&Evaluator{Self: os.Executable}).Evaluate(files)
 }
 
-// T-02: what a file defines, with each value on its line.
+// T-02: The definition of a file, with each value on its line.
 func TestEvaluate(t *testing.T) {
 	const text = begin + `
 type Domain = "analysis" | "coding";
@@ -56,14 +56,14 @@ export default defineAgent({
 	}
 }
 
-// What a file cannot do, and what is said about it: file:line and a reason.
+// Actions that a file cannot perform, and the resulting errors with file, line and reason.
 func TestRefused(t *testing.T) {
 	files := map[string]string{}
 	wants := map[string]string{}
 	for name, c := range map[string]struct{ text, want string }{
 		"loop.ts":     {begin + "\nlet i = 0; while (true) { i++; }\n", "loop.ts:3 takes more than 500ms of processor time"},
 		"getter.ts":   {begin + "export default defineAgent({\n  get id() { for (;;); },\n});", "getter.ts:3 takes more than 500ms of processor time"},
-		"memory.ts":   {begin + "\nconst all = [];\nfor (let i = 0; ; i++) all.push(\"é\".repeat(1e7) + i);", "memory.ts:4 "}, // the limit of its time may come first
+		"memory.ts":   {begin + "\nconst all = [];\nfor (let i = 0; ; i++) all.push(\"é\".repeat(1e7) + i);", "memory.ts:4 "}, // the time limit may be exceeded first
 		"large.ts":    {begin + "\nconst all = \"é\".repeat(2e8);", "large.ts:"},
 		"deep.ts":     {begin + "\nfunction f() { f(); }\nf();", "deep.ts:3 calls functions in each other more than 1000 deep"},
 		"huge.ts":     {begin + "export default defineAgent({ id: \"a\",\n metadata: new Array(2000).fill(\"x\".repeat(10000)) });", "huge.ts:2 has a definition of more than 4 MB"},
@@ -109,7 +109,7 @@ func TestRefused(t *testing.T) {
 	} {
 		files[name], wants[name] = c.text, c.want
 	}
-	if racing { // the race detector makes it slower than the limit of its time
+	if racing { // with the race detector it is slower than the time limit
 		delete(files, "memory.ts")
 		delete(wants, "memory.ts")
 	}
@@ -132,7 +132,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What built-in functions do cannot be interrupted. The child ends then, and the next one
+// Built-in functions cannot be interrupted. The child ends then, and the next one
 // evaluates the rest.
 func TestChildThatEnds(t *testing.T) {
 	ok := begin + "export default defineAgent({ id: \"a\" });"
@@ -150,7 +150,7 @@ func TestChildThatEnds(t *testing.T) {
 	}
 }
 
-// A file that is imported needs no definition of its own.
+// An imported file needs no definition.
 func TestSiblings(t *testing.T) {
 	results := evaluated(t, map[string]string{
 		"a.ts":      begin + "import { tools } from \"./shared\";\nimport more from \"./more.js\";\nexport default defineAgent({ id: \"a\", tools, ...more });",
@@ -172,7 +172,7 @@ func TestSiblings(t *testing.T) {
 	}
 }
 
-// A file has no clock and no randomness: it always defines the same.
+// A file has no clock and no randomness, so its definition is always the same.
 func TestSame(t *testing.T) {
 	files := map[string]string{"a.ts": begin + "export default defineAgent({ metadata: { at: Date.now(), d: String(new Date()), r: Math.random() } });"}
 	first, second := evaluated(t, files)["a.ts"], evaluated(t, files)["a.ts"]
@@ -181,7 +181,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// The same files are evaluated once.
+// The same files are evaluated only once.
 func TestOneChild(t *testing.T) {
 	started := 0
 	e := &Evaluator{Self: func() (string, error) { started++; return os.Executable() }}

@@ -2,5 +2,5 @@
 
 package evaluator
 
-// racing means that the race detector looks.
+// racing reports whether the race detector is enabled.
 const racing = false

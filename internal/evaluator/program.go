@@ -17,21 +17,21 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Why a file was interrupted.
+// Reasons for interrupting a file.
 var (
 	tooSlow  = fmt.Sprintf("takes more than %v of processor time", maxTime)
 	tooLarge = fmt.Sprintf("needs more than %d MB of memory", maxMemory>>20)
 )
 
-// program evaluates one file, with what it imports.
+// program evaluates one file with its imports.
 type program struct {
 	files   map[string]string
 	vm      *goja.Runtime
 	loaded  map[string]*goja.Object // modules, by name
 	imports []string
-	refused *fileError   // an import; nil: all were possible
-	defined *goja.Object // what the last defineAgent returned
-	at      int          // its line
+	refused *fileError   // an invalid import; nil if there was none
+	defined *goja.Object // result of the last defineAgent call
+	at      int          // line of that call
 	lines   map[string]int
 }
 
@@ -39,11 +39,11 @@ func newProgram(files map[string]string) *program {
 	p := &program{files: files, vm: goja.New(), loaded: map[string]*goja.Object{}}
 	p.vm.SetMaxCallStackSize(maxCalls)
 	p.vm.SetTimeSource(func() time.Time { return time.Unix(0, 0).UTC() })
-	p.vm.SetRandSource(rand.New(rand.NewPCG(0, 0)).Float64) //nolint:gosec // it must be the same each time
+	p.vm.SetRandSource(rand.New(rand.NewPCG(0, 0)).Float64) //nolint:gosec // must be deterministic
 	return p
 }
 
-// fileError is an error at a place of a file.
+// fileError is an error at a position of a file.
 type fileError struct {
 	in      string
 	line    int
@@ -68,7 +68,7 @@ func (p *program) document(name string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case p.refused != nil: // whatever the file made of it
+	case p.refused != nil: // even if the file caught the error
 		return "", p.refused
 	}
 	value, err := p.get(exports, "default")
@@ -95,7 +95,7 @@ func (p *program) document(name string) (string, error) {
 	return w.String(), nil
 }
 
-// lineOf returns the line of a value: its own, or that of what contains it.
+// lineOf returns the line of a value, or of the innermost value with a known line that contains it.
 func (p *program) lineOf(where string) int {
 	for where != "" {
 		if line, ok := p.lines[where]; ok {
@@ -106,7 +106,7 @@ func (p *program) lineOf(where string) int {
 	return p.at
 }
 
-// inside runs a function that uses values of the file.
+// inside runs a function that accesses the file's values, and returns an exception as an error.
 func (p *program) inside(do func()) error {
 	call, _ := goja.AssertFunction(p.vm.ToValue(func(goja.FunctionCall) goja.Value { do(); return nil }))
 	_, err := call(goja.Undefined())
@@ -118,10 +118,10 @@ func (p *program) get(object *goja.Object, key string) (value goja.Value, err er
 	return value, err
 }
 
-// load runs a file and returns what it exports.
+// load runs a file and returns its exports.
 func (p *program) load(name string) (*goja.Object, error) {
 	if exports, ok := p.loaded[name]; ok {
-		return exports, nil // also while it is running
+		return exports, nil // even while it is running
 	}
 	code, err := javascript(name, p.files[name])
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *program) load(name string) (*goja.Object, error) {
 	if _, err := run(goja.Undefined(), exports, p.vm.ToValue(p.require), module); err != nil {
 		return nil, err
 	}
-	replaced, err := p.get(module, "exports") // esbuild does
+	replaced, err := p.get(module, "exports") // esbuild replaces the object
 	if err != nil {
 		return nil, err
 	}
@@ -162,14 +162,14 @@ func (p *program) load(name string) (*goja.Object, error) {
 	return p.loaded[name], nil
 }
 
-// javascript turns a file into a function of its module.
+// javascript converts a file to a JavaScript function with the module's code.
 func javascript(name, text string) (string, error) {
 	r := api.Transform(text, api.TransformOptions{
 		Loader: api.LoaderTS, Format: api.FormatCommonJS, Target: api.ES2020, Sourcefile: name,
 		Sourcemap: api.SourceMapInline, SourcesContent: api.SourcesContentExclude, LegalComments: api.LegalCommentsNone,
 		Banner: "(function (exports, require, module) {", Footer: "})",
-		TsconfigRaw: `{"compilerOptions": {"verbatimModuleSyntax": true}}`, // an import that is not used is an import, too
-		Supported:   map[string]bool{"dynamic-import": false},              // it becomes require, which refuses it
+		TsconfigRaw: `{"compilerOptions": {"verbatimModuleSyntax": true}}`, // keeps unused imports
+		Supported:   map[string]bool{"dynamic-import": false},              // it becomes require, which rejects it
 		LogLevel:    api.LogLevelSilent,
 	})
 	if len(r.Errors) == 0 {
@@ -183,12 +183,12 @@ func javascript(name, text string) (string, error) {
 	return "", &fileError{in: name, line: line, message: "is not valid TypeScript: " + first.Text}
 }
 
-// require is what import calls.
+// require implements import.
 func (p *program) require(call goja.FunctionCall) goja.Value {
 	wanted := call.Argument(0).String()
 	if wanted == "coven" {
 		ours := p.vm.NewObject()
-		_ = ours.Set("defineAgent", p.define) // of a new object
+		_ = ours.Set("defineAgent", p.define) // cannot fail for a new object
 		return ours
 	}
 	name, ok := p.sibling(wanted)
@@ -206,7 +206,7 @@ func (p *program) require(call goja.FunctionCall) goja.Value {
 	exports, err := p.load(name)
 	if err != nil {
 		if thrown := (*goja.Exception)(nil); errors.As(err, &thrown) {
-			panic(err) // as it was thrown, with its place
+			panic(err) // keep the exception and its position
 		}
 		if stopped := (*goja.InterruptedError)(nil); errors.As(err, &stopped) {
 			panic(err)
@@ -216,7 +216,7 @@ func (p *program) require(call goja.FunctionCall) goja.Value {
 	return exports
 }
 
-// sibling returns the file beside the one that imports it.
+// sibling finds an imported file in the same directory.
 func (p *program) sibling(wanted string) (string, bool) {
 	name, relative := strings.CutPrefix(wanted, "./")
 	if !relative || path.Base(name) != name {
@@ -230,7 +230,7 @@ func (p *program) sibling(wanted string) (string, bool) {
 	return "", false
 }
 
-// define is defineAgent.
+// define implements defineAgent.
 func (p *program) define(call goja.FunctionCall) goja.Value {
 	object, ok := call.Argument(0).(*goja.Object)
 	at := p.caller()
@@ -241,7 +241,7 @@ func (p *program) define(call goja.FunctionCall) goja.Value {
 	return object
 }
 
-// caller returns where the file called a function of ours.
+// caller returns the position at which the file called one of our functions.
 func (p *program) caller() file.Position {
 	for _, frame := range p.vm.CaptureCallStack(0, nil) {
 		if at := frame.Position(); at.Line > 0 {
@@ -251,7 +251,7 @@ func (p *program) caller() file.Position {
 	return file.Position{Line: 1}
 }
 
-// located returns what is wrong, and where.
+// located converts an error to a fileError with its position.
 func (p *program) located(name string, err error) *fileError {
 	f := &fileError{in: name, line: 1}
 	var thrown *goja.Exception
@@ -284,7 +284,7 @@ func (p *program) located(name string, err error) *fileError {
 	return p.named(name, f)
 }
 
-// ours returns the error that a function of ours threw. It runs nothing of the file.
+// ours returns the fileError that one of our functions threw. It runs no code of the file.
 func ours(thrown goja.Value) (*fileError, bool) {
 	if thrown.ExportType() != reflect.TypeFor[*fileError]() {
 		return nil, false
@@ -293,7 +293,7 @@ func ours(thrown goja.Value) (*fileError, bool) {
 	return known, ok
 }
 
-// named makes sure that an error is in a file of ours.
+// named ensures that the error refers to one of our files.
 func (p *program) named(name string, f *fileError) *fileError {
 	if _, ok := p.files[f.in]; !ok {
 		f.in = name
@@ -301,10 +301,10 @@ func (p *program) named(name string, f *fileError) *fileError {
 	return f
 }
 
-// text returns what an exception says, in a line.
+// text returns the text of an exception in one line.
 func (p *program) text(thrown *goja.Exception) string {
 	text := "something that is no text"
-	_ = p.inside(func() { text = thrown.Value().String() }) // it stays
+	_ = p.inside(func() { text = thrown.Value().String() }) // on failure, keep the default text
 	const most = 200
 	if runes := []rune(strings.Join(strings.Fields(text), " ")); len(runes) > most {
 		return string(runes[:most]) + "…"
@@ -314,8 +314,8 @@ func (p *program) text(thrown *goja.Exception) string {
 	return "an empty text"
 }
 
-// literalLines returns the lines of the values in the argument of defineAgent, as far as it is
-// written there: "permissions[0].pattern".
+// literalLines returns the lines of the literal values in the argument of defineAgent, by place:
+// "permissions[0].pattern".
 func literalLines(p *ast.Program) map[string]int {
 	l := literals{file: p.File, lines: map[string]int{}, named: map[string]ast.Expression{}}
 	statement, ok := p.Body[0].(*ast.ExpressionStatement)
@@ -354,10 +354,10 @@ func (l literals) bindings(all []*ast.Binding) {
 	}
 }
 
-// isPromise runs nothing of the file, as exporting the value would.
+// isPromise reports whether a value is a promise. Unlike Export, it runs no code of the file.
 func isPromise(o *goja.Object) bool { return o.ExportType() == reflect.TypeFor[*goja.Promise]() }
 
-// isDefine reports whether a call is one of defineAgent: (0, import_coven.defineAgent).
+// isDefine reports whether a callee is defineAgent: (0, import_coven.defineAgent).
 func isDefine(callee ast.Expression) bool {
 	if s, ok := callee.(*ast.SequenceExpression); ok {
 		callee = s.Sequence[len(s.Sequence)-1]
@@ -369,7 +369,7 @@ func isDefine(callee ast.Expression) bool {
 func (l literals) value(where string, x ast.Expression) {
 	if name, ok := x.(*ast.Identifier); ok && l.named[string(name.Name)] != nil {
 		x = l.named[string(name.Name)]
-		delete(l.named, string(name.Name)) // a value can name itself
+		delete(l.named, string(name.Name)) // a value can refer to itself
 	}
 	switch x := x.(type) {
 	case *ast.ObjectLiteral:

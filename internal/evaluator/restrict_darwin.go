@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// restrict limits this process for good: its processor time, and the files that it writes. Its
-// memory is limited by the guard alone.
+// restrict permanently limits this process: its processor time, and the size of files that it writes. Only the guard
+// limits its memory.
 func restrict(processor time.Duration) error {
 	seconds := uint64(processor/time.Second) + 1
 	for which, most := range map[int]uint64{syscall.RLIMIT_CPU: seconds, syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_CORE: 0} {

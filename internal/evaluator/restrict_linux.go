@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restrict limits this process for good: its processor time, its memory, the files that it
-// writes or opens, and, if the kernel has Landlock, everything that it could open or connect to.
+// restrict permanently limits this process: its processor time, its memory, the size of files that it
+// writes, and, if the kernel has Landlock, access to all files and connections.
 func restrict(processor time.Duration) error {
 	seconds := uint64(processor/time.Second) + 1
 	limits := map[int]uint64{unix.RLIMIT_CPU: seconds, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0}
 	if data, err := dataSize(); err == nil {
-		limits[unix.RLIMIT_DATA] = data + 4*maxMemory // the guard acts before
+		limits[unix.RLIMIT_DATA] = data + 4*maxMemory // the guard acts earlier
 	}
 	for which, most := range limits {
 		if err := unix.Setrlimit(which, &unix.Rlimit{Cur: most, Max: most}); err != nil {
@@ -28,8 +28,8 @@ func restrict(processor time.Duration) error {
 	return errors.Join(none.RestrictPaths(), none.RestrictNet(), none.RestrictScoped())
 }
 
-// dataSize returns how much memory this process has, by what RLIMIT_DATA counts: the race
-// detector takes much before it begins.
+// dataSize returns the memory of this process that counts for RLIMIT_DATA. The race
+// detector allocates much of it at the start.
 func dataSize() (uint64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// The child has no environment, opens no file and connects to nothing. What asks for it here is
-// not JavaScript, which has no way to ask, but the process itself after it is restricted.
+// The child has no environment, and cannot open files or connections. The test tries this in the restricted
+// process itself, because JavaScript has no means to do so.
 func TestRestricted(t *testing.T) {
 	if os.Getenv("EVALUATOR_RESTRICTED") == "" {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^TestRestricted$", "-test.v")

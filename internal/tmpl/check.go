@@ -1,25 +1,25 @@
 package tmpl
 
-// Reference is a place in a template that names something.
+// Reference is a reference to a name in a template.
 type Reference struct {
-	Path         []string // {{.steps.fix.output}}: steps, fix, output
-	Line, Column int      // from 1
-	// Tested reports whether the template tests if it exists: {{if .x}}, {{with .x}},
-	// {{default "none" .x}}. A prompt may then name what is not there.
+	Path         []string // for {{.steps.fix.output}}: steps, fix, output
+	Line, Column int      // starting at 1
+	// Tested reports whether the template tests the existence of the name: {{if .x}}, {{with .x}},
+	// {{default "none" .x}}. In a prompt, such a name need not exist.
 	Tested bool
 }
 
-// Uses lists what a template uses, found without running it.
+// Uses lists the references of a template. They are determined without running it.
 type Uses struct {
-	Data     []Reference // keys of the data; those inside with and range only when they begin with $
+	Data     []Reference // keys of the data; inside with and range, only those that begin with $
 	Includes []Include
-	Raw      []Reference // values that raw leaves unquoted; Path is empty
-	Sole     *Reference  // what the template prints, when it is one path of the data and nothing else
+	Raw      []Reference // calls of raw, which leave values unquoted; Path is empty
+	Sole     *Reference  // set if the template prints only this path of the data
 }
 
 // Include is a call of include in a prompt.
 type Include struct {
-	Reference // Path holds the one name
+	Reference // Path has only the name
 	Params    []Param
 }
 
@@ -27,18 +27,18 @@ type Include struct {
 type Param struct {
 	Name         string
 	Line, Column int      // of the name
-	Value        []string // the path of the data that gives the value; nil: something else
-	Text         bool     // the value is a text, a number, true or false
+	Value        []string // path of the data that provides the value; nil for other values
+	Text         bool     // the value is a literal
 }
 
-// CheckText finds the errors in a template for Text or NewCondition.
+// CheckText checks a template for Text or NewCondition.
 func CheckText(name, text string) (Uses, error) { return check(name, text, plain) }
 
-// CheckPrompt finds the errors in a template for Prompt. It does not check included
+// CheckPrompt checks a template for Prompt, without included
 // prompts.
 func CheckPrompt(name, text string) (Uses, error) { return check(name, text, prompt) }
 
-// CheckCommand finds the errors in a template for NewCommand, including values in
+// CheckCommand checks a template for NewCommand. It also finds values in
 // places where shell quoting does not work.
 func CheckCommand(name, text string) (Uses, error) { return check(name, text, command) }
 

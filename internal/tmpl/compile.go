@@ -12,9 +12,9 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// program is a template ready to run. Functions of this package, to which the tree is
-// rewritten, replace what text/template would do with keys and values: _get for .a.b,
-// _put for what an action prints, _each for the operand of range.
+// program is a compiled template. The tree calls functions of this package
+// instead of text/template's handling of keys and values: _get for .a.b,
+// _put for the output of an action, _each for the operand of range.
 type program struct {
 	source
 	form form
@@ -22,14 +22,14 @@ type program struct {
 	gets []access // indexed by the argument of _get
 	uses Uses
 
-	tested map[parse.Node]bool // paths that the template tests: they need not exist
+	tested map[parse.Node]bool // tested paths, which need not exist
 }
 
 // access is one use of a path.
 type access struct {
 	Reference
-	base string // what the path starts from, in messages: "the data", "$x"
-	root bool   // the path starts from the whole data
+	base string // start of the path in messages: "the data", "$x"
+	root bool   // whether the path starts at the whole data
 }
 
 func compile(name, text string, f form) (*program, error) {
@@ -58,7 +58,7 @@ func compile(name, text string, f form) (*program, error) {
 	return p, nil
 }
 
-// sole returns the path that a template prints, if it does nothing else.
+// sole returns the path if printing it is the template's only action.
 func (p *program) sole(root *parse.ListNode) *Reference {
 	var only *parse.ActionNode
 	for _, n := range root.Nodes {
@@ -102,8 +102,8 @@ var (
 	inOurs  = lazyregexp.New(`^(?:_\w+|include): `)
 )
 
-// fromTemplate converts an error of text/template to an *Error, with the position from
-// its message.
+// fromTemplate converts an error of text/template to an *Error. It takes the position from
+// the message.
 func (p *program) fromTemplate(err error) *Error {
 	m := message.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -121,7 +121,7 @@ func (p *program) fromTemplate(err error) *Error {
 	return e
 }
 
-// known returns the hint for an unknown word.
+// known returns a hint for an unknown word.
 func known(word string, words []string) string {
 	if hint := didyoumean.Hint(word, words); hint != "" {
 		return hint
@@ -178,7 +178,7 @@ func (p *program) branch(b *parse.BranchNode, root, inner bool) error {
 	return p.list(b.ElseList, root)
 }
 
-// append adds a call of a function to the end of a pipe.
+// append appends a call of a function to a pipe.
 func (p *program) append(pipe *parse.PipeNode, function string) {
 	pipe.Cmds = append(pipe.Cmds, &parse.CommandNode{
 		NodeType: parse.NodeCommand, Pos: pipe.Pos, Args: []parse.Node{p.ident(function, pipe.Pos)},
@@ -208,8 +208,8 @@ func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
 	return nil
 }
 
-// call records calls of functions that a caller must know about. piped reports whether
-// the call gets the value before it.
+// call handles calls of functions with special rules. piped reports whether
+// the call receives the preceding value.
 func (p *program) call(c *parse.CommandNode, piped, root bool) error {
 	for i, arg := range c.Args {
 		function, ok := arg.(*parse.IdentifierNode)
@@ -264,7 +264,7 @@ func (p *program) operand(n parse.Node, root bool) (parse.Node, error) {
 	return n, nil
 }
 
-// start returns the position of a chain of fields: text/template gives the position of
+// start returns the start position of a chain of fields: text/template reports the position of
 // its second field.
 func start(at parse.Pos, fields []string) parse.Pos {
 	if len(fields) > 1 {
@@ -273,7 +273,7 @@ func start(at parse.Pos, fields []string) parse.Pos {
 	return at
 }
 
-// decoded returns the names of a path as they were written.
+// decoded returns the names of a path as written in the template.
 func (p *program) decoded(fields []string) []string {
 	path := slices.Clone(fields)
 	for i := range path {
@@ -282,7 +282,7 @@ func (p *program) decoded(fields []string) []string {
 	return path
 }
 
-// access records the use of a path. root reports whether it starts from the whole
+// access records the use of a path. root reports whether it starts at the whole
 // data.
 func (p *program) access(n parse.Node, at parse.Pos, fields []string, base string, root bool) int {
 	ref := p.reference(at, p.decoded(fields))

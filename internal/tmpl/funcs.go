@@ -13,15 +13,15 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// functionNames lists the functions that templates may call; those of text/template
-// come second, without call.
+// functionNames lists the functions that templates may call. The second part is from text/template,
+// without call.
 var functionNames = []string{
 	"default", "join", "upper", "lower", "trim", "indent", "quote", "json", "include", "raw",
 	"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index", "slice",
 	"print", "printf", "println", "html", "js", "urlquery",
 }
 
-// signatures lists the names that the parser accepts as functions.
+// signatures returns the names that the parser accepts as functions.
 func signatures() map[string]any {
 	names := make(map[string]any, len(functionNames))
 	for _, name := range functionNames {
@@ -30,10 +30,10 @@ func signatures() map[string]any {
 	return names
 }
 
-// verbatim is text that raw passes to a command unquoted.
+// verbatim is text that is passed to a command unquoted because of raw.
 type verbatim string
 
-// functions returns the functions of one run.
+// functions returns the functions for one run.
 func (p *program) functions(include func(string, ...any) (string, error), strict bool) template.FuncMap {
 	return template.FuncMap{
 		"_get": func(base any, number int) (any, error) { return p.field(base, number, strict) }, "_put": p.put, "_each": each,
@@ -46,7 +46,7 @@ func (p *program) functions(include func(string, ...any) (string, error), strict
 	}
 }
 
-// put returns what an action prints.
+// put returns the output of an action.
 func (p *program) put(v any) (string, error) {
 	if secret, ok := v.(Secret); ok {
 		return p.putSecret(secret)
@@ -64,8 +64,8 @@ func (p *program) put(v any) (string, error) {
 	return shellword.Quote(s), nil
 }
 
-// quote puts a text into double quotes. It has no effect in a command, where the text
-// is quoted for the shell anyway.
+// quote returns a text in double quotes. It has no effect in a command, where
+// every value is quoted for the shell.
 func (p *program) quote(v any) (string, error) {
 	s, err := str(v)
 	if err != nil || p.form == command {
@@ -74,7 +74,7 @@ func (p *program) quote(v any) (string, error) {
 	return fmt.Sprintf("%q", s), nil
 }
 
-// str returns a value as templates print it.
+// str formats a value for output.
 func str(v any) (string, error) {
 	v = text(v)
 	if _, ok := v.(Secret); ok {
@@ -107,7 +107,7 @@ func asJSON(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// orElse returns v, or otherwise if v is null or an empty text, list or map.
+// orElse implements default: it returns v, or otherwise if v is null or an empty text, list or map.
 func orElse(otherwise, v any) any {
 	v = text(v)
 	value := reflect.ValueOf(v)
@@ -141,7 +141,7 @@ func join(sep string, list any) (string, error) {
 	return strings.Join(words, sep), nil
 }
 
-// maxIndent is the maximum of indent.
+// maxIndent limits the argument of indent.
 const maxIndent = 200
 
 func indent(spaces int, v any) (string, error) {
@@ -158,7 +158,7 @@ func indent(spaces int, v any) (string, error) {
 	return strings.Join(lines, "\n"), err
 }
 
-// each returns the operand of range. It is never a number, which could be endless.
+// each returns the operand of range. It rejects numbers, because such a loop could be endless.
 func each(v any) (any, error) {
 	switch reflect.ValueOf(v).Kind() {
 	case reflect.Invalid, reflect.Slice, reflect.Map:
@@ -183,8 +183,8 @@ func kindOf(v any) string {
 	return "a number"
 }
 
-// field finds the value of a path, starting from base. A path that the template only
-// tests need not exist, unless strict.
+// field returns the value of a path, starting at base. A tested path need not exist, unless
+// strict is set.
 func (p *program) field(base any, number int, strict bool) (any, error) {
 	use := p.gets[number]
 	for i, key := range use.Path {
@@ -215,7 +215,7 @@ func (p *program) missing(use access, index int, msg, hint string) *Error {
 	return &Error{Name: p.name, Line: use.Line, Column: column, Msg: msg, Hint: hint}
 }
 
-// label returns the name of the first parts of the path in messages.
+// label returns the first parts of the path for messages.
 func (a access) label(parts int) string {
 	path := ""
 	if parts > 0 {

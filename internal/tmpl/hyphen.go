@@ -8,20 +8,20 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// source is a template's text, and its encoding for the parser of text/template:
-// letters that the text does not use replace the hyphens in names and mark the digits
-// that names start with; key= becomes the field .key, also marked.
+// source is a template's text with its encoding for the parser of text/template:
+// letters that do not occur in the text replace the hyphens in names and mark the digits
+// at the beginning of names; key= becomes the field .key, also marked.
 type source struct {
 	name, text string
 	encoded    string
-	hyphen     rune // stands for "-"
-	digit      rune // stands before a digit that begins a name
+	hyphen     rune // replaces "-"
+	digit      rune // precedes a digit at the beginning of a name
 	key        rune // after a ".": the field is the key of key=
-	equals     rune // before a " ": both stand for "="
+	equals     rune // followed by " ": replaces "="
 }
 
-// firstLetter starts the search for unused letters, in a script that is out of use.
-// leadByte is the first UTF-8 byte of all letters found.
+// firstLetter starts the search for unused letters, in a script that is no longer in use.
+// leadByte is the first UTF-8 byte of all these letters.
 const (
 	firstLetter = 0x10400
 	leadByte    = 0xf0
@@ -41,7 +41,7 @@ func newSource(name, text string) source {
 	return s
 }
 
-// encode returns the encoded text. It changes nothing outside actions and inside
+// encode sets the encoded text. It encodes only actions, without their
 // strings and comments.
 func (s *source) encode() {
 	var b strings.Builder
@@ -117,7 +117,7 @@ func (s *source) chain(b *strings.Builder, word string) {
 	}
 }
 
-// decode restores a name, or a message with names.
+// decode restores the original text of a name or a message.
 func (s *source) decode(encoded string) string {
 	if strings.IndexByte(encoded, leadByte) < 0 {
 		return encoded
@@ -128,21 +128,21 @@ func (s *source) decode(encoded string) string {
 	).Replace(encoded)
 }
 
-// keyOf returns the key that a field encodes.
+// keyOf returns the key that is encoded in a field.
 func (s *source) keyOf(field string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(field, string(s.key))
 	return strings.TrimSuffix(s.decode(key), "="), ok
 }
 
-// place converts an offset in the encoded text to a line and column.
+// place converts an offset in the encoded text to a line and column of the original.
 func (s *source) place(offset int) (line, column int) {
 	before := s.decode(s.encoded[:min(max(offset, 0), len(s.encoded))])
 	line = 1 + strings.Count(before, "\n")
 	return line, 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 }
 
-// offset returns the offset of a line (from 1) and byte column (from 0) of the encoded
-// text.
+// offset converts a line (starting at 1) and byte column (starting at 0) of the encoded
+// text to an offset.
 func (s *source) offset(line, column int) int {
 	at := 0
 	for ; line > 1; line-- {

@@ -12,14 +12,14 @@ import (
 	"text/template/parse"
 )
 
-// The limits of includes.
+// Limits for includes.
 const (
 	MaxDepth    = 10   // levels of nesting
-	MaxIncludes = 1000 // includes in one prompt, nested ones too
+	MaxIncludes = 1000 // includes in one prompt, including nested ones
 )
 
-// Parent is the name under which an included prompt sees the data of the including
-// one: {{.parent.task.title}}. A parameter must not have this name.
+// Parent is the name by which an included prompt accesses the data of the including
+// one: {{.parent.task.title}}. It is not valid as a parameter name.
 const Parent = "parent"
 
 const includeHint = `{{include "name" key="text" other=.task.title}}`
@@ -28,8 +28,8 @@ func (p *program) includeFault(at parse.Pos) *Error {
 	return p.fail(at, "include takes the name of one prompt, in quotes, and parameters", includeHint)
 }
 
-// include records an include and rewrites its parameters: key=value, or "key" value,
-// becomes "key" value.
+// include records an include and rewrites its parameters: key=value and "key" value
+// become "key" value.
 func (p *program) include(c *parse.CommandNode, root bool) error {
 	if len(c.Args) < 2 {
 		return p.includeFault(c.Args[0].Position())
@@ -67,7 +67,7 @@ func (p *program) isKey(n parse.Node) bool {
 	return ok
 }
 
-// paramName returns the name of a parameter as a text.
+// paramName returns the name of a parameter as a string node.
 func (p *program) paramName(n parse.Node) (*parse.StringNode, error) {
 	key := &parse.StringNode{NodeType: parse.NodeString, Pos: n.Position()}
 	switch n := n.(type) {
@@ -92,7 +92,7 @@ func (p *program) paramName(n parse.Node) (*parse.StringNode, error) {
 	return key, nil
 }
 
-// paramValue returns what is known of a parameter's value before the template runs.
+// paramValue determines the value of a parameter as far as it is known before the template runs.
 func (p *program) paramValue(n parse.Node, root bool) (path []string, isText bool) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
@@ -109,12 +109,12 @@ func (p *program) paramValue(n parse.Node, root bool) (path []string, isText boo
 	return nil, false
 }
 
-// including is the state of a render with includes.
+// including is the state of rendering with includes.
 type including struct {
 	lookup Lookup
-	taken  map[string]any // the initial data, whose names parameters must not hide
-	open   []string       // names being included, innermost last
-	count  *int           // of all includes so far
+	taken  map[string]any // initial data; parameters must not hide its names
+	open   []string       // names of the current includes, innermost last
+	count  *int           // number of includes so far
 }
 
 func (p *program) execute(out io.Writer, data map[string]any, in *including) error {
@@ -129,7 +129,7 @@ func (p *program) execute(out io.Writer, data map[string]any, in *including) err
 	return t.Execute(out, data)
 }
 
-// include renders another prompt, which sees data, params, and all of data under the
+// include renders another prompt with data, params, and a copy of data under the
 // name parent.
 func (in *including) include(name string, params []any, data map[string]any) (string, error) {
 	name = strings.TrimSuffix(name, ".md")

@@ -10,8 +10,8 @@ func prompts(files map[string]string) Lookup {
 	return func(name string) (string, string, bool) { text, ok := files[name]; return name + ".md", text, ok }
 }
 
-// Both ways to write parameters, what they can be, and what an included prompt
-// sees.
+// Both notations for parameters, their possible values, and the data of an included
+// prompt.
 func TestIncludeParameters(t *testing.T) {
 	lookup := prompts(map[string]string{
 		"one":   `<{{.key}}>`,
@@ -78,7 +78,7 @@ func TestIncludeParameters(t *testing.T) {
 	}
 }
 
-// Includes are bounded in depth and in number.
+// The depth and the number of includes are limited.
 func TestIncludeBounds(t *testing.T) {
 	files := map[string]string{"wide": strings.Repeat(`{{include "leaf"}}`, 40), "wider": strings.Repeat(`{{include "wide"}}`, 40), "leaf": "x"}
 	for i := range MaxDepth + 1 {

@@ -2,16 +2,16 @@ package tmpl
 
 import "encoding/json"
 
-// Output is a text with parts: {{.v}} is the text, for functions too, and
-// {{.v.outputs.url}} is one of the parts. Only such a path reaches a part: a variable
-// and with get the text.
+// Output is a text with parts. {{.v}} is the text, even in function calls, and
+// {{.v.outputs.url}} is a part. Parts are only accessible by such a path: variables
+// and with contain the text.
 type Output struct {
 	Text  string
 	Parts map[string]any
 }
 
-// JSON returns a value as templates print a map. A value that JSON cannot encode is
-// empty.
+// JSON formats a value like templates format a map. It returns "" for a value that cannot be
+// encoded.
 func JSON(v any) string {
 	text, _ := asJSON(v)
 	return text
@@ -20,10 +20,10 @@ func JSON(v any) string {
 // String returns the text.
 func (o Output) String() string { return o.Text }
 
-// MarshalJSON writes the text.
+// MarshalJSON encodes the text.
 func (o Output) MarshalJSON() ([]byte, error) { return json.Marshal(o.Text) }
 
-// text returns a value as functions and range see it.
+// text converts a value for functions and range.
 func text(v any) any {
 	if o, ok := v.(Output); ok {
 		return o.Text

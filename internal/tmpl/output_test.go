@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// An output prints as its text and has the parts of the step's result; functions treat
+// An output prints as its text and has the parts of the step's result. Functions treat
 // it as a text.
 func TestOutput(t *testing.T) {
 	data := map[string]any{
@@ -48,9 +48,9 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// original 3c 18: the functions, in the order of arguments that the original
-// has: default DEFAULT VALUE, join SEPARATOR LIST, indent SPACES TEXT. What they
-// give is never a template again.
+// original 3c 18: The functions, with arguments in the original's
+// order: default DEFAULT VALUE, join SEPARATOR LIST, indent SPACES TEXT. Their
+// results are never interpreted as templates.
 func TestFunctionsOfTheOriginal(t *testing.T) {
 	data := map[string]any{"hole": "{{.secret}}", "list": []string{"{{.secret}}", "b"}, "empty": "", "secret": "S", "two": "a\nb"}
 	for text, want := range map[string]string{
@@ -85,9 +85,9 @@ func TestFunctionsOfTheOriginal(t *testing.T) {
 	}
 }
 
-// original 3c 18: a name that is missing is an error in every kind of template but
-// prompts, also where a function would stand in for it; and a
-// condition is true or false and nothing else.
+// original 3c 18: A missing name is an error in all templates except
+// prompts, even as the argument of default, and a
+// condition must be true or false.
 func TestMissingAndConditions(t *testing.T) {
 	data := map[string]any{"tests": Output{Text: "0 failures"}, "step": map[string]any{}}
 	for _, text := range []string{"{{.nope}}", `{{default "d" .nope}}`, "{{if .nope}}{{end}}", "{{.step.nope}}", "{{not .nope}}", `{{index .step.nope "x"}}`} {
@@ -111,7 +111,7 @@ func containsAll(text string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// A prompt may test a name that does not exist, as the original documents. All other
+// A prompt may test a name that does not exist, as documented by the original. All other
 // names must exist.
 func TestOptionalNames(t *testing.T) {
 	data := map[string]any{"step": map[string]any{"outputs": map[string]any{}, "output": "out"}, "none": nil}

@@ -24,7 +24,7 @@ func TestSecret(t *testing.T) {
 	if _, err := Reveal(value, func(string) (string, error) { return "", errors.New("none") }); err == nil {
 		t.Error("a secret that is missing is none")
 	}
-	// Nobody else can make a mark.
+	// Values cannot forge a mark.
 	if got, err := Variable("v", "{{.x}}", data); err == nil {
 		t.Errorf("a value with a NUL: %q", got)
 	}
@@ -46,7 +46,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// The value of a secret stays one word for the shell.
+// The value of a secret remains one word for the shell.
 func TestSecretInShell(t *testing.T) {
 	data := map[string]any{"secrets": map[string]any{"key": Secret{"key"}}}
 	command, err := Command("c", "printf '<%s>' a{{.secrets.key}}b {{.secrets.key}}", data)

@@ -2,12 +2,12 @@ package tmpl
 
 import "strings"
 
-// What the shell makes of the text around an action decides whether a quoted
-// value is safe there. shellState is a scanner for the text of a command that
-// knows as much of the shell's syntax as that takes. What it cannot follow for
-// sure makes it give up (unclear): then no value is allowed from there on.
+// A quoted value is safe only in certain places of a shell command. shellState is the state of a
+// scanner for the text of a command that knows just enough of the shell's syntax to find these places. If it
+// cannot follow the syntax with certainty, it gives up (unclear), and no value is allowed
+// after that.
 
-// The constructs that can be open. Bytes, so that states can be compared.
+// Constructs that can be open. They are bytes, so that states can be compared.
 const (
 	subshell     = '('
 	substitution = '$' // $(...)
@@ -20,20 +20,20 @@ const (
 	remark       = '#'
 )
 
-// before is what stands before the next character.
+// before describes the position before the next character.
 type before int
 
 const (
 	boundary before = iota // a word may begin here
 	word                   // inside or after a word
-	either                 // depends on the way through the template
+	either                 // depends on the branches of the template
 )
 
 type shellState struct {
-	open    string // constructs, the innermost last
-	unclear string // what the scanner gave up at
+	open    string // open constructs, innermost last
+	unclear string // the construct at which the scanner gave up
 	before  before
-	letters string // of the unquoted word so far
+	letters string // the unquoted word so far
 	escaped bool   // after a backslash
 	dollar  bool   // after a $
 	less    bool   // after a <
@@ -103,7 +103,7 @@ func (s shellState) next(c byte) shellState {
 	return s
 }
 
-// nextANSI scans $'...', in which \' is a quote in some shells and the end in
+// nextANSI scans $'...', in which \' is a quote in some shells and ends the text in
 // others.
 func (s shellState) nextANSI(c byte) shellState {
 	switch {
@@ -146,7 +146,7 @@ func (s shellState) nextDouble(c byte) shellState {
 		s.escaped = true
 		return s
 	}
-	if s.escaped && c == '\n' { // the lines are one
+	if s.escaped && c == '\n' { // a line continuation
 		s.escaped = false
 		return s
 	}
@@ -166,7 +166,7 @@ func (s shellState) nextDouble(c byte) shellState {
 	return s
 }
 
-// expansion scans what follows a $.
+// expansion scans the character after a $.
 func (s shellState) expansion(c byte) shellState {
 	switch c {
 	case '(':
@@ -185,7 +185,7 @@ func (s shellState) nextPlain(c byte) shellState {
 		s.escaped = true
 		return s
 	}
-	if s.escaped && c == '\n' { // the lines are one
+	if s.escaped && c == '\n' { // a line continuation
 		s.escaped = false
 		return s
 	}
@@ -239,8 +239,8 @@ func (s shellState) parenthesis(dollar, fresh, opened bool) shellState {
 	return s
 }
 
-// separator scans what ends a word. In the patterns of case a parenthesis
-// closes that none has opened, so $(...) cannot be followed there.
+// separator scans a character that ends a word. In the patterns of case, a closing parenthesis
+// has no opening one, so the end of $(...) would be ambiguous.
 func (s shellState) separator(c byte, less bool) shellState {
 	if s.letters == "case" && strings.IndexByte(s.open, substitution) >= 0 {
 		return s.giveUp("case in $(...)")

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sh runs a command in an empty directory, with nothing on its PATH.
+// sh runs a command in an empty directory with an empty PATH.
 func sh(t interface{ Helper() }, shell, dir, command string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -101,7 +101,7 @@ func TestCommandRefuses(t *testing.T) {
 	}
 }
 
-// A value of any bytes arrives as one argument.
+// A value of arbitrary bytes is passed as one argument.
 func FuzzCommand(f *testing.F) {
 	for _, v := range []string{"", "a b", "'", `\'`, "'\"'\"'", "$(id)", "`id`", "\n", "-n", "é\xff", "*", "~", "{{.x}}", "a'\\''b"} {
 		f.Add(v)
@@ -124,19 +124,19 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// fragments are the parts of generated commands. None of them, run in any order,
-// writes a file called pwned.
+// fragments are the parts of generated commands. None of them, in any order,
+// writes a file named pwned.
 var fragments = []string{
 	"'", `"`, `\`, "$", "(", ")", "$(", "$((", "))", "`", "#", "\n", " ", " ", ";", "|", "&", "<", "<<", "<<E\n", "\nE\n", "{", "}", "${", "${x:-", "$'", `\'`, "$$", "$[",
 	"case a in a)", ";;", " esac", "echo ", "a", "if true; then ", " fi", "[[ a = a ]]", "((", "!", "~", "=", "x=", "*", "?",
 	"{{.v}}", "{{.v}}", " {{.v}} ", "{{if .t}}", "{{else}}", "{{end}}", "{{range .l}}", "{{break}}",
 }
 
-// No command that is accepted lets a value out of its word, whatever stands
-// around it.
+// In no accepted command does a value break out of its word, whatever surrounds
+// it.
 func TestNoValueBreaksOut(t *testing.T) {
 	shells := []string{"/bin/sh"}
-	if bash, err := exec.LookPath("bash"); err == nil { // a sh on many systems
+	if bash, err := exec.LookPath("bash"); err == nil { // bash is sh on many systems
 		link := filepath.Join(t.TempDir(), "sh")
 		if err := os.Symlink(bash, link); err != nil {
 			t.Fatal(err)
@@ -175,8 +175,8 @@ func TestNoValueBreaksOut(t *testing.T) {
 	sweep(t, dir)
 }
 
-// Where the scanner accepts a value, the parser of mvdan.cc/sh finds one quoted
-// word, or part of one, in every shell that may be behind /bin/sh.
+// If the scanner accepts a value, the parser of mvdan.cc/sh finds one quoted
+// word, or part of one, in every shell that may be /bin/sh.
 func TestParserAgrees(t *testing.T) {
 	const value = "VALUE"
 	parsed := 0
@@ -190,7 +190,7 @@ func TestParserAgrees(t *testing.T) {
 		for _, lang := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
 			file, err := syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(command), "")
 			if err != nil {
-				continue // the shell refuses it, too
+				continue // the shell rejects it, too
 			}
 			parsed++
 			if got, want := quotedWords(file, value), strings.Count(command, "'"+value+"'"); got != want {
@@ -203,7 +203,7 @@ func TestParserAgrees(t *testing.T) {
 	}
 }
 
-// quotedWords counts the values in single quotes that are parts of words.
+// quotedWords counts the occurrences of a value in single quotes that are parts of words.
 func quotedWords(file *syntax.File, value string) int {
 	n := 0
 	syntax.Walk(file, func(node syntax.Node) bool {
@@ -220,7 +220,7 @@ func quotedWords(file *syntax.File, value string) int {
 	return n
 }
 
-// sweep removes what commands made.
+// sweep removes the files that commands created.
 func sweep(t *testing.T, path string) {
 	t.Helper()
 	if err := os.RemoveAll(path); err != nil {

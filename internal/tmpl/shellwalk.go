@@ -7,13 +7,13 @@ const (
 	envHint     = `give the value to the step as env and write "$NAME"`
 )
 
-// shellWalk tracks the state of the shell through a template, along every branch.
+// shellWalk tracks the shell state through all branches of a template.
 type shellWalk struct {
 	program *program
 	loops   []shellState // at the start of each open range
 }
 
-// scanShell finds the first value in a place where shell quoting does not work.
+// scanShell returns an error for the first value in a place where shell quoting does not work.
 func (p *program) scanShell() error {
 	w := &shellWalk{program: p}
 	_, err := w.list(p.tree.Root, shellState{})
@@ -66,7 +66,7 @@ func (w *shellWalk) value(n *parse.ActionNode, s shellState) (shellState, error)
 	return s, nil
 }
 
-// refuse explains why a value is not allowed here.
+// refuse explains why a value is not allowed here. msg is empty if it is.
 func (s shellState) refuse() (msg, hint string) {
 	if s.unclear != "" {
 		return "coven cannot tell how the shell reads a value here, because of " + s.unclear, envHint
@@ -103,7 +103,7 @@ func (w *shellWalk) branch(b *parse.BranchNode, s shellState) (shellState, error
 }
 
 func (w *shellWalk) loop(n *parse.RangeNode, s shellState) (shellState, error) {
-	s.before, s.letters = either, "?" // of the round before, or of what stands before the loop
+	s.before, s.letters = either, "?" // from the previous round, or from before the loop
 	w.loops = append(w.loops, s)
 	round, err := w.list(n.List, s)
 	w.loops = w.loops[:len(w.loops)-1]
@@ -120,7 +120,7 @@ func (w *shellWalk) loop(n *parse.RangeNode, s shellState) (shellState, error) {
 	return round.merge(otherwise).merge(s), w.same(n.Pos, s, otherwise)
 }
 
-// same requires that two branches of the template leave the same quotes open.
+// same returns an error unless two branches of the template leave the same constructs open.
 func (w *shellWalk) same(at parse.Pos, a, b shellState) error {
 	a.before, a.letters = b.before, b.letters
 	if a == b {
@@ -129,7 +129,7 @@ func (w *shellWalk) same(at parse.Pos, a, b shellState) error {
 	return w.program.fail(at, "close quotes and parentheses in the branch that opens them", "")
 }
 
-// merge returns the state after two branches that leave the same quotes open.
+// merge merges the states after two branches that leave the same constructs open.
 func (s shellState) merge(other shellState) shellState {
 	if s.before != other.before {
 		s.before = either

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Template is a parsed template that can be rendered many times.
+// Template is a parsed template.
 type Template struct {
 	program *program
 	err     error
 }
 
-// NewCommand parses a template for a command of sh -c: every value is quoted for the
-// shell once; raw opts out (see Uses.Raw). Render reports the errors in it.
+// NewCommand parses a template for a command of sh -c. Every value is quoted for the
+// shell exactly once, except with raw (see Uses.Raw). Render reports parse errors.
 func NewCommand(name, text string) Template { return newTemplate(name, text, command) }
 
-// NewCondition parses a template for true or false: see Template.Bool.
+// NewCondition parses a template for Template.Bool. Bool reports parse errors.
 func NewCondition(name, text string) Template { return newTemplate(name, text, plain) }
 
 func newTemplate(name, text string, f form) Template {
@@ -37,8 +37,8 @@ func (t Template) render(data map[string]any, in *including) (string, error) {
 	return out.String(), nil
 }
 
-// Bool renders a template that must evaluate to true or false. Space around is
-// ignored.
+// Bool renders a template that must evaluate to true or false. It ignores surrounding
+// space.
 func (t Template) Bool(data map[string]any) (bool, error) {
 	out, err := t.Render(data)
 	if err != nil {

@@ -2,8 +2,8 @@ package tmpl
 
 import "text/template/parse"
 
-// recordTested records the paths of a prompt that a condition or default tests: a path by
-// itself, and the operands of and, or and not.
+// recordTested records the paths in a prompt that are tested by a condition or default: single
+// paths, and operands of and, or and not.
 func (p *program) recordTested(n parse.Node) {
 	if p.form != prompt {
 		return
@@ -37,7 +37,7 @@ func called(c *parse.CommandNode, function string) bool {
 	return ok && name.Ident == function
 }
 
-// optional makes a name that the prompt tests optional wherever the prompt uses it.
+// optional makes a tested name optional everywhere in the prompt.
 func (p *program) optional() {
 	names := map[string]bool{}
 	for _, use := range p.uses.Data {

@@ -1,24 +1,24 @@
 // Package tmpl renders Go templates (text/template) for grimoires and prompts.
 //
-// Its rules:
+// Rules:
 //
-//   - What a template names must exist: a missing key is an error with its line,
-//     its column and a suggestion. In a prompt a name that is tested
-//     need not exist: {{if .x}}, {{with .x}}, {{default "none" .x}}. A list or map value is printed as
+//   - A name in a template must exist. A missing key is an error with its line,
+//     its column and a suggestion. In a prompt, a name that is tested
+//     need not exist: {{if .x}}, {{with .x}}, {{default "none" .x}}. A list or map is printed as
 //     JSON, and null as nothing.
-//   - Names may hold hyphens: {{.steps.run-tests.output}}. (A name that ends in
+//   - Names may contain hyphens: {{.steps.run-tests.output}}. (A name that ends with
 //     a hyphen, or a first name that begins with a digit, needs index.)
 //   - Functions: default join upper lower trim indent quote json include raw, and
-//     of text/template and or not eq ne lt le gt ge len index slice print printf
-//     println html js urlquery. None of them reads a file, the environment or a clock,
-//     or runs anything. define, template and block do not work: use include.
+//     from text/template and or not eq ne lt le gt ge len index slice print printf
+//     println html js urlquery. No function reads files, the environment or a clock,
+//     or runs a program. define, template and block do not work: use include.
 //   - {{include "name" key="text" other=.task.title}} renders another prompt, in
-//     which key and other are names beside those of the data. The same is
+//     which key and other are additional names. It is equivalent to
 //     {{include "name" "key" "text" "other" .task.title}}.
-//   - A value is never read as a template again.
+//   - A value is never interpreted as a template.
 //   - In a shell command (NewCommand) every value becomes one quoted word of the
 //     shell. Where that cannot work (inside quotes, comments, here-documents,
-//     backquotes, ...) the action is an error that Check finds too.
+//     backquotes, ...) the action is an error, which Check functions find, too.
 //
 // Every error is an *Error.
 package tmpl
@@ -31,8 +31,8 @@ import (
 
 // Error is an error in a template, or in its data.
 type Error struct {
-	Name         string // the template's
-	Line, Column int    // from 1; Column is 0 if unknown
+	Name         string // name of the template
+	Line, Column int    // starting at 1; Column is 0 if unknown
 	Msg          string
 	Hint         string // how to fix it; may be empty
 }
@@ -54,18 +54,18 @@ func Text(name, text string, data map[string]any) (string, error) {
 	return render(name, text, plain, data, nil)
 }
 
-// Lookup finds the file for {{include "name"}}: its name in errors, and its text.
+// Lookup finds the file for {{include "name"}}. It returns the file's name in errors, and its text.
 type Lookup func(name string) (file, text string, ok bool)
 
-// Prompt renders a template that may include others. They see the same data, the
-// parameters of the include, and as .parent the data of the including template. A
+// Prompt renders a template that may include others. Included templates have the same data, the
+// parameters of the include, and the data of the including template as .parent. A
 // parameter may hide another parameter, but no other name.
 func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
 	return PromptWith(name, text, data, lookup, nil)
 }
 
-// PromptWith is Prompt with more names beside those of the data, which hide them. A parameter
-// may hide an input.
+// PromptWith is Prompt with additional inputs. Names of the data hide inputs, and parameters
+// may hide inputs, too.
 func PromptWith(name, text string, data map[string]any, lookup Lookup, inputs map[string]any) (string, error) {
 	seen := data
 	if len(inputs) > 0 {
@@ -96,7 +96,7 @@ func render(name, text string, f form, data map[string]any, in *including) (stri
 	return newTemplate(name, text, f).render(data, in)
 }
 
-// explain converts an error of running a template to an *Error.
+// explain converts an error at run time to an *Error.
 func (p *program) explain(err error) error {
 	if own := (*Error)(nil); errors.As(err, &own) {
 		return own

@@ -172,8 +172,8 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// What text/template itself says of a template, and what it renders, is the
-// same with names that it understands.
+// For templates with names that text/template supports, errors and output match those of
+// text/template.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{
 		"{{.steps.run-tests.output}}", "{{/* x */}}", "{{- `a` -}}", `{{"\"-"}}`, "{{if .a}}{{else}}{{end}}", "{{range .task.labels}}{{.}}{{end}}",
