@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Contract tells a subagent how to report. It is part of its system prompt.
+// Contract tells a subagent how to report. It is part of the subagent's system prompt.
 const Contract = "# How to report\n\nYour last message is your report to the agent that started you; it sees nothing else of your work. Begin it with a section \"## Summary\" of one or two sentences, and put the details below \"# Findings\". You cannot ask questions, and you cannot start agents. Do not commit: coven commits your work."
 
 // Front is the frontmatter of a subagent's record.
@@ -28,7 +28,7 @@ type Front struct {
 	TokensInput  int64      `yaml:"tokens_input"`
 	TokensOutput int64      `yaml:"tokens_output"`
 	CostUSD      float64    `yaml:"cost_usd"`
-	Turns        int        `yaml:"turns,omitempty"` // of the model
+	Turns        int        `yaml:"turns,omitempty"` // turns of the model
 	Depth        int        `yaml:"depth"`
 	Permissions  []string   `yaml:"permissions,flow"`
 	Inherited    bool       `yaml:"inherited"`
@@ -36,21 +36,21 @@ type Front struct {
 	ParentChain  []string   `yaml:"parent_chain,flow"`
 	Error        *FrontFail `yaml:"error,omitempty"`
 
-	Attempt          int            `yaml:"attempt,omitempty"` // that the report is of; 0: the work was not evaluated
+	Attempt          int            `yaml:"attempt,omitempty"` // attempt of the report; 0 if the work was not evaluated
 	ReflectionFailed bool           `yaml:"reflection_failed,omitempty"`
 	Reflection       []FrontAttempt `yaml:"reflection,omitempty"`
 }
 
-// FrontAttempt is an attempt, and what its evaluator said.
+// FrontAttempt is an attempt with its evaluation.
 type FrontAttempt struct {
 	Attempt  int     `yaml:"attempt"`
 	Passed   bool    `yaml:"passed"`
 	Score    float64 `yaml:"score"`
 	Critique string  `yaml:"critique"`
-	Error    string  `yaml:"error,omitempty"` // why there is no verdict
+	Error    string  `yaml:"error,omitempty"` // why it was not evaluated
 }
 
-// FrontFail is why a subagent failed.
+// FrontFail is the error of a failed subagent.
 type FrontFail struct {
 	Type    string `yaml:"type"`
 	Message string `yaml:"message"`
@@ -65,7 +65,7 @@ func Stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// Document returns a subagent's record as Markdown: the frontmatter, its task, what its evaluation says if no
+// Document returns a subagent's record as Markdown: the frontmatter, its task, the verdict if no
 // attempt passed, and its report.
 func Document(front Front, task, verdict, report string) (string, error) {
 	head, err := yaml.Marshal(front)
@@ -86,7 +86,7 @@ func Document(front Front, task, verdict, report string) (string, error) {
 	return b.String(), nil
 }
 
-// Attribution says which agent failed: its trace, who started it, and the first line of its task.
+// Attribution identifies a failed agent: its trace, its ancestors, and the first line of its task.
 func Attribution(trace string, chain []string, task string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(task), "\n")
 	agent := ""
@@ -96,13 +96,13 @@ func Attribution(trace string, chain []string, task string) string {
 	return fmt.Sprintf("trace_id=%s chain=%s agent=%s while: %s", trace, strings.Join(chain, ">"), agent, first)
 }
 
-// Past is an attempt whose report does not count.
+// Past is an attempt that does not count.
 type Past struct {
 	Attempt int
 	Report  string
 }
 
-// Attempts returns the section of a record with the reports that do not count, as quotations.
+// Attempts returns the section of a record with the reports of attempts that do not count, as quotations.
 func Attempts(all []Past) string {
 	if len(all) == 0 {
 		return ""
@@ -116,10 +116,10 @@ func Attempts(all []Past) string {
 	return b.String()
 }
 
-// unlinked takes the meaning of links from the text of agents: only coven links records.
+// unlinked escapes links in the text of agents, because only coven may link to records.
 func unlinked(text string) string { return strings.ReplaceAll(text, "[[", `\[\[`) }
 
-// Report returns a subagent's final message with the sections that every report has.
+// Report adds the missing standard sections to a subagent's final message.
 func Report(text string) string {
 	summary, hasSummary := section(text, "summary")
 	_, hasFindings := section(text, "findings")
@@ -134,7 +134,7 @@ func Report(text string) string {
 	return "## Summary\n\n" + firstParagraph(text) + "\n\n# Findings\n\n" + text
 }
 
-// Summary returns the section "Summary" of a report, or its first paragraph if it has none.
+// Summary returns the section "Summary" of a report, or else its first paragraph.
 func Summary(text string) string {
 	if summary, ok := section(text, "summary"); ok && summary != "" {
 		return summary
@@ -143,7 +143,7 @@ func Summary(text string) string {
 }
 
 // section returns the text below a heading, up to the next heading of the same or a higher
-// level. Headings in fenced code are none.
+// level. It ignores headings in fenced code.
 func section(text, title string) (content string, found bool) {
 	level, lines := 0, []string(nil)
 	for _, l := range outline(text) {
@@ -162,12 +162,12 @@ func section(text, title string) (content string, found bool) {
 // outlined is a line of Markdown.
 type outlined struct {
 	text  string
-	level int // of a heading: 1 to 6; 0: it is none
+	level int // level of a heading, 1 to 6; 0 for other lines
 	title string
 	code  bool // fenced
 }
 
-// outline finds the headings of a text.
+// outline splits a text into lines and finds its headings.
 func outline(text string) []outlined {
 	var all []outlined
 	fence := ""
@@ -190,7 +190,7 @@ func outline(text string) []outlined {
 	return all
 }
 
-// fenceOf returns the marks with which a line opens or closes fenced code; empty: it does not.
+// fenceOf returns the marks of a line that opens or closes fenced code, or "".
 func fenceOf(line string) string {
 	rest, ok := unindented(line)
 	if !ok {
@@ -199,7 +199,7 @@ func fenceOf(line string) string {
 	for _, mark := range []string{"`", "~"} {
 		if marks := rest[:len(rest)-len(strings.TrimLeft(rest, mark))]; len(marks) >= 3 {
 			if mark == "`" && strings.Contains(rest[len(marks):], "`") {
-				return "" // code within the line
+				return "" // inline code
 			}
 			return marks
 		}
@@ -207,7 +207,7 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// heading returns the level and title of a heading such as "## Title ##"; 0: the line is none.
+// heading returns the level and title of a heading such as "## Title ##". The level is 0 for other lines.
 func heading(line string) (level int, title string) {
 	rest, ok := unindented(line)
 	if !ok {
@@ -225,13 +225,13 @@ func heading(line string) (level int, title string) {
 	return level, strings.Trim(title, "*_: ")
 }
 
-// unindented returns a line without up to three spaces; more make it code.
+// unindented removes up to three spaces of indentation. With more, the line is code, and ok is false.
 func unindented(line string) (string, bool) {
 	rest := strings.TrimLeft(line, " ")
 	return rest, len(line)-len(rest) <= 3
 }
 
-// firstParagraph returns the first lines of a text that are not a heading, up to an empty line.
+// firstParagraph returns the first lines of a text that are not headings, up to an empty line.
 func firstParagraph(text string) string {
 	var lines []string
 	for _, l := range outline(text) {
@@ -246,13 +246,13 @@ func firstParagraph(text string) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// slugWords is how many words of a task name its record.
+// slugWords limits the words of a task in the name of its record.
 const slugWords = 4
 
-// maxSlug limits the name of a record, in bytes.
+// maxSlug limits the task's part in the name of a record, in bytes.
 const maxSlug = 50
 
-// ID returns the name of a subagent's record, which no other in taken has: agent-task, agent-task-2.
+// ID returns a unique name for a subagent's record: agent-task, agent-task-2.
 func ID(r Request, taken func(id string) bool) string {
 	words := r.TaskID
 	if words == "" {

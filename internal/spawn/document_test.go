@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// C-105: the section is found wherever it is.
+// C-105: The section is found in any place.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ text, want string }{
@@ -43,7 +43,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// C-14 C-109: a record has all sections, also if the agent forgot them, and its links are coven's.
+// C-14 C-109: A record has all sections, even if the agent omitted them, and only coven's links.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	for name, report := range map[string]string{
@@ -102,7 +102,7 @@ func TestDocumentedFront(t *testing.T) {
 	}
 }
 
-// C-18: the names of records.
+// C-18: Names of records.
 func TestID(t *testing.T) {
 	t.Parallel()
 	taken := map[string]bool{"helper-auth": true, "helper-auth-2": true}

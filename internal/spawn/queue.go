@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// Queue runs the subagents of a session: first in, first out, as many at once as its limits
-// allow. Its zero value runs one at a time.
+// Queue runs the subagents of a session in first-in, first-out order, concurrently within its limits.
+// Its zero value runs one at a time.
 type Queue struct {
-	// MaxConcurrent is how many run at once; 0 means 1.
+	// MaxConcurrent limits the running subagents; 0 means 1.
 	MaxConcurrent int
-	// Accounts limits how many of an account run at once. An account without a limit has none
-	// but MaxConcurrent.
+	// Accounts limits the running subagents of each account. Other accounts are limited only by
+	// MaxConcurrent.
 	Accounts map[string]int
 
 	mu      sync.Mutex
 	waiting []*place // in order
-	running []*place // in the order of their start
-	last    *place   // the last one that was queued
+	running []*place // ordered by start
+	last    *place   // the most recently queued one
 }
 
 // place is one subagent's place in the queue.
@@ -28,18 +28,18 @@ type place struct {
 	account  string
 	label    string
 	turn     chan struct{} // closed when it may start
-	returned chan struct{} // closed when its result was returned, and those before it
+	returned chan struct{} // closed when its result and all earlier results were returned
 	started  bool          // Item.Started was called
-	outside  int           // subagents that it waits for itself: it does not count as running
+	outside  int           // number of subagents that it waits for; it does not count as running then
 }
 
-// State describes a queue.
+// State is the state of a queue.
 type State struct {
-	Depth   int    // that wait
-	Current string // the label of the one that runs, the first of several; empty: none
+	Depth   int    // number of waiting subagents
+	Current string // label of the first running one, or ""
 }
 
-// PanicError is the error of work that panicked.
+// PanicError is the error of an item that panicked.
 type PanicError struct {
 	Value any
 	Stack string
@@ -53,14 +53,14 @@ type placeKey struct{}
 type Item struct {
 	Account string
 	Label   string // for State.Current
-	// Queued and Started are told the state when the item has its place and when it starts. They
-	// must not call the queue. After an error, the item does not run.
+	// Queued and Started receive the state when the item is queued and when it starts. They
+	// must not call the queue. If one of them fails, the item does not run.
 	Queued, Started func(State) error
 	Work            func(context.Context) error
 }
 
-// Do runs an item when its turn has come, and returns its error when the results of all that were
-// queued before were returned. If ctx ends while it waits, Do returns the cause of that and the
+// Do runs an item in its turn. It returns the item's error after the results of all earlier items
+// were returned. If ctx ends while the item waits, Do returns the cause, and the
 // item does not run.
 func (q *Queue) Do(ctx context.Context, item Item) error {
 	parent, _ := ctx.Value(placeKey{}).(*place)
@@ -74,7 +74,7 @@ func (q *Queue) Do(ctx context.Context, item Item) error {
 	}
 	q.leave(p, parent)
 	if before != nil && before != parent {
-		<-before.returned // it ends by itself: it has a place, or runs with a time limit
+		<-before.returned // cannot block forever: the earlier item ends or times out
 	}
 	return err
 }
@@ -93,11 +93,11 @@ func (q *Queue) enter(item Item, parent *place) (p, before *place, err error) {
 	if err := item.Queued(q.state()); err != nil || !slices.Contains(q.running, p) {
 		return p, before, err
 	}
-	p.started = true // nothing comes between
+	p.started = true // in the same critical section
 	return p, before, item.Started(q.state())
 }
 
-// await waits for the turn of a place.
+// await waits until a place may start.
 func (q *Queue) await(ctx context.Context, p *place, started func(State) error) error {
 	select {
 	case <-p.turn:
@@ -112,7 +112,7 @@ func (q *Queue) await(ctx context.Context, p *place, started func(State) error) 
 	return started(q.state())
 }
 
-// leave takes a place out of the queue, whether it runs or waits. The one that waited for it counts
+// leave removes a waiting or running place from the queue. The parent counts as running
 // again before others start.
 func (q *Queue) leave(p, parent *place) {
 	q.mu.Lock()
@@ -128,8 +128,8 @@ func (q *Queue) leave(p, parent *place) {
 	q.advance()
 }
 
-// advance starts those whose turn has come; mu is held. One whose account is full lets later
-// ones of other accounts pass.
+// advance starts the places whose turn has come. A place whose account has reached its limit does not block
+// places of other accounts. The caller holds mu.
 func (q *Queue) advance() {
 	for i := 0; i < len(q.waiting); {
 		p := q.waiting[i]
@@ -146,7 +146,7 @@ func (q *Queue) advance() {
 	}
 }
 
-// count returns how many run, of one account or, if that is empty, of all.
+// count returns the number of running places of an account, or of all accounts if account is empty.
 func (q *Queue) count(account string) int {
 	n := 0
 	for _, p := range q.running {

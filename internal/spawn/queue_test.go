@@ -19,13 +19,13 @@ import (
 
 func none(spawn.State) error { return nil }
 
-// item returns an item that works.
+// item returns an item with the given work.
 func item(account, label string, work func(context.Context) error) spawn.Item {
 	return spawn.Item{Account: account, Label: label, Queued: none, Started: none, Work: work}
 }
 
-// Items start in order, one at a time; results are returned in order, and a failure or a panic
-// stops nothing.
+// Items start in order, one at a time, and their results are returned in order. A failure or a panic
+// does not stop the queue.
 func TestQueueIsFIFO(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestQueueIsFIFO(t *testing.T) {
 				returned = append(returned, i)
 				mu.Unlock()
 			})
-			synctest.Wait() // it has its place
+			synctest.Wait() // it is queued
 		}
 		all.Wait()
 		if want := []int{0, 1, 2, 3, 4}; !slices.Equal(started, want) || !slices.Equal(returned, want) || !slices.Equal(depths, want) {
@@ -78,8 +78,8 @@ func TestQueueIsFIFO(t *testing.T) {
 	})
 }
 
-// C-30 C-141: several at once within the limits of each account, results still in order, and no
-// account starves because another is full.
+// C-30 C-141: Items run concurrently within the limits of each account, with results still in order, and an
+// account at its limit does not block others.
 func TestQueueLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -132,7 +132,7 @@ func TestQueueLimits(t *testing.T) {
 	})
 }
 
-// With room for all, all run at once: the limits are limits, not a mutex.
+// If the limits allow it, all items run concurrently.
 func TestQueueRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	q := &spawn.Queue{MaxConcurrent: 3, Accounts: map[string]int{"a": 2}}
@@ -143,10 +143,10 @@ func TestQueueRunsAtOnce(t *testing.T) {
 			_ = q.Do(t.Context(), item(account, account, func(context.Context) error { met.Done(); met.Wait(); return nil }))
 		})
 	}
-	all.Wait() // or the test hangs
+	all.Wait() // hangs if they do not run concurrently
 }
 
-// C-116: ten thousand tasks, many of which are cancelled while they wait, leave nothing behind.
+// C-116: Ten thousand tasks, many of them cancelled while waiting, leave nothing behind.
 func TestQueueManyAndCancelled(t *testing.T) {
 	t.Parallel()
 	q := &spawn.Queue{MaxConcurrent: 4}
@@ -180,7 +180,7 @@ func TestQueueManyAndCancelled(t *testing.T) {
 	}
 }
 
-// C-149: an agent that waits for one of its own does not keep it from starting.
+// C-149: An agent that waits for its own subagent does not prevent it from starting.
 func TestQueueNested(t *testing.T) {
 	t.Parallel()
 	q := &spawn.Queue{}
@@ -197,7 +197,7 @@ func TestQueueNested(t *testing.T) {
 	}
 }
 
-// An agent that one of its own has reported to counts again: the next one waits for it.
+// An agent counts as running again after its subagent has ended: the next one waits for it.
 func TestQueueNestedReturns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestQueueNestedReturns(t *testing.T) {
 	})
 }
 
-// C-116: one that is cancelled while it waits never runs, and its caller hears of it in its turn.
+// C-116: An item that is cancelled while waiting never runs, and its caller gets the result in its turn.
 func TestQueueCancelledWhileItWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestQueueCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// What cannot be recorded does not start, and those behind it do.
+// An item that cannot be recorded does not start, but later ones do.
 func TestQueueUnrecorded(t *testing.T) {
 	t.Parallel()
 	q := &spawn.Queue{}

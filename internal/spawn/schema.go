@@ -1,6 +1,6 @@
 package spawn
 
-// Schema describes the arguments of spawn_agent, a Request.
+// Schema is the JSON schema of the arguments of spawn_agent, a Request.
 const Schema = `{"type":"object","properties":{
 "agent":{"type":"string","description":"name of the agent"},
 "task":{"type":"string","description":"everything that the agent must know: it sees nothing of this conversation"},
@@ -9,21 +9,21 @@ const Schema = `{"type":"object","properties":{
 "task_id":{"type":"string","description":"a short name for the record"}},
 "required":["agent","task"],"additionalProperties":false}`
 
-// ApprovalSchema describes the arguments of request_approval, an ApprovalRequest.
+// ApprovalSchema is the JSON schema of the arguments of request_approval, an ApprovalRequest.
 const ApprovalSchema = `{"type":"object","properties":{
 "action":{"type":"string","minLength":1,"description":"what you want to do, in a line"},
 "reason":{"type":"string","description":"why"},
 "reversible":{"type":"boolean","description":"whether it can be undone completely"}},
 "required":["action","reason"],"additionalProperties":false}`
 
-// ApprovalRequest is what an agent asks a person about.
+// ApprovalRequest is an agent's request for a person's approval.
 type ApprovalRequest struct {
-	Action     string `json:"action"` // in a line
+	Action     string `json:"action"` // one line
 	Reason     string `json:"reason"`
-	Reversible bool   `json:"reversible"` // it can be undone completely
+	Reversible bool   `json:"reversible"` // whether it can be undone completely
 }
 
-// SubtaskSchema describes the arguments of subtask, a Request whose agent may be left out.
+// SubtaskSchema is the JSON schema of the arguments of subtask, a Request with an optional agent.
 const SubtaskSchema = `{"type":"object","properties":{
 "task":{"type":"string","minLength":1,"description":"everything that the agent must know: it sees nothing of this conversation"},
 "agent":{"type":"string","minLength":1,"description":"name of the agent; default: build"}},

@@ -1,10 +1,10 @@
-// Package spawn decides which agents an agent may start, queues them, and writes down what
-// came of them.
+// Package spawn decides which agents an agent may start, queues them, and formats their
+// records.
 //
-// Rules. Who asks is coven's own record of the calling process (Caller), never what a request
-// says. A subagent may do no more than every agent above it, and is never deeper than
-// MaxDepth allows. The subagents of a session start in the order of the requests, one at a time
-// unless the configuration says otherwise, and their results are returned in that order. One
+// The caller of a request is identified by coven's own record of the process (Caller), never by the
+// request. A subagent has no more rights than each of its ancestors, and its depth is limited by
+// MaxDepth. The subagents of a session start in the order of the requests, one at a time
+// by default, and their results are returned in the same order. A subagent
 // that fails or panics does not stop the queue.
 //
 // The package starts nothing itself: its caller runs the Child that Admit returns.
@@ -20,42 +20,42 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// MaxDepth is the number of levels of agents. The agent that a person starts is at depth 0.
+// MaxDepth is the number of levels of agents. An agent that a person starts has depth 0.
 const MaxDepth = 2
 
 const (
 	maxTask  = 256 << 10 // bytes of the text of a task
-	maxName  = 256       // bytes of any other text of a request
-	maxNames = 100       // permissions of a request
+	maxName  = 256       // bytes of any other string in a request
+	maxNames = 100       // permissions in a request
 )
 
-// User is the name of a person in chains, and of the caller of coven spawn.
+// User is the name of a person in chains and as the caller of coven spawn.
 const User = "user"
 
-// Request asks for a subagent. It has no field for context: a subagent knows its prompt and its
-// task, and nothing of the conversation of its caller.
+// Request is a request for a subagent. It has no field for context: a subagent gets its prompt and its
+// task, but nothing of its caller's conversation.
 type Request struct {
 	Agent string `json:"agent"`
 	Task  string `json:"task"`
-	// Permissions restricts the subagent to these permissions and the baseline; nil: to those
-	// of its definition and its caller.
+	// Permissions restricts the subagent to these permissions and the baseline. If it is nil, the subagent
+	// has the permissions of its definition and its caller.
 	Permissions *[]string `json:"permissions,omitempty"`
-	Model       string    `json:"model,omitempty"`   // empty: that of the definition
-	TaskID      string    `json:"task_id,omitempty"` // a short name for the record; empty: from the task
+	Model       string    `json:"model,omitempty"`   // defaults to the definition's
+	TaskID      string    `json:"task_id,omitempty"` // a short name for the record; derived from the task by default
 }
 
-// Caller is coven's record of the agent that asks.
+// Caller is coven's record of the calling agent.
 type Caller struct {
 	Agent  string
 	Depth  int
-	Chain  []string // who started whom: user, ..., the agent itself
+	Chain  []string // user, ..., the agent itself
 	Policy *permission.Policy
 	Path   string // of the step in which it runs
-	Trace  string // its trace id
-	Model  string // that it was started with
+	Trace  string // trace ID
+	Model  string // the model with which it was started
 }
 
-// Definition is what Admit needs of the definition of an agent: see package agent.
+// Definition is the part of an agent's definition that Admit needs; see package agent.
 type Definition struct {
 	Model       string
 	Mode        string // primary, subagent or empty
@@ -63,7 +63,7 @@ type Definition struct {
 	Asks        []permission.Name
 }
 
-// The places where the model of a subagent can come from.
+// Sources of a subagent's model.
 const (
 	ModelOfDefinition = "definition"
 	ModelOfDefault    = "default"
@@ -77,11 +77,11 @@ type Child struct {
 	Depth              int
 	Chain              []string // ends with Agent
 	Policy             *permission.Policy
-	Permissions        []permission.Name // all that it may do, at least in part
-	Inherited          bool              // the request named no permissions
+	Permissions        []permission.Name // permissions that it has at least partly
+	Inherited          bool              // the request does not restrict permissions
 }
 
-// Admission is what the requests of a session are judged by.
+// Admission holds the rules for the requests of a session.
 type Admission struct {
 	MaxDepth     int
 	DefaultModel string
@@ -90,7 +90,7 @@ type Admission struct {
 	Find         func(agent string) (Definition, error)
 }
 
-// Descend returns a *DepthError if an agent at this depth may start none.
+// Descend returns a *DepthError if an agent at the depth may not start others.
 func (a Admission) Descend(depth int) error {
 	if depth+1 >= a.MaxDepth {
 		return &DepthError{Max: a.MaxDepth}
@@ -98,8 +98,8 @@ func (a Admission) Descend(depth int) error {
 	return nil
 }
 
-// Admit returns the subagent that a request asks for, or the reason for refusing it:
-// *DepthError, *EscalationError, or another error that says what is wrong with the request.
+// Admit returns the requested subagent, or the reason for refusing the request:
+// *DepthError, *EscalationError, or another error about the request.
 func (a Admission) Admit(c Caller, r Request) (Child, error) {
 	if err := a.Descend(c.Depth); err != nil {
 		return Child{}, err
@@ -137,8 +137,8 @@ func (a Admission) Admit(c Caller, r Request) (Child, error) {
 	return child, err
 }
 
-// fits returns an error if a part of the request is longer than a name can be: what a request says
-// goes into the record, also when it is refused.
+// fits returns an error if a string in the request is too long, because even refused requests
+// are recorded.
 func (r Request) fits() error {
 	parts := map[string]string{"the name of the agent": r.Agent, "model": r.Model, "task_id": r.TaskID}
 	if r.Permissions != nil {
@@ -155,8 +155,8 @@ func (r Request) fits() error {
 	return nil
 }
 
-// mayStart returns why the caller may not start an agent, also if the request did not pass the gate:
-// coven spawn in an agent's shell does not. What a person would be asked about, a person may do.
+// mayStart returns an error if the caller may not start an agent. It is also needed for requests that did not
+// pass the gate, such as coven spawn in an agent's shell. A person needs no approval.
 func (c Caller) mayStart(agent string) error {
 	if !slices.Contains(c.Policy.Grants(), permission.AgentSpawn) {
 		return fmt.Errorf("agent '%s' may not start agents: it lacks the permission %s", c.Agent, permission.AgentSpawn)
@@ -178,7 +178,7 @@ func (a Admission) model(d Definition, r Request) (model, source string, err err
 	return a.DefaultModel, ModelOfDefault, nil
 }
 
-// limitOf returns the permissions that a request restricts a subagent to; nil: it does not.
+// limitOf returns the permissions to which a request restricts a subagent, or nil if it does not.
 func limitOf(parent *permission.Policy, words *[]string) ([]permission.Name, error) {
 	if words == nil {
 		return nil, nil
@@ -200,17 +200,17 @@ func limitOf(parent *permission.Policy, words *[]string) ([]permission.Name, err
 	return limit, nil
 }
 
-// DepthError means that an agent is too deep to start another.
+// DepthError means that an agent is too deep to start another one.
 type DepthError struct{ Max int }
 
 func (e *DepthError) Error() string {
 	return fmt.Sprintf("Maximum agent depth (%d) exceeded. Subagents cannot spawn their own subagents.", e.Max)
 }
 
-// NextCommand returns the command that shows who may start whom.
+// NextCommand returns the command that shows which agents may start others.
 func (e *DepthError) NextCommand() string { return "coven agents list" }
 
-// EscalationError means that a request asks for a permission that the caller lacks.
+// EscalationError means that a request contains a permission that the caller lacks.
 type EscalationError struct {
 	Word   string // as in the request
 	Parent []permission.Name
@@ -220,5 +220,5 @@ func (e *EscalationError) Error() string {
 	return fmt.Sprintf("Subagent requested %s but parent doesn't have it (parent has: %s)", e.Word, permission.Join(e.Parent))
 }
 
-// NextCommand returns the command that shows what agents may do.
+// NextCommand returns the command that shows the permissions of agents.
 func (e *EscalationError) NextCommand() string { return "coven agents list" }

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/spawn"
 )
 
-// admission knows a few agents.
+// admission knows the given agents.
 func admission(agents map[string]spawn.Definition) spawn.Admission {
 	return spawn.Admission{
 		MaxDepth: spawn.MaxDepth, DefaultModel: "sonnet",
@@ -46,7 +46,7 @@ func primary(names ...permission.Name) spawn.Caller {
 	}
 }
 
-// C-106 C-114: what a request becomes.
+// C-106 C-114: The results of requests.
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	h := admission(map[string]spawn.Definition{
@@ -59,7 +59,7 @@ func TestAdmit(t *testing.T) {
 	for name, test := range map[string]struct {
 		caller  spawn.Caller
 		request spawn.Request
-		want    string // what it may do, and model and source; or the error
+		want    string // permissions, model and source, or the error
 	}{
 		"inherits":                 {reads, spawn.Request{Agent: "plain", Task: "x"}, "FilesystemRead, SemanticSearch, agent.spawn sonnet default"},
 		"definition within":        {reads, spawn.Request{Agent: "writer", Task: "x"}, "FilesystemRead, SemanticSearch opus definition"}, // C-22
@@ -103,7 +103,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// A rule about one agent holds for each way to ask for it, also those that pass no gate.
+// A rule about one agent applies to all kinds of requests, including those that pass no gate.
 func TestAdmitByRule(t *testing.T) {
 	t.Parallel()
 	h := admission(map[string]spawn.Definition{"plain": {}, "other": {}})
@@ -133,7 +133,7 @@ func TestAdmitByRule(t *testing.T) {
 	}
 }
 
-// C-106: siblings do not share the array of their caller's chain.
+// C-106: Siblings do not share the array of their caller's chain.
 func TestChainsOfSiblings(t *testing.T) {
 	t.Parallel()
 	h := admission(map[string]spawn.Definition{"plain": {}, "other": {}})
@@ -151,7 +151,7 @@ func TestChainsOfSiblings(t *testing.T) {
 	}
 }
 
-// C-35 C-149: the depth is one constant; with another, trees are deeper, and the message says so.
+// C-35 C-149: The depth is a parameter. A larger one allows deeper trees, and the message contains it.
 func TestAdmitDepth(t *testing.T) {
 	t.Parallel()
 	h := admission(map[string]spawn.Definition{"plain": {}})

@@ -12,14 +12,14 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 )
 
-// Add adds a task and returns it with its new id. It fails with ErrInvalid if the task
-// is not acceptable, with ErrNotFound if one of After does not exist, and with a
+// Add adds a task and returns it with its new ID. It fails with ErrInvalid if the task
+// is not acceptable, with ErrNotFound if a task in After does not exist, and with a
 // *CycleError if the task could never become ready.
 func (f *File) Add(ctx context.Context, n New) (Task, error) {
 	if err := n.check(); err != nil {
 		return Task{}, err
 	}
-	// This precedes the lock, which is on this directory.
+	// Create the directory before locking it.
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
 		return Task{}, fmt.Errorf("write tasks: %w", err)
 	}
@@ -60,12 +60,12 @@ func (n New) check() error {
 	return nil
 }
 
-// Types returns the types of tasks that coven adds. A file may have others already, which
-// are allowed too; a program decides itself.
+// Types returns the types of tasks that coven adds. Other types that a file already contains are
+// allowed, too. A program has its own rules.
 func Types() []string { return []string{"task", "bug", "feature", "chore", "epic"} }
 
-// checkType returns an error for the type of a new task that is neither one of Types nor the
-// type of another task of the file.
+// checkType returns an error unless the type of a new task is one of Types or the
+// type of another task in the file.
 func (d *document) checkType(name string) error {
 	if name == "" || slices.Contains(Types(), name) {
 		return nil
@@ -117,7 +117,7 @@ type record struct {
 	Dependencies []edge   `json:"dependencies,omitempty"`
 }
 
-// author is the author of what coven adds.
+// author is the author of tasks and dependencies that coven adds.
 const author = "coven"
 
 func (n New) line(id, now string, typed bool) ([]byte, error) {

@@ -131,7 +131,7 @@ func TestAddKeepsTheEnding(t *testing.T) {
 	}
 }
 
-// A file whose lines have no _type gets none.
+// In a file whose lines have no _type, new lines have none either.
 func TestAddWritesAsItsNeighbours(t *testing.T) {
 	f := tracker(t, `{"id":"a-1"}`+"\n")
 	if _, err := f.Add(t.Context(), New{Title: "x"}); err != nil {
@@ -180,7 +180,7 @@ func TestPrefixFromName(t *testing.T) {
 	}
 }
 
-// Text that people write stays unchanged, and so do ids made by other programs.
+// User text and IDs of other programs are not changed.
 func TestVerbatim(t *testing.T) {
 	words := []string{"🧙‍♀️ emoji", strings.Repeat("x", 5000), "a b/../c", "-x", "$(rm -rf /); `id` 'q' \"q\" | & > < \\ \t", "<script>&amp;", "line\nbreak", "a\u2028b"}
 	for _, w := range words {

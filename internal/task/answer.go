@@ -11,8 +11,8 @@ import (
 
 var errNotJSON = errors.New("the output is not a JSON list of issues")
 
-// payload unwraps an answer. Programs print an array, an object, or {"data": either};
-// bd v2 always prints the last.
+// payload unwraps an answer. Programs print an array, an object, or {"data": either}. bd v2
+// always prints the last form.
 func payload(answer []byte) json.RawMessage {
 	var envelope struct {
 		ID   json.RawMessage `json:"id"`
@@ -30,8 +30,8 @@ func (o *output) tasks() ([]Task, error) {
 	return all, err
 }
 
-// issues decodes the issues of an answer and, separately, their dependencies as far as
-// the answer has them in full. It omits tombstones.
+// issues decodes the issues of an answer and, separately, those of their dependencies that
+// the answer contains in full. It omits tombstones.
 func (o *output) issues() (all, near []Task, err error) {
 	raw := payload(o.stdout)
 	var list []json.RawMessage
@@ -59,7 +59,7 @@ func (o *output) issues() (all, near []Task, err error) {
 	return all, near, nil
 }
 
-// near returns the issues that a line's dependencies contain in full.
+// near returns the dependencies of a line that are complete issues.
 func (d *decoder) near() []Task {
 	var list []json.RawMessage
 	if json.Unmarshal(d.raw("dependencies"), &list) != nil {
@@ -78,12 +78,12 @@ func (d *decoder) near() []Task {
 	return near
 }
 
-// notIssues returns the error of an answer that is not JSON.
+// notIssues returns the error for an answer that is not JSON.
 func (o *output) notIssues() error {
 	return &ProgramError{Program: o.program, Args: o.args, Message: oneline.Clip(firstLine(string(o.stdout)), maxMessage), cause: errNotJSON}
 }
 
-// complaint returns the program's reason for a failure: an error in JSON on either
+// complaint returns the program's reason for a failure: a JSON error on either
 // stream, or else the most informative line of standard error.
 func complaint(stdout, stderr []byte) string {
 	for _, stream := range [][]byte{stdout, stderr} {

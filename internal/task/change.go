@@ -45,7 +45,7 @@ func claimable(g graph, t Task, actor string) error {
 	return nil
 }
 
-// checkOwner refuses to change a task that somebody else has claimed.
+// checkOwner returns an error if another actor has claimed the task.
 func checkOwner(t Task, actor string) error {
 	if actor != "" && t.Assignee != "" && t.Assignee != actor {
 		return &ClaimedError{ID: t.ID, Owner: t.Assignee}
@@ -53,7 +53,7 @@ func checkOwner(t Task, actor string) error {
 	return nil
 }
 
-// Close closes a task for actor, whatever blocks it. Closing it again changes nothing
+// Close closes a task for actor, even if it is blocked. Closing it again changes nothing
 // unless the reason differs: the last reason applies.
 func (f *File) Close(ctx context.Context, id, actor, reason string) (Task, error) {
 	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
@@ -127,7 +127,7 @@ func noted(notes, note string) bool {
 	return note == "" || notes == note || strings.HasSuffix(notes, "\n"+note)
 }
 
-// change decides under the lock how to change one task's line, and changes it.
+// change changes one task's line under the lock. decide returns the edits.
 func (f *File) change(ctx context.Context, id string, decide func(*document, Task) ([]edit, error)) (Task, error) {
 	var t Task
 	err := f.update(ctx, func(d *document) error {

@@ -100,7 +100,7 @@ func TestClaimOfBlockedTask(t *testing.T) {
 	}
 }
 
-// A change made twice is written once.
+// Repeating a change writes nothing.
 func TestChangesAreIdempotent(t *testing.T) {
 	steps := []struct {
 		name string
@@ -176,7 +176,7 @@ func TestUnknownTask(t *testing.T) {
 	}
 }
 
-// Of several lines with one id, the last is changed.
+// If several lines have the same ID, the last one is changed.
 func TestLastDuplicateIsChanged(t *testing.T) {
 	const first = `{"id":"x","title":"one","status":"closed"}` + "\n"
 	f := tracker(t, first+`{"id":"x","title":"two","status":"open","status":"open"}`)

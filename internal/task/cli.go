@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// CLI is a tracker kept by a program: bd, or br, which takes the same commands. It
-// caches no tasks: every call runs the program, one process at a time, since each
-// costs at least a tenth of a second of CPU time.
+// CLI is a tracker that uses a program: bd, or br, which has the same commands. It
+// does not cache tasks: every call runs the program, one process at a time, because each
+// run costs at least a tenth of a second of CPU time.
 type CLI struct {
 	kind    string // bd or br
 	program string // absolute path
-	dir     string // where it runs
+	dir     string // working directory of the program
 	beads   string
 	environ []string
 	limit   time.Duration // of one run
 	now     func() time.Time
 
-	turn  chan struct{} // holds one while the program runs
-	plain atomic.Bool   // the program does not know the flags that filter ready
+	turn  chan struct{} // holds one element while the program runs
+	plain atomic.Bool   // the program does not support the flags that filter ready
 }
 
 func newCLI(kind, program, mainCheckout, beads string, environ []string) *CLI {
 	dir := mainCheckout
 	if home := filepath.Dir(beads); filepath.Base(beads) == directory && isDirectory(home) {
-		dir = home // a .beads below the top of the checkout
+		dir = home // a .beads directory below the top of the checkout
 	}
 	return &CLI{
 		kind: kind, program: program, dir: dir, beads: beads, environ: environ,
@@ -40,10 +40,10 @@ func newCLI(kind, program, mainCheckout, beads string, environ []string) *CLI {
 // Kind returns bd or br.
 func (c *CLI) Kind() string { return c.kind }
 
-// Where names the program and its .beads directory.
+// Where returns the program and its .beads directory.
 func (c *CLI) Where() string { return c.kind + " (" + c.beads + ")" }
 
-// List returns all tasks, closed ones too, by priority, age and id.
+// List returns all tasks, including closed ones, by priority, age and ID.
 func (c *CLI) List(ctx context.Context) ([]Task, error) {
 	out, err := c.run(ctx, "list", "--all", "--json", "-n", "0")
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *CLI) List(ctx context.Context) ([]Task, error) {
 	return inOrder(all), nil
 }
 
-// Ready returns the tasks that are ready by the program's rules and by coven's: bd
-// lists epics and templates, and does not hold a task back if its parent is blocked by
+// Ready returns the tasks that are ready by the rules of the program and of coven: bd
+// also lists epics and templates, and lists a task even if its parent is blocked by
 // status.
 func (c *CLI) Ready(ctx context.Context) ([]Task, error) {
 	found, err := c.askReady(ctx)
@@ -104,7 +104,7 @@ func (c *CLI) askReady(ctx context.Context) ([]Task, error) {
 	return out.tasks()
 }
 
-// maybeBlocked returns the tasks that may hold t back although the program calls it ready.
+// maybeBlocked returns the IDs of tasks that may block t although the program lists it as ready.
 func maybeBlocked(t Task) []string {
 	ids := parents(t)
 	for _, d := range t.DependsOn {
@@ -115,7 +115,7 @@ func maybeBlocked(t Task) []string {
 	return ids
 }
 
-// around reads the ancestors of tasks, and the tasks that these wait for.
+// around reads the ancestors of tasks, and the tasks that block them.
 func (c *CLI) around(ctx context.Context, tasks []Task) (graph, error) {
 	g := graph{map[string]Task{}, c.now()}
 	asked := map[string]bool{}
@@ -145,7 +145,7 @@ func (c *CLI) around(ctx context.Context, tasks []Task) (graph, error) {
 	}
 }
 
-// show reads tasks into g, with their dependencies as far as the program prints them.
+// show reads tasks into g, with those dependencies that the program prints in full.
 // It returns the tasks that exist.
 func (c *CLI) show(ctx context.Context, g graph, ids ...string) ([]Task, error) {
 	out, err := c.run(ctx, append([]string{"show", "--json", "--"}, ids...)...)
@@ -175,7 +175,7 @@ func (c *CLI) notFound(id string, err error) error {
 	return err
 }
 
-// look reads one task into a graph. The program accepts part of an id; coven does not.
+// look reads one task into a graph. It rejects partial IDs, which the program accepts.
 func (c *CLI) look(ctx context.Context, id string) (Task, graph, error) {
 	g := graph{map[string]Task{}, c.now()}
 	absent := fmt.Errorf("task %s: %w in %s", id, ErrNotFound, c.Where())
@@ -194,14 +194,14 @@ func (c *CLI) look(ctx context.Context, id string) (Task, graph, error) {
 	return Task{}, g, absent
 }
 
-// Get returns one task, or ErrNotFound if no task has exactly that id.
+// Get returns one task, or ErrNotFound if no task has exactly that ID.
 func (c *CLI) Get(ctx context.Context, id string) (Task, error) {
 	t, _, err := c.look(ctx, id)
 	return t, err
 }
 
-// Blockers returns the ids of the open tasks that block a task. An ancestor
-// that is blocked or deferred itself is among them.
+// Blockers returns the IDs of the open tasks that block a task. They include
+// ancestors that are blocked or deferred themselves.
 func (c *CLI) Blockers(ctx context.Context, id string) ([]string, error) {
 	t, g, err := c.look(ctx, id)
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *CLI) Blockers(ctx context.Context, id string) ([]string, error) {
 	return g.blockers(t), nil
 }
 
-// family adds the ancestors of a task to the graph that it was read into.
+// family adds the ancestors of a task to its graph.
 func (c *CLI) family(ctx context.Context, t Task, near graph) (graph, error) {
 	g, err := c.around(ctx, []Task{t})
 	for id, one := range near.tasks {

@@ -11,8 +11,8 @@ import (
 )
 
 // Claim claims a task for actor. The program's own claim is a transaction, so only one
-// of several claims succeeds; it ignores blockers, so coven checks them first. A task
-// that is blocked by status only is opened first.
+// of several claims succeeds. It ignores blockers, so coven checks them first. A task
+// that is blocked only by its status is opened first.
 func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if actor == "" {
 		return Task{}, errors.New("claim a task: no actor given")
@@ -33,8 +33,8 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if failed := (*ProgramError)(nil); !errors.As(err, &failed) || failed.ExitCode < 0 {
 		return Task{}, err
 	}
-	// Either the claim failed, or it succeeded and the program failed later: the task
-	// shows which.
+	// Either the claim failed, or it succeeded and the program failed later. The task
+	// shows which is true.
 	now, why := c.claimable(ctx, id, actor)
 	if why != nil || held(now, actor) {
 		return now, why
@@ -44,7 +44,7 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 
 func held(t Task, actor string) bool { return t.Status == StatusInProgress && t.Assignee == actor }
 
-// claimable reads a task, and returns why actor cannot claim it.
+// claimable reads a task, and returns an error if actor cannot claim it.
 func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
 	t, g, err := c.look(ctx, id)
 	if err != nil || held(t, actor) {
@@ -61,8 +61,8 @@ func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
 	return t, nil
 }
 
-// claimError converts the program's error about a failed claim of a task that has
-// changed again since.
+// claimError converts the program's error about a failed claim. The task has
+// changed again since then.
 func claimError(id string, err error) error {
 	failed := (*ProgramError)(nil)
 	if errors.As(err, &failed) {
@@ -89,7 +89,7 @@ func (c *CLI) after(ctx context.Context, t Task, out *output) (Task, error) {
 	return t, nil
 }
 
-// Close closes a task, whatever blocks it: the work is done. The program cannot check
+// Close closes a task, even if it is blocked. The program cannot check
 // the assignee in the same command, so coven checks it just before. A reason of more
 // than 64 KiB is truncated.
 func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error) {
@@ -118,7 +118,7 @@ func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error)
 	return c.after(ctx, t, out)
 }
 
-// as names the actor in the program's history.
+// as adds the flag for the actor in the program's history.
 func as(actor string, args ...string) []string {
 	if actor == "" {
 		return args
@@ -164,14 +164,14 @@ func (c *CLI) Note(ctx context.Context, id, actor, note string) (Task, error) {
 }
 
 // unassign removes a task's assignee. to returns the new status, and whether the task
-// already is as required.
+// needs no other change.
 func (c *CLI) unassign(ctx context.Context, id, actor, note string, to func(Task) (string, bool)) (Task, error) {
 	note = argument(note)
 	t, _, err := c.look(ctx, id)
 	if err != nil {
 		return Task{}, err
 	}
-	// One command claims and changes the task: the program checks the owner again, in
+	// A single command claims and changes the task, so that the program checks the owner again in
 	// a transaction. If that fails, the task is read again.
 	for _, checked := range []bool{c.kind == BD && actor != "" && held(t, actor), false} {
 		status, done := to(t)
@@ -222,8 +222,8 @@ func (c *CLI) append(ctx context.Context, t Task, args []string, note string) (*
 	return out, err
 }
 
-// argument makes a text usable as an argument: valid UTF-8 without a NUL, which
-// databases do not accept either, and within the system's limit.
+// argument makes a text usable as an argument: valid UTF-8 without NUL, which
+// databases do not accept either, and within the system's size limit.
 func argument(text string) string {
 	const note = "\n[cut by coven: the whole text is in its session]"
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
@@ -233,8 +233,8 @@ func argument(text string) string {
 	return text
 }
 
-// Add adds a task. The command that creates the task names its dependencies, so that
-// it never appears to be ready before they are set; if that fails, they are added
+// Add adds a task. The create command includes the dependencies, so that the task
+// never appears to be ready before they are set. If that fails, they are added
 // afterwards.
 func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 	if err := n.check(); err != nil {
@@ -298,7 +298,7 @@ func (n New) arguments(after []string) ([]string, error) {
 		args = append(args, "--type="+n.Type)
 	}
 	if text := n.Description; text == "-" {
-		args = append(args, "--description=-\n") // alone it means standard input
+		args = append(args, "--description=-\n") // a single - would mean standard input
 	} else if text != "" {
 		args = append(args, "--description="+text)
 	}
@@ -319,7 +319,7 @@ func (n New) arguments(after []string) ([]string, error) {
 	return args, nil
 }
 
-// commas formats words as a list for a flag: CSV.
+// commas formats words as a CSV list for a flag.
 func commas(words []string) (string, error) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/fakebd"
 )
 
-// captured lists the recorded answers and errors of the real bd.
+// captured contains recorded answers and errors of the real bd.
 const captured = "../fakebd/testdata/captures"
 
 func recorded(t *testing.T, name, ext string) []byte {
@@ -28,7 +28,7 @@ func recorded(t *testing.T, name, ext string) []byte {
 	return data
 }
 
-// Every recorded answer with issues can be read, with and without its envelope.
+// Every recorded answer with issues can be parsed, with and without its envelope.
 func TestAnswersOfBd(t *testing.T) {
 	for name, want := range map[string]string{
 		"02-ready-empty": "", "03-create": "gg-rls open", "04-create-full": "gg-9m1 open", "06-ready": "gg-rls open",
@@ -61,7 +61,7 @@ func TestAnswersOfBd(t *testing.T) {
 	}
 }
 
-// Every recorded error is reported in bd's words.
+// Every recorded error is reported with bd's text.
 func TestComplaintsOfBd(t *testing.T) {
 	for name, want := range map[string]string{
 		"00-no-db-list":            "no beads database found",
@@ -130,8 +130,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A change that was made counts, whatever the program printed afterwards; other output
-// beside an answer is ignored; a program that does not know a flag runs again without
+// A change that was made counts, even if the program prints garbage afterwards. Other output
+// next to an answer is ignored. If the program does not support a flag, it is run again without
 // it.
 func TestFaultsThatAreNone(t *testing.T) {
 	for _, fault := range []string{
@@ -160,7 +160,7 @@ func TestFaultsThatAreNone(t *testing.T) {
 	}
 }
 
-// A note whose command succeeded without an answer is not written twice.
+// A note whose command succeeded without an answer is not written again.
 func TestLostNote(t *testing.T) {
 	s := bdSite(t, "", nil)
 	plain := s.cli(t)
@@ -224,7 +224,7 @@ func TestNextSteps(t *testing.T) {
 	}
 }
 
-// The context ends the wait for the program, and the program.
+// The end of the context ends the program and the wait for it.
 func TestProgramEndsWithTheContext(t *testing.T) {
 	s := bdSite(t, "", nil)
 	c := s.cli(t, "FAKEBD_FAULT=hang@list")
@@ -249,7 +249,7 @@ func TestProgramEndsWithTheContext(t *testing.T) {
 	most(t, s, 1)
 }
 
-// running waits until the program runs for the second time: the first run was init.
+// running waits until the program runs for the second time. The first run was init.
 func running(t *testing.T, s site) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -267,7 +267,7 @@ func running(t *testing.T, s site) {
 	}
 }
 
-// most checks how many processes ran at once.
+// most checks the maximum number of concurrent processes.
 func most(t *testing.T, s site, want int) {
 	t.Helper()
 	if n, err := fakebd.MaxAtOnce(filepath.Join(s.dir, directory)); err != nil || n < 1 || n > want {
@@ -275,7 +275,7 @@ func most(t *testing.T, s site, want int) {
 	}
 }
 
-// However many tasks run at once, coven runs one bd at a time.
+// Even with many concurrent tasks, coven runs only one bd at a time.
 func TestNoThunderingHerd(t *testing.T) {
 	s := bdSite(t, "", nil)
 	c := s.cli(t, "FAKEBD_FAULT=slow=5")
@@ -307,7 +307,7 @@ func TestClaimsOfProcessesAreDistinct(t *testing.T) {
 		fmt.Fprintf(&lines, `{"id":"t-%d","title":"T","status":"open","issue_type":"task","priority":%d,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}`+"\n", i, i%3)
 	}
 	s := bdSite(t, "", lines.Bytes())
-	s.env = append(s.env, fmt.Sprintf("FAKEBD_FAULT=meet=%d@ready", processes)) // they begin together
+	s.env = append(s.env, fmt.Sprintf("FAKEBD_FAULT=meet=%d@ready", processes)) // start simultaneously
 	var all sync.WaitGroup
 	claimed := make([][]string, processes)
 	for i := range processes {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// decoder decodes the members of one line. err is about the first member with a wrong
+// decoder decodes the members of one line. err is the error about the first member with a wrong
 // type.
 type decoder struct {
 	line  []byte
@@ -24,7 +24,7 @@ func newDecoder(line []byte) (*decoder, error) {
 	return &decoder{line: line, found: found}, nil
 }
 
-// last returns the last member with a name, or a zero member at the line's start.
+// last returns the last member with a name.
 func (d *decoder) last(name string) (member, bool) {
 	for i := len(d.found) - 1; i >= 0; i-- {
 		if d.found[i].name == name {
@@ -50,7 +50,7 @@ func (d *decoder) fail(name, want string) {
 	}
 }
 
-// into decodes a member if it exists.
+// into decodes a member if it is present.
 func (d *decoder) into(name, want string, to any) {
 	raw := d.raw(name)
 	if raw != nil && json.Unmarshal(raw, to) != nil {
@@ -70,7 +70,7 @@ func (d *decoder) text(name, absent string) string {
 	return cmp.Or(s, absent)
 }
 
-// flag decodes a boolean; SQLite writes it as a number.
+// flag decodes a boolean, which SQLite stores as a number.
 func (d *decoder) flag(name string) bool {
 	switch string(d.raw(name)) {
 	case "", "false", "0":
@@ -107,7 +107,7 @@ func parseTime(text string) (time.Time, bool) {
 func (d *decoder) metadata() map[string]any {
 	raw := d.raw("metadata")
 	if len(raw) == 0 || raw[0] != '{' {
-		return nil // old exports have a string here
+		return nil // old exports contain a string
 	}
 	numbers := json.NewDecoder(bytes.NewReader(raw))
 	numbers.UseNumber()
@@ -133,7 +133,7 @@ func (d *decoder) comments() []Comment {
 	return comments
 }
 
-// dependencies decodes both forms: edges, and the full issues that bd show prints.
+// dependencies decodes both formats: edges, and the complete issues that bd show prints.
 func (d *decoder) dependencies() []Dependency {
 	var all []struct {
 		ID        string `json:"id"`
@@ -160,7 +160,7 @@ func (d *decoder) dependencies() []Dependency {
 	return found
 }
 
-// task decodes all of a task that coven knows.
+// task decodes all parts of a task that coven uses.
 func (d *decoder) task() (Task, error) {
 	t := Task{
 		ID: d.text("id", ""), Title: d.text("title", ""), Description: d.text("description", ""),

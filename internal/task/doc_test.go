@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The package reads and writes the examples in the documentation.
+// The examples in the documentation can be read and written.
 func TestDocumentedLines(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "tasks.md"))
 	if err != nil {

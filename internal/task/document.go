@@ -10,16 +10,16 @@ import (
 )
 
 // document is the content of a file: its lines with their endings, and the
-// tasks found in them.
+// tasks in them.
 type document struct {
 	path      string
 	lines     [][]byte
 	contents  []lineContent // the content of each line
 	tasks     map[string]Task
-	line      map[string]int // index of the line in effect, tombstones too
+	line      map[string]int // index of the line in effect, including tombstones
 	typed     bool           // the last line has "_type"
 	changed   bool
-	longLines map[int]longLine // overlong lines, of which lines holds the head
+	longLines map[int]longLine // overlong lines; lines contains only their head
 }
 
 // lineContent is the content of a line.
@@ -30,8 +30,8 @@ type lineContent struct {
 	typed bool // has "_type"
 }
 
-// reading is the content of the lines when the file was read last. An unchanged line
-// has the same content.
+// reading is the decoded content of the lines when the file was last read. It is reused for unchanged
+// lines.
 type reading struct {
 	lines     [][]byte
 	contents  []lineContent
@@ -43,7 +43,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // parse decodes the content of a file.
 func parse(path string, data []byte) (*document, error) { return reading{}.parse(path, data) }
 
-// parse decodes the content of a file that was read before.
+// parse decodes the content of a file, reusing an earlier reading.
 func (r reading) parse(path string, data []byte) (*document, error) {
 	return r.parseFrom(path, bytes.NewReader(data))
 }
@@ -90,7 +90,7 @@ func (d *document) read(i int) error {
 	return nil
 }
 
-// decode returns the content of a line.
+// decode decodes the content of a line.
 func (d *document) decode(i int) (lineContent, error) {
 	_, body, _ := d.parts(i)
 	if _, isLong := d.longLines[i]; isLong {
@@ -139,7 +139,7 @@ func isConflictMarker(body []byte) bool {
 	return false
 }
 
-// corrupt returns the error about an invalid line, with its place in the file.
+// corrupt returns the error about an invalid line, with its position in the file.
 func (d *document) corrupt(i int, err error) error {
 	mark, _, _ := d.parts(i)
 	found := &CorruptError{File: d.path, Line: i + 1, Column: 1, Reason: err.Error()}
@@ -174,7 +174,7 @@ func (d *document) patch(id string, edits []edit) error {
 	return d.read(i)
 }
 
-// add appends a line. A file without a final newline stays without one.
+// add appends a line. If the file has no final newline, this does not change.
 func (d *document) add(body []byte) error {
 	ending, last := []byte("\n"), len(d.lines)-1
 	if last >= 0 {

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// ErrNotFound reports that the tracker has no task with the id.
+	// ErrNotFound reports that the tracker has no task with the ID.
 	ErrNotFound = exit.Sentinel(exit.Failed, "coven task list", "no such task")
-	// ErrClaimed reports that somebody else has claimed the task. A *ClaimedError
+	// ErrClaimed reports that another actor has claimed the task. A *ClaimedError
 	// wraps it.
 	ErrClaimed = exit.Sentinel(exit.Person, "", "task is claimed")
 	// ErrNotClaimable reports that the task's status does not allow a claim. A
@@ -40,7 +40,7 @@ func (e *StatusError) Error() string {
 
 func (e *StatusError) Unwrap() error { return ErrNotClaimable }
 
-// BlockedError names the open tasks that block a task.
+// BlockedError lists the open tasks that block a task.
 type BlockedError struct {
 	ID       string
 	Blockers []string
@@ -50,7 +50,7 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("task %s is blocked by %s", e.ID, strings.Join(e.Blockers, ", "))
 }
 
-// CycleError names tasks that wait for each other; the last waits for the first.
+// CycleError lists tasks that wait for each other; the last one waits for the first one.
 type CycleError struct{ IDs []string }
 
 func (e *CycleError) Error() string {
@@ -61,8 +61,8 @@ func (e *CycleError) Error() string {
 type BackendError struct {
 	Dir     string // the .beads directory
 	Backend string // dolt, or the value in its metadata.json
-	Program string // bd or br, which is not on PATH; empty when only a file was asked for
-	Export  string // the JSONL file beside the database, if there is one
+	Program string // bd or br, which is not on PATH; empty if only a file was requested
+	Export  string // the JSONL file next to the database, if there is one
 }
 
 // installs explains how to install a program.
@@ -99,7 +99,7 @@ func (e *RedirectError) Error() string {
 // ConflictMarkersError reports git conflict markers in a file. Nothing was written.
 type ConflictMarkersError struct {
 	File string
-	Line int // from 1
+	Line int // starting at 1
 }
 
 func (e *ConflictMarkersError) Error() string {
@@ -109,8 +109,8 @@ func (e *ConflictMarkersError) Error() string {
 // CorruptError reports an invalid line of a file, and the reason. Nothing was written.
 type CorruptError struct {
 	File   string
-	Line   int // from 1
-	Column int // in bytes, from 1
+	Line   int // starting at 1
+	Column int // in bytes, starting at 1
 	Reason string
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// Exit codes and next commands of this package's errors: see internal/exit.
+// Exit codes and next commands of this package's errors; see package exit.
 
 // CommandExit returns exit.Person.
 func (e *StatusError) CommandExit() int { return exit.Person }
@@ -19,7 +19,7 @@ func (e *BlockedError) CommandExit() int { return exit.Person }
 // NextCommand returns the command that explains what blocks the task.
 func (e *BlockedError) NextCommand() string { return "coven why " + shellword.Word(e.ID) }
 
-// NextCommand returns the command that shows who has the task.
+// NextCommand returns the command that shows the owner of the task.
 func (e *ClaimedError) NextCommand() string { return "coven task show " + shellword.Word(e.ID) }
 
 // NextCommand returns the command that opens the task's file, or shows the task.
@@ -33,13 +33,13 @@ func (e *TooLargeError) NextCommand() string {
 // CommandExit returns exit.Usage.
 func (e *CycleError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that shows one of the tasks and what it waits for.
+// NextCommand returns the command that shows one of the tasks and its blockers.
 func (e *CycleError) NextCommand() string { return "coven task show " + shellword.Word(e.IDs[0]) }
 
 // CommandExit returns exit.Usage.
 func (e *BackendError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that installs a program which can read the tasks.
+// NextCommand returns the command that installs a program for reading the tasks.
 func (e *BackendError) NextCommand() string { return "npm install -g @beads/bd" }
 
 // CommandExit returns exit.Usage.
@@ -57,8 +57,8 @@ func (e *ConflictMarkersError) NextCommand() string { return shellword.Edit(e.Fi
 // CommandExit returns exit.Usage.
 func (e *CorruptError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that opens the file at the damage.
+// NextCommand returns the command that opens the file at the invalid line.
 func (e *CorruptError) NextCommand() string { return shellword.Edit(e.File, e.Line) }
 
-// NextCommand returns the program's own diagnosis.
+// NextCommand returns the program's command for diagnosis.
 func (e *ProgramError) NextCommand() string { return shellword.Word(e.Program) + " doctor" }

@@ -16,12 +16,12 @@ type File struct {
 	now     func() time.Time
 
 	mu   sync.Mutex
-	last reading // never changed, only replaced
+	last reading // replaced but never modified
 }
 
 // OpenFile returns the tracker of the file at path. Adding the first task creates the
-// file and its directory. Locks are in lockDir, which is created when needed; programs
-// that share the file should share lockDir, and it should be outside the working tree.
+// file and its directory. Locks are in lockDir, which is created when needed. Programs
+// that share the file should share lockDir, and it should be outside of the working tree.
 func OpenFile(path, lockDir string) *File {
 	return &File{path: path, lockDir: lockDir, now: time.Now}
 }
@@ -35,7 +35,7 @@ func (f *File) Kind() string { return JSONL }
 // Where returns the path of the file.
 func (f *File) Where() string { return f.path }
 
-// List returns all tasks, closed ones too, by priority, age and id.
+// List returns all tasks, including closed ones, by priority, age and ID.
 func (f *File) List(ctx context.Context) ([]Task, error) {
 	d, err := f.read(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *File) Ready(ctx context.Context) ([]Task, error) {
 	return inOrder(ready), nil
 }
 
-// Get returns one task, or ErrNotFound if no task has that id.
+// Get returns one task, or ErrNotFound if no task has that ID.
 func (f *File) Get(ctx context.Context, id string) (Task, error) {
 	d, err := f.read(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func (f *File) Get(ctx context.Context, id string) (Task, error) {
 	return d.get(id)
 }
 
-// Blockers returns the ids of the open tasks that block a task. An ancestor
-// that is blocked or deferred itself is among them.
+// Blockers returns the IDs of the open tasks that block a task. They include
+// ancestors that are blocked or deferred themselves.
 func (f *File) Blockers(ctx context.Context, id string) ([]string, error) {
 	d, err := f.read(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r stoppable) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// parse decodes the content of the file, using the known lines.
+// parse decodes the content of the file, reusing decoded lines.
 func (f *File) parse(from io.Reader) (*document, error) {
 	f.mu.Lock()
 	last := f.last

@@ -16,17 +16,17 @@ import (
 const (
 	directory   = ".beads"
 	defaultFile = "issues.jsonl"
-	oldFile     = "beads.jsonl" // what the first versions of beads wrote
+	oldFile     = "beads.jsonl" // written by the first versions of beads
 
-	maxSetting = 1 << 20 // bytes of a file of settings
+	maxSetting = 1 << 20 // bytes of a settings file
 )
 
 // Find returns the path of the tasks file for a user in dir, a directory in a checkout
 // of the repository with the given main checkout: the file in $BEADS_DIR, or else in
 // the nearest .beads from dir up to the top of the checkout, or else in the main
-// checkout's .beads. The copy in a linked worktree is never used; the file at the same
-// place in the main checkout is. The file need not exist. Errors: *BackendError if a
-// database holds the tasks, *RedirectError if the directory refers to another one.
+// checkout's .beads. In a linked worktree, it uses the file at the same
+// place in the main checkout instead of the worktree's copy. The file need not exist. The error is a *BackendError if a
+// database has the tasks, and a *RedirectError if the directory refers to another one.
 func Find(dir, mainCheckout string, getenv func(string) string) (string, error) {
 	beads, err := findDirectory(dir, mainCheckout, getenv)
 	if err != nil {
@@ -63,8 +63,8 @@ func findDirectory(dir, mainCheckout string, getenv func(string) string) (string
 	return filepath.Join(home, directory), nil
 }
 
-// nearest finds the first directory with a .beads, from dir upward. It returns the top
-// of the checkout and the path within it; both are empty if there is none.
+// nearest finds the nearest directory with a .beads, from dir upward. It returns the top
+// of the checkout and the path within it. Both are empty if there is none.
 func nearest(dir string) (top, within string, err error) {
 	dir, err = filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -112,14 +112,14 @@ func checkRedirect(beads string) error {
 	return nil
 }
 
-// metadata is what beads records about its own storage.
+// metadata is the description of the storage by beads.
 type metadata struct {
 	Backend  string `json:"backend"`
 	Database string `json:"database"`
 	Export   string `json:"jsonl_export"`
 }
 
-// fileName returns which file of a .beads directory holds the tasks.
+// fileName returns the name of the tasks file in a .beads directory.
 func fileName(beads string) (string, error) {
 	m, err := readMetadata(beads)
 	if err != nil {
@@ -131,10 +131,10 @@ func fileName(beads string) (string, error) {
 	return m.fileIn(beads)
 }
 
-// backend returns dolt, sqlite, ...; empty if not specified.
+// backend returns the backend, such as dolt or sqlite, or "" if it is not specified.
 func (m metadata) backend() string { return cmp.Or(m.Backend, databaseKind(m.Database)) }
 
-// readable reports whether a JSONL file has the tasks too.
+// readable reports whether a JSONL file also contains the tasks.
 func (m metadata) readable() bool {
 	switch m.backend() {
 	case "", "sqlite", "jsonl":
@@ -157,7 +157,7 @@ func (m metadata) fileIn(beads string) (string, error) {
 	return defaultFile, nil
 }
 
-// databaseKind returns dolt if only the database's name shows it.
+// databaseKind returns dolt if the name of the database implies it.
 func databaseKind(database string) string {
 	if database == "dolt" {
 		return database

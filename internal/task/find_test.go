@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// place creates files in a new directory and returns it.
+// place creates files in a new directory and returns the directory.
 func place(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -64,7 +64,7 @@ func environment(env ...string) func(string) string {
 
 func TestFind(t *testing.T) {
 	root := place(t, map[string]string{
-		".beads/issues.jsonl":          "", // above the repository: never looked at
+		".beads/issues.jsonl":          "", // above the repository: ignored
 		"main/.beads/issues.jsonl":     "",
 		"main/sub/.beads/issues.jsonl": "",
 		"main/sub/deep/f":              "",

@@ -14,24 +14,24 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// MaxText is the maximum size of a task's text in bytes: of its line of JSON in a
-// file, of its texts elsewhere.
+// MaxText is the maximum size of a task's text in bytes: the size of its JSON line in a
+// file, or the total size of its texts elsewhere.
 const MaxText = 1 << 20
 
 // maxFile is the maximum size of a tasks file in bytes, including overlong lines.
 const maxFile = 512 << 20
 
-// headLen is how much of an overlong line is searched for its id.
+// headLen is the length of the beginning of an overlong line that is searched for its ID.
 const headLen = 4 << 10
 
 // TooLargeError reports a task with more text than MaxText.
 type TooLargeError struct {
 	ID   string
-	File string // empty: it is kept by a program
-	Line int    // from 1
+	File string // empty for a program's task
+	Line int    // starting at 1
 }
 
-// Error names the task and the limit.
+// Error includes the task and the limit.
 func (e *TooLargeError) Error() string {
 	at := ""
 	if e.File != "" {
@@ -43,7 +43,7 @@ func (e *TooLargeError) Error() string {
 // Unwrap returns ErrInvalid.
 func (e *TooLargeError) Unwrap() error { return ErrInvalid }
 
-// tooLarge returns a placeholder for a task that is too large: it is not ready, and
+// tooLarge returns a placeholder for a task that is too large. It is not ready, and
 // its dependents wait.
 func tooLarge(id, status string) Task {
 	return Task{
@@ -52,17 +52,17 @@ func tooLarge(id, status string) Task {
 	}
 }
 
-// longLine is an overlong line that is not in memory: its place in the file, without its
-// ending.
+// longLine is the position of an overlong line in the file, without its line
+// ending. The line is not kept in memory.
 type longLine struct{ from, size int64 }
 
-// These match the id and the status at the start of a truncated line.
+// Patterns for the ID and the status in the head of an overlong line.
 var (
 	headID     = lazyregexp.New(`^[\s\x{FEFF}]*\{(?s:.*?)"id"\s*:\s*"([^"\\]{1,200})"`)
 	headStatus = lazyregexp.New(`"status"\s*:\s*"([a-z_]{1,40})"`)
 )
 
-// large returns the content of an overlong line. If the status is not in its head, the
+// large returns the content of an overlong line. If the head contains no status, the
 // task counts as open.
 func large(head []byte) lineContent {
 	id := headID.FindSubmatch(head)
@@ -95,8 +95,8 @@ func (f *File) open() (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// readLines reads a tasks file line by line. Of an overlong line it keeps the head,
-// and the place of the rest.
+// readLines reads a tasks file line by line. It keeps only the head and the
+// position of an overlong line.
 func readLines(r io.Reader) (lines [][]byte, longLines map[int]longLine, err error) {
 	in, at := bufio.NewReaderSize(r, 64<<10), int64(0)
 	longLines = map[int]longLine{}
@@ -117,8 +117,8 @@ func readLines(r io.Reader) (lines [][]byte, longLines map[int]longLine, err err
 	}
 }
 
-// readLine returns a line with its ending and its size; of an overlong line the head,
-// with the newline if there is one.
+// readLine returns a line with its ending, and its size. For an overlong line it returns the head,
+// followed by the newline if there is one.
 func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -138,7 +138,7 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	}
 }
 
-// writeTo writes the document. from is the file that was read.
+// writeTo writes the document. from is the file from which the document was read.
 func (d *document) writeTo(to io.Writer, from io.ReaderAt) error {
 	for i, line := range d.lines {
 		at, isFar := d.longLines[i]
@@ -160,17 +160,17 @@ func (d *document) writeTo(to io.Writer, from io.ReaderAt) error {
 	return nil
 }
 
-// cutMark ends a truncated text in a program's answer.
+// cutMark marks the end of a truncated text in a program's answer.
 const cutMark = "\uFFFFcut by coven\uFFFF"
 
-// shortener copies JSON and truncates texts that are longer than a task may be: one
-// task in the answer of a program may be too large.
+// shortener copies JSON and truncates strings that exceed MaxText, because an answer may
+// contain tasks that are too large.
 type shortener struct {
 	to       io.Writer
 	inText   bool
 	escaped  bool
 	length   int
-	kept     []byte // of the text that is open, up to headLen
+	kept     []byte // of the current string, up to headLen
 	overflow bool
 }
 
@@ -213,7 +213,7 @@ func (s *shortener) next(out []byte, b byte) []byte {
 	return out
 }
 
-// flush writes an unterminated text: the input was not JSON.
+// flush writes an unterminated string of invalid JSON.
 func (s *shortener) flush() error {
 	_, err := s.to.Write(s.kept)
 	s.kept = nil

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// withHuge makes a file of three tasks, the second of which has a description of size
+// withHuge creates a file with three tasks. The description of the second one has size
 // bytes.
 func withHuge(t *testing.T, size int64) (*File, string) {
 	t.Helper()
@@ -48,7 +48,7 @@ func (xs) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// allocated is how many bytes do allocates.
+// allocated returns the number of bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -57,8 +57,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A task of 100 MB uses no more memory than one of the maximum size, stops no
-// other task, and stays unchanged when others change.
+// A task of 100 MB uses no more memory than one of the maximum size, does not affect
+// other tasks, and is preserved when others change.
 func TestHugeTask(t *testing.T) {
 	least, _ := withHuge(t, MaxText-1000)
 	floor := allocated(func() {
@@ -123,8 +123,8 @@ func TestAddTooLarge(t *testing.T) {
 	}
 }
 
-// However an answer of a program comes, texts that are no longer than a task may be come
-// through as they are, and the others are known as cut.
+// For any chunking of a program's answer, strings within the limit are unchanged, and the others are
+// marked as truncated.
 func TestShortener(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var parts []string

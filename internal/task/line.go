@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// member is a name and value of a line's object, as offsets into the line: the name
-// starts at start, the value is [value, end).
+// member is a member of a line's object, with offsets into the line: the name
+// starts at start, and the value is [value, end).
 type member struct {
 	name              string
 	start, value, end int
 }
 
-// edit sets a member to a JSON value, or removes it when the value is nil.
+// edit sets a member to a JSON value, or removes it if the value is nil.
 type edit struct {
 	name  string
 	value []byte
 }
 
-// set returns an edit. Characters are written unescaped: no HTML escapes.
+// set returns an edit. It does not use HTML escapes.
 func set(name string, value any) (edit, error) {
 	raw, err := encode(value)
 	return edit{name, raw}, err
@@ -38,7 +38,7 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// syntaxError is an error in a line and its offset, from 0.
+// syntaxError is an error at an offset in a line.
 type syntaxError struct {
 	offset int
 	reason string
@@ -83,7 +83,7 @@ func describe(line []byte) error {
 	return &syntaxError{0, "not JSON"}
 }
 
-// cursor walks over a line of valid JSON.
+// cursor scans a line of valid JSON.
 type cursor struct {
 	line []byte
 	at   int
@@ -112,8 +112,8 @@ func (c *cursor) member() (member, error) {
 	return m, nil
 }
 
-// unquote decodes a JSON string. Most strings have no escapes and are used as they
-// are: files have many of them.
+// unquote decodes a JSON string. It has a fast path for strings without escapes, which are
+// the most frequent ones.
 func unquote(raw []byte) (string, error) {
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : len(raw)-1]), nil
@@ -163,8 +163,8 @@ func (c *cursor) word() {
 	}
 }
 
-// patch applies edits to a line. Other bytes stay unchanged. Of several members with
-// one name the last is edited, as the last is read.
+// patch applies edits to a line, and keeps all other bytes. If several members have the same
+// name, it edits the last one, which is the one in effect.
 func patch(line []byte, edits []edit) ([]byte, error) {
 	for _, e := range edits {
 		found, err := members(line)
@@ -186,7 +186,7 @@ func with(line []byte, found []member, e edit) []byte {
 			return splice(line, m.value, m.end, e.value)
 		}
 	}
-	name, _ := encode(e.name) // a string always encodes
+	name, _ := encode(e.name) // encoding a string cannot fail
 	added := append(append(name, ':'), e.value...)
 	if len(found) == 0 {
 		at := bytes.IndexByte(line, '{') + 1
@@ -196,7 +196,7 @@ func with(line []byte, found []member, e edit) []byte {
 	return splice(line, end, end, append([]byte{','}, added...))
 }
 
-// without removes every member of a name, each with one comma.
+// without removes all members with a name, including one comma each.
 func without(line []byte, found []member, name string) []byte {
 	for i := len(found) - 1; i >= 0; i-- {
 		if found[i].name != name {

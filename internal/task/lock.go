@@ -40,7 +40,7 @@ func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 
 // acquire locks the lock file, which works on every file system, and then the
 // directory of the tasks, which covers other repositories that share it by BEADS_DIR
-// and keep their lock files elsewhere.
+// but have other lock files.
 func (f *File) acquire() (func(), error) {
 	name, err := f.lockName()
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *File) acquire() (func(), error) {
 	}, nil
 }
 
-// lockName returns the same name for every path of one file.
+// lockName returns the name of the lock file. It is the same for all paths of a file.
 func (f *File) lockName() (string, error) {
 	path, err := f.target()
 	if errors.Is(err, fs.ErrNotExist) {

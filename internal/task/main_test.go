@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/fakebd"
 )
 
-// workerEnv makes the test program a worker: claim, add or one.
+// workerEnv makes the test binary a worker: claim, add or one.
 const workerEnv = "COVEN_TASK_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work is what a worker process does; it prints the id of every task it changed.
+// work runs a worker process. It prints the ID of every task that it changed.
 func work(kind string, f *File, actor string) error {
 	ctx := context.Background()
 	switch kind {
@@ -60,7 +60,7 @@ func work(kind string, f *File, actor string) error {
 	return errors.New("no such worker: " + kind)
 }
 
-// drain claims what is ready until nothing is.
+// drain claims ready tasks until there are none left.
 func drain(ctx context.Context, f Tracker, actor string) ([]string, error) {
 	var ids []string
 	for {
@@ -78,8 +78,8 @@ func drain(ctx context.Context, f Tracker, actor string) ([]string, error) {
 	}
 }
 
-// drainBD is the worker that claims what is ready in a bd: program, directory,
-// actor.
+// drainBD is the worker that claims the ready tasks of a bd. Its arguments are the program, the directory,
+// and the actor.
 func drainBD() int {
 	c := newCLI(BD, os.Args[1], os.Args[2], filepath.Join(os.Args[2], directory), os.Environ())
 	ids, err := drain(context.Background(), c, os.Args[3])
@@ -121,12 +121,12 @@ func worker(t *testing.T, kind string, f *File, actor string, env ...string) *ex
 	return cmd
 }
 
-// at is the time of every change in tests that look at bytes.
+// at is the time of all changes in tests that compare bytes.
 var at = time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
 
 const atText = `"2026-12-01T10:00:00Z"`
 
-// tracker makes a file with the given content in a directory of its own.
+// tracker creates a file with the given content in a new directory.
 func tracker(t *testing.T, content string) *File {
 	t.Helper()
 	dir := t.TempDir()

@@ -43,7 +43,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// openIn opens a repository whose .beads has these files, with these programs
+// openIn opens a repository with files in .beads and with the programs in path
 // on PATH.
 func openIn(t *testing.T, files map[string]string, path, choice string) (Tracker, error) {
 	t.Helper()
@@ -103,8 +103,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// In a linked worktree the database of the main checkout is used, and the
-// program runs there; BEADS_DIR counts from where the user stands.
+// In a linked worktree, the main checkout's database is used, and the
+// program runs there. BEADS_DIR is relative to the user's directory.
 func TestOpenFromAWorktree(t *testing.T) {
 	s := bdSite(t, "", nil)
 	git(t, s.dir, "add", "f")

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 )
 
-// 8 goroutines and 4 processes claim 24 tasks: each is claimed once.
+// 8 goroutines and 4 processes claim 24 tasks. Each task is claimed exactly once.
 func TestClaimsAreDistinct(t *testing.T) {
 	const tasks = 24
 	var lines strings.Builder
@@ -58,7 +58,7 @@ func TestClaimsAreDistinct(t *testing.T) {
 	}
 }
 
-// Two repositories that share a file by BEADS_DIR have lock files of their own.
+// Two repositories that share a file through BEADS_DIR have different lock files.
 func TestOtherLockDirectory(t *testing.T) {
 	f := tracker(t, "")
 	other := OpenFile(f.path, filepath.Join(t.TempDir(), "locks"))
@@ -100,7 +100,7 @@ func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// A program that does not know the lock writes between reading and renaming.
+// A program that ignores the lock writes between reading and renaming.
 func TestForeignWriteIsKept(t *testing.T) {
 	f := tracker(t, odd+"\n")
 	foreign := odd + "\n" + `{"id":"t-2","title":"from an editor"}` + "\n"
@@ -194,7 +194,7 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// What a writer reported is in the file, whenever it is killed.
+// A change that a writer has reported is in the file, whenever the writer is killed.
 func TestKilledAnywhere(t *testing.T) {
 	f := tracker(t, odd+"\n")
 	reported := map[string]bool{}

@@ -17,11 +17,11 @@ import (
 
 const (
 	timeLimit  = 60 * time.Second
-	pipesLimit = 5 * time.Second // for a daemon that keeps the output open
+	pipesLimit = 5 * time.Second // wait for a daemon that keeps the output open
 	maxOutput  = 64 << 20        // bytes of standard output; more is an error
 	maxNoise   = 64 << 10        // bytes of standard error that are kept
-	maxText    = 64 << 10        // bytes of a text that is passed as an argument
-	perCall    = 100             // ids in one command
+	maxText    = 64 << 10        // bytes of a text in an argument
+	perCall    = 100             // IDs per command
 )
 
 var (
@@ -50,9 +50,8 @@ func (c *CLI) change(ctx context.Context, args ...string) (*output, error) {
 	return out, err
 }
 
-// run runs the program once. Its standard input is empty, its output and errors are
-// separate, and its process group is killed when ctx is done or the time limit has
-// passed.
+// run runs the program once. Its standard input is empty. Its process group is killed when ctx is done
+// or the time limit has passed.
 func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -94,7 +93,7 @@ func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
 	return nil, failed
 }
 
-// capped keeps the first bytes written to it. It drops the rest, or refuses it with
+// capped keeps the first bytes written to it. It drops the rest, or rejects it with
 // err.
 type capped struct {
 	kept bytes.Buffer
@@ -121,7 +120,7 @@ type ProgramError struct {
 	Program  string   // bd or br
 	Args     []string // without the program
 	ExitCode int      // -1 if it was killed
-	Message  string   // its output in one line; empty if it printed nothing
+	Message  string   // its output in one line; may be empty
 
 	cause error // why the exit code is missing or the output is unusable
 }
@@ -146,7 +145,7 @@ func (e *ProgramError) Error() string {
 
 func (e *ProgramError) Unwrap() error { return e.cause }
 
-// command returns the command line for people: quoted, with long texts truncated.
+// command returns the command line for messages, quoted and with long texts truncated.
 func (e *ProgramError) command() string {
 	words := []string{e.Program}
 	for _, arg := range e.Args {
@@ -164,7 +163,7 @@ var (
 	readonly   = lazyregexp.New(`(?i)read-?only`)
 )
 
-// next returns the next step for the user.
+// next returns the next step for the user, or "".
 func (e *ProgramError) next() string {
 	switch {
 	case noDatabase.MatchString(e.Message) && e.Program == BD:
@@ -183,7 +182,7 @@ func (e *ProgramError) next() string {
 	return ""
 }
 
-// unknownFlag reports whether a run failed because the program does not know one
+// unknownFlag reports whether a run failed because the program does not support one
 // of its flags.
 func unknownFlag(err error) bool {
 	failed := (*ProgramError)(nil)

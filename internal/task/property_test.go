@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lineOf draws a line of a file in one of the styles that programs use.
+// lineOf generates lines in the styles of different programs.
 func lineOf() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		id := rapid.SampledFrom([]string{"a-1", "a-2", "a-3", "b 4/..", "-x", "é🧙"}).Draw(t, "id")
@@ -35,7 +35,7 @@ func lineOf() *rapid.Generator[string] {
 }
 
 // Changing one task changes no byte of other lines, and only coven's members of its
-// own line.
+// line.
 func TestNoOtherByteChanges(t *testing.T) {
 	ours := []string{"status", "assignee", "started_at", "updated_at", "closed_at", "close_reason", "notes"}
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestNoOtherByteChanges(t *testing.T) {
 	})
 }
 
-// operate changes the file and returns the id of the changed task; empty for a new
+// operate changes the file and returns the ID of the changed task. The ID is empty for a new
 // task.
 func operate(r *rapid.T, f *File) (string, error) {
 	ctx := context.Background()
@@ -143,7 +143,7 @@ func FuzzPatch(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var clean string // a name that is no UTF-8 is written as one that is
+		var clean string // an invalid UTF-8 name is written as valid UTF-8
 		encoded, err := encode(name)
 		if err != nil || json.Unmarshal(encoded, &clean) != nil {
 			t.Fatal(err)

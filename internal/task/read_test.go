@@ -161,7 +161,7 @@ func TestCorruptLinesAreRefused(t *testing.T) {
 	}
 }
 
-// refused checks that a file with this content is neither read nor written.
+// refused checks that a file with this content can be neither read nor written.
 func refused(t *testing.T, text string, is func(error) bool) {
 	t.Helper()
 	f := tracker(t, text)

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever changes the file between two calls, a File that has read it before returns
-// the same as a new one.
+// After any change of the file between two calls, a File that has read it before returns
+// the same as a new File.
 func TestReadAgain(t *testing.T) {
 	top := t.TempDir()
 	n := 0
@@ -37,7 +37,7 @@ func TestReadAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "claim":
-				_, _ = f.Claim(t.Context(), "a", "me") // it may be gone, or taken
+				_, _ = f.Claim(t.Context(), "a", "me") // it may be missing or claimed
 			case "note":
 				_, _ = f.Note(t.Context(), "b", "me", "a word")
 			default:

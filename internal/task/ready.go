@@ -12,8 +12,8 @@ const (
 	defaultPriority = 2
 )
 
-// blocks reports whether a dependency of this type holds a task back while the other
-// task is open. Parents do so differently: see graph.above.
+// blocks reports whether an open dependency of this type blocks a task. Parents have other rules; see
+// graph.above.
 func (d Dependency) blocks() bool {
 	return d.Type == "blocks" || d.Type == "conditional-blocks" || d.Type == "waits-for"
 }
@@ -28,20 +28,20 @@ func (t Task) Work() bool {
 	return !t.aside
 }
 
-// graph tells which tasks wait for which.
+// graph is the graph of dependencies between tasks.
 type graph struct {
 	tasks map[string]Task
 	now   time.Time
 }
 
-// ready reports whether anybody could work on a task now.
+// ready reports whether work on a task can start now.
 func (g graph) ready(t Task) bool {
 	return t.Status == StatusOpen && t.Assignee == "" && t.Work() &&
 		!t.DeferUntil.After(g.now) && len(g.blockers(t)) == 0
 }
 
-// blockers returns the ids of the tasks that hold t back: dependencies of t,
-// dependencies of its ancestors, and ancestors held back by their own status.
+// blockers returns the IDs of the tasks that block t: dependencies of t,
+// dependencies of its ancestors, and ancestors that are blocked by their own status.
 func (g graph) blockers(t Task) []string {
 	ids := g.direct(t)
 	for _, a := range g.above(t) {
@@ -64,9 +64,9 @@ func (g graph) direct(t Task) []string {
 	return ids
 }
 
-// holds reports whether a task blocks its dependents. A missing task does not; a task
-// of another tracker does, since its state is unknown; a pinned task does not, since
-// it is never done.
+// holds reports whether a task blocks its dependents. A missing task does not. A task
+// of another tracker does, because its state is unknown. A pinned task does not, because
+// it is never completed.
 func (g graph) holds(id string) bool {
 	t, ok := g.tasks[id]
 	if !ok {
@@ -104,7 +104,7 @@ func parents(t Task) []string {
 	return ids
 }
 
-// cycle returns open tasks that wait for each other, among those that ids wait for, or
+// cycle returns open tasks that wait for each other, among those that ids wait for. It returns
 // nil if there are none.
 func (g graph) cycle(ids []string) []string {
 	done := map[string]bool{}

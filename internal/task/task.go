@@ -3,32 +3,32 @@
 // stores them in a database (bd, br).
 //
 // Rules of the file:
-//   - The user and other programs share the file. A change touches
-//     only the members it names, of one line; every other byte of the file, the
+//   - The user and other programs share the file. A change affects
+//     only the specified members of one line; every other byte of the file, the
 //     order of lines and members, unknown members, line endings and the final
-//     newline (or its absence) stay as they are.
-//   - Of several lines with one id the last applies. Lines of another _type and
-//     tombstones are kept and not listed.
-//   - A file with git's conflict markers or with a line that cannot be read is
-//     refused as a whole: nothing is listed and nothing is written.
+//     newline (or its absence) are kept.
+//   - If several lines have the same ID, the last one applies. Lines of another _type and
+//     tombstones are kept but not listed.
+//   - A file with git's conflict markers or with an invalid line is
+//     rejected as a whole: nothing is listed and nothing is written.
 //   - Every change is made under a lock, to a file that was read under that lock,
 //     and replaces the file by rename: a reader, or the next start after kill -9,
 //     sees the file before or after the change. Reading takes no lock.
-//   - The lock file is in a directory given by the caller, outside the working tree;
-//     the directory of the file is locked too. No lock file appears beside the tasks.
+//   - The lock file is in a directory given by the caller, outside of the working tree.
+//     The directory of the tasks file is locked, too. No lock file appears next to the tasks.
 //
 // Rules of the program:
-//   - One process runs at a time, for at most a minute, without a shell, a terminal or
-//     input. No text or id can be mistaken for a flag.
+//   - Only one process runs at a time, for at most a minute, without a shell, a terminal or
+//     input. No text or ID can be mistaken for a flag.
 //   - The exit code reports whether a command succeeded; the output gives the reason.
 //     The output formats of all supported versions are accepted.
-//   - The claim is the program's own, in one transaction. A failed change is repeated
-//     only after its effect is checked.
+//   - A claim is a single transaction of the program. A failed change is repeated
+//     only after its effect was checked.
 package task
 
 import "time"
 
-// The statuses that coven reads and writes. Others are kept.
+// Statuses that coven reads and writes. Other ones are preserved.
 const (
 	StatusOpen       = "open"
 	StatusInProgress = "in_progress"
@@ -42,8 +42,8 @@ const (
 	statusTombstone = "tombstone"
 )
 
-// Task is a unit of work in a tracker. Its lists and maps are shared: do not modify
-// them.
+// Task is a unit of work in a tracker. Its lists and maps are shared and must not be
+// modified.
 type Task struct {
 	ID          string         `json:"id"`
 	Title       string         `json:"title"`
@@ -75,7 +75,7 @@ type Task struct {
 	aside bool
 }
 
-// Dependency is a reference to another task. Type is written with hyphens: blocks,
+// Dependency is a reference to another task. Type is spelled with hyphens: blocks,
 // parent-child, related, ...
 type Dependency struct {
 	ID   string `json:"id"`
@@ -93,9 +93,9 @@ type Comment struct {
 type New struct {
 	Title       string
 	Description string
-	Acceptance  []string // one criterion each, plain text or Markdown
+	Acceptance  []string // one criterion each, in plain text or Markdown
 	Priority    int      // 0 (most urgent) to 4
 	Labels      []string
-	After       []string // ids of tasks that must be closed first
-	Type        string   // "task" when empty
+	After       []string // IDs of tasks that must be closed first
+	Type        string   // defaults to "task"
 }

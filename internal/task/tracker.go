@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The values of Options.Choice, and the kinds of trackers. Auto is not a kind.
+// Values of Options.Choice, and kinds of trackers. Auto is not a kind.
 const (
 	Auto  = "auto"
 	JSONL = "jsonl"
@@ -17,47 +17,47 @@ const (
 	BR    = "br"
 )
 
-// directoryOnly is the backend of a directory that does not specify one.
+// directoryOnly is the backend of a .beads directory that does not specify one.
 const directoryOnly = "beads"
 
-// Tracker stores tasks. All implementations keep one contract: they are safe for
+// Tracker stores tasks. All implementations have the same contract: they are safe for
 // concurrent use, and other programs may change tasks at any time. Repeating a change
 // has no effect.
 //
-// actor is the author of a change. If it is empty, a person wants the change, and it
-// is made whoever has claimed the task. Otherwise it is made only if the task is
-// unassigned or assigned to actor, and fails with a *ClaimedError that names the owner
-// if not; a change without effect is not checked. Claim needs an actor.
+// actor is the author of a change. If it is empty, a person makes the change, and it
+// succeeds even if the task is claimed. Otherwise it succeeds only if the task is
+// unassigned or assigned to actor, and fails with a *ClaimedError that contains the owner
+// if not. A change without effect is not checked. Claim requires an actor.
 //
-// Errors of all methods: ErrNotFound (wrapped, with the id), those of the context, and
-// those of the storage: *CorruptError and *ConflictMarkersError of a file,
+// All methods may return ErrNotFound (wrapped, with the ID), errors of the context, and
+// errors of the storage: *CorruptError and *ConflictMarkersError of a file,
 // *ProgramError of a program.
 type Tracker interface {
 	// Kind returns jsonl, bd or br.
 	Kind() string
-	// Where names the storage for people: the file, or the program and its .beads
+	// Where returns the storage for messages: the file, or the program and its .beads
 	// directory.
 	Where() string
-	// List returns all tasks, closed ones too, by priority, age and id.
+	// List returns all tasks, including closed ones, by priority, age and ID.
 	List(ctx context.Context) ([]Task, error)
-	// Ready returns the tasks that can be worked on now: open, unassigned, not
-	// blocked, not deferred, and work rather than a container or a record (no epic,
-	// template, pinned or ephemeral one), by priority, age and id.
+	// Ready returns the tasks that can be worked on now, by priority, age and ID. They are open, unassigned, not
+	// blocked, not deferred, and neither containers nor records (such as epics,
+	// templates, and pinned or ephemeral ones).
 	Ready(ctx context.Context) ([]Task, error)
 	// Get returns one task.
 	Get(ctx context.Context, id string) (Task, error)
-	// Blockers returns the ids of the open tasks that hold a task back, including
+	// Blockers returns the IDs of the open tasks that block a task, including
 	// ancestors that are blocked or deferred themselves.
 	Blockers(ctx context.Context, id string) ([]string, error)
-	// Add adds a task and returns it with its new id. Errors: ErrInvalid,
-	// ErrNotFound for one of After, *CycleError.
+	// Add adds a task and returns it with its new ID. Errors: ErrInvalid,
+	// ErrNotFound for a task in After, *CycleError.
 	Add(ctx context.Context, n New) (Task, error)
 	// Claim claims a task for actor: its status becomes in_progress and its assignee
-	// actor. The task must be open, or blocked by status only, and unassigned or
+	// actor. The task must be open, or blocked only by its status, and unassigned or
 	// assigned to actor. Errors: ErrClaimed (a *ClaimedError), ErrNotClaimable (a
 	// *StatusError), *BlockedError.
 	Claim(ctx context.Context, id, actor string) (Task, error)
-	// Close closes a task, whatever blocks it. Closing it again changes nothing unless
+	// Close closes a task, even if it is blocked. Closing it again changes nothing unless
 	// the reason differs: the last reason applies.
 	Close(ctx context.Context, id, actor, reason string) (Task, error)
 	// Block sets a task's status to blocked, removes its assignee and appends note to
@@ -66,14 +66,14 @@ type Tracker interface {
 	// Release removes a task's assignee and opens the task if it was in progress or
 	// blocked. A non-empty note is appended. A closed task does not change.
 	Release(ctx context.Context, id, actor, note string) (Task, error)
-	// Note appends note to a task's notes, whatever its status, unless the notes
+	// Note appends note to a task's notes, in any status, unless the notes
 	// already end with it.
 	Note(ctx context.Context, id, actor, note string) (Task, error)
 }
 
 var _, _ Tracker = (*File)(nil), (*CLI)(nil)
 
-// Options select the tracker of a repository.
+// Options configures Open.
 type Options struct {
 	Dir          string // the user's current directory, in a checkout of the repository
 	MainCheckout string // of the repository
@@ -81,19 +81,19 @@ type Options struct {
 	Choice       string // auto (or empty), bd, br or jsonl
 
 	Getenv   func(string) string          // looks up BEADS_DIR
-	Environ  []string                     // of the tracker's program
-	LookPath func(string) (string, error) // nil: exec.LookPath
+	Environ  []string                     // environment of the tracker's program
+	LookPath func(string) (string, error) // defaults to exec.LookPath
 }
 
 // Open finds the tracker of a repository. Find determines the .beads directory, and
 // its metadata determines the tracker:
 //
-//   - bd, when its metadata names a database other than SQLite (dolt);
-//   - br, if there is a SQLite database and br is on PATH: no current bd
+//   - bd, if its metadata names a database other than SQLite (dolt);
+//   - br, if there is a SQLite database and br is on PATH, because no current bd
 //     reads one;
-//   - otherwise coven itself, in the JSONL file, which need not exist.
+//   - otherwise coven itself, with the JSONL file, which need not exist.
 //
-// Choice overrides that. Errors: *BackendError when the program that is needed
+// Choice overrides that. The errors are a *BackendError if the required program
 // is not on PATH, and those of Find.
 func Open(o Options) (Tracker, error) {
 	beads, err := findDirectory(o.Dir, o.MainCheckout, o.Getenv)
@@ -165,8 +165,8 @@ func existing(path string) string {
 	return ""
 }
 
-// environ returns the environment of the tracker's program: the user's, with BEADS_DIR
-// relative to the program's directory, and prompts disabled.
+// environ returns the environment of the tracker's program: the user's, with an absolute
+// BEADS_DIR, and with prompts disabled.
 func (o Options) environ(beads string) []string {
 	var kept []string
 	for _, one := range o.Environ {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// place of a tracker kept by bd.
+// site is the environment of a tracker that uses bd.
 type site struct {
 	dir     string // a checkout
 	program string
 	env     []string
 }
 
-// bdSite makes a repository with a database of a bd: the fake one, unless a
-// program is given. issues go into the database.
+// bdSite creates a repository with a bd database that contains issues. It uses the fake bd unless a
+// program is given.
 func bdSite(t *testing.T, program string, issues []byte) site {
 	t.Helper()
 	s := site{dir: place(t, map[string]string{"f": ""}), program: program}
@@ -42,7 +42,7 @@ func bdSite(t *testing.T, program string, issues []byte) site {
 	return s
 }
 
-// fakeProgram is this test binary under the name bd.
+// fakeProgram returns this test binary under the name bd.
 func fakeProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -68,7 +68,7 @@ func (s site) bd(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// cli is the tracker, as Open finds it, with more in its environment.
+// cli returns the tracker like Open, with additional environment variables.
 func (s site) cli(t *testing.T, env ...string) *CLI {
 	t.Helper()
 	tracker, err := Open(Options{
@@ -95,7 +95,7 @@ func TestTrackers(t *testing.T) {
 	for kind, open := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			if kind == "bd" {
-				realBD(t) // or skip, once
+				realBD(t) // skips only once
 			}
 			for name, check := range map[string]func(*testing.T, Tracker){
 				"story": story, "ready": readyOrder, "fence": fenced, "twice": twice, "claims": claims,
@@ -107,7 +107,7 @@ func TestTrackers(t *testing.T) {
 	}
 }
 
-// realBD is the bd on PATH.
+// realBD returns the path of bd on PATH.
 func realBD(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath(BD)
@@ -117,7 +117,7 @@ func realBD(t *testing.T) string {
 	return path
 }
 
-// add adds a task; the ones before the first space of after hold it back.
+// add adds a task, or fails the test.
 func add(t *testing.T, tr Tracker, n New) Task {
 	t.Helper()
 	got, err := tr.Add(t.Context(), n)
@@ -127,7 +127,7 @@ func add(t *testing.T, tr Tracker, n New) Task {
 	return got
 }
 
-// is checks a task in the tracker, and as returned by the change.
+// is checks a task in the tracker, and the result of the change.
 func is(t *testing.T, tr Tracker, got Task, err error, want Task) {
 	t.Helper()
 	if err != nil {
@@ -145,7 +145,7 @@ func is(t *testing.T, tr Tracker, got Task, err error, want Task) {
 	}
 }
 
-// story is the life of a task.
+// story checks a complete life cycle of a task.
 func story(t *testing.T, tr Tracker) {
 	if all, err := tr.List(t.Context()); err != nil || len(all) != 0 || all == nil {
 		t.Fatalf("a new tracker has %v, %v", all, err)
@@ -335,7 +335,7 @@ func adding(t *testing.T, tr Tracker) {
 	if all, err := tr.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%d tasks, %v", len(all), err)
 	}
-	if tr.Kind() != JSONL { // coven itself knows no list of types
+	if tr.Kind() != JSONL { // coven itself does not restrict types
 		if _, err := tr.Add(t.Context(), New{Title: "x", Type: "nosuch"}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "nosuch") {
 			t.Errorf("type: %v", err)
 		}
@@ -346,7 +346,7 @@ func adding(t *testing.T, tr Tracker) {
 	}
 }
 
-// verbatim checks that texts stay unchanged, and are never flags or commands.
+// verbatim checks that texts are preserved and never interpreted as flags or commands.
 func verbatim(t *testing.T, tr Tracker) {
 	for _, w := range []string{
 		"--claim", "-p", "--", "-", "@/etc/passwd", "$(rm -rf /); `id` 'q' \"q\" | & > < \\", "🧙‍♀️ emoji, 日本", "a, b=c", "line\nbreak <b>&amp;",

@@ -2,14 +2,14 @@ package task
 
 import "time"
 
-// Waiting is an open task that other tasks hold back.
+// Waiting is an open task that is blocked by other tasks.
 type Waiting struct {
 	Task
-	For []string // the ids of the tasks that hold it back, as in Tracker.Blockers
+	For []string // IDs of the blocking tasks, as in Tracker.Blockers
 }
 
-// WaitingIn returns the tasks of a tracker's list that wait for others, in the order of the
-// list. A list without dependencies, such as that of br, has none.
+// WaitingIn returns the blocked tasks in a tracker's list, in the order of the
+// list. There are none in a list without dependencies, such as that of br.
 func WaitingIn(all []Task, now time.Time) []Waiting {
 	g := graph{make(map[string]Task, len(all)), now}
 	for _, t := range all {

@@ -16,14 +16,14 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// attempts is how often a change is repeated because a program that ignores the lock
-// wrote the file meanwhile.
+// attempts limits the attempts to make a change when programs that ignore the lock
+// keep writing the file.
 const attempts = 10
 
 var errRaced = errors.New("the file changed meanwhile")
 
-// update changes the file under the lock. It writes only if edit returns no error and
-// changed something.
+// update changes the file under the lock. It writes only if edit succeeds and
+// changes something.
 func (f *File) update(ctx context.Context, edit func(*document) error) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *File) attempt(ctx context.Context, edit func(*document) error) error {
 	return nil
 }
 
-// replace replaces the file with data: the target of a symbolic link, with its mode.
+// replace replaces the file. It follows a symbolic link, and keeps the mode.
 func (f *File) replace(d *document, was fs.FileInfo) (err error) {
 	path, err := f.target()
 	if err != nil {
@@ -83,8 +83,8 @@ func (f *File) replace(d *document, was fs.FileInfo) (err error) {
 	return regularfile.SyncDir(dir)
 }
 
-// rewrite writes the document, with the overlong lines of the file that it was read
-// from.
+// rewrite writes the document. It copies overlong lines from the file that was
+// read.
 func (f *File) rewrite(d *document, was fs.FileInfo, to io.Writer) error {
 	if len(d.longLines) == 0 {
 		return d.writeTo(to, nil)
@@ -103,8 +103,8 @@ func (f *File) rewrite(d *document, was fs.FileInfo, to io.Writer) error {
 	return d.writeTo(to, from)
 }
 
-// target returns the path of the file, with symbolic links resolved. It refuses a link
-// to a missing file: writing would replace the link.
+// target returns the path of the file, with symbolic links resolved. It rejects a link
+// to a missing file, because writing would replace the link.
 func (f *File) target() (string, error) {
 	path, err := filepath.EvalSymlinks(f.path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -126,8 +126,8 @@ func same(path string, was fs.FileInfo) bool {
 	return os.SameFile(is, was) && is.Size() == was.Size() && is.ModTime().Equal(was.ModTime())
 }
 
-// sweep removes temporary files that a killed writer left beside the file. The lock
-// guarantees that no process is writing one.
+// sweep removes temporary files of a killed writer. The lock
+// guarantees that no process is using one.
 func sweep(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/coven-run/coven/internal/fakebd"
 )
 
-// years holds 337 beads of a repository that is as old as beads.
+// years is the number of beads of a repository that is as old as beads.
 const years = 337
 
-// The file and the program agree on which of 337 tasks are ready, and when.
+// The file and the program agree on which of the 337 tasks are ready, and when.
 func TestReadyOfYears(t *testing.T) {
 	for kind, program := range map[string]func(*testing.T) string{"fake bd": fakeProgram, "bd": realBD} {
 		t.Run(kind, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestReadyOfYears(t *testing.T) {
 	}
 }
 
-// A task that is done changes its own line and no other byte of 337 beads.
+// Completing a task changes its own line and no other byte of the 337 beads.
 func TestYearsStayAsTheyAre(t *testing.T) {
 	before := fakebd.Issues(years)
 	f := tracker(t, string(before))
@@ -81,7 +81,7 @@ func TestYearsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// differ counts the lines that differ; all must be of one task.
+// differ counts the lines that differ. All of them must belong to one task.
 func differ(t *testing.T, before, after []byte, id string) int {
 	t.Helper()
 	was, is := bytes.SplitAfter(before, []byte("\n")), bytes.SplitAfter(after, []byte("\n"))
