@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ACP is the agent that the provider acp drives. A repository cannot name a program that gets
+// ACP configures the agent for the provider acp. A repository must not configure a program that gets
 // the user's variables and logins.
 type ACP struct {
 	Command []string `yaml:"command" user:"true" about:"its program, which is absolute or on PATH, and arguments: [gemini, --acp]"`
@@ -14,7 +14,7 @@ type ACP struct {
 	Logins  []string `yaml:"logins" user:"true" about:"files with its login: absolute, or below ~; linked into {state}"`
 }
 
-// acp checks the agent.
+// acp checks the section acp.
 func (r reader) acp(a ACP) {
 	if at := r.at("acp.command"); at.Set() && len(a.Command) > 0 && (a.Command[0] == "" || !filepath.IsAbs(a.Command[0]) && strings.ContainsRune(a.Command[0], '/')) {
 		r.doc.Fail(at, "the program is neither a name nor an absolute path", "")

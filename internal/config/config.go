@@ -1,8 +1,8 @@
-// Package config reads coven's settings: .coven/config.yaml of the project over
-// $XDG_CONFIG_HOME/coven/config.yaml of the user over the defaults, key by key.
+// Package config reads coven's settings. Settings in the project's .coven/config.yaml override those in
+// the user's $XDG_CONFIG_HOME/coven/config.yaml, which override the defaults, key by key.
 //
 // The files are strict: an unknown key is an error with its line and column.
-// Every key is described in docs/formats/config.md.
+// docs/formats/config.md describes all keys.
 package config
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// Errors lists everything that is wrong in the files.
+// Errors lists all errors in the files.
 type Errors = yamldoc.Errors
 
-// Config is coven's settings. The tags define the keys of the files: see package yamldoc
-// for yaml, later and oneof, and package schema for about. Keys tagged user are allowed in
-// the user's file only.
+// Config holds coven's settings. The tags define the keys of the files: see package yamldoc
+// for yaml, later and oneof, and package schema for about. Keys tagged user are only allowed in
+// the user's file.
 type Config struct {
-	Checks       []string      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil: detect them
+	Checks       []string      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil to detect them
 	DefaultModel string        `yaml:"default_model" about:"the model that agents use"`
 	Provider     string        `yaml:"provider" about:"the provider that runs agents"`
 	ACP          ACP           `yaml:"acp" about:"the agent of the provider acp, which speaks the Agent Client Protocol; the user's file only"`
@@ -63,37 +63,37 @@ type Config struct {
 	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen, acp) also without a sandbox; the user's file only"`
 }
 
-// Run is how tasks are run.
+// Run configures how tasks are run.
 type Run struct {
 	MaxTasks int           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64"`
 	Budget   budget.Amount `yaml:"budget" about:"of all tasks of one coven run together"`
 }
 
-// Landing is how changes land.
+// Landing configures how changes land.
 type Landing struct {
 	Batch int `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
 }
 
-// Agent is how agents share the work: see package agenttree.
+// Agent configures how agents share the work; see package agenttree.
 type Agent struct {
 	MultiAgent bool `yaml:"multiAgent" about:"an orchestrator without tools delegates tasks to specialists, which have the tools"`
 	MaxRounds  int  `yaml:"max_rounds" about:"how many times it delegates in one run, 1 to 1000"`
 }
 
-// Search is how files are ranked for a query.
+// Search configures how files are ranked for a query.
 type Search struct {
 	Embeddings Embeddings `yaml:"embeddings" user:"true" about:"an endpoint that compares passages by their meaning"`
 }
 
-// Embeddings is an endpoint that embeds texts, see package embedding. It is sent passages of files: a repository cannot name
-// one.
+// Embeddings configures an endpoint that embeds texts; see package embedding. The endpoint receives parts of files, so a
+// repository must not configure one.
 type Embeddings struct {
 	URL   string `yaml:"url" user:"true" about:"an OpenAI-compatible endpoint that compares passages by their meaning: http://localhost:11434/v1"`
 	Model string `yaml:"model" user:"true" about:"its model: nomic-embed-text"`
 	Key   string `yaml:"key" user:"true" about:"the name of the variable with its key"`
 }
 
-// MCP is how agents use MCP servers.
+// MCP configures how agents use MCP servers.
 type MCP struct {
 	Agents bool `yaml:"agents" about:"make an agent mcp-NAME for each server, which has only its tools"`
 }
@@ -104,25 +104,25 @@ type Notice struct {
 	On      []string `yaml:"on,omitempty" about:"states; default: all but interrupted"`
 }
 
-// Telemetry is where coven sends the traces of sessions that are over, see package telemetry. By
-// default it sends none: what a repository's file says could send them anywhere.
+// Telemetry configures where coven sends the traces of ended sessions; see package telemetry. By
+// default it sends none. A repository must not choose the destination.
 type Telemetry struct {
 	Endpoint string `yaml:"endpoint" user:"true" about:"an OTLP/HTTP receiver: http://localhost:4318"`
 	File     string `yaml:"file" user:"true" about:"a file that gets a line of OTLP JSON for each session: absolute, or below ~"`
 }
 
-// Env selects the user's environment variables that agents and scripts get.
+// Env selects the user's environment variables that agents and scripts inherit.
 type Env struct {
 	Pass []string `yaml:"pass" about:"names of additional variables"`
-	// Asked lists the variables of Pass that only the repository's file names. They
-	// need the user's trust.
+	// Asked lists the variables in Pass that only the repository's file names. They
+	// require the user's trust.
 	Asked []string `yaml:"-"`
 }
 
-// Sandbox extends what the programs of a task may do; see package sandbox for the defaults.
+// Sandbox extends the rights of a task's programs; see package sandbox for the defaults.
 type Sandbox struct {
 	Write []string `yaml:"write" user:"true" about:"files and directories that they may change: absolute, or below ~"`
-	// Network lists hosts in the form of package egress.
+	// Network lists hosts in the format of package egress.
 	Network []string `yaml:"network" user:"true" about:"hosts that they may reach: example.com, *.example.com, example.com:8443"`
 	Hide    []string `yaml:"hide" user:"true" about:"files and directories that they cannot read: absolute, or below ~; !PATH shows a default one"`
 }
@@ -132,13 +132,13 @@ type Timeouts struct {
 	Idle time.Duration `yaml:"idle" about:"a step that prints nothing for this long is stopped"`
 }
 
-// Limits ends a step or a run that makes no progress.
+// Limits configures when a step or a run without progress ends.
 type Limits struct {
 	MaxWait  time.Duration `yaml:"max_wait" about:"how long a task waits for a rate limit"`
 	SameCall int           `yaml:"same_call" about:"how often in a row an agent may make the same call with the same result; 0: any number"`
 }
 
-// GC is what coven gc deletes, and when.
+// GC configures what coven gc deletes, and when.
 type GC struct {
 	Auto bool          `yaml:"auto" about:"run coven gc once a day, in the background, after the last task has ended"`
 	Keep time.Duration `yaml:"keep" about:"how long snapshots are kept after their session has landed"`
@@ -160,12 +160,12 @@ const (
 	maxRounds = 1000
 )
 
-// Sources tells where the settings files are.
+// Sources locates the settings files.
 type Sources struct {
-	Root      string               // the main checkout of the repository; empty: only the user's file
-	Untrusted trust.UntrustedPaths // what authors of the repository control
-	Getenv    func(string) string  // gives XDG_CONFIG_HOME and HOME
-	Dir       string               // that the user is in: the project's file is named from here; empty: from Root
+	Root      string               // main checkout of the repository; empty for the user's file only
+	Untrusted trust.UntrustedPaths // paths that are writable by authors of the repository
+	Getenv    func(string) string  // looks up XDG_CONFIG_HOME and HOME
+	Dir       string               // the user's directory, to which the name of the project's file is relative; defaults to Root
 }
 
 // Load reads the settings. The error is an Errors if a file is invalid.
@@ -174,7 +174,7 @@ func (s Sources) Load() (Config, error) {
 	return c, err
 }
 
-// load reads the settings, and the place of each key that a file sets, as FILE:LINE.
+// load reads the settings. It also returns the location of each key in the files, as FILE:LINE.
 func (s Sources) load() (Config, map[string]string, error) {
 	c, from := Default(), map[string]string{}
 	var all Errors
@@ -201,15 +201,15 @@ func (s Sources) load() (Config, map[string]string, error) {
 	return c, from, nil
 }
 
-// file is a place for settings.
+// file is a settings file, which need not exist.
 type file struct {
 	dir, name string
-	label     string // in errors
-	inside    bool   // a link may not lead out of dir
+	label     string // name in errors
+	inside    bool   // a link must not lead outside of dir
 	theirs    bool   // authors of the repository control the content
 }
 
-// files returns the files, weakest first.
+// files returns the files in ascending precedence.
 func (s Sources) files() []file {
 	var all []file
 	dir := s.Getenv("XDG_CONFIG_HOME")
@@ -227,7 +227,7 @@ func (s Sources) files() []file {
 	return all
 }
 
-// fromHere returns the path of a file of the project for a command that the user runs.
+// fromHere returns the path of a project file relative to the user's directory.
 func (s Sources) fromHere(name string) string {
 	dir, err := filepath.EvalSymlinks(s.Dir)
 	if err != nil || s.Dir == "" {
@@ -244,7 +244,7 @@ func (s Sources) fromHere(name string) string {
 	return path
 }
 
-// misnamed reports a config.yml, which would otherwise be ignored without notice.
+// misnamed reports a config.yml, which would otherwise be ignored silently.
 func (f file) misnamed() Errors {
 	yml := func(name string) string { return strings.TrimSuffix(name, ".yaml") + ".yml" }
 	if _, err := os.Lstat(filepath.Join(f.dir, yml(f.name))); err != nil {
@@ -253,10 +253,9 @@ func (f file) misnamed() Errors {
 	return Errors{{File: yml(f.label), Line: 1, Column: 1, Msg: "coven does not read this file", Hint: "rename it to " + fileName}}
 }
 
-// path returns the path of the file.
 func (f file) path() string { return filepath.Join(f.dir, f.name) }
 
-// read returns the content of the file. If there is none, the error is fs.ErrNotExist.
+// read returns the content of the file. If the file does not exist, the error is fs.ErrNotExist.
 func (f file) read() ([]byte, error) {
 	opened, err := f.open()
 	if err != nil {
@@ -273,7 +272,7 @@ func (f file) read() ([]byte, error) {
 // errLeadsOut means that the project's file is a link to a file elsewhere.
 var errLeadsOut = errors.New("it is a symbolic link that points outside the repository")
 
-// readError returns the usage error of a file that cannot be read.
+// readError converts an error to the usage error for an unreadable file.
 func (f file) readError(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -282,19 +281,19 @@ func (f file) readError(err error) error {
 		err = errLeadsOut
 	}
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		err = path.Err // the label names the file
+		err = path.Err // the label contains the name of the file
 	}
 	return exit.Usagef("ls -ld "+shellword.Word(f.label), "read %s: %w", f.label, err)
 }
 
-// leadsOut reports whether a link leads out of the directory of the file.
+// leadsOut reports whether the file is a link to a target outside of its directory.
 func (f file) leadsOut() bool {
 	dir, err := filepath.EvalSymlinks(f.dir)
 	if err != nil {
 		return false
 	}
 	target, err := filepath.EvalSymlinks(f.path())
-	if err != nil { // nothing is there
+	if err != nil { // a dangling link
 		link, err := os.Readlink(f.path())
 		if err != nil {
 			return false
@@ -320,7 +319,7 @@ var (
 )
 
 // apply applies a file. It changes only settings that the file contains, and returns the
-// line of each.
+// line of each of them.
 func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	doc, err := yamldoc.Parse(f.label, data)
 	if err != nil {
@@ -383,7 +382,7 @@ func (r reader) hosts(values []string) {
 	}
 }
 
-// isPath reports whether a text of the settings is the path of a file: /PATH, ~ or ~/PATH.
+// isPath reports whether a setting is a valid path: /PATH, ~ or ~/PATH.
 func isPath(s string) bool {
 	return !strings.ContainsRune(s, 0) && (filepath.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/"))
 }
@@ -394,7 +393,7 @@ type reader struct {
 	file file
 }
 
-// at returns the value of a key, such as run.max_tasks; it is not set if the file does not
+// at returns the value of a key, such as run.max_tasks. The node is not set if the file does not
 // contain the key.
 func (r reader) at(key string) yamldoc.Node {
 	node := r.doc.Root()
@@ -404,7 +403,7 @@ func (r reader) at(key string) yamldoc.Node {
 	return node
 }
 
-// lines returns the lines of the keys that the file contains.
+// lines returns the lines of the keys in the file.
 func (r reader) lines() map[string]int {
 	found := map[string]int{}
 	for _, k := range keys() {
@@ -426,14 +425,14 @@ func (r reader) each(key string, values []string, what string, ok func(string) b
 	}
 }
 
-// word checks a word.
+// word checks that the value of a key is a name.
 func (r reader) word(key, value string) {
 	if at := r.at(key); at.Set() && !wordRE.MatchString(value) {
 		r.doc.Fail(at, fmt.Sprintf("%q is not a name", value), "")
 	}
 }
 
-// asked returns the variables that need the user's trust after a file: those that only the
+// asked returns the variables that require the user's trust after applying a file: those that only the
 // repository names.
 func (r reader) asked(before Env, pass []string) []string {
 	if !r.at("env.pass").Set() {
@@ -446,7 +445,7 @@ func (r reader) asked(before Env, pass []string) []string {
 	return slices.DeleteFunc(slices.Clone(pass), func(name string) bool { return slices.Contains(own, name) })
 }
 
-// usersOnly refuses the keys of the user's file in a file of the repository. A user's file
+// usersOnly rejects keys of the user's file in a file of the repository. A user's file
 // inside the repository counts as the repository's.
 func (r reader) usersOnly() {
 	hint := "move it to $XDG_CONFIG_HOME/coven/config.yaml"

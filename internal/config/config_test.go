@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// project is a repository and a user, each with settings unless empty.
+// project creates a repository and a user with the given settings files.
 func project(t *testing.T, files map[string]string) (root string, getenv func(string) string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestLoadDefaults(t *testing.T) {
 	}
 }
 
-// Only names that the repository's file adds need the user's trust.
+// Only names that the repository's file adds require the user's trust.
 func TestAskedNames(t *testing.T) {
 	root, getenv := project(t, map[string]string{user: "env: {pass: [MINE, OTHER]}\n", ofRepo: "env: {pass: [MINE, THEIRS]}\n"})
 	c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
@@ -167,7 +167,7 @@ landing: {batch: 99}
 	}
 }
 
-// What a single key must not be.
+// Invalid values of single keys.
 func TestLoadWrongValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"grimoire: a b":                         `:1:11: "a b" is not a name`,
@@ -186,7 +186,7 @@ func TestLoadWrongValues(t *testing.T) {
 	}
 }
 
-// XDG_CONFIG_HOME comes before HOME if it is absolute.
+// XDG_CONFIG_HOME takes precedence over HOME if it is absolute.
 func TestUsersFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".config/coven/config.yaml"), "provider: home\n")
@@ -228,7 +228,7 @@ func TestLoadReadsOnlyTheRepository(t *testing.T) {
 	}
 }
 
-// A user's file that is in the repository, or that it links to, allows nothing.
+// A user's file that is inside the repository, or links to it, has no special rights.
 func TestUsersFileInside(t *testing.T) {
 	const text = "default_model: opus\nallow_ungated: true\nnotify: [{command: x}]\n"
 	for name, where := range map[string]func(t *testing.T, root, home string){
@@ -313,7 +313,7 @@ func TestDetectChecks(t *testing.T) {
 	}
 }
 
-// Every example in the reference is valid, and the examples use every key.
+// All examples in the reference are valid, and together they use every key.
 func TestReference(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/config.md")
 	if err != nil {

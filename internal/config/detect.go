@@ -9,10 +9,9 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// DetectChecks finds out how a repository is tested. checks are commands in the order
-// in which they run; found names the source of each: "npm test (package.json)". A
-// Makefile with a test target replaces all others. Unreadable files count as missing:
-// nothing is guessed.
+// DetectChecks detects how a repository is tested. checks are commands in the order
+// in which they run; found describes their sources: "npm test (package.json)". A
+// Makefile with a test target replaces all others. Unreadable files count as missing.
 func DetectChecks(root string) (checks, found []string) {
 	d := detector{root}
 	if file, ok := d.makefile(); ok {
@@ -55,7 +54,7 @@ func (d detector) exists(name string) bool {
 
 var testTarget = lazyregexp.New(`(?m)^(?:[^\s:#=][^:#=\n]*[ \t])?test(?:[ \t][^:#=\n]*)?[ \t]*::?(?:[^:=]|$)`)
 
-// makefile returns the file that make reads, if it has a target test.
+// makefile returns the file that make uses, and whether it has a target test.
 func (d detector) makefile() (file string, ok bool) {
 	for _, file := range []string{"GNUmakefile", "makefile", "Makefile"} {
 		if text, ok := d.read(file); ok {
@@ -65,8 +64,7 @@ func (d detector) makefile() (file string, ok bool) {
 	return "", false
 }
 
-// npm reports whether a package.json has a test script other than the one npm init
-// writes.
+// npm reports whether a package.json has a test script other than the default of npm init.
 func (d detector) npm(name string) bool {
 	text, ok := d.read(name)
 	var pkg struct {

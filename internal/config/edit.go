@@ -9,14 +9,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// errByHand reports a text that edit cannot change without touching other parts of it.
+// errByHand reports a file whose layout edit does not support.
 var errByHand = errors.New("its layout cannot be edited")
 
-// byteOrderMark is what some editors begin a file with.
+// byteOrderMark is written by some editors at the beginning of a file.
 const byteOrderMark = "\ufeff"
 
-// edit returns a settings file with a key set to a value. It changes the lines of the key
-// only: comments, the order of the keys and the kind of line ends stay. path is the key with
+// edit returns a settings file with a key set to a value. It changes only the lines of the
+// key, and keeps comments, the order of keys and the line endings. path is the key with
 // its sections.
 func edit(file string, path []string, value *yaml.Node) (string, error) {
 	var doc yaml.Node
@@ -43,16 +43,16 @@ func edit(file string, path []string, value *yaml.Node) (string, error) {
 	return text, nil
 }
 
-// isEmpty reports whether a document has no value: only a line ---.
+// isEmpty reports whether a document has no value, but only a --- line.
 func isEmpty(n *yaml.Node) bool { return n.Tag == "!!null" && n.Value == "" }
 
-// editor edits the lines of a file. Each ends with a line end, the last one perhaps.
+// editor edits the lines of a file. Each line includes its line ending, which may be missing in the last line.
 type editor struct {
 	lines []string
-	end   string // of new lines
+	end   string // line ending for new lines
 }
 
-// set sets a key in a mapping that ends before the line with the index end.
+// set sets a key in a mapping that ends before the line with index end.
 func (e *editor) set(m *yaml.Node, end int, path []string, value *yaml.Node) error {
 	if m.Kind != yaml.MappingNode || m.Style&yaml.FlowStyle != 0 || len(m.Content) == 0 {
 		return errByHand
@@ -84,8 +84,8 @@ func (e *editor) set(m *yaml.Node, end int, path []string, value *yaml.Node) err
 	return nil
 }
 
-// trim returns the end of an entry that begins at a line (from 1) and ends before another:
-// blank lines and comments at the end belong to what follows.
+// trim returns the end of an entry that begins at the line first (starting at 1) and ends before the line end, without
+// trailing blank lines and comments, which belong to the next entry.
 func (e *editor) trim(first, end, indent int) int {
 	for ; end > first; end-- {
 		line := strings.TrimRight(e.lines[end-1], "\r\n")
@@ -115,8 +115,8 @@ func (e *editor) replace(from, to int, lines []string) {
 	e.lines = slices.Replace(e.lines, from, to, lines...)
 }
 
-// entry returns the lines of a key with its value and the comment behind it, without line
-// ends.
+// entry returns the lines of a key with its value and trailing comment, without line
+// endings.
 func entry(indent int, key string, value *yaml.Node, comment string) []string {
 	all := strings.Split(text(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{word(key), value}}), "\n")
 	if comment != "" {
@@ -128,7 +128,7 @@ func entry(indent int, key string, value *yaml.Node, comment string) []string {
 	return all
 }
 
-// with returns a mapping with a key set.
+// with returns a copy of a mapping with a key set.
 func with(m *yaml.Node, key string, value *yaml.Node) *yaml.Node {
 	changed := &yaml.Node{Kind: yaml.MappingNode, Style: m.Style, Content: slices.Clone(m.Content)}
 	for i := 0; i < len(changed.Content); i += 2 {
@@ -143,7 +143,7 @@ func with(m *yaml.Node, key string, value *yaml.Node) *yaml.Node {
 
 func word(text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: text} }
 
-// onlyDiffer reports whether two files differ in the value of a key only.
+// onlyDiffer reports whether two files differ only in the value of a key.
 func onlyDiffer(before, after string, path []string) bool {
 	var a, b map[string]any
 	if yaml.Unmarshal([]byte(before), &a) != nil || yaml.Unmarshal([]byte(after), &b) != nil {
@@ -154,7 +154,7 @@ func onlyDiffer(before, after string, path []string) bool {
 	return reflect.DeepEqual(a, b) || len(a) == 0 && len(b) == 0
 }
 
-// drop removes a key, and its sections if they are empty then.
+// drop removes a key, and its sections if they become empty.
 func drop(m map[string]any, path []string) {
 	section, ok := m[path[0]].(map[string]any)
 	if len(path) > 1 && ok {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Keys returns the names of all keys: run.max_tasks.
+// Keys returns the names of all keys, such as run.max_tasks.
 func Keys() []string {
 	var names []string
 	for _, k := range keys() {
@@ -14,16 +14,16 @@ func Keys() []string {
 	return names
 }
 
-// key is a key of the files that holds a value; the keys around it are sections.
+// key is a key with a value, as opposed to a section.
 type key struct {
 	name      string // run.max_tasks
 	about     string
-	words     []string // that are allowed; none: any
+	words     []string // allowed values; nil for any
 	usersOnly bool
-	index     []int // of the field in Config
+	index     []int // index of the field in Config
 }
 
-// keys returns the keys in the order of their fields.
+// keys returns all keys in the order of their fields.
 func keys() []key { return keysOf(reflect.TypeFor[Config](), "", nil) }
 
 func keysOf(t reflect.Type, section string, index []int) []key {
@@ -47,7 +47,7 @@ func keysOf(t reflect.Type, section string, index []int) []key {
 	return all
 }
 
-// isSection reports whether the fields of a type are keys of their own.
+// isSection reports whether the fields of a type are separate keys.
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Config]().PkgPath()
 }

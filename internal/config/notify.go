@@ -9,13 +9,13 @@ import (
 // MaxTasks is the maximum number of tasks that run at once.
 const MaxTasks = 64
 
-// States returns the states of a task that a notice can be about.
+// States returns the states of a task for which notices can be configured.
 func States() []string {
 	return []string{"waiting", "blocked", "failed", "completed", "cancelled", "interrupted"}
 }
 
-// notices checks the notices. A project's file must not have any: they run outside the
-// sandbox, and a repository must not choose what runs there.
+// notices checks the notices. They are not allowed in a project's file, because they run outside of the
+// sandbox, and a repository must not choose such commands.
 func (r reader) notices(all []Notice) {
 	at := r.at("notify")
 	items := r.doc.Items(at)

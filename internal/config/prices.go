@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// prices returns the prices of a file, followed by the previous ones.
+// prices merges the prices of a file with the previous ones.
 func (r reader) prices(before budget.Prices) budget.Prices {
 	at := r.at("prices")
 	if !at.Set() {
@@ -28,7 +28,7 @@ func (r reader) prices(before budget.Prices) budget.Prices {
 	return table.Over(before)
 }
 
-// price checks a price and sets its defaults. section is where the price is.
+// price checks a price and sets its defaults. section contains the price.
 func (r reader) price(section, at yamldoc.Node, p *budget.Price) {
 	has := func(key string) bool { return r.doc.Key(at, key).Set() }
 	if !has("cache_read") {
@@ -48,7 +48,7 @@ func (r reader) price(section, at yamldoc.Node, p *budget.Price) {
 	}
 }
 
-// keyOr returns the value of a key of a section, or the section if it lacks the key.
+// keyOr returns the value of a key in a section, or the section itself if it lacks the key.
 func (r reader) keyOr(section yamldoc.Node, key string) yamldoc.Node {
 	if value := r.doc.Key(section, key); value.Set() {
 		return value

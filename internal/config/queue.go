@@ -6,18 +6,17 @@ import (
 	"slices"
 )
 
-// Queue is how the subagents of a session are run.
+// Queue configures how the subagents of a session are run.
 type Queue struct {
 	MaxConcurrent  int            `yaml:"max_concurrent" about:"how many subagents of a session run at once, 1 to 64"`
 	ProviderLimits map[string]int `yaml:"provider_limits" about:"how many of them, by account, if max_concurrent allows more than one"`
 }
 
-// defaultQueue returns the queue of a session without any settings.
 func defaultQueue() Queue {
 	return Queue{MaxConcurrent: 1, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5}}
 }
 
-// queue checks the section queue of a file. Its limits are added to the previous ones.
+// queue checks the section queue of a file. It adds the limits to the previous ones.
 func (r reader) queue(q *Queue, before Queue) {
 	if at := r.at("queue.max_concurrent"); at.Set() && (q.MaxConcurrent < 1 || q.MaxConcurrent > MaxTasks) {
 		r.doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", q.MaxConcurrent, MaxTasks), "")

@@ -7,14 +7,14 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// Rule says what to do about the tool calls of agents that need a permission.
+// Rule is a permission rule for the tool calls of agents.
 type Rule struct {
 	Permission string `yaml:"permission" need:"true" about:"a word such as FilesystemWrite, or a permission such as bash.execute"`
 	Pattern    string `yaml:"pattern,omitempty" about:"a glob of files, or a command in which * is any text; default: everything"`
 	Action     string `yaml:"action" need:"true" oneof:"allow|deny|ask" about:"allow, deny, or ask a person"`
 }
 
-// Rules returns the rules of all agents, in order: the last that matches a call counts.
+// Rules returns the rules for all agents in order. The last matching rule wins.
 func (c Config) Rules() []permission.Rule {
 	var all []permission.Rule
 	for _, r := range c.Permissions {
@@ -30,7 +30,7 @@ func (c Config) Rules() []permission.Rule {
 	return all
 }
 
-// rules checks the rules of permissions.
+// rules checks the section permissions.
 func (r reader) rules(all []Rule) {
 	at := r.at("permissions")
 	items := r.doc.Items(at)

@@ -19,16 +19,16 @@ import (
 	"github.com/coven-run/coven/internal/yamldoc"
 )
 
-// SetRequest asks to set a key in a settings file.
+// SetRequest is a request to set a key in a settings file.
 type SetRequest struct {
 	Key    string   // run.max_tasks
-	Values []string // the value as YAML; of a list of texts: its items
-	User   bool     // in the user's file; otherwise in the project's
+	Values []string // the value as YAML, or the items of a list of strings
+	User   bool     // use the user's file instead of the project's
 }
 
-// Set sets a key in a settings file, which it creates if needed, and returns the name of
-// the file. Everything else in the file stays as it is. Nothing is written if the file
-// would not be valid. Several processes may set keys of one file at the same time.
+// Set sets a key in a settings file and returns the name of the file. It creates the file if needed,
+// and keeps everything else in it. It writes nothing if the result
+// would be invalid. Processes may set keys of the same file concurrently.
 func (s Sources) Set(r SetRequest) (string, error) {
 	k, err := keyNamed(r.Key)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s Sources) Set(r SetRequest) (string, error) {
 	return f.label, f.write(after)
 }
 
-// usersOnly refuses to set a key of the user's file in a file of the repository.
+// usersOnly returns the error for setting a key of the user's file in a file of the repository.
 func usersOnly(r SetRequest, f file) error {
 	if r.User {
 		return exit.Usagef("export XDG_CONFIG_HOME=DIR", "%s is allowed only in your own file, and %s is inside the repository", r.Key, f.label)
@@ -75,7 +75,7 @@ func usersOnly(r SetRequest, f file) error {
 	return exit.Usagef("coven config set --user "+r.Key+" "+words(r.Values), "%s is allowed only in your own file", r.Key)
 }
 
-// validValue returns what is wrong with a value, without the rest of the file.
+// validValue checks a value independent of the rest of the file.
 func (f file) validValue(k key, value *yaml.Node) error {
 	alone, err := edit("", strings.Split(k.name, "."), value)
 	if err != nil {
@@ -87,8 +87,8 @@ func (f file) validValue(k key, value *yaml.Node) error {
 	return nil
 }
 
-// edited returns the content of a file with a key set to a valid value. The file may be
-// invalid before because of this key, but not after.
+// edited returns the content of a file with a key set to a valid value. An invalid file is accepted
+// if setting the key makes it valid.
 func (f file) edited(before string, k key, value *yaml.Node) (string, error) {
 	path := strings.Split(k.name, ".")
 	after, err := edit(before, path, value)
@@ -104,14 +104,14 @@ func (f file) edited(before string, k key, value *yaml.Node) (string, error) {
 	return "", exit.Usagef(shellword.Edit(f.label, 1), "set %s in %s by hand: %w", k.name, f.label, errByHand)
 }
 
-// valid returns what is wrong in the content of a file.
+// valid checks the content of a file.
 func (f file) valid(text string) error {
 	c := Default()
 	_, err := c.apply(f, []byte(text))
 	return err
 }
 
-// withHint returns an error without its place, which is in a file that is not written.
+// withHint returns the text of an error without its location, which refers to a temporary file.
 func withHint(e yamldoc.Error) string {
 	if e.Hint == "" {
 		return e.Msg
@@ -129,7 +129,7 @@ func keyNamed(name string) (key, error) {
 	return key{}, unknownKey(name)
 }
 
-// parse returns the node of a value.
+// parse converts values to a YAML node.
 func (k key) parse(values []string) (*yaml.Node, error) {
 	kind := reflect.TypeOf(k.of(Config{}))
 	if kind == reflect.TypeFor[string]() && len(values) == 1 {
@@ -145,7 +145,7 @@ func (k key) parse(values []string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// words returns values as words of a command line.
+// words quotes values for a command line.
 func words(values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -167,8 +167,8 @@ func (s Sources) fileFor(user bool) (file, error) {
 	return file{}, exit.Usagef("coven config set --user KEY VALUE", "this directory is not in a git repository")
 }
 
-// lock keeps other processes from setting keys until unlock is called. It makes the
-// directory of the file, which it locks: no lock file is left there.
+// lock prevents other processes from setting keys until unlock is called. It creates and locks the
+// directory of the file, so that no lock file is left behind.
 func (f file) lock() (unlock func(), err error) {
 	if f.inside {
 		if err := regularfile.Directory(f.dir, filepath.Dir(f.name)); err != nil {
@@ -183,13 +183,13 @@ func (f file) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", f.label, err)
 	}
-	// Some network file systems cannot lock directories: that is no reason to fail.
+	// Ignore errors: some network file systems cannot lock directories.
 	for errors.Is(syscall.Flock(int(dir.Fd()), syscall.LOCK_EX), syscall.EINTR) {
 	}
 	return func() { _ = dir.Close() }, nil
 }
 
-// write replaces the content of the file at once. A link stays: its target is written.
+// write replaces the content of the file atomically. If it is a link, the target is replaced.
 func (f file) write(text string) error {
 	name, err := f.target()
 	if err != nil {
@@ -201,11 +201,11 @@ func (f file) write(text string) error {
 	return nil
 }
 
-// target returns the path of the file that a link leads to, or its own.
+// target returns the path of the file with links resolved.
 func (f file) target() (string, error) {
 	name := f.path()
 	if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return name, nil //nolint:nilerr // the file is made
+		return name, nil //nolint:nilerr // the file will be created
 	}
 	target, err := filepath.EvalSymlinks(name)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/trust"
 )
 
-// sources returns the files of a repository and a user.
+// sources creates the files of a repository and a user.
 func sources(t *testing.T, files map[string]string) Sources {
 	t.Helper()
 	root, getenv := project(t, files)
@@ -117,7 +117,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// A value that is not valid, and a file that cannot be edited, change nothing.
+// An invalid value, or a file that cannot be edited, changes nothing.
 func TestSetRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, key string
@@ -164,7 +164,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// Keys that are set at the same time are all set.
+// Concurrent calls of Set do not overwrite each other.
 func TestSetAtOnce(t *testing.T) {
 	s := sources(t, map[string]string{"repo/x": ""})
 	values := map[string]string{"provider": "codex", "tracker": "bd", "grimoire": "none", "default_model": "opus", "run.max_tasks": "5", "timeouts.idle": "7m"}
@@ -196,7 +196,7 @@ func TestSetAtOnce(t *testing.T) {
 	}
 }
 
-// The project's file is named from the directory that the user is in, so that the next command
+// The name of the project's file is relative to the user's directory, so that the next command
 // of an error opens it.
 func TestSetFromASubdirectory(t *testing.T) {
 	s := sources(t, map[string]string{ofRepo: "provider: [\n", "repo/a/b/c": ""})
@@ -216,7 +216,7 @@ func TestSetFromASubdirectory(t *testing.T) {
 	}
 }
 
-// A file may grow to the size that coven reads, and no further.
+// A file may grow up to the maximum size.
 func TestSetFillsAFile(t *testing.T) {
 	const added = "provider: codex\n"
 	for size, fits := range map[int]bool{maxFile - len(added): true, maxFile - len(added) + 1: false} {
@@ -228,7 +228,7 @@ func TestSetFillsAFile(t *testing.T) {
 	}
 }
 
-// What an edit must not do is noticed.
+// Unintended effects of an edit are detected.
 func TestOnlyDiffer(t *testing.T) {
 	for _, test := range []struct {
 		before, after, path string
@@ -262,12 +262,12 @@ func TestSetBesideAMisnamedFile(t *testing.T) {
 	}
 }
 
-// A link stays, and the file that it leads to is written. The project's must not lead out of
-// the repository, and nothing is written through a link to nowhere.
+// If the file is a symbolic link, its target is replaced. The project's file must not link to a target outside of
+// the repository, and a dangling link is rejected.
 func TestSetThroughALink(t *testing.T) {
 	for name, test := range map[string]struct {
-		file, link string // of the settings, and where it leads
-		target     string // that is written; empty: refused
+		file, link string // the settings file, and its link target
+		target     string // the written file; empty if Set fails
 		want       string // the error
 	}{
 		"the user's":       {user, "../../../dotfiles/coven.yaml", "dotfiles/coven.yaml", ""},
@@ -306,8 +306,7 @@ func TestSetThroughALink(t *testing.T) {
 	}
 }
 
-// Whatever the layout, a key that is set has its value, and nothing else changes: neither
-// other values nor a comment.
+// In any layout, a key that is set gets its value, and neither other values nor comments change.
 func TestSetKeepsTheRest(t *testing.T) {
 	entries := []string{
 		"checks: [a, 'b: c']\n", "checks:\n- a\n- |\n  # no comment\n  b\n", "provider: codex  # why\n", "grimoire: >-\n  a\n\n",

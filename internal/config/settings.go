@@ -20,18 +20,18 @@ type Setting struct {
 	Default  Value    `json:"default"`
 	From     string   `json:"from"` // FILE:LINE, FromDetected or FromDefault
 	About    string   `json:"about"`
-	Allowed  []string `json:"allowed,omitempty"`   // words; none: any
+	Allowed  []string `json:"allowed,omitempty"`   // allowed values; nil for any
 	UserOnly bool     `json:"user_only,omitempty"` // not allowed in the project's file
 }
 
-// The origins of a setting that no file contains.
+// Origins of a setting that no file contains.
 const (
 	FromDefault  = "default"
-	FromDetected = "detected" // checks that the repository seems to have
+	FromDetected = "detected" // checks that were detected in the repository
 )
 
-// Settings returns all settings, with where each comes from, in the order of the
-// documentation. The error is that of Load.
+// Settings returns all settings and their origins, in the order of the
+// documentation. The errors are those of Load.
 func (s Sources) Settings() ([]Setting, error) {
 	c, from, err := s.load()
 	if err != nil {
@@ -54,7 +54,7 @@ func (s Sources) Settings() ([]Setting, error) {
 	return all, nil
 }
 
-// detected sets the checks to those that coven detects in a repository.
+// detected sets the checks to those detected in a repository.
 func detected(all []Setting, root string) {
 	checks, _ := DetectChecks(root)
 	for i := range all {
@@ -64,7 +64,7 @@ func detected(all []Setting, root string) {
 	}
 }
 
-// Find returns the setting of a key. The error suggests a known key.
+// Find returns the setting of a key. The error for an unknown key suggests similar ones.
 func Find(all []Setting, name string) (Setting, error) {
 	for _, s := range all {
 		if s.Key == name {
@@ -74,8 +74,8 @@ func Find(all []Setting, name string) (Setting, error) {
 	return Setting{}, unknownKey(name)
 }
 
-// unknownKey returns the error of a key that does not exist, with what may be meant: the
-// keys of a section, the only key that ends like this (or the only one that is not below others), or else the most similar.
+// unknownKey returns the error for an unknown key with a suggestion: the
+// keys of a section, the only key with this ending (or the only one at the lowest depth), or else the most similar key.
 func unknownKey(name string) error {
 	var inside, ends []string
 	for _, k := range Keys() {
@@ -101,7 +101,7 @@ func unknownKey(name string) error {
 // Value is the value of a setting.
 type Value struct{ value any }
 
-// MarshalJSON implements json.Marshaler. Durations are text, as in the file.
+// MarshalJSON implements json.Marshaler. Durations are strings, as in the file.
 func (v Value) MarshalJSON() ([]byte, error) {
 	var plain any
 	if err := yamldoc.Encode(v.value).Decode(&plain); err != nil {
@@ -110,8 +110,8 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain)
 }
 
-// String returns the value in one line of YAML, such as sonnet, 10m or [go vet ./...]; none
-// if it is empty.
+// String formats the value as one line of YAML, such as sonnet, 10m or [go vet ./...]. It returns none
+// for an empty value.
 func (v Value) String() string {
 	node := yamldoc.Encode(v.value)
 	if node.Kind != yaml.ScalarNode && len(node.Content) == 0 || v.value == "" {
@@ -121,8 +121,8 @@ func (v Value) String() string {
 	return text(node)
 }
 
-// Plain returns the value for scripts: text as it is, a list of texts one per line, and
-// anything else as YAML. It is empty if the value is.
+// Plain formats the value for scripts: a string without quotes, a list of strings with one per line, and
+// anything else as YAML. It returns "" for an empty value.
 func (v Value) Plain() string {
 	switch value := v.value.(type) {
 	case string:
@@ -136,7 +136,7 @@ func (v Value) Plain() string {
 	return ""
 }
 
-// inOneLine gives a node and everything in it the flow style.
+// inOneLine sets the flow style for a node and its descendants.
 func inOneLine(n *yaml.Node) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -151,13 +151,13 @@ func inOneLine(n *yaml.Node) {
 	}
 }
 
-// text encodes a node without the final line end.
+// text encodes a node without a trailing newline.
 func text(n *yaml.Node) string {
 	var b strings.Builder
 	encoder := yaml.NewEncoder(&b)
 	encoder.SetIndent(2)
 	if err := errors.Join(encoder.Encode(n), encoder.Close()); err != nil {
-		panic(err) // nodes of this package can be encoded
+		panic(err) // nodes of this package can always be encoded
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// telemetry checks where traces go.
+// telemetry checks the section telemetry.
 func (r reader) telemetry(t Telemetry) {
 	if at := r.at("telemetry.endpoint"); at.Set() && !isEndpoint(t.Endpoint) {
 		r.doc.Fail(at, "an endpoint is an address such as http://localhost:4318", "")
@@ -15,7 +15,7 @@ func (r reader) telemetry(t Telemetry) {
 	}
 }
 
-// embeddings checks which endpoint compares passages.
+// embeddings checks the section search.embeddings.
 func (r reader) embeddings(e Embeddings) {
 	at := r.at("search.embeddings.url")
 	switch {
@@ -29,7 +29,7 @@ func (r reader) embeddings(e Embeddings) {
 	}
 }
 
-// isEndpoint reports whether a text is the base address of a receiver. A query and a fragment would be lost.
+// isEndpoint reports whether a string is a base URL. A query or a fragment would be lost.
 func isEndpoint(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""

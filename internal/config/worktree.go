@@ -11,7 +11,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Worktree is how the worktree of a task is prepared and removed.
+// Worktree configures how the worktree of a task is prepared and removed.
 type Worktree struct {
 	Base            string        `yaml:"base" oneof:"target|remote" about:"where a task starts: at the branch that it lands on, or at the upstream of that branch, which coven fetches first"`
 	Setup           []string      `yaml:"setup" about:"shell commands that run in a new worktree before the first step, in order"`
@@ -25,12 +25,12 @@ type Worktree struct {
 	Keep            []string      `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target; and caches by their variable, such as $GOCACHE"`
 }
 
-// KeptFiles returns the globs of Keep.
+// KeptFiles returns the file globs in Keep.
 func (w Worktree) KeptFiles() []string {
 	return slices.DeleteFunc(slices.Clone(w.Keep), isVariable)
 }
 
-// KeptCaches returns the variables of Keep, without the dollar sign.
+// KeptCaches returns the cache variables in Keep, without the dollar sign.
 func (w Worktree) KeptCaches() (names []string) {
 	for _, kept := range w.Keep {
 		if name, ok := strings.CutPrefix(kept, "$"); ok {
@@ -42,8 +42,8 @@ func (w Worktree) KeptCaches() (names []string) {
 
 func isVariable(kept string) bool { return strings.HasPrefix(kept, "$") }
 
-// Caches returns the variables of the caches that each task has for itself. Package sandbox says
-// where they are.
+// Caches returns the variables of the caches that each task has separately. Package sandbox determines their
+// locations.
 func Caches() []string {
 	return []string{
 		"XDG_CACHE_HOME", "GOCACHE", "GOMODCACHE", "npm_config_cache", "npm_config_store_dir", "PIP_CACHE_DIR",
@@ -51,10 +51,10 @@ func Caches() []string {
 	}
 }
 
-// maxPoolGB is more than anybody has.
+// maxPoolGB is an arbitrary large limit.
 const maxPoolGB = 1 << 20
 
-// worktree checks the settings of worktrees.
+// worktree checks the section worktree.
 func (r reader) worktree(w Worktree) {
 	for key, commands := range map[string][]string{"worktree.setup": w.Setup, "worktree.teardown": w.Teardown} {
 		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
@@ -66,12 +66,12 @@ func (r reader) worktree(w Worktree) {
 	}
 }
 
-// isDirInside reports whether a text is a directory of a repository, without a slash at the end.
+// isDirInside reports whether a string is a path of a directory in a repository, without a trailing slash.
 func isDirInside(s string) bool {
 	return s != "." && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && !strings.ContainsAny(s, "\x00\n")
 }
 
-// isKept reports whether a text names files or a cache that later worktrees may have.
+// isKept reports whether a string is a valid item of Keep.
 func isKept(s string) bool {
 	if isVariable(s) {
 		return slices.Contains(Caches(), s[1:])
@@ -79,7 +79,7 @@ func isKept(s string) bool {
 	return isGlobInside(s)
 }
 
-// isGlobInside reports whether a text is a glob of paths in a worktree: node_modules, **/target.
+// isGlobInside reports whether a string is a glob of paths in a worktree, such as node_modules or **/target.
 func isGlobInside(s string) bool {
 	return s != "" && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && doublestar.ValidatePattern(s)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is kept is a glob in the worktree, or a cache that each task has for itself.
+// Valid items of keep are globs in the worktree, and caches that each task has separately.
 func TestIsKept(t *testing.T) {
 	for text, want := range map[string]bool{
 		"node_modules": true, "**/target": true, "$GOCACHE": true, "$npm_config_cache": true,
@@ -17,7 +17,7 @@ func TestIsKept(t *testing.T) {
 	}
 }
 
-// Files and caches are kept apart.
+// Files and caches are separated.
 func TestKept(t *testing.T) {
 	w := Worktree{Keep: []string{"node_modules", "$GOCACHE", "**/target", "$GOMODCACHE"}}
 	if files, caches := w.KeptFiles(), w.KeptCaches(); !slices.Equal(files, []string{"node_modules", "**/target"}) || !slices.Equal(caches, []string{"GOCACHE", "GOMODCACHE"}) {

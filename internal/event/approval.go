@@ -12,13 +12,13 @@ type Approval struct {
 	Agent      string          `json:"agent"`
 	Tool       string          `json:"tool"`
 	Permission string          `json:"permission"`
-	Subject    string          `json:"subject"` // the path or the command
+	Subject    string          `json:"subject"` // path, command, or other subject
 	Input      json.RawMessage `json:"input"`
 	Reason     string          `json:"reason"` // why a person is asked
 	Impact     string          `json:"impact"` // one line
 	Reversible bool            `json:"reversible"`
 	Preview    string          `json:"preview,omitempty"` // a unified diff
-	Until      time.Time       `json:"until"`             // when nobody is waited for any longer
+	Until      time.Time       `json:"until"`             // time at which the question expires
 }
 
 // ApprovalAnswer is the data of PermissionAnswered.
@@ -27,9 +27,9 @@ type ApprovalAnswer struct {
 	Answer   Answer        `json:"answer"`
 	By       string        `json:"by,omitempty"` // a person's name
 	Reason   string        `json:"reason,omitempty"`
-	Session  bool          `json:"for_session,omitempty"` // the same is not asked again in the session
+	Session  bool          `json:"for_session,omitempty"` // the same call is not asked about again in the session
 	Modified *Modification `json:"modified,omitempty"`
-	Request  string        `json:"request,omitempty"` // ID of the request of the person who answered
+	Request  string        `json:"request,omitempty"` // ID of the answering person's request
 }
 
 // Modification is the input of a call, before and after a person modified it.
@@ -38,15 +38,15 @@ type Modification struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// Answer is what became of a question.
+// Answer is the outcome of an approval request.
 type Answer string
 
-// The answers.
+// Outcomes of approval requests.
 const (
 	Approved    Answer = "approved"
 	Denied      Answer = "denied"
-	Modified    Answer = "modified"      // approved with another input
-	Expired     Answer = "timeout"       // nobody answered in time
-	AutoApprove Answer = "auto-approved" // nobody answered in time, and the definition says so
+	Modified    Answer = "modified"      // approved with modified input
+	Expired     Answer = "timeout"       // no answer in time
+	AutoApprove Answer = "auto-approved" // no answer in time, and the definition approves then
 	Unasked     Answer = "interrupted"   // the agent or coven ended first
 )

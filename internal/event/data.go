@@ -14,50 +14,50 @@ import (
 type Session struct {
 	Project  string `json:"project"`            // absolute path of the main checkout
 	Query    string `json:"query"`              // the task's title, or the prompt of run -p
-	Grimoire string `json:"grimoire"`           // its name
-	Agent    string `json:"agent,omitempty"`    // at depth 0 of the first step
-	Provider string `json:"provider"`           // who drives the agents
-	Model    string `json:"model"`              // what the agents are asked to use
+	Grimoire string `json:"grimoire"`           // name of the grimoire
+	Agent    string `json:"agent,omitempty"`    // agent of the first step, at depth 0
+	Provider string `json:"provider"`           // provider of the agents
+	Model    string `json:"model"`              // model of the agents
 	Target   string `json:"target"`             // full ref: refs/heads/main
-	Base     string `json:"base"`               // commit the worktree starts from
-	Upstream string `json:"upstream,omitempty"` // the remote-tracking branch whose commit Base is, such as origin/main
+	Base     string `json:"base"`               // commit from which the worktree starts
+	Upstream string `json:"upstream,omitempty"` // remote-tracking branch of Base, such as origin/main
 	Tracker  string `json:"tracker"`            // jsonl or none
-	Version  string `json:"version"`            // of coven
+	Version  string `json:"version"`            // version of coven
 	Attempt  int    `json:"attempt"`            // 1 for the first session of a task
-	Approve  string `json:"approve,omitempty"`  // who approves merge reviews unasked: --auto-approve
-	Holder   string `json:"holder"`             // the coven that runs it: coven/<host>/<pid>
-	Actor    string `json:"actor,omitempty"`    // under which the task is claimed in the tracker
-	Chat     bool   `json:"chat,omitempty"`     // it is a chat: its task is a conversation
-	Sandbox  string `json:"sandbox,omitempty"`  // its level: full, partial or none
+	Approve  string `json:"approve,omitempty"`  // approves merge reviews without asking: --auto-approve
+	Holder   string `json:"holder"`             // coven process that runs the session: coven/<host>/<pid>
+	Actor    string `json:"actor,omitempty"`    // actor that claims the task in the tracker
+	Chat     bool   `json:"chat,omitempty"`     // whether the session is a chat, whose task is a conversation
+	Sandbox  string `json:"sandbox,omitempty"`  // level of the sandbox: full, partial or none
 	Forked   *Fork  `json:"forked_from,omitempty"`
 }
 
-// Fork is where a session was forked from: the conversation of another one.
+// Fork is the origin of a forked session: a message in the conversation of another session.
 type Fork struct {
 	Session  string `json:"session_id"`
-	Message  string `json:"message"`            // the ID there of the last message that both have
-	Snapshot string `json:"snapshot,omitempty"` // commit of the snapshot with the worktree at that message; empty: Base has it
-	Todos    []Todo `json:"todos,omitempty"`    // what was to do then
+	Message  string `json:"message"`            // ID of the last common message in the other session
+	Snapshot string `json:"snapshot,omitempty"` // commit of the worktree's snapshot at that message; empty if it is Base
+	Todos    []Todo `json:"todos,omitempty"`    // the todo list at that message
 }
 
 // Created is the data of SessionCreated.
 type Created struct {
-	Directory string `json:"directory"` // of the session, relative to the project: .coven/sessions/2026-01-02-add-a-flag
-	Agent     string `json:"agent"`     // at depth 0 of the first step
+	Directory string `json:"directory"` // directory of the session, relative to the project: .coven/sessions/2026-01-02-add-a-flag
+	Agent     string `json:"agent"`     // agent of the first step, at depth 0
 	Title     string `json:"title"`
 }
 
 // Resumed is the data of SessionResumed.
 type Resumed struct {
-	// Retry is the path of a step that runs again: its recorded result is discarded.
+	// Retry is the path of a step to run again. Its recorded result is discarded.
 	Retry string `json:"retry,omitempty"`
-	// From discards the results of all later steps, too.
+	// From means that the results of all later steps are discarded, too.
 	From   bool   `json:"from,omitempty"`
-	Holder string `json:"holder,omitempty"` // the coven that continues it
-	// Sandbox is the level of the sandbox from here on, as in Session.
+	Holder string `json:"holder,omitempty"` // coven process that continues the session
+	// Sandbox is the level of the sandbox from now on, as in Session.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Budget is what a person adds to the budgets that apply to the step At, where the
-	// session waits for a larger budget. If At is empty, it is added only to the budget of
+	// Budget is added to the budgets that apply to the step At, which
+	// waits for a larger budget. If At is empty, it is added only to the budget of
 	// the whole run.
 	Budget budget.Amount `json:"budget,omitzero"`
 	At     string        `json:"at,omitempty"`
@@ -66,21 +66,21 @@ type Resumed struct {
 // Waiting is the data of SessionWaiting.
 type Waiting struct {
 	Reason WaitReason `json:"reason"`
-	Detail string     `json:"detail"`         // one line for a person
+	Detail string     `json:"detail"`         // one line
 	Next   string     `json:"next"`           // the next command
-	Step   string     `json:"step,omitempty"` // path of the step that waits
-	More   string     `json:"more,omitempty"` // what a person adds to a budget of the session: usd=+5
-	// Until is the end of a limit: resuming before is useless. Zero: there is none.
+	Step   string     `json:"step,omitempty"` // path of the waiting step
+	More   string     `json:"more,omitempty"` // suggested budget increase: usd=+5
+	// Until is the end of a limit, before which resuming is useless. It is zero if there is none.
 	Until time.Time `json:"until,omitzero"`
 }
 
 // Ended is the data of the events that end a session.
 type Ended struct {
 	Summary string `json:"summary,omitempty"`
-	Commit  string `json:"commit,omitempty"` // what landed
-	Reason  string `json:"reason,omitempty"` // why it did not
+	Commit  string `json:"commit,omitempty"` // landed commit
+	Reason  string `json:"reason,omitempty"` // why nothing landed
 	Next    string `json:"next,omitempty"`
-	Step    string `json:"step,omitempty"` // path of the step that ended it
+	Step    string `json:"step,omitempty"` // path of the step that ended the session
 	Rescue  string `json:"rescue,omitempty"`
 	// Rejected reports whether a person rejected the change.
 	Rejected bool `json:"rejected,omitempty"`
@@ -89,91 +89,91 @@ type Ended struct {
 // StepStart is the data of StepStarted.
 type StepStart struct {
 	Kind     string `json:"kind"`               // agent, script, review, arbiter, merge, setup
-	Snapshot string `json:"snapshot,omitempty"` // commit that holds the worktree at the start
-	Tree     string `json:"tree,omitempty"`     // of that commit
+	Snapshot string `json:"snapshot,omitempty"` // commit of the worktree's snapshot at the start
+	Tree     string `json:"tree,omitempty"`     // tree of that commit
 	Tip      string `json:"tip,omitempty"`      // commit of the task's branch; only for reviewers, arbiters and setup
 }
 
 // AgentStart is the data of AgentStarted.
 type AgentStart struct {
-	Agent        string `json:"agent,omitempty"` // the name of its definition; empty: build
-	Conversation string `json:"conversation"`    // the CLI's own session id
+	Agent        string `json:"agent,omitempty"` // name of its definition; empty for build
+	Conversation string `json:"conversation"`    // session ID of the agent CLI
 	Resumed      bool   `json:"resumed,omitempty"`
-	Log          int64  `json:"log_offset"` // where in the step's log this run begins, in bytes
+	Log          int64  `json:"log_offset"` // start of this run in the step's log, in bytes
 	Prompt       string `json:"prompt"`
 }
 
 // Check is the data of CheckStarted.
 type Check struct {
-	Text     string `json:"text"`     // the command
-	Snapshot string `json:"snapshot"` // commit of the worktree before it
+	Text     string `json:"text"`     // command
+	Snapshot string `json:"snapshot"` // commit of the worktree's snapshot before the check
 }
 
-// Text is the data of events with a text for people.
+// Text is the data of events that only have a text for people.
 type Text struct {
 	Text string `json:"text"`
 }
 
-// Message is the data of AgentMessage: a message of a person to a running agent.
+// Message is the data of AgentMessage: a person's message to a running agent.
 type Message struct {
-	ID   string `json:"id"` // a UUID, new in the session
+	ID   string `json:"id"` // UUID, unique in the session
 	Text string `json:"text"`
-	By   string `json:"by"` // a person's name
+	By   string `json:"by"` // the person's name
 }
 
-// ChatMessage is the data of MessageCreated: a message of a chat. A message of the user that has
-// the path of a step which waits is the next one that the agent gets.
+// ChatMessage is the data of MessageCreated: a message of a chat. A message of the user with
+// the path of a waiting step is the agent's next message.
 type ChatMessage struct {
-	ID   string `json:"id"`   // a UUID
+	ID   string `json:"id"`   // UUID
 	Role string `json:"role"` // user or assistant
 	Text string `json:"text"`
-	By   string `json:"by,omitempty"` // the name of the user, or of the agent
+	By   string `json:"by,omitempty"` // name of the user or the agent
 }
 
-// The roles of messages.
+// Roles of messages.
 const (
 	RoleUser      = "user"
 	RoleAssistant = "assistant"
 )
 
-// Usage is the data of AgentUsage: what a run of an agent has used since its
-// AgentStarted. It is recorded at the end of each answer of the model API and after each
-// result, so the last one has the usage of a killed run, except for its last answer.
+// Usage is the data of AgentUsage: the usage of an agent's run since its
+// AgentStarted. It is recorded after each answer of the model API and after each
+// result, so the last one has the usage of a killed run except for its last answer.
 type Usage struct {
 	Input      int64   `json:"input"`           // tokens
 	Output     int64   `json:"output"`          // tokens
 	CacheRead  int64   `json:"cache_read"`      // tokens
 	CacheWrite int64   `json:"cache_write"`     // tokens
-	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, as reported by the CLI; 0: no result yet
+	Cost       float64 `json:"cost,omitempty"`  // US dollars up to the last result, as reported by the CLI; 0 before the first result
 	Turns      int     `json:"turns"`           // answers of the model API
-	Model      string  `json:"model,omitempty"` // id of the model that answered last
+	Model      string  `json:"model,omitempty"` // ID of the model that answered last
 }
 
-// Limit is the data of LimitMet: the account's API refuses requests, and no agent of
+// Limit is the data of LimitMet: the API refuses the account's requests, and no agent of
 // the task is running.
 type Limit struct {
 	Account string    `json:"account"`
-	Until   time.Time `json:"until,omitzero"` // when the limit ends, as reported by the API; zero: not reported
+	Until   time.Time `json:"until,omitzero"` // end of the limit as reported by the API, or zero
 	Reason  string    `json:"reason"`         // one word: five_hour, rate_limit, overloaded
-	At      time.Time `json:"at"`             // when the task continues automatically
+	At      time.Time `json:"at"`             // time at which the task continues automatically
 }
 
 // Compacted is the data of SessionCompacted.
 type Compacted struct {
 	Conversation string `json:"conversation"`
-	Messages     int    `json:"messages"` // that the summary stands for, beside those of summaries before
-	Kept         int    `json:"kept"`     // messages that stay as they are
-	Before       int    `json:"before"`   // tokens of the request, estimated
+	Messages     int    `json:"messages"` // number of newly summarized messages
+	Kept         int    `json:"kept"`     // number of messages that are not summarized
+	Before       int    `json:"before"`   // estimated tokens of the request before
 	After        int    `json:"after"`
 }
 
-// Loop is the data of AgentStuck: calls that an agent kept repeating.
+// Loop is the data of AgentStuck: the repeated calls of an agent.
 type Loop struct {
-	Calls []LoopCall `json:"calls"` // of one round, in order
-	Count int        `json:"count"` // rounds
+	Calls []LoopCall `json:"calls"` // calls of one round, in order
+	Count int        `json:"count"` // number of rounds
 }
 
-// LoopCall is a call of a Loop, which had the same result each time.
+// LoopCall is a call of a Loop. It had the same result in each round.
 type LoopCall struct {
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input"`
@@ -181,21 +181,21 @@ type LoopCall struct {
 	Error  bool            `json:"error,omitempty"`
 }
 
-// Tool is the data of AgentTool: a call as it was seen in the agent's stream.
+// Tool is the data of AgentTool: a call in the agent's output.
 type Tool struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	Summary string `json:"summary"` // for people: Write src/app.ts
+	Summary string `json:"summary"` // for people, such as: Write src/app.ts
 }
 
-// Decision is the data of GateDecided: one call that reached the gate.
+// Decision is the data of GateDecided: a call that reached the gate.
 type Decision struct {
-	ID         string `json:"id"` // of the tool call
+	ID         string `json:"id"` // ID of the tool call
 	Tool       string `json:"tool"`
 	Permission string `json:"permission"` // file.read, file.write, bash.execute
-	Subject    string `json:"subject"`    // the path or the command
+	Subject    string `json:"subject"`    // path, command, or other subject
 	Allowed    bool   `json:"allowed"`
-	Reason     string `json:"reason"` // the rule that decided
+	Reason     string `json:"reason"` // the deciding rule
 	Snapshot   int    `json:"snapshot,omitempty"`
 }
 
@@ -205,39 +205,39 @@ type Snapshot struct {
 	Commit string `json:"commit"`
 	Tree   string `json:"tree"`
 	Note   string `json:"note"`
-	// Clean means that a commit is known to have Tree, too: nothing is uncommitted. It is not
+	// Clean means that a commit has the same Tree, so nothing is uncommitted. It is not
 	// recorded.
 	Clean bool `json:"-"`
 }
 
-// Receipt is the data of CheckEnded: proof, made by coven, that a command ran.
+// Receipt is the data of CheckEnded: coven's proof that a command ran.
 type Receipt struct {
 	Command  string        `json:"command"`
 	ExitCode int           `json:"exit_code"`
-	Tree     string        `json:"tree"` // of the worktree when the command started
+	Tree     string        `json:"tree"` // tree of the worktree when the command started
 	Duration time.Duration `json:"duration_ns"`
 	Log      string        `json:"log_sha256"`
-	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory that a step set; such a run is no proof for other steps
+	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory set by a step; such a receipt is not valid for other steps
 }
 
-// Landing is a change on its way to its target, and the data of LandIntended and
+// Landing is a change that is landing, and the data of LandIntended and
 // LandDone.
 type Landing struct {
 	Target   string `json:"target"` // full ref
 	Old      string `json:"old"`    // the target's tip before
-	New      string `json:"new"`    // and after; empty: not known yet
-	Tree     string `json:"tree"`   // of New
+	New      string `json:"new"`    // the target's tip after; empty if not known yet
+	Tree     string `json:"tree"`   // tree of New
 	Strategy string `json:"strategy"`
-	Tip      string `json:"tip,omitempty"` // of the task's branch: the part of New; with Old merged, unless others land below it
-	// Head is where the target moves if changes of other tasks land above New in the same
-	// move, and With lists the tasks with which the change was checked and lands.
+	Tip      string `json:"tip,omitempty"` // tip of the task's branch, the task's part of New; includes a merge of Old unless it lands on top of other tasks
+	// Head is the new tip of the target if changes of other tasks land on top of New in the same
+	// update. With lists the tasks with which the change was checked and lands.
 	Head  string   `json:"head,omitempty"`
 	With  []string `json:"with,omitempty"`
-	Patch string   `json:"-"` // patch id; empty: there is no change, or it was read from a record
-	From  string   `json:"-"` // the branch's tree before Old was merged into it; empty: read from a record
+	Patch string   `json:"-"` // patch ID; empty if there is no change or it was read from a record
+	From  string   `json:"-"` // tree of the branch before Old was merged into it; empty if read from a record
 }
 
-// Together describes with what the change was checked; empty: alone.
+// Together describes the tasks with which the change was checked. It returns "" if there are none.
 func (l Landing) Together() string {
 	if len(l.With) == 0 {
 		return ""
@@ -245,16 +245,16 @@ func (l Landing) Together() string {
 	return ", checked together with " + strings.Join(l.With, ", ")
 }
 
-// Batch is the data of BatchStarted: the changes of several tasks are checked together, in the
-// worktree of the first one.
+// Batch is the data of BatchStarted: the changes of several tasks are checked together in the
+// worktree of the first task.
 type Batch struct {
-	Tasks []string `json:"tasks"` // in the order in which they land
-	Tree  string   `json:"tree"`  // with all changes
-	// Snapshot is the commit of the worktree before; only in the session of the first task.
+	Tasks []string `json:"tasks"` // in landing order
+	Tree  string   `json:"tree"`  // tree with all changes
+	// Snapshot is the commit of the worktree's previous state. It is set only in the session of the first task.
 	Snapshot string `json:"snapshot,omitempty"`
 }
 
-// BatchEnd is the data of BatchEnded: the checks passed, or why they did not.
+// BatchEnd is the data of BatchEnded: whether the checks passed, or the reason for a failure.
 type BatchEnd struct {
 	Passed bool   `json:"passed,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -262,29 +262,29 @@ type BatchEnd struct {
 
 // Merging is the data of MergeStarted.
 type Merging struct {
-	Target   string   `json:"target"`   // commit of the target that is merged
-	Snapshot string   `json:"snapshot"` // commit of the worktree with the conflict
-	Tree     string   `json:"tree"`     // that a commit of the worktree would have
-	Files    []string `json:"files"`    // in conflict
+	Target   string   `json:"target"`   // commit of the target that is being merged
+	Snapshot string   `json:"snapshot"` // commit of the worktree's snapshot with the conflict
+	Tree     string   `json:"tree"`     // tree that a commit of the worktree would have
+	Files    []string `json:"files"`    // files in conflict
 }
 
 // MergeDecision is the data of ReviewAsked and ReviewAnswered. It is bound to a
-// patch: an answer to another patch does not count.
+// patch: an answer for another patch is ignored.
 type MergeDecision struct {
-	Patch    string `json:"patch"`             // patch id of the change to land
-	Tree     string `json:"tree,omitempty"`    // the tree to land, or the tree that the person saw
-	Message  string `json:"message,omitempty"` // of the commit that it lands as; only asked
+	Patch    string `json:"patch"`             // patch ID of the change
+	Tree     string `json:"tree,omitempty"`    // tree to land, or tree that the person saw
+	Message  string `json:"message,omitempty"` // commit message; only in ReviewAsked
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
 	Reason   string `json:"reason,omitempty"`
 	// Accepted lists the open error findings that the person accepts with the
-	// change; only answered.
+	// change. It is set only in ReviewAnswered.
 	Accepted []Finding `json:"accepted,omitempty"`
-	// Changes lists what the person asks to change; only answered, and not approved.
+	// Changes lists requested changes. It is set only in a ReviewAnswered without approval.
 	Changes []reviewer.Finding `json:"changes,omitempty"`
 }
 
-// Finding is a reviewer's finding, with the step that has it reviewed.
+// Finding is a reviewer's finding, with the step that was reviewed.
 type Finding struct {
 	Step     string `json:"step"` // path without iterations and attempts: quality/review
 	Reviewer string `json:"reviewer"`
@@ -294,41 +294,41 @@ type Finding struct {
 // Opinion is the data of ReviewGiven: a reviewer's opinion of a change.
 type Opinion struct {
 	arbiter.Opinion
-	Tree        string   `json:"tree"` // the worktree that it is about
+	Tree        string   `json:"tree"` // tree of the reviewed worktree
 	Suggestions []string `json:"suggestions,omitempty"`
 	Summary     string   `json:"summary,omitempty"`
-	Flagged     bool     `json:"flagged,omitempty"`   // verdict "pass" contradicts an error finding: it counts as fail
-	Truncated   string   `json:"truncated,omitempty"` // the parts of the change that the reviewer did not see
+	Flagged     bool     `json:"flagged,omitempty"`   // verdict "pass" contradicts an error finding, so it counts as fail
+	Truncated   string   `json:"truncated,omitempty"` // parts of the change that the reviewer did not see
 }
 
-// Integrated is the data of MergeDone: the target's tip was merged into a tree without
+// Integrated is the data of MergeDone: the target's tip was merged into the worktree without
 // a conflict.
 type Integrated struct {
 	From string `json:"from"` // tree of the task's worktree before
-	Tree string `json:"tree"` // and after
+	Tree string `json:"tree"` // tree of the task's worktree after
 }
 
 // Claim is the data of TaskClaimed.
 type Claim struct {
-	Oid    string `json:"oid"` // what landing verifies
+	Oid    string `json:"oid"` // verified when landing
 	Holder string `json:"holder"`
 }
 
-// The statuses of a Todo.
+// Statuses of a Todo.
 const (
 	TodoPending    = "pending"
 	TodoInProgress = "in_progress"
 	TodoDone       = "done"
 )
 
-// Todo is something that an agent has to do.
+// Todo is an item of an agent's todo list.
 type Todo struct {
 	Text   string `json:"text"`
 	Status string `json:"status"` // pending, in_progress or done
 }
 
-// Todos is the whole list of an agent, after a change.
+// Todos is the data of TodoChanged: an agent's complete list after a change.
 type Todos struct {
-	Spawn string `json:"spawn,omitempty"` // path of the subagent or the reviewer whose list it is; empty: that of the session
+	Spawn string `json:"spawn,omitempty"` // path of the list's subagent or reviewer; empty for the session's list
 	Items []Todo `json:"items"`
 }

@@ -1,11 +1,11 @@
-// Package event has the journal of a session: one line of JSON for each event, in
+// Package event implements the journal of a session, which has one line of JSON for each event, in
 // order.
 //
-// Rules. A journal has one writer. Append returns only when the line is on
+// A journal has one writer. Append returns only when the line is on
 // disk, so nothing that depends on an event starts before it is recorded.
-// Lines are never changed. Everything that a person or a program sees of a session is
-// computed from its events. This package also owns the types that events carry, such as
-// results, statuses and waiting reasons: other packages use them under these names.
+// Lines are never changed. All views of a session are
+// computed from its events. This package also owns the types that events contain, such as
+// results, statuses and waiting reasons; other packages use them under these names.
 package event
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/coven-run/coven/internal/lazyregexp"
 )
 
-// Version is the format of the lines that this package writes.
+// Version is the format version of the lines that this package writes.
 const Version = 1
 
 // Type is the type of an event: "step.completed".
 type Type string
 
-// Stops reports whether the session stops working with an event of this type.
+// Stops reports whether the session stops working after an event of this type.
 func (t Type) Stops() bool {
 	switch t {
 	case SessionWaiting, SessionCompleted, SessionFailed, SessionBlocked, SessionCancelled, SessionStopped:
@@ -32,10 +32,10 @@ func (t Type) Stops() bool {
 	return false
 }
 
-// The types of events. The comment names the type of the data.
+// Types of events. The comment contains the type of the data.
 const (
 	SessionStarted   Type = "session.started"     // Session
-	SessionCreated   Type = "session.created"     // Created: the second event, when all files of the session are there
+	SessionCreated   Type = "session.created"     // Created: the second event, after all files of the session were created
 	SessionResumed   Type = "session.resumed"     // Resumed
 	SessionWaiting   Type = "session.waiting"     // Waiting
 	SessionCompleted Type = "session.completed"   // Ended
@@ -45,22 +45,22 @@ const (
 	SessionStopped   Type = "session.interrupted" // Ended
 
 	StepStarted   Type = "step.started"   // StepStart
-	StepCompleted Type = "step.completed" // Result: of a leaf
-	StepSkipped   Type = "step.skipped"   // none: its condition was false
-	StepParked    Type = "step.parked"    // none: the step was stopped, and the worktree restored to its start
+	StepCompleted Type = "step.completed" // Result: for a leaf
+	StepSkipped   Type = "step.skipped"   // no data: its condition was false
+	StepParked    Type = "step.parked"    // no data: the step was stopped, and the worktree restored to its start
 
-	AgentStarted     Type = "agent.started"     // AgentStart: before the process exists
+	AgentStarted     Type = "agent.started"     // AgentStart: before the process is started
 	AgentText        Type = "agent.text"        // Text
 	AgentTool        Type = "agent.tool"        // Tool
 	AgentRetry       Type = "agent.retry"       // Text
 	AgentMessage     Type = "agent.message"     // Message: before the agent receives it
 	AgentUsage       Type = "agent.usage"       // Usage
-	AgentStuck       Type = "agent.stuck"       // Loop: why coven stops the agent
-	SessionCompacted Type = "session.compacted" // Compacted: older messages of a conversation are summarized
+	AgentStuck       Type = "agent.stuck"       // Loop: the reason why coven stops the agent
+	SessionCompacted Type = "session.compacted" // Compacted: older messages of a conversation were summarized
 	GateDecided      Type = "gate.decided"      // Decision
-	TodoChanged      Type = "todo.changed"      // Todos: of an agent
+	TodoChanged      Type = "todo.changed"      // Todos
 
-	MessageCreated Type = "message.created" // ChatMessage: of a chat
+	MessageCreated Type = "message.created" // ChatMessage
 
 	PermissionRequested Type = "permission.requested" // Approval
 	PermissionAnswered  Type = "permission.answered"  // ApprovalAnswer
@@ -70,35 +70,35 @@ const (
 	SpawnEnded    Type = "spawn.ended"    // SpawnEnd
 	SpawnRejected Type = "spawn.rejected" // SpawnRefusal
 
-	SpawnAttempted Type = "spawn.attempted" // Attempt: of a subagent whose work is evaluated
-	SpawnEvaluated Type = "spawn.evaluated" // Evaluation: of an attempt
+	SpawnAttempted Type = "spawn.attempted" // Attempt: by a subagent whose work is evaluated
+	SpawnEvaluated Type = "spawn.evaluated" // Evaluation
 
-	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer, while an agent works
+	SnapshotTaken Type = "snapshot.taken" // Snapshot: on a timer while an agent works
 
-	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks stop
-	LimitOver Type = "limit.over" // none: it continues
+	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks are paused
+	LimitOver Type = "limit.over" // no data: the task continues
 
 	CheckStarted Type = "check.started" // Check
 	CheckEnded   Type = "check.ended"   // Receipt
 
-	ReviewGiven Type = "review.given" // Opinion: of one reviewer
+	ReviewGiven Type = "review.given" // Opinion: by one reviewer
 
 	BatchStarted Type = "batch.started" // Batch
 	BatchEnded   Type = "batch.ended"   // BatchEnd
 
 	LandIntended   Type = "land.intended"   // Landing
 	LandDone       Type = "land.done"       // Landing
-	MergeStarted   Type = "merge.begun"     // Merging: a conflict is in the worktree, for an agent to resolve
-	MergeDone      Type = "merge.done"      // Integrated: git alone brought the target in
+	MergeStarted   Type = "merge.begun"     // Merging: the worktree has a conflict that an agent must resolve
+	MergeDone      Type = "merge.done"      // Integrated: git merged the target without a conflict
 	ReviewAsked    Type = "review.asked"    // MergeDecision
 	ReviewAnswered Type = "review.answered" // MergeDecision
 
 	TaskClaimed  Type = "task.claimed"  // Claim
 	TaskClosed   Type = "task.closed"   // Text
-	TaskReleased Type = "task.released" // none
+	TaskReleased Type = "task.released" // no data
 	TaskBlocked  Type = "task.blocked"  // Text
 
-	RepositoryChanged Type = "repository.changed" // RepositoryChange: what no program of a task may change
+	RepositoryChanged Type = "repository.changed" // RepositoryChange: in parts that no program of a task may change
 
 	Warning Type = "warning" // Text
 )
@@ -116,7 +116,7 @@ type Event struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Decode reads the data of the event into a value of the type that belongs to
+// Decode decodes the data of the event into a value of the type that belongs to
 // the event's Type.
 func (e Event) Decode(into any) error {
 	if err := json.Unmarshal(e.Data, into); err != nil {
@@ -133,18 +133,18 @@ func As[T any](e Event) T {
 	return data
 }
 
-// ReviseStep is the name of the step in which an agent makes the changes that a person
-// asked for. The steps of the n-th revision have the place revise@n, which cannot be the
+// ReviseStep is the name of the step in which an agent makes requested
+// changes. The steps of the n-th revision are in the place revise@n, which is not a valid
 // name of a step.
 const ReviseStep = "revise"
 
 var revising = lazyregexp.New(`^` + ReviseStep + `@\d+/` + ReviseStep + `#\d+$`)
 
-// IsRevise reports whether path is that of a ReviseStep.
+// IsRevise reports whether path is the path of a ReviseStep.
 func IsRevise(path string) bool { return revising.MatchString(path) }
 
 // SetupStep is the name of the step that prepares a new worktree. For the n-th worktree of a
-// session it has the place worktree@n, which cannot be the name of a step.
+// session it is in the place worktree@n, which is not a valid name of a step.
 const SetupStep = "setup"
 
 // SetupPath returns the path of the step that prepares the n-th worktree of a session.
@@ -152,10 +152,10 @@ func SetupPath(n int) string { return fmt.Sprintf("worktree@%d/%s#1", n, SetupSt
 
 var settingUp = lazyregexp.New(`^worktree@\d+/` + SetupStep + `#1$`)
 
-// IsSetup reports whether path is that of a SetupStep.
+// IsSetup reports whether path is the path of a SetupStep.
 func IsSetup(path string) bool { return settingUp.MatchString(path) }
 
-// The names of the steps of a chat: the n-th turn has the place turn[n].
+// Names of the steps of a chat. The n-th turn is in the place turn[n].
 const (
 	TurnStep   = "turn"
 	AnswerStep = "answer"
@@ -163,11 +163,11 @@ const (
 
 var answering = lazyregexp.New(`^` + TurnStep + `\[\d+\]/` + AnswerStep + `#\d+$`)
 
-// IsAnswer reports whether path is that of the agent in a turn of a chat.
+// IsAnswer reports whether path is the path of the agent in a turn of a chat.
 func IsAnswer(path string) bool { return answering.MatchString(path) }
 
-// LeafOf returns the path of the leaf that path names or is inside. The agents of a
-// reviewer have the path of the review with the name of the reviewer appended.
+// LeafOf returns the path of the leaf that path refers to or is inside of. The path of a reviewer's agent is
+// the path of the review followed by the name of the reviewer.
 func LeafOf(path string) string {
 	at := strings.LastIndexByte(path, '#') + 1
 	if end := strings.IndexByte(path[at:], '/'); at > 0 && end >= 0 {

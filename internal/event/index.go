@@ -6,8 +6,8 @@ import "slices"
 // is an empty index. It is not safe for concurrent use; the methods of Journal are.
 type Index struct {
 	events []Event
-	byType map[Type][]int   // places in events, in order
-	byPath map[string][]int // the same, of the first paths events: only At needs it
+	byType map[Type][]int   // indexes into events, in order
+	byPath map[string][]int // the same for the first paths events; built by At
 	paths  int
 }
 
@@ -18,7 +18,7 @@ func NewIndex(events []Event) *Index {
 	return x
 }
 
-// Read adds the events that were not read before. events begins with those that were.
+// Read adds new events. events must begin with the events that were already added.
 func (x *Index) Read(events []Event) {
 	if x.byType == nil {
 		x.byType = map[Type][]int{}
@@ -29,7 +29,7 @@ func (x *Index) Read(events []Event) {
 	x.events = events[:len(events):len(events)]
 }
 
-// add adds the next event.
+// add adds one event.
 func (x *Index) add(e Event) {
 	x.byType[e.Type] = append(x.byType[e.Type], len(x.events))
 	x.events = append(x.events, e)

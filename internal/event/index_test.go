@@ -15,8 +15,7 @@ func numbers(events []event.Event) (all []int64) {
 	return all
 }
 
-// An index answers as a scan does, while the journal grows and when it is opened
-// again.
+// An index gives the same results as a scan, while the journal grows and after reopening it.
 func TestIndex(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	j := open(t, file)

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// DamageError reports that a journal is damaged in a way that a crash of coven cannot
+// DamageError reports damage of a journal that a crash of coven cannot
 // cause. Nothing is appended to such a journal.
 type DamageError struct {
 	File string
@@ -28,15 +28,15 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s:%d: damaged event: %v (a program other than coven changed the file)", e.File, e.Line, e.Err)
 }
 
-// NextCommand returns the command that repairs what can be repaired.
+// NextCommand returns the command for repairs.
 func (e *DamageError) NextCommand() string { return "coven doctor --fix" }
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// ErrVersion reports an event of a version that this coven cannot read.
+// ErrVersion reports an event whose version this coven does not support.
 var ErrVersion = errors.New("unknown version")
 
-// The size limits of a journal. Larger ones are damaged, and are never written.
+// Size limits of a journal. Larger data are treated as damage, and are never written.
 const (
 	maxJournal = 512 << 20 // bytes
 	maxLine    = 32 << 20  // bytes of one event
@@ -44,7 +44,7 @@ const (
 
 // Journal is an open journal and its only writer.
 type Journal struct {
-	// Redact removes secrets from the data of an event; it may be nil. It must be set
+	// Redact removes secrets from the data of an event. It may be nil. It must be set
 	// before the first Append.
 	Redact func(data []byte) []byte
 
@@ -55,11 +55,11 @@ type Journal struct {
 	size   int64 // bytes of the file that are on disk
 	index  *Index
 	watch  []func(Event)
-	broken error // the first failed write; nothing is appended after it
+	broken error // the first write error; nothing is appended after it
 }
 
 // Open opens the journal in file, or creates it. It removes an incomplete last line,
-// which a crash may leave; any other damage is a *DamageError. The caller must hold
+// which a crash may leave. Any other damage is a *DamageError. The caller must hold
 // the session's lock.
 func Open(file string, now func() time.Time) (*Journal, error) {
 	f, err := regularfile.OpenFileIn(filepath.Dir(file), filepath.Base(file), os.O_RDWR|os.O_CREATE, fileMode)
@@ -80,7 +80,7 @@ func Open(file string, now func() time.Time) (*Journal, error) {
 	return &Journal{now: now, file: f, size: whole, index: NewIndex(events)}, nil
 }
 
-// fileMode is the mode of a journal: only the owner may read it.
+// fileMode makes a journal readable only by its owner.
 const fileMode = 0o600
 
 // openToRead opens a journal. It does not follow links out of the journal's directory.
@@ -115,7 +115,7 @@ func First(file string) (Event, error) {
 		return Event{}, &DamageError{File: file, Line: 1, Err: errLine}
 	}
 	if errors.Is(err, io.EOF) {
-		return Event{}, nil // nothing, or an incomplete line
+		return Event{}, nil // empty, or an incomplete line
 	}
 	if err != nil {
 		return Event{}, fmt.Errorf("read journal: %w", err)
@@ -127,10 +127,10 @@ func First(file string) (Event, error) {
 	return e, nil
 }
 
-// errLine reports a line that is longer than any event that coven writes.
+// errLine reports a line that is too long for an event.
 var errLine = fmt.Errorf("it is longer than %d bytes", maxLine)
 
-// read returns the events of f and the number of bytes they fill.
+// read returns the events of f and their total size in bytes.
 func read(f *os.File, name string) (events []Event, whole int64, err error) {
 	data, err := readLines(f, name, 0)
 	if err != nil {
@@ -148,8 +148,8 @@ func read(f *os.File, name string) (events []Event, whole int64, err error) {
 	return events, whole, nil
 }
 
-// readLines reads the rest of a journal after the first lines. It stops with a
-// *DamageError at a line that is too long to be an event, which limits the memory for
+// readLines reads a journal from the current position, after the given number of lines. It returns a
+// *DamageError for a line that is too long, which limits the memory use for
 // any file.
 func readLines(f *os.File, name string, lines int) ([]byte, error) {
 	info, err := f.Stat()
@@ -159,7 +159,7 @@ func readLines(f *os.File, name string, lines int) ([]byte, error) {
 	if info.Size() > maxJournal {
 		return nil, &DamageError{File: name, Line: lines + 1, Err: &regularfile.SizeError{Max: maxJournal}}
 	}
-	data, open := make([]byte, 0, min(info.Size()+1, maxLine)), 0 // where the last line begins
+	data, open := make([]byte, 0, min(info.Size()+1, maxLine)), 0 // start of the last line
 	for {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
@@ -183,8 +183,8 @@ func readLines(f *os.File, name string, lines int) ([]byte, error) {
 	}
 }
 
-// parseAll parses the lines of a journal concurrently. It returns the error and the
-// number, from 1, of the first damaged line.
+// parseAll parses the lines of a journal concurrently. It returns the number, starting at 1, and the
+// error of the first damaged line.
 func parseAll(lines [][]byte, events []Event) (line int, err error) {
 	const part = 512
 	failed := make([]error, (len(lines)+part-1)/part)
@@ -270,7 +270,7 @@ func (j *Journal) encode(e Event, data any) (Event, []byte, error) {
 
 // write adds a line to the file. fdatasync is sufficient for an append: it waits for
 // everything that is needed to read the data back, including the new size. It omits
-// only the times of the inode, which nothing reads.
+// only the times of the inode, which are not used.
 func (j *Journal) write(t Type, line []byte) error {
 	if _, err := j.file.Write(line); err != nil {
 		return err
@@ -318,13 +318,13 @@ func (j *Journal) Since(types ...Type) []Event {
 	return j.index.Since(types...)
 }
 
-// Watch calls see for each event appended from now on. see must not block and
-// must not append.
+// Watch makes Append call see for each event from now on. see must not block or
+// append.
 func (j *Journal) Watch(see func(Event)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.watch = append(j.watch, see)
 }
 
-// Close closes the file.
+// Close closes the journal.
 func (j *Journal) Close() error { return j.file.Close() }

@@ -35,7 +35,7 @@ func TestAppendAndRead(t *testing.T) {
 	}
 }
 
-// A crash leaves an incomplete last line: it is removed, and the journal continues.
+// An incomplete last line after a crash is removed, and the journal continues.
 func TestTornLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	j := open(t, file)
@@ -61,7 +61,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// A journal that others could read is its owner's again.
+// Opening a journal makes it readable only by its owner.
 func TestJournalIsPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	must(t, os.WriteFile(file, nil, 0o644))
@@ -73,7 +73,7 @@ func TestJournalIsPrivate(t *testing.T) {
 	}
 }
 
-// What is larger than a reader takes is not written.
+// Events that are too large for readers are not written.
 func TestLongEvent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	j := open(t, file)
@@ -112,7 +112,7 @@ func TestDamageIsRefused(t *testing.T) {
 	}
 }
 
-// Watchers see every event once and in order, also with concurrent appends.
+// Watchers see every event once and in order, even with concurrent appends.
 func TestWatch(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "events.jsonl"))
 	defer j.Close() //nolint:errcheck // the test is over
@@ -139,7 +139,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A write that failed is the last one: nothing is appended behind half a line.
+// After a failed write, nothing is appended.
 func TestBrokenStaysBroken(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "events.jsonl"))
 	must(t, j.Close())
@@ -182,7 +182,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendFloor is the floor of BenchmarkAppend: the same bytes, written
+// BenchmarkAppendFloor is the lower bound of BenchmarkAppend: the same bytes, written
 // and synced.
 func BenchmarkAppendFloor(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "floor"))

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Observer is told about the subagents of a session. What it returns is for a log: nothing that
-// an observer does changes the session.
+// Observer receives the starts and ends of a session's subagents. Its errors are only logged, and
+// cannot affect the session.
 type Observer interface {
-	OnSpawn(e Event, s SpawnStart) error  // a subagent starts: its process does not exist yet
-	OnComplete(e Event, s SpawnEnd) error // it has reported
-	OnError(e Event, s SpawnEnd) error    // it failed, or was stopped: s.Error says why
+	OnSpawn(e Event, s SpawnStart) error  // a subagent starts; its process does not exist yet
+	OnComplete(e Event, s SpawnEnd) error // the subagent has reported
+	OnError(e Event, s SpawnEnd) error    // the subagent failed or was stopped; see s.Error
 }
 
-// Observe tells an observer about an event, if it is the start or the end of a subagent. A panic of
-// the observer is an error.
+// Observe passes an event to an observer if it is the start or end of a subagent. It returns a panic of
+// the observer as an error.
 func Observe(o Observer, e Event) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -38,9 +38,9 @@ func Observe(o Observer, e Event) (err error) {
 // observerTime limits how long a session waits for an observer at its end.
 const observerTime = 5 * time.Second
 
-// Observe tells an observer about the subagents of the journal from now on, in a goroutine of its own:
-// it may be slow. failed is called there with its errors. stop returns when it was told everything,
-// or after some seconds.
+// Observe passes the journal's new events to an observer. It runs in a separate goroutine,
+// because an observer may be slow, and passes errors to failed. stop waits until the observer has received
+// all events, but only for a few seconds.
 func (j *Journal) Observe(o Observer, failed func(error)) (stop func()) {
 	q := &queue{}
 	q.wake = sync.NewCond(&q.mu)
@@ -63,7 +63,7 @@ func (j *Journal) Observe(o Observer, failed func(error)) (stop func()) {
 	}
 }
 
-// queue has events for an observer.
+// queue is a queue of events for an observer.
 type queue struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -91,7 +91,7 @@ func (q *queue) close() {
 	q.wake.Signal()
 }
 
-// next waits for an event. more is false after the last one.
+// next waits for an event. more is false after the queue was closed and emptied.
 func (q *queue) next() (e Event, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// observer notes what it is told, and then does what it is made for.
+// observer records its calls and then runs does.
 type observer struct {
-	does func() error // nil: nothing
+	does func() error // may be nil
 
 	mu   sync.Mutex
 	seen []string
@@ -39,9 +39,9 @@ func (o *observer) OnError(_ event.Event, s event.SpawnEnd) error {
 	return o.note("error " + s.ID + ": " + s.Error.Message)
 }
 
-// C-119: several observers at once are told OnSpawn, OnComplete and OnError, in order. The errors
-// and panics of one are logged, and reach neither the session nor the others; a slow one holds
-// up nobody.
+// C-119: Several concurrent observers receive OnSpawn, OnComplete and OnError in order. Errors
+// and panics of an observer are logged and affect neither the session nor other observers. A slow observer
+// blocks nothing.
 func TestObservers(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "events.jsonl"))
 	let := make(chan struct{})
@@ -69,7 +69,7 @@ func TestObservers(t *testing.T) {
 		{event.SpawnStarted, event.SpawnStart{ID: "b"}},
 		{event.SpawnEnded, event.SpawnEnd{ID: "b", Status: event.StatusFailed, Error: &event.SpawnError{Message: "no"}}},
 	} {
-		must(t, j.Append(event.Event{Type: e.kind, Session: "s"}, e.data)) // while the slow one is still at the first
+		must(t, j.Append(event.Event{Type: e.kind, Session: "s"}, e.data)) // while the slow one is still busy with the first event
 	}
 	for _, name := range []string{"good", "failing", "panicking"} {
 		stops[name]()

@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// The severities of a RepositoryChange.
+// Severities of a RepositoryChange.
 const (
-	SeverityNoted = "noted" // a person's daily work, or a fetch
-	SeverityHolds = "holds" // a person decides before the task lands
+	SeverityNoted = "noted" // normal work of a person, or a fetch
+	SeverityHolds = "holds" // a person must decide before the task lands
 	SeverityStops = "stops" // the step failed
 )
 
-// RepositoryChange is the data of RepositoryChanged: what changed, while a step ran, of the
-// parts of the repository that no program of a task may change, and is not coven's own work.
+// RepositoryChange is the data of RepositoryChanged: unexpected changes, during a step, of the
+// parts of the repository that no program of a task may change.
 type RepositoryChange struct {
-	Severity string    `json:"severity"` // the strongest one: noted, holds, stops
-	Fenced   bool      `json:"fenced"`   // the step was sandboxed: it cannot have been the step
-	Since    time.Time `json:"since"`    // when the step started
-	Changes  []Changed `json:"changes"`  // at most MaxChanged, the most severe first
+	Severity string    `json:"severity"` // highest severity: noted, holds, stops
+	Fenced   bool      `json:"fenced"`   // the step was sandboxed, so it did not make the change
+	Since    time.Time `json:"since"`    // start of the step
+	Changes  []Changed `json:"changes"`  // at most MaxChanged, most severe first
 	More     int       `json:"more,omitempty"`
-	Rescue   string    `json:"rescue,omitempty"`    // ref that has both states; empty: all are noted
-	NotFiles string    `json:"not_files,omitempty"` // why files of checkouts were not compared
+	Rescue   string    `json:"rescue,omitempty"`    // ref with both states; empty if all changes are only noted
+	NotFiles string    `json:"not_files,omitempty"` // why the files of checkouts were not compared
 }
 
-// MaxChanged limits the changes in an event. The rescue has all.
+// MaxChanged limits the changes in an event. The rescue ref has all of them.
 const MaxChanged = 50
 
-// Changed is one thing that changed.
+// Changed is a single change.
 type Changed struct {
 	Kind     string `json:"kind"` // ref, config, hook, checkout, index, worktree
 	Name     string `json:"name"` // refs/heads/main, hooks/pre-commit, src/a.go
 	Task     string `json:"task,omitempty"`
 	Severity string `json:"severity"`
-	Text     string `json:"text"` // hook hooks/pre-commit was added
+	Text     string `json:"text"` // description, such as: hook hooks/pre-commit was added
 }
 
 // fewChanged limits the changes in a summary.
 const fewChanged = 3
 
-// Summary returns what happened, in one line. It names only changes of the strongest severity.
+// Summary describes the changes with the highest severity in one line.
 func (c RepositoryChange) Summary() string {
 	var what []string
 	more := c.More
@@ -63,7 +63,7 @@ func (c RepositoryChange) Summary() string {
 	return text
 }
 
-// Undo returns the command that undoes the changes, as the end of a sentence, or "".
+// Undo returns the command that shows the changes, in parentheses, or "".
 func (c RepositoryChange) Undo() string {
 	if c.Rescue == "" {
 		return ""

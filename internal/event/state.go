@@ -3,7 +3,7 @@ package event
 // Status is the state of a session.
 type Status string
 
-// The states of a session.
+// States of a session.
 const (
 	StatusRunning     Status = "running"
 	StatusWaiting     Status = "waiting"
@@ -14,46 +14,46 @@ const (
 	StatusInterrupted Status = "interrupted"
 )
 
-// StatusPartial is the state of a subagent no attempt of which passed its evaluation.
+// StatusPartial is the status of a subagent if no attempt has passed its evaluation.
 const StatusPartial Status = "partial"
 
 // WaitReason is the reason why a session waits.
 type WaitReason string
 
-// The reasons to wait.
+// Reasons for waiting.
 const (
 	WaitReview     WaitReason = "review"     // a person decides on the change
 	WaitApproval   WaitReason = "approval"   // a person is asked about a tool call; the session is running
-	WaitLimit      WaitReason = "limit"      // the account of an agent is limited
+	WaitLimit      WaitReason = "limit"      // the agent's account has reached a limit
 	WaitBudget     WaitReason = "budget"     // a budget is spent
-	WaitCheckout   WaitReason = "checkout"   // a checkout of the target cannot follow now
+	WaitCheckout   WaitReason = "checkout"   // a checkout of the target cannot be updated now
 	WaitMessage    WaitReason = "message"    // a chat without a change waits for the next message
 	WaitDependency WaitReason = "dependency" // another task must be done first
 )
 
-// ErrorType is the kind of failure of a step; empty: it did not fail.
+// ErrorType is the kind of failure of a step. It is empty on success.
 type ErrorType string
 
-// The kinds of failure.
+// Kinds of failure.
 const (
 	ErrorAgent       ErrorType = "agent"             // the agent reported failure
 	ErrorBudget      ErrorType = "budget"            // the budget of the step is spent
-	ErrorCancelled   ErrorType = "cancelled"         // the one who asked for it no longer waits
+	ErrorCancelled   ErrorType = "cancelled"         // the requester no longer waits
 	ErrorCommit      ErrorType = "commit"            // the work could not be committed
-	ErrorConflict    ErrorType = "conflict"          // a landing met a conflict
+	ErrorConflict    ErrorType = "conflict"          // a landing had a conflict
 	ErrorFindings    ErrorType = "findings"          // a review found errors
 	ErrorGateLost    ErrorType = "gate_lost"         // the connection to coven's permission server was lost
-	ErrorInternal    ErrorType = "internal"          // coven could not record or read something, or the worktree changed meanwhile
+	ErrorInternal    ErrorType = "internal"          // coven could not record or read something, or the worktree changed concurrently
 	ErrorOutput      ErrorType = "invalid_output"    // the agent ended without a message
-	ErrorLimit       ErrorType = "limit"             // the API refused for a rate limit or overload
+	ErrorLimit       ErrorType = "limit"             // the API refused because of a rate limit or overload
 	ErrorLogin       ErrorType = "login"             // the API refused the login of the agent CLI
 	ErrorNoChanges   ErrorType = "no_changes"        // the agent changed nothing
 	ErrorPermission  ErrorType = "permission_denied" // a tool ran without permission
-	ErrorApproval    ErrorType = "approval_denied"   // nobody approved what the agent asked for
+	ErrorApproval    ErrorType = "approval_denied"   // the agent's request was not approved
 	ErrorPlugin      ErrorType = "plugin"            // a plugin gave no verdict
-	ErrorProcessExit ErrorType = "process_exit"      // a command exited with another code than 0
+	ErrorProcessExit ErrorType = "process_exit"      // a command exited with a non-zero code
 	ErrorProvider    ErrorType = "provider"          // the agent CLI reported failure
-	ErrorRefused     ErrorType = "refused"           // a hook, a signature or git refused
+	ErrorRefused     ErrorType = "refused"           // a hook, a signature or git rejected the change
 	ErrorRepository  ErrorType = "repository"        // refs, configuration or hooks of the repository changed during the step
 	ErrorRevise      ErrorType = "revise"            // a person asked for changes
 	ErrorStuck       ErrorType = "stuck"             // the agent repeated the same calls

@@ -6,7 +6,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// A session works on after it was created, resumed, or its messages were summarized: the clocks of its budget run.
+// A session works after it was created or resumed, or its messages were summarized: the clocks of its budget run.
 func TestStops(t *testing.T) {
 	for _, goes := range []event.Type{event.SessionStarted, event.SessionCreated, event.SessionResumed, event.SessionCompacted, event.StepCompleted} {
 		if goes.Stops() {

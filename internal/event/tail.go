@@ -8,18 +8,18 @@ import (
 	"io/fs"
 )
 
-// Tail reads a journal that another process may be writing, each event once.
+// Tail reads a journal incrementally while another process may write it.
 type Tail struct {
 	file  string
-	read  int64 // bytes of whole lines
+	read  int64 // size of the complete lines that were read
 	lines int64
 }
 
 // NewTail returns a tail of the journal in file, which need not exist yet.
 func NewTail(file string) *Tail { return &Tail{file: file} }
 
-// Next returns the events that were written since the last call. An incomplete line is
-// left for the next call.
+// Next returns the events that were written since the last call. It ignores an incomplete
+// line until it is complete.
 func (t *Tail) Next() ([]Event, error) {
 	f, err := openToRead(t.file)
 	if errors.Is(err, fs.ErrNotExist) {

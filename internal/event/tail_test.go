@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A tail gives each event once, in order, and never half a line.
+// A tail returns each event once, in order, and never an incomplete line.
 func TestTail(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	tail := NewTail(file)
