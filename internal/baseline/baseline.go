@@ -1,12 +1,12 @@
-// Package baseline holds the three tools that every agent has, whatever its definition says:
+// Package baseline holds the three tools that every agent has, regardless of its definition:
 // read_note, list_notes and semantic_search.
 //
 // Rules:
-//   - Nobody can remove the permissions for them, but a rule may refuse a file. Each file is
-//     checked before anything of it is returned; a search does not show refused ones.
-//   - They read only regular files below the root. A link is the file that it leads to, which
-//     must be below the root and is checked under its own path.
-//   - What git does not list, read_note reads if it is asked for it by name, except git's own
+//   - Their permissions cannot be removed, but a rule may refuse a file. Each file is checked
+//     before any part of it is returned; a search omits refused files.
+//   - They read only regular files below the root. A link stands for its target, which must be
+//     below the root and is checked under its own path.
+//   - read_note also reads a file that git does not list, if it is named, but never git's own
 //     directories.
 package baseline
 
@@ -35,15 +35,15 @@ type Tool struct {
 	Name        string
 	Description string
 	InputSchema any // JSON Schema
-	// Call returns text for the agent. An error is also meant for it.
+	// Call returns text for the agent. An error is also shown to the agent.
 	Call func(ctx context.Context, input json.RawMessage) (string, error)
 }
 
-// Options say what the tools of one agent read.
+// Options configures the tools of one agent.
 type Options struct {
 	Files    *search.Index // the agent's worktree, or another directory
-	Sessions *search.Index // the records of sessions; nil: not searched
-	// Check returns an error if a rule refuses a permission for a file, whose path is absolute.
+	Sessions *search.Index // records of sessions; nil if they are not searched
+	// Check returns an error if a rule refuses a permission for a file. The path is absolute.
 	Check func(permission, path string) error
 }
 
@@ -81,7 +81,7 @@ func Tools(o Options) []Tool {
 	}
 }
 
-// properties are the inputs of a tool: the type and description of each.
+// properties are the inputs of a tool: the type and description of each input.
 type properties map[string][2]string
 
 func object(required []string, all properties) any {
@@ -114,7 +114,7 @@ func call[T any](do func(context.Context, T) (string, error)) func(context.Conte
 	}
 }
 
-// allows reports whether no rule refuses any of the permissions for a file of an index.
+// allows returns a filter of an index's files: it accepts a file if no rule refuses any of the permissions.
 func (o Options) allows(x *search.Index, permissions ...string) func(string) bool {
 	return func(name string) bool {
 		return !slices.ContainsFunc(permissions, func(p string) bool {
@@ -123,7 +123,7 @@ func (o Options) allows(x *search.Index, permissions ...string) func(string) boo
 	}
 }
 
-// maxListed limits the files of a list.
+// maxListed limits the number of listed files.
 const maxListed = 1000
 
 type listInput struct {
@@ -146,7 +146,7 @@ func (o Options) listNotes(ctx context.Context, in listInput) (string, error) {
 	return strings.Join(files, "\n"), nil
 }
 
-// maxHits limits the answers of a search.
+// maxHits limits the number of search results.
 const maxHits = 50
 
 type searchInput struct {
@@ -177,7 +177,7 @@ func (o Options) semanticSearch(ctx context.Context, in searchInput) (string, er
 	return out.String(), nil
 }
 
-// search writes what an index answers. Its paths are below prefix.
+// search writes the results from an index. prefix is prepended to their paths.
 func (o Options) search(ctx context.Context, out *strings.Builder, x *search.Index, prefix string, in searchInput) error {
 	var warning error
 	hits, err := x.Query(ctx, in.Query, search.Wanted{Limit: min(in.Limit, maxHits), Keep: o.allows(x, fileRead, codeSearch), Warn: func(err error) { warning = err }})

@@ -20,12 +20,12 @@ import (
 	"github.com/coven-run/coven/internal/search"
 )
 
-// An agent is an agent with its tools.
+// agent is an agent with its tools.
 type agent struct {
 	t       *testing.T
 	dir     string
 	refused []string // directories whose files a rule refuses, below dir
-	asked   []string // what was checked: "file.read /a"
+	asked   []string // checked permissions, such as "file.read /a"
 	tools   []baseline.Tool
 }
 
@@ -56,7 +56,7 @@ func newAgent(t *testing.T, files map[string]string) *agent {
 	return a
 }
 
-// list lists all files but those of git and coven.
+// list lists all files except those of git and coven.
 func (a *agent) list(context.Context) (search.Listing, error) {
 	l := search.Listing{Ignored: []string{".coven"}}
 	err := filepath.WalkDir(a.dir, func(path string, d fs.DirEntry, err error) error {
@@ -84,7 +84,7 @@ func (a *agent) call(name, input string) (string, error) {
 	return a.tools[at].Call(a.t.Context(), json.RawMessage(input))
 }
 
-// gives checks what a call returns.
+// gives checks the result of a call.
 func (a *agent) gives(name, input, want string) {
 	a.t.Helper()
 	if got, err := a.call(name, input); err != nil || got != want {
@@ -92,7 +92,7 @@ func (a *agent) gives(name, input, want string) {
 	}
 }
 
-// fails checks that a call fails with an error, and returns nothing.
+// fails checks that a call returns an error and no text.
 func (a *agent) fails(name, input, want string) {
 	a.t.Helper()
 	if got, err := a.call(name, input); err == nil || got != "" || !strings.Contains(err.Error(), want) {
@@ -133,7 +133,7 @@ func TestReadNote(t *testing.T) {
 	a.fails("read_note", `{"path":"long"}`, "larger than")
 }
 
-// Nothing outside of the root is read, whatever the path or a link says, and no pipe is opened.
+// Nothing outside of the root is read, through any path or link, and no pipe is opened.
 func TestReadNoteStaysInside(t *testing.T) {
 	outside := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "x"), []byte("token"), 0o644))
@@ -153,7 +153,7 @@ func TestReadNoteStaysInside(t *testing.T) {
 	a.fails("read_note", `{"path":"loop"}`, "loop cannot be read")
 }
 
-// A rule refuses single files, also behind links, and refused ones are in no answer.
+// A rule can refuse single files, also behind links. Refused files appear in no result.
 func TestRefused(t *testing.T) {
 	a := newAgent(t, map[string]string{"secret/token.txt": "walrus token", "src/a.txt": "walrus", ".coven/sessions/s/session.md": "walrus"})
 	must(t, os.Symlink("secret/token.txt", filepath.Join(a.dir, "link")))
@@ -216,7 +216,7 @@ func TestSearchOfAgents(t *testing.T) {
 	}
 }
 
-// The schemas accept what the tools do, and nothing else.
+// The schemas accept exactly the inputs of the tools.
 func TestSchemas(t *testing.T) {
 	a := newAgent(t, map[string]string{"a.txt": "a"})
 	for _, c := range []struct {

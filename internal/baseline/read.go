@@ -15,7 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// The limits of read_note: of the file and of an answer in bytes, and of an answer in lines.
+// Limits of read_note: the size of the file and of an answer in bytes, and of an answer in lines.
 const (
 	maxFile   = 10 << 20
 	maxAnswer = 64 << 10
@@ -45,8 +45,8 @@ func (o Options) readNote(_ context.Context, in readInput) (string, error) {
 	return part(string(text), max(in.Offset, 1), in.Limit)
 }
 
-// read returns the content of a file below the root if no rule refuses it, neither under the
-// name that was given nor under the one that links lead to.
+// read returns the content of a file below the root. Neither the given name nor the name after
+// resolving links may be refused by a rule.
 func (o Options) read(name string) ([]byte, error) {
 	root, err := filepath.EvalSymlinks(o.Files.Root)
 	if err != nil {
@@ -82,7 +82,7 @@ func (o Options) read(name string) ([]byte, error) {
 	return text, missing(name, err)
 }
 
-// readReal reads a file whose path has no links. It fails if there is one by now.
+// readReal reads a file whose path has no links. It fails if the path contains a link by then.
 func readReal(root, name string) ([]byte, error) {
 	file, err := regularfile.OpenIn(root, name)
 	if err != nil {
@@ -120,7 +120,7 @@ func below(root, name string) (string, error) {
 
 func outsideError(name string) error { return fmt.Errorf("%s is outside of the worktree", name) }
 
-// missing returns an error that names the file as the agent did.
+// missing wraps an error with the file name that the agent used.
 func missing(name string, err error) error {
 	switch {
 	case err == nil:
@@ -134,7 +134,7 @@ func missing(name string, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", name, err)
 }
 
-// part returns lines of a text, and a last line that says what follows.
+// part returns lines of a text. If lines follow, the last line says how to continue.
 func part(text string, offset, limit int) (string, error) {
 	lines := strings.SplitAfter(text, "\n")
 	if lines[len(lines)-1] == "" {

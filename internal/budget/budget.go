@@ -1,9 +1,8 @@
-// Package budget computes what work may use: money, tokens, model turns, and time at
-// work.
+// Package budget tracks how much work may use: money, tokens, model turns, and working time.
 //
-// Rules. A limit of zero is no limit. What an attempt used counts whether it
+// Rules. A limit of zero means no limit. The usage of an attempt counts whether it
 // completed or was killed. A running agent is stopped when it has used more than
-// its limit, and no agent starts when the limit is reached.
+// its limit, and no agent starts once the limit is reached.
 package budget
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/oneline"
 )
 
-// Amount is a budget, or a part of one that is used.
+// Amount is a budget or a usage.
 type Amount struct {
 	USD    float64       `json:"usd,omitempty" yaml:"usd,omitempty" about:"US dollars"`
 	Tokens int64         `json:"tokens,omitempty" yaml:"tokens,omitempty" about:"tokens that the model reads for the first time or writes"` // without those read from its cache
@@ -34,7 +33,7 @@ func (a Amount) Sub(b Amount) Amount {
 	return Amount{a.USD - b.USD, a.Tokens - b.Tokens, a.Turns - b.Turns, a.Wall - b.Wall}
 }
 
-// Raised returns limit a with more added to each part that limits something.
+// Raised returns limit a with more added to each part that is limited.
 func (a Amount) Raised(more Amount) Amount {
 	if a.USD > 0 {
 		a.USD += more.USD
@@ -51,8 +50,8 @@ func (a Amount) Raised(more Amount) Amount {
 	return a
 }
 
-// Together returns the sum of limits. A part that one of them does not limit is not
-// limited in the sum.
+// Together returns the sum of limits. A part that one of them does not limit is
+// unlimited in the sum.
 func Together(limits []Amount) Amount {
 	var sum Amount
 	for _, l := range limits {
@@ -75,15 +74,15 @@ func Together(limits []Amount) Amount {
 	return sum
 }
 
-// Part returns a share of a limit. Time at work is not reduced.
+// Part returns a share of a limit. Working time is not reduced.
 func (a Amount) Part(share float64) Amount {
 	return Amount{
 		a.USD * share, int64(math.Ceil(float64(a.Tokens) * share)), int(math.Ceil(float64(a.Turns) * share)), a.Wall,
 	}
 }
 
-// Exceeds describes the part of used that exceeds the limit a, such as "$5.10 of
-// $5.00". It returns "" if nothing is.
+// Exceeds describes the first part of used that exceeds limit a, such as "$5.10 of
+// $5.00". It returns "" if no part does.
 func (a Amount) Exceeds(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD > a.USD:
@@ -96,8 +95,8 @@ func (a Amount) Exceeds(used Amount) string {
 	return a.Reached(used)
 }
 
-// Reached describes the part of used that has reached the limit a, such as "$5.00 of
-// $5.00". It returns "" if nothing has.
+// Reached describes the first part of used that has reached limit a, such as "$5.00 of
+// $5.00". It returns "" if no part has.
 func (a Amount) Reached(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:
@@ -112,8 +111,8 @@ func (a Amount) Reached(used Amount) string {
 	return ""
 }
 
-// Like returns the value of --budget that raises the reached limit by as much as was
-// used.
+// Like returns the value of --budget that raises the reached limit by the used
+// amount.
 func (a Amount) Like(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:
@@ -126,7 +125,7 @@ func (a Amount) Like(used Amount) string {
 	return "wall=+" + (used.Wall + time.Second - 1).Truncate(time.Second).String()
 }
 
-// String returns "$5.00, 2000000 tokens, 200 turns, 2h0m0s", or "nothing".
+// String returns, for example, "$5.00, 2000000 tokens, 200 turns, 2h0m0s", or "nothing".
 func (a Amount) String() string {
 	var parts []string
 	if a.USD != 0 {
@@ -147,7 +146,7 @@ func (a Amount) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// dollars formats an amount so that a small one is not shown as zero.
+// dollars formats an amount. Small amounts are not rounded to zero.
 func dollars(usd float64) string {
 	if usd != 0 && math.Abs(usd) < 0.01 {
 		return "$" + strconv.FormatFloat(usd, 'g', 2, 64)
@@ -157,11 +156,11 @@ func dollars(usd float64) string {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// Parse reads a limit: "usd=5,turns=200". The keys are usd, tokens, turns and
-// wall (a duration: 1h30m).
+// Parse parses a limit such as "usd=5,turns=200". The keys are usd, tokens, turns and
+// wall (a duration such as 1h30m).
 func Parse(text string) (Amount, error) { return parse(text, "") }
 
-// ParseMore reads what is added to a limit: "usd=+5,turns=+20".
+// ParseMore parses an increase of a limit such as "usd=+5,turns=+20".
 func ParseMore(text string) (Amount, error) { return parse(text, "+") }
 
 func parse(text, sign string) (Amount, error) {

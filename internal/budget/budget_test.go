@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is used up stops who would begin; more than that stops who is at work.
+// A used-up budget stops new agents. An exceeded budget also stops running agents.
 func TestReached(t *testing.T) {
 	limit := Amount{USD: 5, Tokens: 100, Turns: 10, Wall: time.Hour}
 	for _, tt := range []struct {

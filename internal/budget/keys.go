@@ -2,8 +2,8 @@ package budget
 
 import "github.com/coven-run/coven/internal/yamldoc"
 
-// Check records in the document what is wrong with a budget that it has at a place. The
-// parts that are given must be more than 0.
+// Check records errors in the document for parts of the budget at a place that are set but not
+// greater than 0.
 func (a Amount) Check(doc *yamldoc.Document, at yamldoc.Place) {
 	for _, part := range []struct {
 		key string

@@ -29,7 +29,7 @@ type Prices struct {
 	Models []Price `yaml:"models" about:"prices; the first matching pattern applies"`
 }
 
-// DefaultPrices returns the list prices of the date in AsOf.
+// DefaultPrices returns the list prices as of the date in AsOf.
 func DefaultPrices() Prices {
 	return Prices{AsOf: "2026-11-22", Models: append(claudePrices(), gptPrices()...)}
 }
@@ -51,7 +51,7 @@ func claudePrices() []Price {
 	}
 }
 
-// gptPrices are those for short prompts: some models cost twice as much for very long ones.
+// gptPrices returns the prices for short prompts: some models cost twice as much for very long ones.
 func gptPrices() []Price {
 	return []Price{
 		{"gpt-5.5", 5, 30, 0.50, 5},

@@ -13,7 +13,7 @@ type Budget struct {
 	used Amount
 }
 
-// New returns an unused budget, or nil if limit limits nothing.
+// New returns an unused budget, or nil if limit is zero.
 func New(limit Amount) *Budget {
 	if limit == (Amount{}) {
 		return nil
@@ -21,7 +21,7 @@ func New(limit Amount) *Budget {
 	return &Budget{max: limit}
 }
 
-// Use adds usage and describes what exceeds the limit, like Amount.Exceeds.
+// Use adds usage and describes an exceeded limit, like Amount.Exceeds.
 func (b *Budget) Use(used Amount) string {
 	if b == nil {
 		return ""
@@ -32,7 +32,7 @@ func (b *Budget) Use(used Amount) string {
 	return b.max.Exceeds(b.used)
 }
 
-// Reached describes what has reached the limit, like Amount.Reached. If it is not "",
+// Reached describes a reached limit, like Amount.Reached. If it is not "",
 // no other task should start.
 func (b *Budget) Reached() string {
 	if b == nil {
@@ -43,7 +43,7 @@ func (b *Budget) Reached() string {
 	return b.max.Reached(b.used)
 }
 
-// Wall returns the limit of working time and the remaining time. Zero means no limit.
+// Wall returns the limit of working time and the remaining time. A zero limit means no limit.
 func (b *Budget) Wall() (limit, left time.Duration) {
 	if b == nil {
 		return 0, 0

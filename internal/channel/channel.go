@@ -1,13 +1,13 @@
-// Package channel keeps the messages that the agents of a session send each other while they work.
+// Package channel stores the messages that the agents of a session send each other while they work.
 //
-// A channel is a list of messages with a name. It begins with its first message. Any agent of the session may send to
-// it and read it from any message on: messages are numbered from 1, and nobody takes one away.
+// A channel is a named list of messages. Its first message creates it. Every agent of the session may send to
+// it and read it from any message on. Messages are numbered from 1 and are never removed.
 //
-// The messages of a channel are the lines of channels/NAME.jsonl in the directory of the session, each a JSON object:
+// The messages of a channel are the lines of channels/NAME.jsonl in the session's directory, each a JSON object:
 //
 //	{"n":1,"time":"2026-11-25T10:00:00Z","from":"build","path":"implement#1","text":"hello"}
 //
-// A message is on disk before the agent is told that it was sent. A line that coven could not finish is none.
+// A message is on disk before its sender gets the confirmation. An incomplete line is discarded.
 package channel
 
 import (
@@ -27,20 +27,20 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// Dir is the directory of the channels in that of a session.
+// Dir is the directory of the channels in the session's directory.
 const Dir = "channels"
 
 // Limits of channels.
 const (
 	MaxText     = 64 << 10 // bytes of a message
 	MaxWait     = time.Minute
-	maxMessages = 10_000 // of a channel
+	maxMessages = 10_000 // per channel
 	maxChannels = 100
-	maxRead     = 100 << 10 // bytes of text that are read at once
-	maxBytes    = 64 << 20  // of the files of all channels: the messages that are used are in memory
+	maxRead     = 100 << 10 // bytes of text per read
+	maxBytes    = 64 << 20  // total size of all channel files; used channels are held in memory
 )
 
-// nameRE is the name of a channel, which is the name of a file.
+// nameRE matches the name of a channel, which is also a file name.
 var nameRE = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // Message is a message of a channel.
@@ -48,19 +48,19 @@ type Message struct {
 	N    int       `json:"n"` // from 1
 	Time time.Time `json:"time"`
 	From string    `json:"from"`           // the agent
-	Path string    `json:"path,omitempty"` // of its step, or of it as a subagent
+	Path string    `json:"path,omitempty"` // of its step or subagent
 	Text string    `json:"text"`
 }
 
-// Channels are the channels of a session, for its process. The zero value is not usable.
+// Channels holds the channels of a session for its process. The zero value is not usable.
 type Channels struct {
 	dir string
 	now func() time.Time
 
 	mu    sync.Mutex
-	known map[string][]Message // of the channels that were used
-	sizes map[string]int64     // of the files of all channels; nil: they are not known
-	more  chan struct{}        // closed when there is another message in any channel
+	known map[string][]Message // channels that were used
+	sizes map[string]int64     // file sizes of all channels; nil if unknown
+	more  chan struct{}        // closed when a message arrives in any channel
 }
 
 // New returns the channels of the session in a directory.
@@ -68,7 +68,7 @@ func New(session string, now func() time.Time) *Channels {
 	return &Channels{dir: filepath.Join(session, Dir), now: now, known: map[string][]Message{}, more: make(chan struct{})}
 }
 
-// Send adds a message to a channel. It is on disk when Send returns.
+// Send appends a message to a channel. It is on disk when Send returns.
 func (c *Channels) Send(name, from, path, text string) (Message, error) {
 	switch {
 	case !nameRE.MatchString(name):
@@ -96,7 +96,7 @@ func (c *Channels) Send(name, from, path, text string) (Message, error) {
 		return Message{}, err
 	}
 	if err := c.write(name, m, line); err != nil {
-		delete(c.known, name) // what is on disk counts
+		delete(c.known, name) // reload from disk
 		c.sizes = nil
 		return Message{}, fmt.Errorf("store the message: %w", err)
 	}
@@ -107,7 +107,7 @@ func (c *Channels) Send(name, from, path, text string) (Message, error) {
 	return m, nil
 }
 
-// fits returns why the files of the session's channels cannot have some bytes more in one of them; nil: they can.
+// fits returns an error if the channel cannot grow by more bytes.
 func (c *Channels) fits(name string, more int) error {
 	if c.sizes == nil {
 		if err := c.measure(); err != nil {
@@ -127,7 +127,7 @@ func (c *Channels) fits(name string, more int) error {
 	return nil
 }
 
-// measure finds the sizes of all channels.
+// measure loads the sizes of all channels.
 func (c *Channels) measure() error {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -145,8 +145,8 @@ func (c *Channels) measure() error {
 	return nil
 }
 
-// Read returns the messages of a channel after the one with the number since, oldest first, as many as fit; last is the
-// number of its newest message. If there are none, it waits for one for some time, at most MaxWait.
+// Read returns the messages of a channel after number since, oldest first, limited in size. last is the
+// number of the channel's newest message. If there are none, it waits up to wait for one, at most MaxWait.
 func (c *Channels) Read(ctx context.Context, name string, since int, wait time.Duration) (after []Message, last int, err error) {
 	if !nameRE.MatchString(name) {
 		return nil, 0, badName(name)
@@ -168,7 +168,7 @@ func (c *Channels) Read(ctx context.Context, name string, since int, wait time.D
 	}
 }
 
-// after returns the messages of a channel after one. more is closed when there is another.
+// after returns the messages of a channel after number since. more is closed when another message arrives.
 func (c *Channels) after(name string, since int) (found []Message, last int, more <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *Channels) after(name string, since int) (found []Message, last int, mor
 	return found, len(all), c.more, nil
 }
 
-// messages returns those of a channel, which may have none.
+// messages returns the messages of a channel, which may be empty.
 func (c *Channels) messages(name string) ([]Message, error) {
 	if all, ok := c.known[name]; ok {
 		return all, nil
@@ -198,7 +198,7 @@ func (c *Channels) messages(name string) ([]Message, error) {
 	return all, err
 }
 
-// load reads a channel, and removes a line that was not finished.
+// load reads a channel and removes an incomplete last line.
 func (c *Channels) load(name string) ([]Message, error) {
 	all, whole, size, err := c.read(name)
 	if err == nil && whole < size {
@@ -212,7 +212,7 @@ func (c *Channels) load(name string) ([]Message, error) {
 	return all, nil
 }
 
-// read reads a channel, which may have no file. whole is the size of its lines, size that of the file.
+// read reads a channel, whose file may not exist. whole is the size of its complete lines, size the size of the file.
 func (c *Channels) read(name string) (all []Message, whole, size int64, err error) {
 	if err := c.directory(); err != nil {
 		return nil, 0, 0, err
@@ -239,7 +239,7 @@ func (c *Channels) cut(name string, size int64) error {
 	return errors.Join(file.Truncate(size), file.Close())
 }
 
-// encode returns the line of a message.
+// encode returns a message as a line.
 func encode(m Message) ([]byte, error) {
 	line, err := json.Marshal(m)
 	return append(line, '\n'), err
@@ -260,7 +260,7 @@ func parse(data []byte) (all []Message, err error) {
 	return all, nil
 }
 
-// directory returns an error if the directory of the channels is something else, such as a link out of the session.
+// directory returns an error if the channels' directory is something else, such as a link out of the session.
 func (c *Channels) directory() error {
 	if err := regularfile.Directory(filepath.Dir(c.dir), Dir); err != nil {
 		return fmt.Errorf("the channels of the session: %w", err)
@@ -268,7 +268,7 @@ func (c *Channels) directory() error {
 	return nil
 }
 
-// write appends lines to the file of a channel, of which m is the first. What a failed write leaves is removed.
+// write appends lines to the file of a channel; m is their first message. After a failed write it restores the file.
 func (c *Channels) write(name string, m Message, lines []byte) (err error) {
 	if err := c.directory(); err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestSendRead(t *testing.T) {
 	}
 }
 
-// C-142: agents that send and read at once lose nothing, and all see one order.
+// C-142: agents that send and read concurrently lose nothing, and all see the same order.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	const agents, each = 8, 25
@@ -93,7 +93,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// A reader that waits is told when it is stopped, and that nothing came.
+// A waiting reader returns when it is canceled or when no message arrived in time.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	c := channel.New(t.TempDir(), now)
@@ -121,7 +121,7 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// Long messages are read in parts that fit.
+// Long messages are read in several parts.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	c := channel.New(t.TempDir(), now)
@@ -137,7 +137,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// What a crash leaves of a line is no message; a file that something else changed is refused.
+// An incomplete line after a crash is no message. A file that was changed by another program is refused.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	line := func(n int) string {
@@ -165,7 +165,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A link or a pipe in the place of a channel is not followed.
+// A link or a pipe in place of a channel is not followed.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(dir, file, outside string) error{
@@ -202,8 +202,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// Channels have a limit of bytes and of number, also over several processes, and what they took can be read again. A channel
-// that was only read is none.
+// The size and the number of channels are limited, also across processes, and stored messages stay readable. Reading
+// does not create a channel.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -238,7 +238,7 @@ func TestLimits(t *testing.T) {
 	}
 	c = channel.New(dir, now)
 	sent := 0
-	for escaped := strings.Repeat("\x01", channel.MaxText); err == nil && sent < 10; sent++ { // six bytes for each
+	for escaped := strings.Repeat("\x01", channel.MaxText); err == nil && sent < 10; sent++ { // six bytes each
 		_, err = c.Send("small", "a", "", escaped)
 	}
 	if err == nil || sent != 3 || !strings.Contains(err.Error(), "the maximum is 67108864") {
@@ -249,8 +249,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What happens to the files between two messages is noticed: a link in the place of their directory, and what a failed write
-// left of a line.
+// Changes of the files between two messages are noticed: a link in place of their directory, and the partial line of a
+// failed write.
 func TestChangedBetween(t *testing.T) {
 	t.Parallel()
 	session, outside := t.TempDir(), t.TempDir()
@@ -285,7 +285,7 @@ func TestChangedBetween(t *testing.T) {
 	}
 }
 
-// A channel with as many messages as it can have takes no more.
+// A full channel accepts no more messages.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Until returns the messages of a session that were sent until a time, by channel. It changes nothing: the session
-// may be running.
+// Until returns the messages of a session that were sent until a time, by channel. It changes nothing, because
+// the session may be running.
 func Until(session string, when time.Time) (map[string][]Message, error) {
 	c := New(session, nil)
 	if err := c.directory(); err != nil {
@@ -32,7 +32,7 @@ func Until(session string, when time.Time) (map[string][]Message, error) {
 			return nil, err
 		}
 		if later := slices.IndexFunc(sent, func(m Message) bool { return m.Time.After(when) }); later >= 0 {
-			sent = sent[:later] // also those after it: their numbers follow, whatever the clock said
+			sent = sent[:later] // cut there even if the clock went back later: numbers must be consecutive
 		}
 		if len(sent) > 0 {
 			all[name] = sent
@@ -41,7 +41,7 @@ func Until(session string, when time.Time) (map[string][]Message, error) {
 	return all, nil
 }
 
-// Begin gives channels to a session that has none.
+// Begin writes channels to a session that has none.
 func Begin(session string, all map[string][]Message) error {
 	c := New(session, nil)
 	for name, sent := range all {

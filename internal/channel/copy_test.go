@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/channel"
 )
 
-// A session that begins with the channels of another one continues their numbers. The other session, in which a message
-// is just being written, stays as it is.
+// A session that begins with the channels of another session continues their numbers. The other session stays
+// unchanged, even if a message is just being written.
 func TestBegin(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -22,7 +22,7 @@ func TestBegin(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
-	now = now.Add(-time.Hour) // somebody has set the clock
+	now = now.Add(-time.Hour) // the clock was set back
 	if _, err := c.Send("ping", "build", "", "four"); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := channel.Until(from, now.Add(-2*time.Second)) // when the second was sent
+	all, err := channel.Until(from, now.Add(-2*time.Second)) // when the second message was sent
 	if err != nil || len(all) != 1 || len(all["ping"]) != 2 {
 		t.Fatal(all, err)
 	}

@@ -1,8 +1,8 @@
 // Package clock is the clock that coven uses for waiting.
 //
-// It shows real time unless a test makes it run faster: Env is a factor, such as 60,
-// or a factor and the instant, in Unix seconds, at which both clocks are equal:
-// 60@1795280000. With the instant, all coven processes of a test have the same time;
+// It shows real time unless a test makes it run faster. Env is a factor such as 60,
+// or a factor and the Unix time in seconds at which both clocks are equal, such as
+// 60@1795280000. With that time, all coven processes of a test share one clock;
 // without it, each clock starts with its process. Real times from elsewhere (the reset
 // of a limit, a delay) must be converted with Here or Lasting.
 package clock
@@ -17,7 +17,7 @@ import (
 // Env is the environment variable that makes the clock run faster.
 const Env = "COVEN_CLOCK_SCALE"
 
-// pace relates a clock to real time.
+// pace relates the clock to real time.
 type pace struct {
 	scale float64
 	from  time.Time // when both clocks were equal
@@ -25,7 +25,7 @@ type pace struct {
 
 var ours = parse(os.Getenv(Env), time.Now())
 
-// parse parses Env. An invalid value means real time.
+// parse parses the value of Env. An invalid value means real time.
 func parse(value string, start time.Time) pace {
 	factor, instant, given := strings.Cut(value, "@")
 	p := pace{1, start.Round(0)}
@@ -66,17 +66,17 @@ func Now() time.Time { return ours.at(time.Now()) }
 // Since returns the time elapsed since t.
 func Since(t time.Time) time.Duration { return Now().Sub(t) }
 
-// Here converts an instant of real time to this clock.
+// Here converts a real time to this clock.
 func Here(world time.Time) time.Time { return ours.at(world) }
 
-// Lasting converts a duration of real time to this clock.
+// Lasting converts a real duration to this clock.
 func Lasting(world time.Duration) time.Duration { return ours.here(world) }
 
 // World converts a duration of this clock to real time, for a timer or a ticker.
 func World(d time.Duration) time.Duration { return ours.world(d) }
 
-// NewTimer is time.NewTimer.
+// NewTimer is time.NewTimer for a duration of this clock.
 func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(World(d)) }
 
-// AfterFunc is time.AfterFunc. To reset the timer, convert the duration with World.
+// AfterFunc is time.AfterFunc for a duration of this clock. To reset the timer, convert the duration with World.
 func AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(World(d), f) }

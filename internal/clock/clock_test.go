@@ -29,7 +29,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Without the variable it is the time of the world, to the nanosecond.
+// Without the variable, Now is the real time, to the nanosecond.
 func TestNow(t *testing.T) {
 	before := time.Now()
 	now := Now()

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// Nearest returns the known word that is most similar to word: first a word with the
-// same parts in another order (WriteDatabase: DatabaseWrite), then a word that differs
+// Nearest returns the known word that is most similar to word. It prefers a word with the
+// same parts in another order (DatabaseWrite for WriteDatabase) to a word that differs
 // by few typing errors. It returns false if no word is similar, or if word itself is
 // known.
 func Nearest(word string, known []string) (string, bool) {
@@ -31,8 +31,8 @@ func Nearest(word string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// Hint returns the question at the end of an error: did you mean "x"? It is empty if
-// no word is similar.
+// Hint returns the question `did you mean "x"?` for the end of an error message. It is
+// empty if no word is similar.
 func Hint(word string, known []string) string {
 	if near, ok := Nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -48,11 +48,10 @@ func Aside(word string, known []string) string {
 	return ""
 }
 
-// shortWord is the length up to which one typing error usually makes another valid
-// word.
+// shortWord is the length below which a typing error often makes another valid word.
 const shortWord = 5
 
-// Misspelt reports whether a word that may be intended differs from a known word by
+// Misspelt reports whether word differs from a known word by
 // one typing error. Short words are never misspelt.
 func Misspelt(word string, known []string) bool {
 	return len([]rune(word)) >= shortWord && slices.ContainsFunc(known, func(k string) bool {
@@ -60,12 +59,12 @@ func Misspelt(word string, known []string) bool {
 	})
 }
 
-// limit returns the number of typing errors allowed in a word: one in three letters.
+// limit returns the number of typing errors allowed in a word: one per three letters.
 func limit(word string) int { return max(1, len([]rune(word))/3) }
 
 func fold(word string) []rune { return []rune(strings.ToLower(word)) }
 
-// parts returns the lower-case words that a name is made of, sorted.
+// parts returns the words in a name, in lower case and sorted.
 func parts(word string) []string {
 	var b strings.Builder
 	lower := false
@@ -84,8 +83,8 @@ func parts(word string) []string {
 	return words
 }
 
-// distance returns the number of letters to insert, remove, replace, or swap with the
-// next one to turn a into b.
+// distance returns the number of edits that turn a into b. An edit inserts, removes or replaces a
+// letter, or swaps two neighbors.
 func distance(a, b []rune) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -22,7 +22,7 @@ func TestNearest(t *testing.T) {
 		{"onFail", keys, "on_fail"},
 		{"iterations_max", keys, "max_iterations"},
 		{"NAME", keys, "name"},
-		{"name", keys, ""}, // known: nothing to suggest
+		{"name", keys, ""}, // known: no suggestion
 		{"", keys, ""},
 		{"x", keys, ""},
 		{"x", []string{"y"}, ""},

@@ -1,6 +1,6 @@
-// Package diskusage measures what files take on disk. It follows no links, opens nothing but
-// directories, and does not leave the file system of a directory that it measures, so that it
-// can measure directories that agents write.
+// Package diskusage measures the disk space of files. It does not follow links, opens only
+// directories, and stays on the file system of the measured directory. It can therefore
+// measure directories that agents write to.
 package diskusage
 
 import (
@@ -15,7 +15,7 @@ import (
 // maxDepth limits the depth of directories, because each level keeps one open.
 const maxDepth = 256
 
-// A Meter measures several places. It counts a file with several names once. The zero value is
+// Meter measures several places. It counts a file with several names once. The zero value is
 // ready to use.
 type Meter struct {
 	// Unread counts the files and directories that could not be read.
@@ -26,8 +26,8 @@ type Meter struct {
 
 type inode struct{ device, number uint64 }
 
-// Of returns the bytes that path and everything below take on disk, except entries of path with
-// these names. Files that vanish meanwhile take nothing. The error is that of ctx.
+// Of returns the disk space in bytes of path and everything below it, without the entries of path
+// named in except. Files that vanish during the measurement count as empty. The error is that of ctx.
 func (m *Meter) Of(ctx context.Context, path string, except ...string) (int64, error) {
 	var st unix.Stat_t
 	if err := fstatat(unix.AT_FDCWD, path, &st); err != nil {
@@ -41,7 +41,7 @@ func (m *Meter) Of(ctx context.Context, path string, except ...string) (int64, e
 	return total, context.Cause(ctx)
 }
 
-// dir returns what the entries of a directory take.
+// dir returns the disk space of a directory's entries.
 func (m *Meter) dir(ctx context.Context, parent int, name string, device uint64, depth int, except []string) (total int64) {
 	if ctx.Err() != nil {
 		return 0
@@ -77,12 +77,12 @@ func (m *Meter) dir(ctx context.Context, parent int, name string, device uint64,
 			}
 		}
 		if err != nil || len(names) == 0 {
-			return total // its end, or it was removed
+			return total // at the end, or the directory was removed
 		}
 	}
 }
 
-// openDir opens a directory, and nothing else: not the pipe or the link that took its place.
+// openDir opens a directory. It fails for a pipe or a link that replaced the directory.
 func openDir(parent int, name string) (fd int, err error) {
 	err = unix.EINTR
 	for errors.Is(err, unix.EINTR) {
@@ -99,14 +99,14 @@ func fstatat(parent int, name string, st *unix.Stat_t) error {
 	return err
 }
 
-// missed counts what cannot be read, unless it has gone.
+// missed counts an unreadable file, unless it has vanished.
 func (m *Meter) missed(err error) {
 	if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
 		m.Unread++
 	}
 }
 
-// file returns what a file itself takes.
+// file returns the disk space of a file itself.
 func (m *Meter) file(st *unix.Stat_t) int64 {
 	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		at := inode{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is signed on macOS

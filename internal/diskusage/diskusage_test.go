@@ -28,7 +28,7 @@ func of(t *testing.T, m *Meter, path string, except ...string) int64 {
 	return n
 }
 
-// tree makes a directory with files, links and a pipe. big is outside of it.
+// tree creates a directory with files, links and a pipe. big is outside of it.
 func tree(t *testing.T) (dir, big string) {
 	t.Helper()
 	top := t.TempDir()
@@ -45,7 +45,7 @@ func tree(t *testing.T) (dir, big string) {
 	return dir, big
 }
 
-// A Meter finds what du finds.
+// A Meter reports the same size as du.
 func TestSameAsDu(t *testing.T) {
 	dir, _ := tree(t)
 	out, err := exec.CommandContext(t.Context(), "du", "-skx", dir).Output()
@@ -57,7 +57,7 @@ func TestSameAsDu(t *testing.T) {
 	}
 }
 
-// Links, also to what is measured, count as links.
+// Links are not followed, even if the measured path itself is a link.
 func TestLinksAreNotFollowed(t *testing.T) {
 	dir, big := tree(t)
 	linked := filepath.Join(filepath.Dir(dir), "linked")
@@ -72,7 +72,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Only a directory is opened: what took its place meanwhile neither blocks nor counts.
+// Only directories are opened: a file that replaced one neither blocks nor counts.
 func TestOnlyDirectoriesAreOpened(t *testing.T) {
 	dir, _ := tree(t)
 	for name, want := range map[string]error{"pipe": syscall.ENOTDIR, "none": syscall.ENOENT} {
@@ -89,8 +89,8 @@ func TestOnlyDirectoriesAreOpened(t *testing.T) {
 	}
 }
 
-// A Meter counts a file with several names once, wherever they are, and leaves out what it is
-// told to.
+// A Meter counts a file with several names once, even across measurements, and omits the
+// excepted entries.
 func TestCountedOnce(t *testing.T) {
 	dir, _ := tree(t)
 	var m Meter
@@ -110,7 +110,7 @@ func TestCountedOnce(t *testing.T) {
 	}
 }
 
-// What is too deep to be read is counted as unread, and what is above is measured.
+// Directories that are too deep count as unread; the levels above are measured.
 func TestTooDeep(t *testing.T) {
 	dir := t.TempDir()
 	at := dir
@@ -125,7 +125,7 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// Files that come and go meanwhile do no harm.
+// Files that appear and vanish during a measurement do no harm.
 func TestVanishing(t *testing.T) {
 	dir := t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())
@@ -158,7 +158,7 @@ func TestVanishing(t *testing.T) {
 	}
 }
 
-// The context ends a measurement.
+// Canceling the context ends a measurement.
 func TestCanceled(t *testing.T) {
 	dir, _ := tree(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,7 +1,7 @@
-// Package embedding compares texts by their meaning, with the embeddings of an endpoint that speaks the API of OpenAI:
-// POST URL/embeddings. Ollama, llama.cpp and vLLM have one on this machine.
+// Package embedding compares texts by meaning, with the embeddings of an endpoint that implements OpenAI's API:
+// POST URL/embeddings. Ollama, llama.cpp and vLLM offer one locally.
 //
-// Vectors are kept in memory as long as the process runs. Nothing is asked for that is there.
+// Vectors are cached in memory while the process runs.
 package embedding
 
 import (
@@ -19,33 +19,33 @@ import (
 )
 
 const (
-	timeout = 20 * time.Second // of a request
-	// maxKept is how many numbers of vectors are kept: 80 MB.
+	timeout = 20 * time.Second // per request
+	// maxKept limits the cache, in vector components: 80 MB.
 	maxKept    = 10 << 20
-	maxNumbers = 8_192    // of a vector
-	maxText    = 8_000    // bytes of a text that count
+	maxNumbers = 8_192    // components per vector
+	maxText    = 8_000    // bytes; the rest of a text is ignored
 	maxAnswer  = 32 << 20 // bytes
-	// pause is how long an endpoint is not asked after it has failed: searches do not wait for it again and again.
+	// pause is how long a failed endpoint is not asked again, so that searches do not keep waiting for it.
 	pause = time.Minute
 )
 
 var errRedirects = errors.New("the endpoint redirects, and passages go to no other address")
 
-// Endpoint embeds texts.
+// Endpoint computes embeddings of texts.
 type Endpoint struct {
 	URL       string // http://localhost:11434/v1
 	Model     string
-	Key       string            // for the endpoint; empty: it needs none
-	Transport http.RoundTripper // nil: the network
+	Key       string            // optional
+	Transport http.RoundTripper // nil for the default
 
 	mu     sync.Mutex
-	kept   map[[sha256.Size]byte][]float64 // of length 1
-	size   int                             // of all that is kept, in numbers
-	failed error                           // the last one
-	until  time.Time                       // when to ask again after it
+	kept   map[[sha256.Size]byte][]float64 // normalized vectors
+	size   int                             // total components in kept
+	failed error                           // last error
+	until  time.Time                       // end of the pause after failed
 }
 
-// Similarities returns how similar each text is to a query in its meaning: from -1 to 1, in the order of the texts.
+// Similarities returns the similarity of each text to a query, from -1 to 1, in the order of the texts.
 func (e *Endpoint) Similarities(ctx context.Context, query string, texts []string) ([]float64, error) {
 	vectors, err := e.vectors(ctx, append([]string{query}, texts...))
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *Endpoint) Similarities(ctx context.Context, query string, texts []strin
 	return similar, nil
 }
 
-// vectors returns the vectors of texts.
+// vectors returns the vectors of texts, from the cache or the endpoint.
 func (e *Endpoint) vectors(ctx context.Context, texts []string) ([][]float64, error) {
 	keys := make([][sha256.Size]byte, len(texts))
 	var unknown []string
@@ -101,7 +101,7 @@ func (e *Endpoint) vectors(ctx context.Context, texts []string) ([][]float64, er
 	return found, nil
 }
 
-// askUnlessFailed asks the endpoint if it has not failed just now.
+// askUnlessFailed calls ask, but returns the last error during the pause after a failure.
 func (e *Endpoint) askUnlessFailed(ctx context.Context, texts []string) ([][]float64, error) {
 	e.mu.Lock()
 	failed, until := e.failed, e.until
@@ -118,7 +118,7 @@ func (e *Endpoint) askUnlessFailed(ctx context.Context, texts []string) ([][]flo
 	return all, err
 }
 
-// vectorsAnswer is the answer of an endpoint.
+// vectorsAnswer is the response of the endpoint.
 type vectorsAnswer struct {
 	Data []struct {
 		Index     float64   `json:"index"` // some servers send 0.0
@@ -126,8 +126,8 @@ type vectorsAnswer struct {
 	} `json:"data"`
 }
 
-// post sends texts and returns the answer. It follows no redirect, which would send passages to another address, and
-// reads no answer without an end.
+// post sends texts and returns the response. It does not follow redirects, which would send passages to another
+// address, and it limits the size of the response.
 func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -151,16 +151,16 @@ func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, er
 		return nil, short(err)
 	}
 	defer response.Body.Close()       //nolint:errcheck // only read
-	if response.StatusCode/100 != 2 { // reading after 101 would not end
+	if response.StatusCode/100 != 2 { // the body of a 101 response would not end
 		return nil, fmt.Errorf("the endpoint answered %d", response.StatusCode)
 	}
-	var answer *vectorsAnswer // stays nil if it says null
+	var answer *vectorsAnswer // nil if the body is null
 	err = json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxAnswer)).Decode(&answer)
 	large, other := (*http.MaxBytesError)(nil), (*json.UnmarshalTypeError)(nil)
 	switch {
 	case errors.As(err, &large):
 		return nil, fmt.Errorf("the answer is larger than %d MB", large.Limit>>20)
-	case errors.As(err, &other): // which may quote a long number
+	case errors.As(err, &other): // the original message may quote a long number
 		return nil, fmt.Errorf("the endpoint answered with JSON in which %q is no %s", other.Field, other.Type)
 	case err != nil:
 		return nil, fmt.Errorf("the endpoint did not answer with vectors: %w", err)
@@ -168,7 +168,7 @@ func (e *Endpoint) post(ctx context.Context, texts []string) (*vectorsAnswer, er
 	return answer, nil
 }
 
-// maxError limits an error that is shown, in bytes: it may quote the endpoint.
+// maxError limits the length of an error in bytes, because it may quote the endpoint.
 const maxError = 500
 
 func short(err error) error {
@@ -178,7 +178,7 @@ func short(err error) error {
 	return err
 }
 
-// ask asks the endpoint.
+// ask requests the vectors of texts from the endpoint.
 func (e *Endpoint) ask(ctx context.Context, texts []string) ([][]float64, error) {
 	answer, err := e.post(ctx, texts)
 	if err != nil {
@@ -210,7 +210,7 @@ func usable(all [][]float64) (n int) {
 	return n
 }
 
-// unit returns a vector of length 1 in the same direction; nil: it has none, or too many numbers.
+// unit normalizes a vector to length 1. It returns nil if that is impossible or if it has too many components.
 func unit(v []float64) []float64 {
 	if len(v) > maxNumbers {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/embedding"
 )
 
-// endpoint serves vectors that count letters: a, b and c.
+// endpoint serves vectors that count the letters a, b and c.
 func endpoint(t *testing.T, answer func(texts []string) string) (e *embedding.Endpoint, asked *atomic.Int32) {
 	t.Helper()
 	asked = &atomic.Int32{}
@@ -43,14 +43,14 @@ func endpoint(t *testing.T, answer func(texts []string) string) (e *embedding.En
 
 func letters(texts []string) string {
 	var all []string
-	for i := range texts { // in another order than asked
+	for i := range texts { // in another order than in the request
 		n := len(texts) - 1 - i
 		all = append(all, fmt.Sprintf(`{"object":"embedding","index":%d,"embedding":[%d,%d,%d]}`, n, strings.Count(texts[n], "a"), strings.Count(texts[n], "b"), strings.Count(texts[n], "c")))
 	}
 	return `{"object":"list","model":"small","data":[` + strings.Join(all, ",") + `]}`
 }
 
-// wide answers with vectors of so many numbers.
+// wide answers with vectors of the given number of components.
 func wide(texts []string, numbers int) string {
 	var all []string
 	for i := range texts {
@@ -59,7 +59,7 @@ func wide(texts []string, numbers int) string {
 	return `{"data":[` + strings.Join(all, ",") + `]}`
 }
 
-// What is kept is bounded.
+// The cache is bounded.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	e, asked := endpoint(t, func(texts []string) string { return wide(texts, 1<<13) })
@@ -84,7 +84,7 @@ func TestSimilarities(t *testing.T) {
 	e, asked := endpoint(t, letters)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := e.Similarities(over, "a", []string{"b"}); err == nil { // which is no failure of the endpoint
+	if got, err := e.Similarities(over, "a", []string{"b"}); err == nil { // a canceled request is no failure of the endpoint
 		t.Error(got)
 	}
 	got, err := e.Similarities(t.Context(), "aab", []string{"aaaabb", "c", "a", "bbbb"})
@@ -97,7 +97,7 @@ func TestSimilarities(t *testing.T) {
 	}
 }
 
-// What an endpoint answers is not believed.
+// Invalid answers are rejected.
 func TestLies(t *testing.T) {
 	t.Parallel()
 	vector := func(values string) func([]string) string {
@@ -138,7 +138,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// Requests are those of the published API, and answers may be sloppy.
+// Requests follow the published API, and sloppy answers are accepted.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	var header http.Header
@@ -165,7 +165,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// Passages go to no other address than the user's, and an answer without an end is no answer.
+// Passages are sent only to the user's address, and an endless answer is an error.
 func TestHostileEndpoint(t *testing.T) {
 	t.Parallel()
 	var elsewhere, asked atomic.Int32
@@ -186,7 +186,7 @@ func TestHostileEndpoint(t *testing.T) {
 	t.Cleanup(server.Close)
 	for path, want := range map[string]string{"/moved": "redirects", "/endless": "larger than 32 MB"} {
 		e := &embedding.Endpoint{URL: server.URL + path, Model: "small", Key: "key"}
-		for range 2 { // one that has failed is left alone for a while
+		for range 2 { // a failed endpoint is not asked again for a while
 			if _, err := e.Similarities(t.Context(), "a", []string{"b"}); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", path, err)
 			}
@@ -197,7 +197,7 @@ func TestHostileEndpoint(t *testing.T) {
 	}
 }
 
-// raw serves bytes of HTTP, and then waits until the client closes the connection.
+// raw serves raw HTTP bytes and then waits until the client closes the connection.
 func raw(t *testing.T, answer string) *embedding.Endpoint {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +214,7 @@ func raw(t *testing.T, answer string) *embedding.Endpoint {
 	return &embedding.Endpoint{URL: server.URL, Model: "small"}
 }
 
-// An endpoint that switches to another protocol, and then waits, does not answer.
+// An endpoint that switches to another protocol and then waits is an error.
 func TestSwitching(t *testing.T) {
 	t.Parallel()
 	e := raw(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
@@ -223,7 +223,7 @@ func TestSwitching(t *testing.T) {
 	}
 }
 
-// An error quotes at most the beginning of an answer that is not HTTP.
+// An error quotes only the beginning of an answer that is not HTTP.
 func TestLongError(t *testing.T) {
 	t.Parallel()
 	e := raw(t, "HTTP/1.1 "+strings.Repeat("x", 1<<20)+"\r\n\r\n")

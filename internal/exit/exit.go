@@ -1,10 +1,10 @@
-// Package exit defines the exit codes of coven and errors that have one.
+// Package exit defines coven's exit codes and errors that carry one.
 //
-// An error returns the exit code of coven with the method CommandExit, and the next
+// An error returns coven's exit code with the method CommandExit, and the next
 // command with the method NextCommand. Errors of other packages implement these methods
 // themselves; an error without them is a plain failure (Failed) with no advice. The
-// outermost error that has a method decides. The method is not called ExitCode because
-// *exec.ExitError has one, which is about another program.
+// outermost error that has a method decides. The method is not called ExitCode, because
+// *exec.ExitError has that method for another program's exit code.
 package exit
 
 import (
@@ -37,8 +37,8 @@ const Help = `Exit codes:
 // Error is an error with an exit code and a next command.
 type Error struct {
 	Exit int
-	Err  error  // nil: the command has printed everything already
-	Next string // empty: no command helps
+	Err  error  // nil if the command has already printed everything
+	Next string // optional
 }
 
 // Error implements error.
@@ -55,7 +55,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // CommandExit returns the exit code.
 func (e *Error) CommandExit() int { return e.Exit }
 
-// NextCommand returns the next command; if it is not set, that of the wrapped error.
+// NextCommand returns the next command. If it is not set, it returns that of the wrapped error.
 func (e *Error) NextCommand() string {
 	if e.Next == "" && e.Err != nil {
 		return Next(e.Err)
@@ -68,22 +68,22 @@ func Sentinel(code int, next, text string) error {
 	return &Error{Exit: code, Err: errors.New(text), Next: next}
 }
 
-// Usagef reports that the command line, the configuration or trust is at fault.
+// Usagef returns an error about the command line, the configuration or trust.
 func Usagef(next, format string, args ...any) error {
 	return &Error{Exit: Usage, Err: fmt.Errorf(format, args...), Next: next}
 }
 
-// Failedf reports that something failed or that a named thing does not exist.
+// Failedf returns an error for a failure or for a named thing that does not exist.
 func Failedf(next, format string, args ...any) error {
 	return &Error{Exit: Failed, Err: fmt.Errorf(format, args...), Next: next}
 }
 
-// Personf reports that a person has to act first.
+// Personf returns an error that requires a person to act first.
 func Personf(next, format string, args ...any) error {
 	return &Error{Exit: Person, Err: fmt.Errorf(format, args...), Next: next}
 }
 
-// Status ends a command with a code and no message; nil for OK.
+// Status returns an error with an exit code and no message. It returns nil for OK.
 func Status(code int) error {
 	if code == OK {
 		return nil
@@ -97,7 +97,7 @@ func IsSilent(err error) bool {
 	return errors.As(err, &e) && e.Err == nil
 }
 
-// Code returns the exit code of an error: OK for nil, Failed if it has none.
+// Code returns the exit code of an error. It is OK for nil, and Failed for an error without a code.
 func Code(err error) int {
 	if err == nil {
 		return OK
@@ -118,8 +118,8 @@ func Next(err error) string {
 	return ""
 }
 
-// Worse returns the code of two tasks together: 130 > 2 > 1 > 4 > 5 > 3 > 0. A code that
-// is not one of these counts as Failed.
+// Worse returns the exit code for two tasks, by severity: 130 > 2 > 1 > 4 > 5 > 3 > 0. Any other
+// code counts as Failed.
 func Worse(a, b int) int {
 	order := []int{OK, Person, Limit, Budget, Failed, Usage, Interrupted}
 	rank := func(code int) int {

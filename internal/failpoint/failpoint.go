@@ -4,8 +4,8 @@
 // "the intent is written" and "the ref has moved". In normal use a point
 // costs one comparison.
 //
-// A test runs a story once with TraceEnv set, which lists the points that are reached,
-// and then once for each of them with Env set: see docs/architecture.md, Crash points.
+// A test runs a scenario once with TraceEnv set, which lists the points that are reached,
+// and then once for each point with Env set. See docs/architecture.md, Crash points.
 package failpoint
 
 import (
@@ -19,17 +19,17 @@ import (
 )
 
 // Env is the environment variable that names the point at which the process is killed:
-// "land.intent", or "land.intent:2" for the second time that it is reached. At a point
-// of Unsynced, "NAME:2:lost" also discards the bytes that are not on disk yet, as in a
-// power failure, and "NAME:2:torn" discards the second half of them. "NAME:2:stop"
+// "land.intent", or "land.intent:2" for the second time it is reached. At a point
+// of Unsynced, "NAME:2:lost" also discards the bytes that are not on disk yet, as a
+// power failure would, and "NAME:2:torn" discards the second half of them. "NAME:2:stop"
 // stops the process until it gets SIGCONT.
 const Env = "COVEN_CRASH_POINT"
 
-// TraceEnv is the environment variable that names a file to which the name of each
-// reached point is appended, one per line. Several processes may share it.
+// TraceEnv is the environment variable that names a file. The name of each
+// reached point is appended to it, one per line. Several processes may share it.
 const TraceEnv = "COVEN_CRASH_TRACE"
 
-// The variants: discard bytes that are not on disk, or stop the process.
+// The variants of a point.
 const (
 	lost = "lost"
 	torn = "torn"
@@ -45,22 +45,22 @@ var (
 	hits int
 )
 
-// aim is the point at which the process is killed, and how.
+// aim selects a point and the action there.
 type aim struct {
 	point string
 	hit   int    // 1 for the first
-	way   string // empty: killed, and nothing is discarded
+	way   string // variant; empty to kill without discarding bytes
 }
 
-// Point kills the process, as kill -9 would, when Env names this point.
+// Point kills the process, like kill -9, if Env names this point.
 func Point(point string) {
 	if armed {
 		reach(point, nil, 0)
 	}
 }
 
-// Unsynced is a Point at which the bytes of file from synced on are written and
-// not yet on disk.
+// Unsynced is a Point at which the bytes of file after offset synced are written but
+// not on disk yet.
 func Unsynced(point string, file *os.File, synced int64) {
 	if armed {
 		reach(point, file, synced)
@@ -87,7 +87,7 @@ func reach(point string, file *os.File, synced int64) {
 		shorten(file, synced)
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // the signal is on its way
+	select {} // wait for the signal
 }
 
 // rest stops the process until it gets SIGCONT.
@@ -99,7 +99,7 @@ func rest() {
 	<-on // this thread may keep running for a moment
 }
 
-// note writes the line immediately, because the process may be killed next.
+// note appends to the trace immediately, because the process may be killed next.
 func note(point string) {
 	f, err := os.OpenFile(trace, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
@@ -109,11 +109,11 @@ func note(point string) {
 		err = f.Close()
 	}
 	if err != nil {
-		panic("crash: trace: " + err.Error()) // the test would miss a point
+		panic("crash: trace: " + err.Error()) // otherwise the test would miss a point
 	}
 }
 
-// shorten discards bytes of file that a power failure could discard.
+// shorten discards the bytes of file that a power failure could lose.
 func shorten(file *os.File, synced int64) {
 	info, err := file.Stat()
 	if err == nil {

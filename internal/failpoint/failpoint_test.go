@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/failpoint"
 )
 
-// TestMain is also the process that is killed: it reaches the points that its
-// arguments name, and writes to the file "tail" what is on disk and what is not.
+// TestMain is also the process that is killed: it reaches the points in its
+// arguments, and writes synced and unsynced bytes to the file "tail".
 func TestMain(m *testing.M) {
 	if os.Getenv("CRASH_TEST_CHILD") == "" {
 		os.Exit(m.Run())
@@ -99,7 +99,7 @@ func child(t *testing.T, dir, kill string) *exec.Cmd {
 	return cmd
 }
 
-// signal is what a process died of, or 0.
+// signal returns the signal that killed a process, or 0.
 func signal(err error) syscall.Signal {
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(err, &exit) {

@@ -1,5 +1,5 @@
-// Package findings tracks the open error findings of a session: what the last
-// review of each step found and no person has accepted.
+// Package findings tracks the open error findings of a session: findings of the last
+// review of each step that no person has accepted.
 //
 // A finding stays open until a later review of the same step completes without it, or
 // a person accepts it. Nothing else closes it: neither an arbiter that ends the loop,
@@ -16,18 +16,18 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Log folds the events of a session. The zero value is an empty log.
+// Log collects the findings in a session's events. The zero value is an empty log.
 type Log struct {
-	reviews map[string]bool // paths of the review leaves that started
+	reviews map[string]bool // paths of the started review steps
 	open    []event.Finding
-	read    int // events
+	read    int // number of events
 }
 
 // Open returns the findings that are open after the events read so far.
 func (l *Log) Open() []event.Finding { return slices.Clone(l.open) }
 
-// Read adds the events that were not read before. events begins with those that were.
-// After an error nothing more is read.
+// Read reads the new events. events must begin with all events that were read before.
+// It stops at the first error.
 func (l *Log) Read(events []event.Event) error {
 	for ; l.read < len(events); l.read++ {
 		if err := l.take(events[l.read]); err != nil {
@@ -69,8 +69,8 @@ func (l *Log) take(e event.Event) error {
 }
 
 // reviewed replaces the earlier findings of a step. An interrupted review closes
-// nothing, because a reviewer that passed the change may have seen another worktree,
-// or not all of it.
+// nothing, because a reviewer that passed the change may have seen another worktree
+// or only a part of it.
 func (l *Log) reviewed(step string, r event.Result) {
 	ended := r.OK || r.ErrorType == event.ErrorFindings
 	if ended {
@@ -90,7 +90,7 @@ func (l *Log) drop(closed func(event.Finding) bool) {
 }
 
 // errorsOf returns the error findings of an opinion. A reviewer that fails a change
-// without a finding counts as an unnamed error.
+// without any finding counts as one error finding.
 func errorsOf(step string, o event.Opinion) []event.Finding {
 	var all []event.Finding
 	for _, f := range o.Findings {
@@ -110,7 +110,7 @@ var counters = lazyregexp.New(`#\d+|\[\d+\]|^revise@\d+/`)
 // stepOf returns the path of a step without revisions, iterations and attempts.
 func stepOf(path string) string { return counters.ReplaceAllString(path, "") }
 
-// Summary names the open findings in one line: "2 open error findings: a.txt:1
+// Summary describes the open findings in one line: "2 open error findings: a.txt:1
 // leaks the token, and 1 more". It is empty when there are none.
 func Summary(open []event.Finding) string {
 	switch len(open) {
@@ -122,7 +122,7 @@ func Summary(open []event.Finding) string {
 	return fmt.Sprintf("%d open error findings: %s, and %d more", len(open), Line(open[0]), len(open)-1)
 }
 
-// maxMessage limits the part of a finding's message that Line shows, in characters.
+// maxMessage limits a finding's message in Line, in characters.
 const maxMessage = 200
 
 // Line formats a finding in one line: "a.txt:1 leaks the token".

@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// story makes events of a session.
+// story builds the events of a session.
 type story struct {
 	t      *testing.T
 	events []event.Event
@@ -25,8 +25,8 @@ func (s *story) add(kind event.Type, path string, data any) {
 	s.events = append(s.events, event.Event{Seq: int64(len(s.events) + 1), Type: kind, Path: path, Data: text})
 }
 
-// review is a review at path: "ok", "findings" or the error type of one that broke
-// off; each opinion is "REVIEWER VERDICT SEVERITY:MESSAGE ...".
+// review adds a review at path. end is "ok", "findings" or the error type of an interrupted
+// review; each opinion is "REVIEWER VERDICT SEVERITY:MESSAGE ...".
 func (s *story) review(path, end string, opinions ...string) {
 	s.add(event.StepStarted, path, event.StepStart{Kind: "review"})
 	result := map[string]any{"ok": end == "ok"}

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// Opinions returns recorded opinions as arbiters see them.
+// Opinions converts recorded opinions to those of package arbiter.
 func Opinions(opinions []event.Opinion) []arbiter.Opinion {
 	all := make([]arbiter.Opinion, len(opinions))
 	for i, o := range opinions {
@@ -18,8 +18,8 @@ func Opinions(opinions []event.Opinion) []arbiter.Opinion {
 	return all
 }
 
-// Text returns what reviewers found, for people and agents: errors first, with file
-// and line. Reviewers that fail the change without a finding are named.
+// Text formats the findings of reviewers for people and agents: errors first, with file
+// and line. It names reviewers that fail the change without a finding.
 func Text(opinions []arbiter.Opinion) string {
 	var b strings.Builder
 	for _, severity := range []reviewer.Severity{reviewer.Error, reviewer.Warning, reviewer.Info} {

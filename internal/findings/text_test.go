@@ -44,7 +44,7 @@ three says fail and names no finding`
 func TestCounts(t *testing.T) {
 	of := func(severities string) []arbiter.Opinion {
 		all := []arbiter.Opinion{{}, {}}
-		for i, word := range strings.Fields(severities) { // by turns of both
+		for i, word := range strings.Fields(severities) { // alternate between the two reviewers
 			all[i%2].Findings = append(all[i%2].Findings, reviewer.Finding{Severity: reviewer.Severity(word)})
 		}
 		return all

@@ -1,6 +1,6 @@
-// Package lazyregexp has regular expressions that are compiled when they are used first.
-// coven starts many short processes of itself; most of them use few of its expressions,
-// and to compile all takes a third of their start.
+// Package lazyregexp provides regular expressions that are compiled on first use.
+// coven starts many short-lived processes of itself. Most of them use few of the expressions,
+// and compiling all of them would take a third of the startup time.
 package lazyregexp
 
 import (
@@ -14,7 +14,7 @@ type Regexp struct {
 	compile func() *regexp.Regexp
 }
 
-// New returns the expression. The first use of one that is malformed panics.
+// New returns an expression. Its first use panics if it is malformed.
 func New(expr string) *Regexp {
 	return &Regexp{expr, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
 }

@@ -1,11 +1,11 @@
 // Package limits tracks the rate limits of accounts. A limit belongs to an account:
-// one agent meets it, and it applies to all.
+// once one agent hits it, it applies to all agents of the account.
 //
-// Rules. Each limit is a small file in the repository's .coven/run/limits, so that
+// Each limit is a small file in the repository's .coven/run/limits, so that
 // every coven process of the repository knows it, even after a kill -9. Limits come
 // only from structured reports of providers (provider.Limit). When the API does not
-// report how long a limit lasts, it is retried after 1, 2, 4, 8, 15, 15... minutes
-// until it answers. Times are those of internal/clock.
+// report how long a limit lasts, the session retries after 1, 2, 4, 8, 15, 15... minutes
+// until the API answers. Times are those of internal/clock.
 package limits
 
 import (
@@ -28,12 +28,12 @@ import (
 // Patience is how long an agent CLI may wait before it retries by itself.
 const Patience = 30 * time.Second
 
-// Limit is the limit of an account: its API is not called before Until.
+// Limit is the rate limit of an account. Its API is not called before Until.
 type Limit struct {
 	Until  time.Time `json:"until"`
 	Told   bool      `json:"told"` // whether the API reported Until; otherwise it is an estimate
 	Reason string    `json:"reason"`
-	// Refusals counts the limits met in a row, without an answer between them.
+	// Refusals counts the limits reported in a row without an answer in between.
 	Refusals int `json:"refusals"`
 }
 
@@ -43,11 +43,11 @@ type Store struct {
 	mu  sync.Mutex
 }
 
-// Open returns the store of the repository at root. It writes nothing before the first
+// Open returns the store of the repository at root. It writes nothing until the first
 // limit.
 func Open(root string) *Store { return &Store{dir: filepath.Join(root, ".coven", "run", "limits")} }
 
-// Limited returns the current limit of an account, if there is one.
+// Limited returns the limit of an account and reports whether it is in force.
 func (s *Store) Limited(account string) (Limit, bool, error) {
 	l, err := s.read(account)
 	return l, l.holds(), err
@@ -55,8 +55,8 @@ func (s *Store) Limited(account string) (Limit, bool, error) {
 
 func (l Limit) holds() bool { return l.Until.After(clock.Now()) }
 
-// Met records a limit that a provider reported, and reports whether the agent that met
-// it must stop. The agent may continue when its CLI retries soon and no longer limit
+// Met records a limit that a provider reported. stop reports whether the agent
+// must stop. The agent may continue if its CLI retries soon and no longer limit
 // is known.
 func (s *Store) Met(account string, said provider.Limit) (stop bool, err error) {
 	s.mu.Lock()
@@ -85,14 +85,14 @@ func steps(refusals int) time.Duration {
 	return minutes[min(refusals, len(minutes)-1)] * time.Minute
 }
 
-// next returns the limit after a refusal that reports how long the limit lasts in real
-// time; 0: it does not.
+// next returns the limit after another refusal. left is the reported duration in real
+// time, or 0 if it is unknown.
 func (l Limit) next(left time.Duration, reason string) Limit {
 	now := clock.Now().Round(0)
 	told := Limit{Until: now.Add(clock.Lasting(left)), Told: true, Reason: reason, Refusals: l.Refusals}
 	switch {
 	case l.holds() && left <= 0:
-		return l // met by several agents
+		return l // several agents hit the same limit
 	case l.holds() && l.Told && l.Until.After(told.Until):
 		return l
 	case l.holds():
@@ -113,8 +113,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Answered records that an account's API answered. It does not end a limit that is
-// still in force: the answer may have been on its way when the limit was met.
+// Answered records that an account's API answered. It does not end a limit in
+// force, because the answer may have been sent before the limit was hit.
 func (s *Store) Answered(account string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,18 +128,18 @@ func (s *Store) Answered(account string) error {
 	return nil
 }
 
-// unsafe matches the characters of an account that a file name must not have.
+// unsafe matches the characters of an account that are replaced in its file name.
 var unsafe = lazyregexp.New(`[^A-Za-z0-9_-]`)
 
 func (s *Store) file(account string) string {
 	return filepath.Join(s.dir, unsafe.ReplaceAllString(account, "-")+".json")
 }
 
-// maxLimit bounds the file of a limit, in bytes.
+// maxLimit limits the size of a limit's file, in bytes.
 const maxLimit = 64 << 10
 
-// read returns the zero Limit when there is none. A file that is not a limit counts as
-// none: a limit in force is soon met again.
+// read returns the zero Limit if there is none. It ignores an invalid file,
+// because a limit in force is soon reported again.
 func (s *Store) read(account string) (Limit, error) {
 	data, err := regularfile.ReadIn(s.dir, filepath.Base(s.file(account)), maxLimit)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +152,7 @@ func (s *Store) read(account string) (Limit, error) {
 		return Limit{}, fmt.Errorf("read the limits of %s: %w", account, err)
 	}
 	var l Limit
-	_ = json.Unmarshal(data, &l) // anything else is no limit
+	_ = json.Unmarshal(data, &l) // ignore invalid content
 	return l, nil
 }
 
@@ -170,11 +170,11 @@ func (s *Store) write(account string, l Limit) error {
 	return nil
 }
 
-// maxJitter is the longest additional wait.
+// maxJitter limits the random delay of Wake.
 const maxJitter = time.Minute
 
-// Wake returns when a session that starts to wait now should continue: shortly after
-// the limit ends, at a random time, so that not all sessions continue at once.
+// Wake returns when a session that starts to wait now should continue. It is a random
+// time shortly after the limit ends, so that not all sessions continue at once.
 func (l Limit) Wake(now time.Time) time.Time {
 	jitter := min(l.Until.Sub(now)/10, maxJitter)
 	if jitter <= 0 {

@@ -12,7 +12,7 @@ import (
 
 const name = "anthropic"
 
-// near reports whether two times are the same but for what a slow machine adds.
+// near reports whether two times are equal, with a tolerance for slow machines.
 func near(a, b time.Time) bool { return a.Sub(b).Abs() < 30*time.Second }
 
 func (b *Store) met(t *testing.T, said provider.Limit, stop bool) Limit {
@@ -32,7 +32,7 @@ func TestLimitThatIsTold(t *testing.T) {
 	if _, holds, err := b.Limited(name); holds || err != nil {
 		t.Fatalf("before: %v, %v", holds, err)
 	}
-	b.met(t, provider.Limit{After: 2 * time.Second, Again: 2 * time.Second}, false) // the CLI's own affair
+	b.met(t, provider.Limit{After: 2 * time.Second, Again: 2 * time.Second}, false) // the CLI waits by itself
 	b.met(t, provider.Limit{Again: Patience}, false)
 	l := b.met(t, provider.Limit{Until: time.Now().Add(time.Hour), Reason: "five_hour"}, true)
 	if !l.Told || l.Reason != "five_hour" || !near(l.Until, time.Now().Add(time.Hour)) {
@@ -44,7 +44,7 @@ func TestLimitThatIsTold(t *testing.T) {
 	if again := b.met(t, provider.Limit{}, true); !again.Until.Equal(l.Until) {
 		t.Errorf("one that nobody knows takes its place: %+v", again)
 	}
-	b.met(t, provider.Limit{After: time.Second, Again: time.Second}, true) // a longer one is known
+	b.met(t, provider.Limit{After: time.Second, Again: time.Second}, true) // a longer limit is known
 	if _, holds, err := b.Limited("openai"); holds || err != nil {
 		t.Errorf("another account is limited, too: %v", err)
 	}
@@ -57,7 +57,7 @@ func TestLimitThatIsTold(t *testing.T) {
 }
 
 // Waits for limits of unknown duration grow until the API answers. A limit that two
-// agents meet counts once.
+// agents hit counts once.
 func TestLimitThatIsNotTold(t *testing.T) {
 	b := Open(t.TempDir())
 	over := func() {
@@ -97,7 +97,7 @@ func TestLimitThatIsNotTold(t *testing.T) {
 	}
 }
 
-// A limit that can be read no more is none, and a name is no path.
+// An unreadable file is no limit, and an account name cannot be a path.
 func TestFile(t *testing.T) {
 	root := t.TempDir()
 	b := Open(root)

@@ -1,5 +1,5 @@
 // Package manual renders the help of coven's commands as man pages and as docs/commands.md. It is
-// not a part of the coven binary: make man and the tests use it.
+// not part of the coven binary: make man and the tests use it.
 package manual
 
 import (
@@ -48,10 +48,10 @@ func visible(cmd *cobra.Command) []*cobra.Command {
 // dashed returns the name of a command's page.
 func dashed(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of one command. It does not depend on the day, the machine or the
+// manPage returns the man page of one command. It does not depend on the day, the machine or the
 // version.
 func manPage(cmd *cobra.Command) ([]byte, error) {
-	plain := *cmd // cobra writes into what it documents
+	plain := *cmd // cobra modifies the command that it documents
 	plain.DisableAutoGenTag = true
 	plain.Long = codeLines(longText(cmd))
 	date := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -75,7 +75,7 @@ func longText(cmd *cobra.Command) string {
 	return cmd.Short + "."
 }
 
-// codeLines returns a help text with its indented lines as Markdown code blocks.
+// codeLines turns the indented lines of a help text into Markdown code blocks.
 func codeLines(text string) string {
 	if text == "" {
 		return ""
@@ -101,7 +101,7 @@ func Markdown(root *cobra.Command) (string, error) {
 	page.WriteString("# Commands\n\nGenerated from the program's help by `UPDATE=1 go test ./cmd/coven -run TestCommandsPage`.\n\n")
 	page.WriteString("```\n" + exit.Help + "\n```\n\n")
 	for _, c := range visible(root) {
-		plain := *c // cobra changes the command that it documents
+		plain := *c // cobra modifies the command that it documents
 		plain.DisableAutoGenTag = true
 		plain.Long = strings.TrimRight(codeLines(c.Long), "\n")
 		if err := doc.GenMarkdownCustom(&plain, &page, section); err != nil {
@@ -111,7 +111,7 @@ func Markdown(root *cobra.Command) (string, error) {
 	return strings.TrimRight(page.String(), "\n") + "\n", nil
 }
 
-// section returns the link to a command's section: coven_task_add.md is #coven-task-add.
+// section returns the link to a command's section, such as #coven-task-add for coven_task_add.md.
 func section(file string) string {
 	return "#" + strings.ReplaceAll(strings.TrimSuffix(file, ".md"), "_", "-")
 }

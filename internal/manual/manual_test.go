@@ -37,7 +37,7 @@ func written(t *testing.T) map[string]string {
 	return all
 }
 
-// Every command that the help shows has a page, which is the same on every machine and day.
+// Every visible command has a man page, which is the same on every machine and day.
 func TestWriteMan(t *testing.T) {
 	all := written(t)
 	var check func(cmd *cobra.Command)
@@ -77,7 +77,7 @@ func TestWriteMan(t *testing.T) {
 	}
 }
 
-// The formatter of man pages reads each page without a warning.
+// groff formats each man page without a warning.
 func TestManFormat(t *testing.T) {
 	if _, err := exec.LookPath("groff"); err != nil {
 		t.Skip("groff is not installed")

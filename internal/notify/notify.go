@@ -1,4 +1,4 @@
-// Package notify runs the commands of the user that want to know when a task changes its state.
+// Package notify runs the user's notification commands when a task changes its state.
 package notify
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// Notification is what a command gets, in its environment and as JSON on standard input.
+// Notification is passed to a command in its environment and as JSON on standard input.
 type Notification struct {
 	Task    string `json:"task"`
 	Title   string `json:"title"`
@@ -30,7 +30,7 @@ type Notification struct {
 	Commit  string `json:"commit"`
 }
 
-// environment returns the notification as variables.
+// environment returns the notification as environment variables.
 func (n Notification) environment() []string {
 	return []string{
 		"COVEN_TASK=" + n.Task, "COVEN_TITLE=" + n.Title, "COVEN_STATE=" + n.State, "COVEN_REASON=" + n.Reason,
@@ -38,11 +38,11 @@ func (n Notification) environment() []string {
 	}
 }
 
-// hookTime bounds how long a command may take.
+// hookTime limits the running time of a command.
 const hookTime = 30 * time.Second
 
-// Run runs the commands that want a notification, with the environment of the user, and returns what went
-// wrong, a line each.
+// Run runs the commands that are configured for a notification's state, with the user's environment. It returns
+// the errors as lines.
 func Run(ctx context.Context, commands []config.Notice, environ []string, n Notification) (problems []string) {
 	for _, hook := range commands {
 		if !wants(hook, n.State) {
@@ -62,8 +62,8 @@ func wants(n config.Notice, state string) bool {
 	return slices.Contains(n.On, state)
 }
 
-// run runs one command. It is the user's own and runs outside every fence. Its
-// process group is killed when its time is up.
+// run runs one command. It is the user's own command and runs outside of any sandbox. Its
+// process group is killed at the timeout.
 func run(ctx context.Context, environ []string, command string, n Notification) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()

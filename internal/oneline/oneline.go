@@ -1,4 +1,4 @@
-// Package oneline formats texts of any shape for one line of output.
+// Package oneline formats arbitrary text for one line of output.
 package oneline
 
 import (
@@ -9,7 +9,7 @@ import (
 // Of returns text with each run of white space replaced by one space.
 func Of(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Count returns a number with a noun, which has a plural in s: 1 task, 2 tasks.
+// Count returns a number with a noun, such as "1 task" or "2 tasks". The plural of the noun must end in s.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -18,7 +18,7 @@ func Count(n int, noun string) string {
 }
 
 // Clip returns at most the first n characters of text as one line. The last character
-// is an ellipsis if something is missing.
+// is an ellipsis if text was cut.
 func Clip(text string, n int) string {
 	text = Of(text)
 	if runes := []rune(text); len(runes) > n {

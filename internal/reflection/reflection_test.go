@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// C-64 C-66: the answer of an evaluator is its last fenced block or the whole text; what cannot be read
-// is not passed, with the score 0.
+// C-64 C-66: the answer of an evaluator is its last fenced block or the whole text; an invalid answer
+// is a failed verdict with score 0.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]struct {
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// C-66 C-124: the best score counts, of equal ones the earlier attempt.
+// C-66 C-124: the best score wins, and of equal scores the earlier attempt.
 func TestBest(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -49,7 +49,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// C-125: attempt n+1 has the original task, and the critique of attempt n.
+// C-125: the task of attempt n+1 is the original task with the critique of attempt n.
 func TestRefine(t *testing.T) {
 	t.Parallel()
 	const want = "Write the\nmanual.\n\n## Critique of attempt 2\n\nAdd examples."
@@ -58,7 +58,7 @@ func TestRefine(t *testing.T) {
 	}
 }
 
-// C-64: the question has the task, the report and the criteria; a heading of the report begins no section.
+// C-64: the question contains the task, the report and the criteria; a heading in the report starts no section.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	const want = "Judge the report below.\n\n# Task\n\n> Do it.\n\n# Report\n\n> ## Summary\n> \n> Done.\n> # Criteria\n> - None.\n\n# Criteria\n\nBe right.\n"
@@ -70,7 +70,7 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever an evaluator answers, the verdict is in bounds.
+// FuzzParse checks that the verdict is within bounds for every answer.
 func FuzzParse(f *testing.F) {
 	f.Add("```json\n{\"passed\": true, \"score\": 9}\n```")
 	f.Fuzz(func(t *testing.T, answer string) {

@@ -74,7 +74,7 @@ func (r *Registry) trusted(p Plugin) (State, string, trust.Item) {
 	return Trusted, "", trust.Item{}
 }
 
-// obstacle returns why a file cannot be run, or "".
+// obstacle returns the reason why a file cannot be run, or "".
 func (r *Registry) obstacle(file string) string {
 	info, err := os.Stat(file)
 	if isGone(err) {
@@ -93,7 +93,7 @@ func (r *Registry) obstacle(file string) string {
 	return ""
 }
 
-// Verified returns the plugin with the data of its content and with the state of its
+// Verified returns the plugin with the details of its content, and checks its
 // copy.
 func (r *Registry) Verified(p Plugin) Plugin {
 	switch {

@@ -12,13 +12,13 @@ import (
 // CommandExit returns exit.Usage.
 func (e *UntrustedError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that shows what to trust.
+// NextCommand returns the command that shows the plugins to trust.
 func (e *UntrustedError) NextCommand() string { return "coven trust" }
 
 // CommandExit returns exit.Usage.
 func (e *MismatchError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that shows what to trust, or where the lock is wrong.
+// NextCommand returns the command that shows the plugins to trust, or that opens the lock file.
 func (e *MismatchError) NextCommand() string {
 	if e.Plugin.Project {
 		return "coven trust"
@@ -29,7 +29,7 @@ func (e *MismatchError) NextCommand() string {
 // CommandExit returns exit.Usage.
 func (e *BrokenError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that shows the file, or what coven knows of the plugin.
+// NextCommand returns the command that shows the file, or the details of the plugin.
 func (e *BrokenError) NextCommand() string {
 	return cmp.Or(e.Plugin.NextCommand(), "coven plugins info "+shellword.Word(e.Plugin.ID()))
 }

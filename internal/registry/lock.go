@@ -43,8 +43,8 @@ var (
 	platformRE = lazyregexp.New(`^(any|[a-z0-9]+/[a-z0-9]+)$`)
 )
 
-// ReadLock reads the lock of a repository; a missing file is an empty lock, as is that of
-// an empty root, which stands for no repository. If the file
+// ReadLock reads the lock file of a repository. The lock is empty if the file is missing
+// or if root is empty, which means that there is no repository. If the file
 // is invalid, the error is a yamldoc.Errors.
 func ReadLock(root string) (Lock, error) {
 	lock := Lock{}
@@ -101,7 +101,7 @@ func readLock(root string) ([]byte, error) {
 // Names reports whether the lock contains a plugin.
 func (l Lock) Names(id string) bool { _, ok := l[id]; return ok }
 
-// Allows reports whether a plugin may have this hash.
+// Allows reports whether the lock permits this hash of a plugin.
 func (l Lock) Allows(id, hash string) bool {
 	return slices.Contains(slices.Collect(maps.Values(l[id])), hash)
 }
@@ -116,7 +116,7 @@ func (l Lock) hashes(id string) string {
 }
 
 // Pin sets the hash of a plugin on a platform. AnyPlatform replaces the hashes of
-// single platforms, and vice versa.
+// all platforms, and vice versa.
 func (l Lock) Pin(id, platform, hash string) {
 	if l[id] == nil || platform == AnyPlatform {
 		l[id] = map[string]string{}
@@ -125,7 +125,7 @@ func (l Lock) Pin(id, platform, hash string) {
 	l[id][platform] = hash
 }
 
-// Write writes the lock of a repository, in which .coven must exist.
+// Write writes the lock file of a repository. The directory .coven must exist.
 func (l Lock) Write(root string) error {
 	var b strings.Builder
 	b.WriteString(lockHeader + "plugins:\n")

@@ -11,7 +11,7 @@ import (
 
 var (
 	hashA = strings.Repeat("a", 64)
-	hashB = strings.Repeat("0", 64) // YAML takes it for a number
+	hashB = strings.Repeat("0", 64) // YAML parses it as a number
 )
 
 func lockOf(t *testing.T, text string) (string, string) {
@@ -55,7 +55,7 @@ func TestReadLock(t *testing.T) {
 	}
 }
 
-// A link out of the repository is not followed, to read or to write.
+// A link out of the repository is not followed, neither for reading nor for writing.
 func TestLockIsALink(t *testing.T) {
 	root, file := lockOf(t, "")
 	outside := filepath.Join(t.TempDir(), "x")
@@ -85,7 +85,7 @@ func TestLockIsALink(t *testing.T) {
 	}
 }
 
-// Nobody waits for a pipe to be written to.
+// A pipe in place of the lock does not block.
 func TestLockIsAPipe(t *testing.T) {
 	root, file := lockOf(t, "")
 	if err := syscall.Mkfifo(file, 0o644); err != nil {

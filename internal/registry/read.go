@@ -69,7 +69,7 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newlines counts lines, including an incomplete last one.
+// newlines counts lines, including an incomplete last line.
 type newlines struct {
 	count int
 	open  bool
@@ -89,7 +89,7 @@ func (n *newlines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// read takes in what the plugin's bytes are.
+// read reads the plugin's file and stores its size, hash and header.
 func (p *Plugin) read() error {
 	f, _, err := openBounded(p.File)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Plugin) read() error {
 	return err
 }
 
-// readable is text without a character that was cut in two.
+// readable returns the text without a truncated last character.
 func readable(head []byte) string {
 	for cut := 0; cut < utf8.UTFMax && len(head) == maxHead && !utf8.Valid(head); cut++ {
 		head = head[:len(head)-1]

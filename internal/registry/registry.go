@@ -8,8 +8,8 @@
 //   - A plugin belongs to the project if it was found in the project's directory, or if
 //     its file is inside the repository (a checkout or the git directory) or reached
 //     through it. It runs only if the user trusts exactly its content.
-//   - A plugin named in .coven/plugins.lock must have one of the hashes there, wherever
-//     it was found. Trust cannot override that.
+//   - A plugin named in .coven/plugins.lock must have one of the hashes listed there,
+//     regardless of its place. Trust cannot override that.
 //   - Plugins of the project and plugins in the lock are pinned: they run from a copy
 //     of the hashed content in the user's cache. Later changes to the file have no
 //     effect.
@@ -40,7 +40,7 @@ const (
 	FromCoven   = "built in"
 )
 
-// State is whether a plugin may run, and why.
+// State says whether a plugin may run, and why.
 type State string
 
 // The states. Only plugins that are built in or trusted may run.
@@ -49,7 +49,7 @@ const (
 	Trusted   State = "trusted"
 	Untrusted State = "not trusted"
 	Changed   State = "changed"                 // since it was trusted
-	Mismatch  State = "does not match the lock" // none of the hashes there
+	Mismatch  State = "does not match the lock" // its hash is not in the lock
 	Broken    State = "not executable"
 	Hidden    State = "hidden" // by a plugin in a place with higher precedence
 	Misnamed  State = "misnamed"
@@ -60,26 +60,26 @@ type Plugin struct {
 	Kind     plugins.Kind // empty, like Name, if the file is misnamed
 	Name     string
 	From     string // the place
-	File     string // absolute path; empty: built in
+	File     string // absolute path; empty for a built-in plugin
 	Project  bool   // whether it belongs to the project
 	Locked   bool   // whether plugins.lock names it
 	State    State
 	Detail   string // details of the state
 	HiddenBy string // the file that hides this one
-	Hides    string // the place of the next plugin of this kind and name
+	Hides    string // the place of the next plugin with this kind and name
 
 	// Set for pinned plugins and, after Verify, for all readable plugins.
 	Size   int64
 	SHA256 string
-	Before trust.Item // the trusted item, if the content differs
-	Lines  int        // of a script; 0: not a script
+	Before trust.Item // the trusted item, if its content differs
+	Lines  int        // of a script; 0 for other files
 	Head   string     // beginning of a script
-	runner []string   // of a script: the interpreter line
-	// Capabilities are what a provider declares; nil: nothing.
+	runner []string   // interpreter line of a script
+	// Capabilities are declared by a provider. They are nil if it declares none.
 	Capabilities provider.Capabilities
 }
 
-// Abilities describes what the agents of a provider can do and what not, as it declares.
+// Abilities describes the capabilities that a provider declares and those that it lacks.
 func (p Plugin) Abilities() (can, cannot string) {
 	if p.Capabilities == nil {
 		return "not declared", ""
@@ -129,16 +129,16 @@ type Shipped struct {
 
 // Options configures a Registry.
 type Options struct {
-	Root           string               // of the main checkout; empty: there is no repository
+	Root           string               // of the main checkout; empty without a repository
 	UntrustedPaths trust.UntrustedPaths // of the repository
 	UserDir        string               // directory of the user's settings
 	CacheDir       string               // directory for copies; created on demand
-	Path           string               // as in the environment
+	Path           string               // the PATH variable
 	Shipped        []Shipped
 	Store          *trust.Store // of the repository
 }
 
-// Registry finds the plugins of a repository. Nothing is cached. It is safe for
+// Registry finds the plugins of a repository. It does not cache. It is safe for
 // concurrent use.
 type Registry struct{ options Options }
 
@@ -148,7 +148,7 @@ func New(o Options) *Registry { return &Registry{o} }
 // place is a directory of plugins.
 type place struct{ from, dir string }
 
-// places returns the distinct plugin directories, in order of precedence.
+// places returns the existing plugin directories without duplicates, in order of precedence.
 func (r *Registry) places() []place {
 	var all []place
 	if r.options.Root != "" {
@@ -179,7 +179,7 @@ func (r *Registry) places() []place {
 func (r *Registry) List() ([]Plugin, error) { return r.list(false) }
 
 // Verify is like List but also reads the content of every plugin that is not hidden,
-// and the copies.
+// and checks the copies.
 func (r *Registry) Verify() ([]Plugin, error) { return r.list(true) }
 
 func (r *Registry) list(all bool) ([]Plugin, error) {
@@ -207,7 +207,7 @@ func (r *Registry) list(all bool) ([]Plugin, error) {
 	return append(found, strays...), nil
 }
 
-// names returns the plugins by name, and the misnamed files.
+// names returns the kinds and names of all plugins, and the misnamed files.
 func (r *Registry) names(places []place) (needs []plugins.Need, strays []Plugin, err error) {
 	for _, s := range r.options.Shipped {
 		needs = append(needs, plugins.Need{Kind: s.Kind, Name: s.Name})
@@ -232,7 +232,7 @@ func (r *Registry) names(places []place) (needs []plugins.Need, strays []Plugin,
 	return slices.Compact(needs), strays, nil
 }
 
-// misnamed returns why a file name is invalid.
+// misnamed returns the reason why a file name is invalid.
 func misnamed(file string) string {
 	kind, name, _ := strings.Cut(strings.TrimPrefix(file, prefix), "-")
 	switch near := didyoumean.Hint(kind, kinds()); {
@@ -244,7 +244,7 @@ func misnamed(file string) string {
 	return CheckName(name).Error()
 }
 
-// CheckName returns an error if a plugin cannot have a name.
+// CheckName returns an error if name is not a valid plugin name.
 func CheckName(name string) error {
 	if !nameRE.MatchString(name) {
 		return fmt.Errorf("invalid plugin name %q: use lower-case letters, digits and -", name)
@@ -310,15 +310,15 @@ type UnknownError struct {
 	Hint string
 }
 
-// Error returns what is missing and the suggestion.
+// Error names the missing plugin and adds the suggestion.
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%v: %s (%s)", plugins.ErrUnknown, e.Missing(), e.Hint)
 }
 
-// Missing returns what is missing.
+// Missing names the missing plugin.
 func (e *UnknownError) Missing() string { return fmt.Sprintf("no %s %q", e.Kind, e.Name) }
 
-// Unwrap is plugins.ErrUnknown.
+// Unwrap returns plugins.ErrUnknown.
 func (e *UnknownError) Unwrap() error { return plugins.ErrUnknown }
 
 // kinds returns the plugin kinds as strings.
@@ -330,9 +330,9 @@ func kinds() []string {
 	return all
 }
 
-// Names returns the names of all plugins of a kind in any state.
+// Names returns the names of all plugins of a kind, in any state.
 func (r *Registry) Names(kind plugins.Kind) []string {
-	needs, _, _ := r.names(r.places()) // unreadable directories have no names
+	needs, _, _ := r.names(r.places()) // ignore unreadable directories
 	var names []string
 	for _, n := range needs {
 		if n.Kind == kind {
@@ -342,7 +342,7 @@ func (r *Registry) Names(kind plugins.Kind) []string {
 	return names
 }
 
-// mode returns why a file cannot be run, or "".
+// mode returns the reason why a file's mode forbids running it, or "".
 func mode(info fs.FileInfo) string {
 	switch {
 	case info.IsDir():

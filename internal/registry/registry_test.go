@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// place of a test: a repository, a person, and a PATH.
+// bench is the environment of a test: a repository, a user, and a PATH.
 type bench struct {
 	t   *testing.T
 	top string
@@ -71,7 +71,7 @@ func (b *bench) trust(id, text string) {
 	}
 }
 
-// says runs a binary.
+// says runs a binary and returns its output.
 func (b *bench) says(binary plugins.Binary) string {
 	b.t.Helper()
 	out, err := exec.Command(binary.Argv[0], binary.Argv[1:]...).CombinedOutput()
@@ -101,7 +101,7 @@ func TestResolvePlaces(t *testing.T) {
 	if got, err := r.Resolve(plugins.KindProvider, "claude"); !errors.As(err, new(*UntrustedError)) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// One that cannot be run hides the others, too.
+	// A plugin that cannot be run hides the others, too.
 	if err := os.Chmod(b.at("repo/.coven/plugins/coven-provider-claude"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// What was trusted runs, from a copy; the file may become anything meanwhile.
+// A trusted plugin runs from a copy, so that later changes to the file have no effect.
 func TestResolveTrusted(t *testing.T) {
 	b := newBench(t)
 	b.put(projectFile, script("good"))
@@ -163,8 +163,7 @@ func TestResolveTrusted(t *testing.T) {
 	}
 }
 
-// Between what was judged and what is copied the file may change: then it is not
-// what was trusted.
+// If the file changes between assessing and copying, the copy is refused.
 func TestCopyOfOtherBytes(t *testing.T) {
 	b := newBench(t)
 	b.put(projectFile, script("good"))
@@ -183,7 +182,7 @@ func TestCopyOfOtherBytes(t *testing.T) {
 	}
 }
 
-// A file that changes all the time is the trusted one or refused, never another.
+// A file that changes constantly either runs with the trusted content or is refused.
 func TestResolveRace(t *testing.T) {
 	b := newBench(t)
 	good := script("good")
@@ -206,7 +205,7 @@ func TestResolveRace(t *testing.T) {
 	ran, refused := 0, 0
 	for i := 0; ran+refused < 100 || ran == 0 || refused == 0; i++ {
 		r := b.o
-		r.CacheDir = b.at(fmt.Sprintf("cache%d/coven", i)) // each makes its copy
+		r.CacheDir = b.at(fmt.Sprintf("cache%d/coven", i)) // each makes its own copy
 		binary, err := New(r).Resolve(plugins.KindReviewer, "style")
 		switch {
 		case err == nil:
@@ -223,7 +222,7 @@ func TestResolveRace(t *testing.T) {
 	}
 }
 
-// A copy is never believed: what is not as it should be is made again.
+// A copy is always checked, and replaced if it is damaged.
 func TestCopyIsDamaged(t *testing.T) {
 	b := newBench(t)
 	b.put(projectFile, script("good"))

@@ -30,7 +30,7 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("the %s plugin %s of this repository is not trusted: %s, sha256 %.12s", p.Kind, p.Name, p.File, p.SHA256)
 }
 
-// MismatchError means that a plugin has none of its hashes in plugins.lock.
+// MismatchError means that the hash of a plugin is not in plugins.lock.
 type MismatchError struct{ Plugin Plugin }
 
 // Error names the plugin, its file and its hash.
@@ -48,14 +48,14 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("the %s plugin %s cannot be run: %s: %s", p.Kind, p.Name, p.File, p.Detail)
 }
 
-// CacheError describes why copies of plugins cannot be stored.
+// CacheError is the reason why copies of plugins cannot be stored.
 type CacheError struct{ Dir, Reason string }
 
 // Error returns "DIR: REASON".
 func (e *CacheError) Error() string { return e.Dir + ": " + e.Reason }
 
-// Resolve returns the program of a plugin. The error is plugins.ErrUnknown, an
-// *UntrustedError, a *MismatchError, a *BrokenError, a *CacheError, or describes an
+// Resolve returns the program of a plugin. The error is a plugins.ErrUnknown, an
+// *UntrustedError, a *MismatchError, a *BrokenError or a *CacheError, or it describes an
 // invalid lock.
 func (r *Registry) Resolve(kind plugins.Kind, name string) (plugins.Binary, error) {
 	p, err := r.Find(kind, name)
@@ -81,7 +81,7 @@ func (r *Registry) Resolve(kind plugins.Kind, name string) (plugins.Binary, erro
 // inPlace returns the program of a plugin that belongs to the user.
 func (r *Registry) inPlace(p Plugin) (plugins.Binary, error) {
 	if p.Kind == plugins.KindProvider {
-		if err := p.read(); errors.Is(err, provider.ErrDeclaration) { // it may be unreadable otherwise
+		if err := p.read(); errors.Is(err, provider.ErrDeclaration) { // ignore other read errors
 			p.Detail = err.Error()
 			return plugins.Binary{}, &BrokenError{p}
 		}
@@ -103,8 +103,8 @@ func (r *Registry) copyOf(p Plugin) string {
 	return filepath.Join(r.options.CacheDir, "plugins", p.SHA256, p.ID())
 }
 
-// copyPinned returns the copy of a pinned plugin and replaces it if it is missing or
-// damaged.
+// copyPinned returns the copy of a pinned plugin. It replaces a missing or
+// damaged copy.
 func (r *Registry) copyPinned(p Plugin) (plugins.Binary, error) {
 	hash, err := hex.DecodeString(p.SHA256)
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *Registry) prepareCopyDir(dir string) error {
 	return nil
 }
 
-// checkCopy returns what is wrong with a copy.
+// checkCopy returns an error if a copy is missing, damaged or not protected.
 func checkCopy(file, hash string) error {
 	f, info, err := openBounded(file, syscall.O_NOFOLLOW)
 	if err != nil {
@@ -172,7 +172,7 @@ func checkCopy(file, hash string) error {
 	return err
 }
 
-// copyTo creates the copy. It copies only the content that was assessed.
+// copyTo creates the copy. It fails if the content is not the assessed one.
 func (p Plugin) copyTo(file string) error {
 	from, _, err := openBounded(p.File)
 	if err != nil {

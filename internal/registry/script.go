@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runnerOf parses the first line of a script like the kernel: the interpreter and its
+// runnerOf parses the first line of a script as the kernel does: the interpreter and its
 // argument. It returns nil if the file is not a script.
 func runnerOf(head []byte) []string {
 	line, ok := bytes.CutPrefix(head, []byte("#!"))
@@ -24,7 +24,7 @@ func runnerOf(head []byte) []string {
 }
 
 // unpinned returns why a pinned script could run something other than the trusted
-// content: because the repository controls its interpreter. It returns "" if not.
+// content: because the repository controls its interpreter. Otherwise it returns "".
 func (r *Registry) unpinned(runner []string) string {
 	switch {
 	case len(runner) == 0:
@@ -43,8 +43,8 @@ func inside(program string) string {
 	return fmt.Sprintf("its interpreter %q is inside the repository, which could change it after it was trusted", program)
 }
 
-// byEnv is unpinned for the argument of env: a program name on PATH. Other arguments of
-// env are not supported.
+// byEnv is like unpinned for the arguments of env. It supports only a program name, with or
+// without -S.
 func (r *Registry) byEnv(words []string) string {
 	if len(words) > 0 && words[0] == "-S" {
 		words = words[1:]

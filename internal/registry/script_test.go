@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// What a pinned script is run by is not the repository's to decide.
+// The repository must not control the interpreter of a pinned script.
 func TestInterpreters(t *testing.T) {
 	b := newBench(t)
 	b.o.Path = b.at("repo/tools") + ":relative::" + b.at("bin")
@@ -61,7 +61,7 @@ func TestInterpreters(t *testing.T) {
 	if _, err := New(b.o).Resolve(plugins.KindReviewer, "program"); err != nil {
 		t.Error(err)
 	}
-	b.put("bin/coven-reviewer-mine", "#!interp\n") // a person's own runs as it is
+	b.put("bin/coven-reviewer-mine", "#!interp\n") // the user's own plugin runs in place
 	if _, err := New(b.o).Resolve(plugins.KindReviewer, "mine"); err != nil {
 		t.Error(err)
 	}
