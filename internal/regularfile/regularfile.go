@@ -1,5 +1,5 @@
-// Package regularfile opens only regular files of bounded size. In a repository, an
-// expected file may be a pipe, whose reader would wait for a writer, a link out of the
+// Package regularfile opens only regular files and limits their size. In a repository, an
+// expected file may be a pipe whose reader would block, a link out of the
 // repository, or larger than memory.
 package regularfile
 
@@ -16,19 +16,19 @@ import (
 	"syscall"
 )
 
-// ErrNotFile means that something other than a regular file has the name.
+// ErrNotFile means that the name belongs to something other than a regular file.
 var ErrNotFile = errors.New("it is not a file")
 
-// SizeError reports a file that is larger than allowed.
+// SizeError means that a file is larger than allowed.
 type SizeError struct{ Max int64 }
 
 // Error returns "it is larger than N bytes".
 func (e *SizeError) Error() string { return fmt.Sprintf("it is larger than %d bytes", e.Max) }
 
-// LinkError reports that something other than a directory has the name of a directory.
+// LinkError means that something other than a directory is in place of a directory.
 type LinkError struct {
 	Path string // relative to the root that was checked
-	To   string // target of the symbolic link; empty: not a link
+	To   string // target of a symbolic link; otherwise empty
 }
 
 // Error names the path, and the target of a link.
@@ -54,7 +54,7 @@ func Open(file string, flags ...int) (*os.File, error) {
 	return checked(f)
 }
 
-// OpenIn opens a file in a directory like Open. It follows no links out of the
+// OpenIn opens a file in a directory like Open. It does not follow links out of the
 // directory.
 func OpenIn(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
@@ -65,7 +65,7 @@ func OpenIn(dir, name string) (*os.File, error) {
 	return OpenAt(root, name)
 }
 
-// OpenAt opens a file in a root like Open. Unlike FS, it opens names of any bytes.
+// OpenAt opens a file in a root like Open. Unlike FS, it accepts names with arbitrary bytes.
 func OpenAt(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(name, reading, 0)
 	if err != nil {
@@ -75,7 +75,7 @@ func OpenAt(root *os.Root, name string) (*os.File, error) {
 }
 
 // OpenFileIn opens or creates a file in a directory with flags of package os. It
-// follows no links out of the directory.
+// does not follow links out of the directory.
 func OpenFileIn(dir, name string, flags int, mode fs.FileMode) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -101,7 +101,7 @@ func Read(file string, max int64) ([]byte, error) {
 	return readAll(f, max)
 }
 
-// ReadIn reads a file in a directory like Read. It follows no links out of the
+// ReadIn reads a file in a directory like Read. It does not follow links out of the
 // directory.
 func ReadIn(dir, name string, max int64) ([]byte, error) {
 	f, err := OpenIn(dir, name)
@@ -120,7 +120,7 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 	if info.Size() > max {
 		return nil, &SizeError{max}
 	}
-	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead)) // so that it does not grow
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead)) // large enough to read without growing
 	_, err = data.ReadFrom(io.LimitReader(f, max+1))
 	if err == nil && int64(data.Len()) > max {
 		err = &SizeError{max}
@@ -129,7 +129,7 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 }
 
 // Directory checks that all existing elements of a path below root are directories.
-// The error is a *LinkError.
+// Otherwise the error is a *LinkError.
 func Directory(root, path string) error {
 	at := ""
 	for _, part := range strings.Split(filepath.ToSlash(path), "/") {
@@ -155,7 +155,7 @@ func Directory(root, path string) error {
 	return nil
 }
 
-// FS returns the files of a directory in a root. It follows no links out of the root,
+// FS returns the files of a directory in a root. It does not follow links out of the root
 // and does not block on pipes.
 func FS(root *os.Root, dir string) fs.FS { return files{root, dir} }
 
@@ -164,7 +164,7 @@ type files struct {
 	dir  string
 }
 
-// Open implements fs.FS. It opens files, and directories to list them.
+// Open implements fs.FS. It opens regular files, and directories for listing.
 func (f files) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}

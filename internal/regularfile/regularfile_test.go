@@ -58,7 +58,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// reads fails the test unless err says that word or, when there is none, f is the
+// reads fails the test unless err contains word or, if word is empty, f is the
 // file.
 func reads(t *testing.T, what string, f *os.File, err error, word string) {
 	t.Helper()
@@ -78,7 +78,7 @@ func reads(t *testing.T, what string, f *os.File, err error, word string) {
 	}
 }
 
-// A file is replaced beside itself: nothing is ever in the directory for temporary files.
+// The temporary file is written to the directory of the replaced file.
 func TestReplace(t *testing.T) {
 	elsewhere, dir := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", elsewhere)

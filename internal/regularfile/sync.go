@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// SyncDir commits the names in a directory to disk, as Sync does the content of a
+// SyncDir commits the entries of a directory to disk, as Sync does for the content of a
 // file.
 func SyncDir(path string) error {
 	dir, err := os.Open(path)

@@ -3,17 +3,17 @@ package scheduler
 // Decision is a person's answer about a change that is ready.
 type Decision struct {
 	Verdict Verdict
-	Reason  string // of a rejection, or the changes that the person asks for
+	Reason  string // for a rejection, or the requested changes
 }
 
-// Verdict is what a person decided.
+// Verdict is the person's choice.
 type Verdict int
 
 // The verdicts.
 const (
-	Later Verdict = iota // the change is left waiting
+	Later Verdict = iota // leave the change waiting
 	Approved
 	Rejected
-	Revised   // the person asks for changes
+	Revised   // the person requests changes
 	Elsewhere // the question was answered elsewhere
 )

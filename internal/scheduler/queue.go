@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
-// NamedQueue holds the tasks that a person named. A task that depends on another one of
-// them waits until that task has ended.
+// NamedQueue holds the tasks that a person named. A task that depends on another named
+// task waits until that task has ended.
 type NamedQueue struct {
 	todo []project.Item
 	open map[string]bool // named and not done yet
@@ -39,14 +39,14 @@ func (p *NamedQueue) Next(_ context.Context, _ map[string]bool) ([]project.Item,
 	return slices.DeleteFunc(slices.Clone(p.todo), p.isBlocked), nil
 }
 
-// isBlocked reports whether a task depends on one of the others.
+// isBlocked reports whether a task depends on another open task of the queue.
 func (p *NamedQueue) isBlocked(item project.Item) bool {
 	return slices.ContainsFunc(item.Task.DependsOn, func(d task.Dependency) bool {
 		return d.ID != item.Task.ID && p.open[d.ID] && holdsBack(d.Type)
 	})
 }
 
-// holdsBack reports whether a dependency of this type means that the other task must be
+// holdsBack reports whether a dependency of this type requires that the other task is
 // done first.
 func holdsBack(kind string) bool {
 	return kind == "blocks" || kind == "conditional-blocks" || kind == "waits-for"
@@ -63,16 +63,16 @@ func (p *NamedQueue) Done(item project.Item) { delete(p.open, item.Task.ID) }
 // Left implements Queue.
 func (p *NamedQueue) Left() int { return len(p.todo) }
 
-// ReadyQueue holds the tasks whose coven was killed, followed by those that are ready in the
-// tracker. Each runs once. With watch, a task whose change was rejected runs again.
+// ReadyQueue holds the tasks whose coven was killed, followed by the tracker's ready tasks.
+// Each runs once. With watch, a task whose change was rejected runs again.
 type ReadyQueue struct {
 	project    *project.Project
 	controller *control.Controller
 	watch      bool                 // also resume waiting sessions
-	tried      map[string]time.Time // when the run of a task ended
+	tried      map[string]time.Time // when each task last started or ended
 }
 
-// NewReadyQueue returns a queue of the tasks that are ready. With watch it also resumes
+// NewReadyQueue returns a queue of the ready tasks. With watch it also resumes
 // waiting sessions.
 func NewReadyQueue(p *project.Project, watch bool) *ReadyQueue {
 	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}}
@@ -109,8 +109,8 @@ func (p *ReadyQueue) mayRun(id string) bool {
 	return err == nil && v.Status == session.Failed && v.Ended.After(at)
 }
 
-// resumable returns the tasks whose session can resume unattended. It also releases claims
-// whose session never started and will not be used.
+// resumable returns the tasks whose session can resume unattended. It also releases the claims
+// of sessions that never started and cannot be recovered.
 func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
 	claims, err := claim.List(ctx, p.project.Repo)
 	var jobs []project.Item
@@ -144,7 +144,7 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 }
 
 // unclaimed returns the tasks of sessions whose coven was killed after it released the claim
-// and before it recorded the end. It reads all sessions, so it is called once, before any
+// and before it recorded the end. It reads all sessions, so it is called only once, before any
 // task runs.
 func (p *ReadyQueue) unclaimed(claims []claim.Held) []project.Item {
 	var jobs []project.Item
@@ -176,7 +176,7 @@ func (p *ReadyQueue) neverStarted(ctx context.Context, held claim.Held) []projec
 	case err == nil && item.Task.Status != task.StatusClosed:
 		return []project.Item{item}
 	case err == nil, errors.Is(err, task.ErrNotFound):
-		_ = claim.Release(ctx, p.project.Repo, held.Task, held.Oid) // on failure another coven has claimed it
+		_ = claim.Release(ctx, p.project.Repo, held.Task, held.Oid) // it fails if another coven has claimed the task
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (p *ReadyQueue) neverStarted(ctx context.Context, held claim.Held) []projec
 const limitPause = 5 * time.Minute
 
 // canResume reports whether a session can resume unattended: its coven was killed, or
-// what it waits for may have changed.
+// the reason for waiting may be gone.
 func (p *ReadyQueue) canResume(v session.View) bool {
 	at, tried := p.tried[v.Task]
 	switch {

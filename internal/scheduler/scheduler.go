@@ -1,4 +1,4 @@
-// Package scheduler decides which task runs next and how many run at once. Package control
+// Package scheduler decides which tasks run next and how many run at once. Package control
 // decides how a task runs.
 package scheduler
 
@@ -18,25 +18,25 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// Scheduler runs tasks, several at once, until no more can run. The goroutine of Run decides
-// what starts. Each task runs in a goroutine of its own. A person is asked one question at a
+// Scheduler runs tasks concurrently until no more can run. The goroutine of Run decides
+// what to start. Each task runs in its own goroutine. A person is asked one question at a
 // time while other tasks run.
 type Scheduler struct {
 	Controller *control.Controller
 	Queue      Queue
-	Width      int  // tasks at once, not counting those that are closed and only clean up
-	Max        int  // tasks in all; 0: no limit
+	Width      int  // concurrent tasks, not counting closed tasks that only clean up
+	Max        int  // total number of tasks; 0 means no limit
 	Watch      bool // wait for more tasks instead of returning
-	// Ask asks a person about a change that is ready. nil: the change waits.
+	// Ask asks a person about a change that is ready. If it is nil, the change waits.
 	Ask      func(context.Context, session.View) (Decision, error)
 	Observer Observer
 	// Work runs a task until its session stops: Controller.Run or Controller.Resume.
 	Work func(context.Context, project.Item) (control.Outcome, error)
 
 	running     map[string]bool
-	closed      map[string]bool // of those that run: the tracker has closed them, and they clean up
+	closed      map[string]bool // running tasks that the tracker has closed and that are cleaning up
 	started     int
-	asking      []session.View // changes that wait for the person at this terminal
+	asking      []session.View // changes to ask the person at this terminal about
 	open        bool           // a question is open
 	idle        bool           // the observer knows that no task is running
 	budgetSpent bool           // the budget of all tasks is spent, and more tasks are ready
@@ -47,24 +47,24 @@ type Scheduler struct {
 	closing     chan string // tasks, once they are closed
 }
 
-// Observer is told what the scheduler does. All funcs must be set.
+// Observer receives the scheduler's notifications. All funcs must be set.
 type Observer struct {
-	Idle     func()            // no task is running, and more may become ready
-	Stopping func()            // no more tasks start: a person has interrupted
-	Spent    func(text string) // no more tasks start: the budget of all tasks is spent
+	Idle     func()            // no task is running, but more may become ready
+	Stopping func()            // a person has interrupted: no more tasks start
+	Spent    func(text string) // the budget of all tasks is spent: no more tasks start
 	Failed   func(error)       // a task or listing the tasks has failed
 	Rejected func(control.Dismissal)
 	Over     func(Summary)
 }
 
-// Summary describes what the scheduler has done.
+// Summary describes the result of Scheduler.Run.
 type Summary struct {
-	counts      map[string]int // tasks by how they ended
+	counts      map[string]int // number of tasks by result
 	Left        int            // known but not started
 	Interrupted bool
 }
 
-// Total returns how many tasks ended.
+// Total returns the number of ended tasks.
 func (s Summary) Total() int {
 	total := 0
 	for _, n := range s.counts {
@@ -73,7 +73,7 @@ func (s Summary) Total() int {
 	return total
 }
 
-// Text returns the counts as text: 1 failed, 2 landed.
+// Text returns the counts as text, such as "1 failed, 2 landed".
 func (s Summary) Text() string {
 	var parts []string
 	for word, n := range s.counts {
@@ -85,22 +85,22 @@ func (s Summary) Text() string {
 
 // Queue provides the tasks to run.
 type Queue interface {
-	// Next returns the tasks that could run now, in order. busy are those that are
-	// running.
+	// Next returns the tasks that could run now, in order. busy are the running
+	// tasks.
 	Next(ctx context.Context, busy map[string]bool) ([]project.Item, error)
 	// Started and Done report that a task has started and that it has ended.
 	Started(item project.Item)
 	Done(item project.Item)
-	// Left returns how many tasks are known that have not started.
+	// Left returns the number of known tasks that have not started.
 	Left() int
 }
 
-// ended is the end of one task.
+// ended is the result of one task.
 type ended struct {
 	item     project.Item
 	outcome  control.Outcome
 	err      error
-	answered bool // it was resumed because a person answered
+	answered bool // resumed after a person's answer
 }
 
 // answered is a person's answer about one change.
@@ -110,8 +110,8 @@ type answered struct {
 	err      error
 }
 
-// pollEvery is how often the scheduler looks for new tasks while nothing changes. This is
-// rare because each query of bd starts a process.
+// pollEvery is how often the scheduler looks for new tasks while nothing changes. It is
+// long because each query of bd starts a process.
 const pollEvery = 15 * time.Second
 
 // Run runs tasks and returns the exit code.
@@ -150,7 +150,7 @@ func (s *Scheduler) Run(ctx context.Context) int {
 	}
 }
 
-// observeClosing lets the scheduler know when a task is closed, until stop is called.
+// observeClosing notifies the scheduler when a task is closed, until stop is called.
 func (s *Scheduler) observeClosing() (stop func()) {
 	others := s.Controller.Observer.Event
 	s.Controller.Observer.Event = func(e event.Event) {
@@ -162,7 +162,7 @@ func (s *Scheduler) observeClosing() (stop func()) {
 		}
 		select {
 		case s.closing <- e.Task:
-		default: // the next task starts when this one has ended
+		default: // then the next task starts when this task has ended
 		}
 	}
 	return func() { s.Controller.Observer.Event = others }
@@ -173,7 +173,7 @@ func (s *Scheduler) complete() bool {
 	return !s.Watch || s.budgetSpent || s.Max > 0 && s.started >= s.Max
 }
 
-// interrupted returns a channel that is ready once, when a person interrupts.
+// interrupted returns a channel that is ready when a person interrupts, or nil after that.
 func (s *Scheduler) interrupted(ctx context.Context) <-chan struct{} {
 	if ctx.Err() != nil {
 		return nil
@@ -183,8 +183,8 @@ func (s *Scheduler) interrupted(ctx context.Context) <-chan struct{} {
 
 // fill starts as many tasks as may run now.
 func (s *Scheduler) fill(ctx context.Context) {
-	// The next task starts while a closed one removes its worktree. However many do that, no more than
-	// Width work beside them.
+	// The next task starts while a closed task removes its worktree. At most Width tasks work
+	// concurrently, regardless of how many clean up.
 	room := s.Width - len(s.running) + min(len(s.closed), s.Width)
 	if s.Max > 0 {
 		room = min(room, s.Max-s.started)
@@ -202,7 +202,7 @@ func (s *Scheduler) fill(ctx context.Context) {
 	}
 	for _, item := range jobs[:min(room, len(jobs))] {
 		if s.running[item.Task.ID] {
-			continue // the queue has it twice
+			continue // the queue returned it twice
 		}
 		s.started++
 		s.Queue.Started(item)
@@ -210,7 +210,7 @@ func (s *Scheduler) fill(ctx context.Context) {
 	}
 }
 
-// stopSpent starts no more tasks: each would be claimed only to wait.
+// stopSpent starts no more tasks, because each would be claimed only to wait.
 func (s *Scheduler) stopSpent(text string) {
 	if !s.budgetSpent {
 		s.Observer.Spent(text)
@@ -226,7 +226,7 @@ func (s *Scheduler) start(ctx context.Context, item project.Item) {
 	}()
 }
 
-// finish records how a task ended.
+// finish records the result of a task.
 func (s *Scheduler) finish(e ended) {
 	delete(s.running, e.item.Task.ID)
 	delete(s.closed, e.item.Task.ID)
@@ -250,7 +250,7 @@ func (s *Scheduler) finish(e ended) {
 	if s.Ask != nil && e.outcome.WaitsForReview() {
 		if v, err := s.Controller.Project.Finder.OfTask(e.outcome.Task); err == nil {
 			s.asking = append(s.asking, v)
-			return // it is counted when the person has answered
+			return // it is counted after the person's answer
 		}
 	}
 	s.Queue.Done(e.item)
@@ -284,7 +284,7 @@ func (s *Scheduler) question(ctx context.Context) {
 	}()
 }
 
-// answered carries out a person's answer about a change.
+// answered applies a person's answer about a change.
 func (s *Scheduler) answered(ctx context.Context, a answered) {
 	s.open = false
 	resumes := a.decision.Verdict == Approved || a.decision.Verdict == Revised
@@ -319,7 +319,7 @@ func (s *Scheduler) answered(ctx context.Context, a answered) {
 	}
 }
 
-// carryOut approves a change, or asks for changes to it, and resumes its session.
+// carryOut approves a change or requests changes, and resumes its session.
 func (s *Scheduler) carryOut(ctx context.Context, a answered) (control.Outcome, error) {
 	if a.decision.Verdict == Revised {
 		return s.Controller.Revise(ctx, control.ReviseRequest{Task: a.view.Task, Seen: a.view, Comments: []string{a.decision.Reason}})
@@ -332,7 +332,7 @@ func (s *Scheduler) count(word string, code int) {
 	s.code = exit.Worse(s.code, code)
 }
 
-// over reports what was done and returns the exit code.
+// over reports the summary and returns the exit code.
 func (s *Scheduler) over(ctx context.Context) int {
 	if ctx.Err() != nil {
 		s.code = exit.Worse(s.code, exit.Interrupted)

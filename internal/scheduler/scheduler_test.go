@@ -13,12 +13,12 @@ import (
 	"github.com/coven-run/coven/internal/task"
 )
 
-// tasks is a queue that notes whenever it was asked for more although enough tasks worked.
+// tasks is a queue that records calls of Next while enough tasks are already working.
 type tasks struct {
 	width   int
 	waiting []string
 	closed  sync.Map
-	crowded []string // the running ones, as a text
+	crowded []string // the running tasks at each such call
 }
 
 func (q *tasks) Next(_ context.Context, busy map[string]bool) (items []project.Item, err error) {
@@ -44,8 +44,8 @@ func (q *tasks) Started(item project.Item) {
 func (q *tasks) Done(project.Item) {}
 func (q *tasks) Left() int         { return len(q.waiting) }
 
-// While a closed task cleans up, the next one works; and however many clean up, no more than that
-// many work.
+// While a closed task cleans up, the next one works. No more than Width tasks work, regardless of how many
+// clean up.
 func TestNextStartsWhenOneIsClosed(t *testing.T) {
 	for _, width := range []int{1, 2} {
 		t.Run(fmt.Sprint("width ", width), func(t *testing.T) {
@@ -83,12 +83,12 @@ func TestNextStartsWhenOneIsClosed(t *testing.T) {
 			}
 			next(ids[:width]...)
 			closes("that of another coven")
-			for i := range width { // each makes room for one, once
+			for i := range width { // each makes room once
 				closes(ids[i])
 				closes(ids[i])
 				next(ids[width+i])
 			}
-			for _, id := range ids[width : 2*width] { // they are closed, but as many clean up already
+			for _, id := range ids[width : 2*width] { // closed, but as many are already cleaning up
 				closes(id)
 			}
 			ends[ids[0]] <- true

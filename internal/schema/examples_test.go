@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/schema"
 )
 
-// compiled is the schema of a kind, as any validator reads it.
+// compiled returns the resolved schema of a kind, as a validator reads it.
 func compiled(t *testing.T, kind string) *jsonschema.Resolved {
 	t.Helper()
 	for _, k := range setup.SchemaKinds() {
@@ -55,7 +55,7 @@ func checkYAML(t *testing.T, s *jsonschema.Resolved, text string) error {
 	return s.Validate(unwrapped(value))
 }
 
-// unwrapped is a value of YAML as JSON has it: days are texts.
+// unwrapped converts a YAML value to JSON: dates become text.
 func unwrapped(value any) any {
 	switch value := value.(type) {
 	case time.Time:
@@ -74,7 +74,7 @@ func unwrapped(value any) any {
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// kindOf says which file a block of the documentation is.
+// kindOf returns the file kind of a code block in the documentation.
 func kindOf(page, block string) string {
 	switch {
 	case strings.HasPrefix(block, "#"):
@@ -96,7 +96,7 @@ func kindOf(page, block string) string {
 	return "config"
 }
 
-// Every example of the documentation, and every file that coven ships, is right by
+// Every example in the documentation and every file that coven ships is valid by
 // its schema.
 func TestSchemasTakeExamples(t *testing.T) {
 	found := map[string]int{}
@@ -139,7 +139,7 @@ func TestSchemasTakeExamples(t *testing.T) {
 	}
 }
 
-// What a schema refuses, and what it must not.
+// The schemas refuse invalid files and accept valid ones.
 func TestSchemas(t *testing.T) {
 	for _, tt := range []struct {
 		kind, text string
@@ -183,7 +183,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// What the reader says of a step is what its schema says.
+// The reader and the schema agree about steps.
 func TestGrimoireSchemaAgrees(t *testing.T) {
 	s := compiled(t, "grimoire")
 	for step, ok := range map[string]bool{

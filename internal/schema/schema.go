@@ -1,10 +1,10 @@
 // Package schema generates JSON Schemas for editors from the Go types into which
 // coven's files are decoded.
 //
-// Rules. A schema accepts every file that its reader accepts; it does not check what
+// A schema accepts every file that its reader accepts. It does not check things that
 // only the reader can know, such as whether a prompt exists. Three field tags add
-// information to the types: oneof, the allowed words; about, a one-line description;
-// and need, for required keys.
+// information to the types: oneof lists the allowed words, about is a one-line description,
+// and need marks required keys.
 package schema
 
 import (
@@ -20,7 +20,7 @@ import (
 // Schema is a JSON Schema (draft 2020-12).
 type Schema = jsonschema.Schema
 
-// Of returns the schema of a mapping that fills structs with yaml tags. Other keys are
+// Of returns the schema of a mapping that is decoded into structs with yaml tags. Other keys are
 // not allowed.
 func Of(v any, more ...any) *Schema {
 	s := object(reflect.TypeOf(v))
@@ -63,20 +63,20 @@ func ofStruct(t reflect.Type) *Schema {
 	switch {
 	case isAt(t):
 		return of(t.Field(0).Type)
-	case t.NumField() == 1 && !t.Field(0).IsExported(): // a node of YAML, of any form
+	case t.NumField() == 1 && !t.Field(0).IsExported(): // a YAML node of any kind
 		return &Schema{}
 	}
 	return object(t)
 }
 
-// object returns the schema of a mapping that fills a struct.
+// object returns the schema of a mapping that is decoded into a struct.
 func object(t reflect.Type) *Schema {
 	s := &Schema{Type: "object", Properties: map[string]*Schema{}, AdditionalProperties: None()}
 	fields(s, t)
 	return s
 }
 
-// fields adds the keys that fill the fields of a struct.
+// fields adds the keys of a struct's fields.
 func fields(s *Schema, t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -111,7 +111,7 @@ func Set(s *Schema, key string, with *Schema) {
 	s.Properties[key] = with
 }
 
-// None returns the schema that no value has.
+// None returns the schema that no value matches.
 func None() *Schema { return &Schema{Not: &Schema{}} }
 
 // isAt reports whether a type is a yamldoc.At.
@@ -119,7 +119,7 @@ func isAt(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "At[") && strings.HasSuffix(t.PkgPath(), "/yamldoc")
 }
 
-// Words returns the schema of one of several words.
+// Words returns the schema of a value that is one of several words.
 func Words(words ...string) *Schema {
 	s := &Schema{}
 	for _, w := range words {
@@ -129,12 +129,12 @@ func Words(words ...string) *Schema {
 }
 
 // Text returns the schema of a text. YAML decodes 80 and true as a number and a bool,
-// so these are allowed too.
+// so these types are allowed, too.
 func Text() *Schema {
 	return &Schema{AnyOf: []*Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
 }
 
-// Write returns a schema as a file.
+// Write returns a schema in the form of a file.
 func Write(s *Schema, title string) ([]byte, error) {
 	s.Schema, s.Title = "https://json-schema.org/draft/2020-12/schema", title
 	text, err := json.MarshalIndent(s, "", "  ")

@@ -20,10 +20,10 @@ func IsCredentialName(name string) bool { return credentialName.MatchString(name
 // plainValue matches values that reveal nothing: words, numbers, versions.
 var plainValue = lazyregexp.New(`^([A-Za-z]{1,15}|[0-9][0-9._:-]{0,11})$`)
 
-// HideEnv hides the values of environment variables that a process gets: those whose
-// names suggest a credential, and those that are not a plain word, number, file or
-// URL. In any variable, it hides the password of a URL. It returns the names of
-// variables that hold a credential too short to hide.
+// HideEnv hides the values of a process's environment variables. Of the variables that
+// isNamed accepts, it hides those whose names suggest a credential and those whose values are not a
+// plain word, number, file or URL. In all variables it hides the password of a URL. It returns the
+// names of variables with credentials that are too short to hide.
 func (s *Store) HideEnv(env []string, isNamed func(name string) bool) (short []string) {
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -42,8 +42,8 @@ func (s *Store) HideEnv(env []string, isNamed func(name string) bool) (short []s
 	return short
 }
 
-// HideEnvFile hides the credentials in a file of variables, such as .env: in lines of the form
-// NAME=VALUE, the values that HideEnv hides because of the name, and passwords in URLs.
+// HideEnvFile hides the credentials in a file of variables, such as .env. In lines of the form
+// NAME=VALUE it hides the values of credential names, and passwords in URLs.
 func (s *Store) HideEnvFile(text string) {
 	var env []string
 	for line := range strings.Lines(text) {
@@ -56,7 +56,7 @@ func (s *Store) HideEnvFile(text string) {
 	s.HideEnv(env, IsCredentialName)
 }
 
-// unquoted returns a value without its quotes, or without the comment after it.
+// unquoted returns a value without its quotes, or without a trailing comment.
 func unquoted(value string) string {
 	if value != "" && strings.ContainsRune("'\"`", rune(value[0])) {
 		if inside, _, closed := strings.Cut(value[1:], value[:1]); closed {
@@ -67,7 +67,7 @@ func unquoted(value string) string {
 	return strings.TrimSpace(bare)
 }
 
-// isPlain reports whether a value by itself cannot be a secret.
+// isPlain reports whether a value cannot be a secret, judging by the value alone.
 func isPlain(value string) bool {
 	if plainValue.MatchString(value) || isFile(value) {
 		return true
@@ -98,14 +98,14 @@ func (s *Store) hideOnce(value string) {
 	}
 }
 
-// FromEnvironment reports whether a secret comes from the user's environment: the file
-// does not have it, and the variable is set.
+// FromEnvironment reports whether a secret comes from the user's environment: it is not
+// in the file, and the variable is set.
 func (s *Store) FromEnvironment(name string) bool {
 	_, ok := s.file[name]
 	return !ok && s.getenv(Variable(name)) != ""
 }
 
-// Variable returns the environment variable that holds a secret which is not in the
+// Variable returns the environment variable for a secret that is not in the
 // file.
 func Variable(name string) string { return strings.ToUpper(name) }
 

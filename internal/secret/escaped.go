@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how many levels of JSON inside JSON are searched.
+// maxDepth limits the levels of nested JSON that are searched.
 const maxDepth = 4
 
-// layer is a text with its escapes resolved. at maps each byte to its source in the
-// original text: at[i] to at[i+1].
+// layer is a text with its escapes resolved. The byte at index i comes from the original
+// text between at[i] and at[i+1].
 type layer struct {
 	text []byte
 	at   []int
@@ -26,7 +26,7 @@ func (s *Store) unescaped(text string) string {
 		return text
 	}
 	values := s.hidden()
-	for range maxDepth { // the content of a layer may have escapes itself
+	for range maxDepth { // masking one layer may leave secrets in a deeper one
 		found := spansIn(text, values)
 		if len(found) == 0 {
 			return text
@@ -45,7 +45,7 @@ func (s *Store) unescaped(text string) string {
 	return text
 }
 
-// spansIn returns the spans of a text, in order, that resolve to a secret.
+// spansIn returns the spans of a text that resolve to a secret, in order.
 func spansIn(text string, values []string) [][2]int {
 	now := layer{text: []byte(text), at: make([]int, len(text)+1)}
 	for i := range now.at {
@@ -101,8 +101,8 @@ func (l layer) resolve() (next layer, changed bool) {
 	return next, changed
 }
 
-// escape returns the character that the JSON escape at the start of a text stands for,
-// and the length of the escape; 0 if there is none.
+// escape decodes the JSON escape at the start of a text. n is the length of the escape, or 0
+// if there is none.
 func escape(text []byte) (r rune, n int) {
 	if len(text) < 2 || text[0] != '\\' {
 		return 0, 0
@@ -125,7 +125,7 @@ func escape(text []byte) (r rune, n int) {
 	return r, 6
 }
 
-// unit reads \uXXXX.
+// unit decodes \uXXXX.
 func unit(text []byte) (rune, bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -134,7 +134,7 @@ func unit(text []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// maxOpenLine limits the part of a line that lineWriter holds back.
+// maxOpenLine limits the incomplete line that lineWriter holds back.
 const maxOpenLine = 256 << 10
 
 // lineWriter masks secrets in lines. It holds back text that contains an escape until
@@ -173,7 +173,7 @@ func (w *lineWriter) clean(text []byte) []byte {
 	return []byte(w.store.unescaped(string(text)))
 }
 
-// tail returns the length of the end of a clean line that may be the beginning of a
+// tail returns the number of bytes at the end of a clean line that may begin a
 // secret: the length of the longest secret with all characters escaped.
 func (w *lineWriter) tail() int {
 	longest := 0

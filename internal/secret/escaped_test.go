@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// escapeAs encodes a text as JSON may, with a random escape for each character.
+// escapeAs encodes a text as JSON, with a random escape for each character.
 func escapeAs(t *rapid.T, text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -34,8 +34,8 @@ func escapeAs(t *rapid.T, text string) string {
 	return b.String()
 }
 
-// A secret is masked however often JSON escapes it and however the text is split; the
-// text around it stays.
+// A secret is masked after any number of JSON escapes and any splitting of the text; the
+// text around it is unchanged.
 func TestEscapedSecrets(t *testing.T) {
 	secrets := []string{`pa"ss/w\ord+1`, "hunter2hunter3", "épée\tné 🦉x", "AKIA/IOSFODNN7EXAMPLE+"}
 	s, err := store(t, "", nil)
@@ -78,7 +78,7 @@ func TestEscapedSecrets(t *testing.T) {
 }
 
 // A line without an end is passed on before it fills the memory, and a secret across
-// the cut is still found.
+// the cut is still masked.
 func TestLongOpenLine(t *testing.T) {
 	s, err := store(t, "key: hunter2hunter3\n", nil)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestHideEnv(t *testing.T) {
 	}
 }
 
-// No part of a secret appears where an overlong line is cut, however it is escaped.
+// No part of a secret remains where an overlong line is cut, regardless of its escapes.
 func TestCutLine(t *testing.T) {
 	s, err := store(t, "key: sec\\ret/1\n", nil)
 	if err != nil {

@@ -19,8 +19,8 @@ const mask = "***"
 // cutMark ends a truncated text.
 const cutMark = "…"
 
-// hide adds a value to the hidden ones, in the forms in which it may appear: as it is,
-// encoded as JSON, as JSON in JSON, for URLs, on one line, and each long line of it.
+// hide adds a value to the hidden values, in the forms in which it may appear: unchanged,
+// encoded as JSON, as JSON in JSON, for URLs, on one line, and each long line separately.
 func (s *Store) hide(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Store) hidden() []string {
 	return s.known
 }
 
-// Text returns a text with its secrets masked, including secrets escaped by JSON up to
+// Text masks the secrets in a text, including secrets escaped by JSON up to
 // maxDepth times.
 func (s *Store) Text(text string) string {
 	for _, value := range s.hidden() {
@@ -95,8 +95,8 @@ func (s *Store) beforeCut(text string) string {
 	return text
 }
 
-// JSON returns a JSON value with the secrets in its strings masked. Member names that
-// look like those of coven's own records stay.
+// JSON masks the secrets in the strings of a JSON value. Member names that
+// look like those of coven's own records are kept.
 func (s *Store) JSON(raw []byte) []byte {
 	s.mu.RLock()
 	written := s.encoded
@@ -146,10 +146,10 @@ func (s *Store) walk(value any) any {
 	return value
 }
 
-// Writer returns a writer that masks secrets, including those split across writes: it
-// holds back a possible beginning of a secret until more data arrives, or Close.
+// Writer returns a writer that masks secrets, including those split across writes. It
+// holds back a possible beginning of a secret until more data arrives, or until Close.
 //
-// It looks at lines that contain an escape as a whole, up to maxOpenLine: JSON may
+// It processes lines with an escape as a whole, up to maxOpenLine, because JSON may
 // have escaped a secret in them.
 func (s *Store) Writer(to io.WriteCloser) io.WriteCloser {
 	return &writer{store: s, to: &lineWriter{store: s, to: to}}
@@ -174,7 +174,7 @@ func (w *writer) Write(p []byte) (int, error) {
 }
 
 // redact masks the values in a text. held is the end of the text if a value may begin
-// there. values are sorted, longest first.
+// there. values must be sorted, longest first.
 func redact(text []byte, values []string) (clean, held []byte) {
 	first := firstBytes(values)
 	for {
@@ -194,7 +194,7 @@ func redact(text []byte, values []string) (clean, held []byte) {
 	}
 }
 
-// match returns the longest value that a text begins with; open reports whether the
+// match returns the longest value at the start of a text. open reports whether the
 // text may be the beginning of a longer value.
 func match(text []byte, values []string) (value string, open bool) {
 	for _, v := range values {
@@ -208,7 +208,7 @@ func match(text []byte, values []string) (value string, open bool) {
 	return "", false
 }
 
-// firstBytes returns the bytes that values begin with.
+// firstBytes returns the set of first bytes of values.
 func firstBytes(values []string) (first [256]bool) {
 	for _, v := range values {
 		first[v[0]] = true

@@ -2,7 +2,7 @@ package secret
 
 import "github.com/coven-run/coven/internal/schema"
 
-// Schema is the JSON Schema of secrets.yaml.
+// Schema returns the JSON Schema of secrets.yaml.
 func Schema() *schema.Schema {
 	least := MinLength
 	value := &schema.Schema{Type: "string", MinLength: &least}

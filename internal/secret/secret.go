@@ -1,6 +1,6 @@
 // Package secret hides secret values from records.
 //
-// Rules. A secret comes from .coven/secrets.yaml in the main checkout, which git must
+// A secret comes from .coven/secrets.yaml in the main checkout, which git must
 // ignore, or else from the environment: api_key from $API_KEY. Only the processes that
 // need it get the value. Plans, events, transcripts and commit messages contain ***
 // instead.
@@ -25,7 +25,7 @@ import (
 // File is the path of the secrets file, relative to the project.
 const File = ".coven/secrets.yaml"
 
-// MinLength is the minimum length of a secret in bytes: a shorter one would match in
+// MinLength is the minimum length of a secret in bytes. A shorter secret would occur in
 // every text.
 const MinLength = 6
 
@@ -36,7 +36,7 @@ var nameRE = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 // IsName reports whether a name is a valid name of a secret.
 func IsName(name string) bool { return nameRE.MatchString(name) }
 
-// UnknownError reports that a secret does not exist.
+// UnknownError means that a secret does not exist.
 type UnknownError struct {
 	Name string
 	Hint string
@@ -57,11 +57,11 @@ type Store struct {
 
 	mu      sync.RWMutex
 	known   []string // values to hide, longest first
-	encoded []string // known, and how JSON writes them
+	encoded []string // known, also in JSON encoding
 }
 
 // Open reads the secrets of a project. root is its main checkout; getenv reads the
-// user's environment. The error is a yamldoc.Errors if the file is invalid.
+// user's environment. If the file is invalid, the error is a yamldoc.Errors.
 func Open(root string, getenv func(string) string) (*Store, error) {
 	s := &Store{file: map[string]string{}, getenv: getenv}
 	data, err := read(root)

@@ -92,7 +92,7 @@ type buffer struct {
 
 func (b *buffer) Close() error { b.closed = true; return nil }
 
-// However a text is split into writes, its secrets are masked and the rest stays.
+// Secrets are masked and the rest is unchanged, regardless of how a text is split into writes.
 func TestWriter(t *testing.T) {
 	s, err := store(t, "a: hunter2hunter3\nb: hunter2x\nc: aaaaaaab\nd: hunter2\ne: er3 other\nf: épée-né\n", nil)
 	if err != nil {
@@ -129,8 +129,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// A text that was truncated, quoted twice or joined to one line shows no part of a
-// secret either.
+// A text that was truncated, quoted twice or joined to one line reveals no part of a
+// secret.
 func TestTextInPieces(t *testing.T) {
 	s, err := store(t, "key: sk-live-0123456789abcdef\nodd: 'two  spaces \"q\" \\ back'\n", nil)
 	if err != nil {
@@ -157,7 +157,7 @@ func TestTextInPieces(t *testing.T) {
 	}
 }
 
-// Of a file of variables, credentials are hidden, whatever their quotes, and nothing else.
+// In a file of variables, exactly the credentials are hidden, with any quotes.
 func TestHideEnvFile(t *testing.T) {
 	s, err := Open(t.TempDir(), func(string) string { return "" })
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package shellword writes texts as words of a POSIX shell.
+// Package shellword formats text as words of a POSIX shell.
 package shellword
 
 import (
@@ -11,10 +11,10 @@ import (
 // of a word, regardless of adjacent text.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Word returns s as one word for people to read and to copy: with quotes only
-// where a shell needs them. An interactive shell expands ! even in double
-// quotes, and a POSIX shell has no escapes for unprintable characters: words
-// with those are in single quotes.
+// Word returns s as one word for people to read and copy, with quotes only
+// where a shell needs them. Words with ! or with unprintable characters are in single quotes: an
+// interactive shell expands ! even in double quotes, and a POSIX shell has no escapes for
+// unprintable characters.
 func Word(s string) string {
 	word, err := syntax.Quote(s, syntax.LangPOSIX)
 	if err != nil || strings.Contains(s, "!") {

@@ -29,7 +29,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// A text of any bytes arrives as one argument.
+// A text with arbitrary bytes arrives as one argument.
 func FuzzQuote(f *testing.F) {
 	for _, text := range []string{"", "a b", "'", `\'`, "it's", "it's!", "$(id)", "`id`", "\n", "-n", "é\xff", "*", "~", "do", "a=b", "{a,b}", "%s", "#"} {
 		f.Add(text)

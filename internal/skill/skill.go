@@ -1,8 +1,8 @@
 // Package skill reads skills: instructions for a kind of work, which an agent reads when it has such work.
 //
 // A skill is a Markdown file with frontmatter, NAME.md, or the file SKILL.md in a folder NAME. The frontmatter has a
-// name, a description, and mcp, a list of MCP servers that the skill needs. Other keys belong to other programs,
-// which have skills in this form, too. Files without frontmatter are not skills.
+// name, a description, and mcp, a list of MCP servers that the skill needs. Other keys are ignored: other programs
+// use this format, too. Files without frontmatter are not skills.
 package skill
 
 import (
@@ -26,40 +26,40 @@ import (
 // MaxFile limits the size of a file, in bytes.
 const MaxFile = 256 << 10
 
-// maxDescription limits a description, in bytes: all agents with the skill are sent it.
+// maxDescription limits a description, in bytes, because it is sent to all agents with the skill.
 const maxDescription = 1024
 
-// folderFile is the file of a skill in a folder.
+// folderFile is the name of a skill's file in a folder.
 const folderFile = "SKILL.md"
 
 // Skill is a skill.
 type Skill struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	MCP         []string `json:"mcp"`  // servers that only agents with the skill use
-	Path        string   `json:"path"` // of its file, for people
+	MCP         []string `json:"mcp"`  // servers that only agents with the skill may use
+	Path        string   `json:"path"` // of its file, for display
 	Body        string   `json:"-"`
 }
 
 // Place is a directory with skills.
 type Place struct {
 	Dir  string
-	Show string // what the paths of its files begin with, for people
+	Show string // prefix of the displayed paths
 }
 
-// Problem is what is wrong with a file.
+// Problem is an error in a file.
 type Problem struct {
 	Path string
 	Err  error
 }
 
-// Error returns "path: what is wrong".
+// Error returns "path: error".
 func (p Problem) Error() string { return p.Path + ": " + p.Err.Error() }
 
-// NextCommand returns the command that lists the skills, and what is wrong with files.
+// NextCommand returns the command that lists the skills and the errors in their files.
 func (p Problem) NextCommand() string { return "coven skills list" }
 
-// Load reads the skills of places, sorted by name. Of two with the same name, that of the later place counts. A
+// Load reads the skills of places, sorted by name. If two skills have the same name, the later place wins. A
 // missing directory is empty.
 func Load(places ...Place) (all []Skill, problems []Problem) {
 	for _, p := range places {
@@ -103,7 +103,7 @@ type head struct {
 	MCP         []string `yaml:"mcp"`
 }
 
-// read reads the skill in a file; name is that of the file or the folder.
+// read reads the skill in a file. name is the name of the file or the folder.
 func read(dir, file, name string) (Skill, error) {
 	data, err := regularfile.ReadIn(dir, file, MaxFile)
 	if err != nil {
@@ -134,7 +134,7 @@ func read(dir, file, name string) (Skill, error) {
 	return s, nil
 }
 
-// split divides a file into the frontmatter, between two lines of three dashes, and the rest.
+// split splits a file into the frontmatter, which is between two lines of three dashes, and the rest.
 func split(text string) (front, body string, ok bool) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	rest, found := strings.CutPrefix(text, "---\n")

@@ -21,7 +21,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// T-27: files and folders, the later place counts, and what is no skill is left alone.
+// T-27: files and folders are read, the later place wins, and files that are not skills are ignored.
 func TestLoad(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	write(t, one, "playwright.md", "---\nname: playwright\ndescription: Old\n---\nOld.\n")

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The messages of OTLP 1.x in its JSON encoding, as far as coven uses them: see
-// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding. IDs are hexadecimal, integers of 64 bits
-// strings, and enumerations numbers.
+// The messages of OTLP 1.x that coven uses, in JSON encoding. See
+// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding. IDs are hexadecimal, 64-bit integers are
+// strings, and enumerations are numbers.
 type (
 	request struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -63,7 +63,7 @@ type (
 	nanoseconds time.Time
 )
 
-// Of enumerations.
+// Values of enumerations.
 const (
 	kindInternal = 1
 	statusOK     = 1
@@ -79,7 +79,7 @@ func (n nanoseconds) MarshalJSON() ([]byte, error) {
 	return json.Marshal(strconv.FormatInt(time.Time(n).UnixNano(), 10))
 }
 
-// attributes are those that are known, in order.
+// attributes is an ordered list of attributes.
 type attributes []attribute
 
 func (a *attributes) text(key, text string) {

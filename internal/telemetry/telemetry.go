@@ -1,7 +1,7 @@
-// Package telemetry exports the execution traces of sessions as OpenTelemetry has them: a span for each session
-// and, below it, one for each run of an agent, below the agent that started it. It speaks OTLP in its JSON
-// encoding, to a receiver over HTTP and to a file with a request a line.
-// docs/decisions/telemetry.md says why it does so without OpenTelemetry's SDK.
+// Package telemetry exports the execution traces of sessions in OpenTelemetry's format: one span for each session
+// and, below it, one for each run of an agent, below its parent agent. It sends OTLP in JSON
+// encoding to a receiver over HTTP, and appends it to a file with one request per line.
+// docs/decisions/telemetry.md explains why it does not use OpenTelemetry's SDK.
 package telemetry
 
 import (
@@ -27,13 +27,13 @@ import (
 	"github.com/coven-run/coven/internal/trace"
 )
 
-// Session is what a trace says of a session.
+// Session is the data of a session in its trace.
 type Session struct {
 	ID       string
-	TraceID  string // a UUID; empty: it has none
+	TraceID  string // a UUID; empty for a session without one
 	Task     string
 	Status   string // completed, failed or cancelled
-	Detail   string // why it did not complete
+	Detail   string // reason if it did not complete
 	Started  time.Time
 	Ended    time.Time
 	CostUSD  float64
@@ -41,23 +41,23 @@ type Session struct {
 	Resource Resource
 }
 
-// Resource says which coven made a trace.
+// Resource identifies the coven that produced a trace.
 type Resource struct {
 	Version string
-	Project string // the name of the repository's directory
+	Project string // name of the repository's directory
 }
 
-// To is where traces go. Empty: nowhere.
+// To is the destination of traces. The zero value exports nothing.
 type To struct {
-	Endpoint string // the base address of an OTLP/HTTP receiver, to which /v1/traces is added
+	Endpoint string // base URL of an OTLP/HTTP receiver, without /v1/traces
 	File     string
-	Headers  map[string]string // of requests to the receiver
+	Headers  map[string]string // for requests to the receiver
 }
 
-// maxTime bounds how long a receiver may take.
+// maxTime is the timeout of a request.
 const maxTime = 10 * time.Second
 
-// Export sends the trace of a session that is over to all places, and returns what went wrong.
+// Export sends the trace of an ended session to all destinations.
 func Export(ctx context.Context, to To, s Session) error {
 	if to.Endpoint == "" && to.File == "" {
 		return nil
@@ -80,7 +80,7 @@ func Export(ctx context.Context, to To, s Session) error {
 	return errors.Join(errs...)
 }
 
-// request returns the spans of a session.
+// request returns the request with the spans of a session.
 func (s Session) request(id traceID) request {
 	var of attributes
 	of.text("service.name", "coven")
@@ -110,11 +110,11 @@ func (s Session) span(id traceID) span {
 	}
 }
 
-// below adds the span of an agent, and those of the agents that it started.
+// below adds the span of an agent and those of its subagents.
 func below(spans []span, parent span, s Session, n *trace.Node) []span {
 	e := n.Entry
 	started, err := e.SpawnedAt.MarshalText()
-	if err != nil { // a year beyond 9999
+	if err != nil { // a year after 9999
 		started = nil
 	}
 	id := spanOf(parent.TraceID[:], []byte(strings.Join([]string{e.TraceID, e.Path, e.Reviewer, e.ID}, "\x00")), started)
@@ -142,7 +142,7 @@ func below(spans []span, parent span, s Session, n *trace.Node) []span {
 	return spans
 }
 
-// later returns when something ended, which is not before it started.
+// later returns ended, but not earlier than started.
 func later(started, ended time.Time) time.Time {
 	if ended.Before(started) {
 		return started
@@ -157,14 +157,14 @@ func statusOf(state, why string) status {
 	return status{Code: statusError, Message: oneline.Of(cmp.Or(why, state))}
 }
 
-// spanOf returns the ID of a span: the same each time that a trace is exported.
+// spanOf returns the ID of a span. It is the same for each export of a trace.
 func spanOf(parts ...[]byte) (id spanID) {
 	sum := sha256.Sum256(bytes.Join(parts, []byte{0}))
 	copy(id[:], sum[:])
 	return id
 }
 
-// appendLine adds a line to a file in one write, so that those of several covens do not mix.
+// appendLine appends a line to a file in a single write, so that concurrent covens do not mix their lines.
 func appendLine(path string, data []byte) error {
 	f, err := regularfile.OpenFileIn(filepath.Dir(path), filepath.Base(path), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -193,25 +193,25 @@ func post(ctx context.Context, to To, data []byte) error {
 		req.Header.Set(name, text)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // headers may have a key
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // headers may contain a key
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("send the trace: %w", err)
 	}
 	defer resp.Body.Close()                               //nolint:errcheck // read only
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // what could not be read is not in the message
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // a read error shortens the message
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("send the trace: %s answers %s: %s", at, resp.Status, oneline.Of(string(said)))
 	}
 	return nil
 }
 
-// HeadersVariable has headers for receivers, as OpenTelemetry defines it: name=value,name=value, with values
-// that are encoded as in addresses.
+// HeadersVariable is OpenTelemetry's environment variable with headers for receivers: name=value,name=value, with
+// percent-encoded values.
 const HeadersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
 
-// Headers parses the text of HeadersVariable.
+// Headers parses the value of HeadersVariable.
 func Headers(text string) (map[string]string, error) {
 	all := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -221,7 +221,7 @@ func Headers(text string) (map[string]string, error) {
 		name, encoded, ok := strings.Cut(pair, "=")
 		decoded, err := url.PathUnescape(strings.TrimSpace(encoded))
 		if name = strings.TrimSpace(name); !ok || err != nil || name == "" {
-			return nil, fmt.Errorf("%s is not name=value,name=value", HeadersVariable) // without its value, which may be a key
+			return nil, fmt.Errorf("%s is not name=value,name=value", HeadersVariable) // omit the value, which may be a key
 		}
 		all[name] = decoded
 	}

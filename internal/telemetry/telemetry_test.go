@@ -32,7 +32,7 @@ func sample() Session {
 	}
 }
 
-// C-150: what OpenTelemetry's collector reads is the trace: IDs, times, who is below whom, and what failed.
+// C-150: OpenTelemetry's collector can read the trace: IDs, times, parents, and failures.
 func TestRequest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "traces")
 	for range 2 {
@@ -93,7 +93,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// A pipe that nobody reads, a link and a receiver that wants a key elsewhere are errors, and nothing waits.
+// A pipe without a reader, a link, and a receiver that redirects elsewhere are errors, and nothing blocks.
 func TestExportFails(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")

@@ -1,7 +1,7 @@
 // Package tempdir provides a private directory for the lifetime of a process.
 //
-// A directory left behind by a killed process is removed when another process creates
-// a directory in the same parent: a directory that is not locked is abandoned.
+// The directory of a killed process is removed when another process creates
+// a directory in the same parent. A directory that is not locked is abandoned.
 package tempdir
 
 import (
@@ -44,8 +44,8 @@ func (d *Dir) Path() string { return d.path }
 // Close removes the directory and everything in it.
 func (d *Dir) Close() error { return errors.Join(os.RemoveAll(d.path), d.lock.Close()) }
 
-// hold locks the directory. The lock file is locked before it gets its name, so no
-// process sees it unlocked while its owner lives.
+// hold locks the directory. The lock file is locked before it gets its name, so that no
+// process sees it unlocked while its owner is alive.
 func hold(path string) (*os.File, error) {
 	f, err := os.CreateTemp(path, "new-")
 	if err != nil {
@@ -80,7 +80,7 @@ func abandoned(parent string, visit func(dir string)) {
 	for _, name := range locks {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
-			continue // another user's, or removed
+			continue // it belongs to another user, or it was removed
 		}
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			visit(filepath.Dir(name))

@@ -26,7 +26,7 @@ func TestDir(t *testing.T) {
 	empty(t, parent, 0)
 }
 
-// Unlocked directories are removed; locked ones, and those of others, stay.
+// Unlocked directories are removed; locked directories and those of other programs stay.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	dead := filepath.Join(parent, "coven-dead")
@@ -74,7 +74,7 @@ func TestSweep(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	empty(t, parent, 1) // the stranger's
+	empty(t, parent, 1) // the unrelated directory
 }
 
 func empty(t *testing.T, parent string, want int) {

@@ -1,17 +1,17 @@
-// Command testrun runs go test and makes its result readable: a line per package, the output of
+// Command testrun runs go test and makes its result readable: one line per package, the output of
 // failed tests only, and the slowest tests at the end. make test and CI use it.
 //
-// With -again N, a failed test runs again N times, alone. If it passes each time, testrun reports it
-// as unsteady and goes on; a second unsteady test in the same CI run is a failure.
+// With -again N, a failed test is run N times again, alone. If it passes each time, testrun reports it
+// as unsteady and continues. A second unsteady test in the same CI run is a failure.
 //
 //	testrun [-again N] [-slowest N] [-record FILE] -- [FLAGS OF GO TEST] PACKAGE...
 //
 // All flags of go test must have the form -flag=value, because every other argument is a package.
 //
 // Nothing is repeated if a package does not build, if its process ended before all its tests had
-// run, or if the race detector found something.
+// run, or if the race detector found a race.
 //
-// Exit status: 0, all tests pass, or one is unsteady; 1, a test fails, or none matches -run; 2,
+// Exit status: 0 if all tests pass or one is unsteady; 1 if a test fails or if no test matches -run; 2 if
 // testrun could not run them.
 package main
 
@@ -44,7 +44,7 @@ func main() {
 	os.Exit(r.run(context.Background()))
 }
 
-// A run is one call of testrun.
+// run is one invocation of testrun.
 type run struct {
 	again, slowest  int
 	verbose         bool
@@ -53,7 +53,7 @@ type run struct {
 	out, err        printer
 }
 
-// A printer writes for people. Nothing can be done if that fails.
+// printer writes output for people. It ignores errors.
 type printer struct{ io.Writer }
 
 func (p printer) print(format string, args ...any) { _, _ = fmt.Fprintf(p, format, args...) }
@@ -76,7 +76,7 @@ func (r *run) run(ctx context.Context) int {
 	return r.repeat(ctx, report.failed)
 }
 
-// anyRan returns the exit status of a run without failures: it is 1 if no test matches -run.
+// anyRan returns the exit status of a run without failures. It is 1 if no test matches -run.
 func (r *run) anyRan(report *report) int {
 	isPattern := func(flag string) bool { return strings.HasPrefix(flag, "-run=") && flag != "-run=^$" }
 	if len(report.times) > 0 || !slices.ContainsFunc(r.flags, isPattern) {
@@ -128,14 +128,14 @@ func (r *run) repeat(ctx context.Context, failed []name) int {
 	return code
 }
 
-// passes runs a test. One that is skipped, or that is not there if others do not run, does not pass.
+// passes runs a test. A test that is skipped, or that does not exist without other tests, does not pass.
 func (r *run) passes(ctx context.Context, test name, args []string) bool {
 	report := newReport(r.out)
 	return r.test(ctx, report, args...) == nil && report.passed[test]
 }
 
-// remember prints a line about an unsteady test, appends it to the record, and returns how many the
-// record has.
+// remember prints a line about an unsteady test, appends it to the record, and returns the number of
+// lines in the record.
 func (r *run) remember(line string) (int, error) {
 	r.out.print("%s\n", line)
 	if r.record == "" {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A name identifies a test, or a whole package if test is empty.
+// name identifies a test, or a whole package if test is empty.
 type name struct{ pkg, test string }
 
 func (n name) String() string { return strings.TrimSuffix(n.pkg+" "+n.test, " ") }
@@ -24,7 +24,7 @@ func (n name) pattern() string {
 	return strings.Join(parts, "/")
 }
 
-// An event is a line of go test -json: see go doc test2json.
+// event is a line of go test -json: see go doc test2json.
 type event struct {
 	Action  string
 	Package string
@@ -33,7 +33,7 @@ type event struct {
 	Output  string
 }
 
-// A report collects the events of go test.
+// report collects the events of go test.
 type report struct {
 	out     printer
 	verbose bool                      // print the output of tests that pass
@@ -42,7 +42,7 @@ type report struct {
 	failed  []name                    // tests without a failed subtest
 	passed  map[name]bool             // tests
 	whole   map[string]bool           // packages that ran all their tests
-	broken  bool                      // more is wrong than that tests fail: see endPackage
+	broken  bool                      // something other than a test failed: see endPackage
 	times   []timed
 }
 
@@ -55,8 +55,8 @@ func newReport(out printer) *report {
 	return &report{out: out, output: map[name]*strings.Builder{}, parent: map[name]bool{}, passed: map[name]bool{}, whole: map[string]bool{}}
 }
 
-// read reads the events until their end. A line that is no event is printed: go writes the errors of
-// the compiler like this.
+// read reads the events until EOF. It prints lines that are not events, such as
+// compiler errors.
 func (r *report) read(events io.Reader) error {
 	lines := bufio.NewReader(events)
 	for {
@@ -76,7 +76,7 @@ func (r *report) read(events io.Reader) error {
 	}
 }
 
-// raced is how package testing says that the race detector found something. A race stays, even if it is seldom found.
+// raced is the message of package testing about a detected race. A race is always a failure, even if it is rare.
 const raced = "race detected during execution of test\n"
 
 func (r *report) take(e event) {
@@ -87,7 +87,7 @@ func (r *report) take(e event) {
 			r.output[at] = &strings.Builder{}
 		}
 		r.output[at].WriteString(e.Output)
-		r.whole[at.pkg] = r.whole[at.pkg] || at.test == "" && e.Output == "FAIL\n" // a panic has no such line
+		r.whole[at.pkg] = r.whole[at.pkg] || at.test == "" && e.Output == "FAIL\n" // a panic does not print this line
 		r.broken = r.broken || strings.HasSuffix(e.Output, raced)
 	case "build-output":
 		r.out.print("%s", e.Output)
@@ -110,7 +110,7 @@ func (r *report) endTest(at name, e event) {
 		}
 		return
 	}
-	for i, c := range at.test { // the name of a subtest may have a slash, too
+	for i, c := range at.test { // a subtest's name may contain a slash, too
 		if c == '/' {
 			r.parent[name{at.pkg, at.test[:i]}] = true
 		}
@@ -121,7 +121,7 @@ func (r *report) endTest(at name, e event) {
 	r.print(at)
 }
 
-// endPackage ends a package. If it fails, there may be more than the failed tests: it does not build, or
+// endPackage ends a package. If it failed, the reason may be other than a failed test: it does not build, or
 // its process ended early, so that other tests did not run.
 func (r *report) endPackage(at name, e event) {
 	if e.Action == "skip" { // no test files
@@ -148,7 +148,7 @@ func (r *report) print(at name) {
 	}
 }
 
-// printSlowest prints the n slowest tests that have no subtests of their own among them.
+// printSlowest prints the n slowest tests.
 func (r *report) printSlowest(n int) {
 	slices.SortStableFunc(r.times, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
 	if n = min(n, len(r.times)); n > 0 {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// module makes a Go module whose test Test/sub fails as often as its file "failures" has bytes, and
-// whose test Other fails once if there is a file "other".
+// module creates a Go module. Its test Test/sub fails as many times as its file "failures" has bytes, and
+// its test Other fails once if there is a file "other".
 func module(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -184,7 +184,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// A failure is repeated only if nothing but a test failed.
+// A failure is repeated only if nothing other than a test failed.
 func TestBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		events string
@@ -241,7 +241,7 @@ kill -9 $$
 	}
 }
 
-// A pattern that no test matches is a mistake.
+// A pattern that matches no test is an error.
 func TestNoTests(t *testing.T) {
 	for pattern, want := range map[string]int{"^TestGone$": 1, "^TestGood$": 0} {
 		t.Chdir(module(t, map[string]string{"z/z.go": "package z\n"}))

@@ -1,8 +1,8 @@
-// Package toolversion asks programs for their versions.
+// Package toolversion determines the versions of programs.
 //
-// An agent CLI takes a tenth of a second to answer, so a Cache stores its answer for as long
-// as the file of the program has the same path, size and time. The cache can be deleted at
-// any time; a damaged one is ignored.
+// An agent CLI takes a tenth of a second to print its version, so a Cache stores it as long
+// as the program's file has the same path, size and time. The cache can be deleted at
+// any time; damaged files are ignored.
 package toolversion
 
 import (
@@ -24,20 +24,20 @@ import (
 	"github.com/coven-run/coven/internal/regularfile"
 )
 
-// ErrMissing reports a program that is not installed.
+// ErrMissing means that a program is not installed.
 var ErrMissing = errors.New("not on PATH")
 
-// patience bounds how long a program may take to print its version.
+// patience is the timeout for printing a version.
 const patience = 30 * time.Second
 
-// maxOutput bounds what is read of a program's output, in bytes; maxLine bounds the line that
-// is made of it, in characters.
+// maxOutput limits a program's output, in bytes. maxLine limits the line
+// made from it, in characters.
 const (
 	maxOutput = 64 << 10
 	maxLine   = 200
 )
 
-// head keeps the first maxOutput bytes that are written to it.
+// head keeps the first maxOutput bytes written to it.
 type head struct{ bytes.Buffer }
 
 // Write implements io.Writer.
@@ -46,7 +46,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Of asks a program for its version and returns the line that it prints. The error is
+// Of runs a program with --version and returns its output as one line. The error is
 // ErrMissing if the program is not on PATH.
 func Of(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -63,7 +63,7 @@ func Of(ctx context.Context, program string) (string, error) {
 		return "", fmt.Errorf("%s --version does not end: %w", program, context.Cause(ctx))
 	case errors.As(err, &failed) && failed.Exited():
 		return "", fmt.Errorf("%s --version ends with exit code %d: %s", program, failed.ExitCode(), oneline.Clip(reason.String(), maxLine))
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // that is a child which it left
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: a child process is still running
 		return "", fmt.Errorf("%s --version: %w", program, err)
 	}
 	return oneline.Clip(out.String(), maxLine), nil
@@ -72,7 +72,7 @@ func Of(ctx context.Context, program string) (string, error) {
 var versionRE = lazyregexp.New(`\d+(\.\d+)+`)
 
 // OlderThan reports whether the version in a line is older than least. known is false if the
-// line has none.
+// line contains no version.
 func OlderThan(line, least string) (older, known bool) {
 	found := versionRE.FindString(line)
 	return slices.Compare(numbers(found), numbers(least)) < 0, found != ""
@@ -90,7 +90,7 @@ func numbers(version string) []int {
 	return all
 }
 
-// Cache stores versions in a directory of the user. An empty Dir stores nothing.
+// Cache stores versions in a directory of the user. If Dir is empty, it stores nothing.
 type Cache struct{ Dir string }
 
 // file identifies the file of a program.
@@ -100,16 +100,16 @@ type file struct {
 	Time int64  `json:"mtime_ns"`
 }
 
-// stored is the content of a file of the cache: Dir/versions/PROGRAM.json.
+// stored is the content of a cache file, Dir/versions/PROGRAM.json.
 type stored struct {
 	file
-	Version string `json:"version"` // the line that the program printed
+	Version string `json:"version"` // the line printed by the program
 }
 
-// maxStored bounds a file of the cache, in bytes.
+// maxStored limits the size of a cache file, in bytes.
 const maxStored = 64 << 10
 
-// Of is Of without starting a program whose version is known.
+// Of is like the function Of but does not run a program whose version is cached.
 func (c Cache) Of(ctx context.Context, program string) (string, error) {
 	found, err := locate(program)
 	if err != nil {
@@ -145,7 +145,7 @@ func locate(program string) (file, error) {
 	return file{Path: path, Size: info.Size(), Time: info.ModTime().UnixNano()}, nil
 }
 
-// read returns what is stored, or nothing.
+// read returns the cached version, or the zero value.
 func read(place string) stored {
 	var s stored
 	text, err := regularfile.Read(place, maxStored)
@@ -158,7 +158,7 @@ func read(place string) stored {
 	return s
 }
 
-// write stores a version. Without it the program is asked again, so errors are ignored.
+// write caches a version. It ignores errors, because the program can be run again.
 func write(place string, s stored) {
 	text, err := json.Marshal(s)
 	if err != nil || os.MkdirAll(filepath.Dir(place), 0o700) != nil {

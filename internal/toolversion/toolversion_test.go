@@ -31,7 +31,7 @@ func TestOlderThan(t *testing.T) {
 	}
 }
 
-// A program is asked again only if its file has changed, or if the cache is damaged.
+// A program is run again only if its file has changed, or if the cache is damaged.
 func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -83,7 +83,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// What a program prints beside its version, and what it leaves running, does no harm.
+// Additional output of a program and processes that it leaves running do no harm.
 func TestOf(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))

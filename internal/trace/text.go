@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Text returns the trace of a session as a tree:
+// Text formats the trace of a session as a tree:
 //
 //	Session: 2026-01-02-refactor-auth
 //	Duration: 12,847ms
@@ -18,7 +18,7 @@ import (
 //	│  ├─ [code-reviewer] code-reviewer (2,156ms) ✓ · 2,847 tokens
 //	│  └─ [documentation-writer] documentation-writer (470ms) ✗ Error: Timeout
 //
-// A session that has not ended took until now.
+// took is the duration of the session. The duration of a running agent is counted until now.
 func Text(session string, took time.Duration, entries []Entry, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Session: %s\nDuration: %sms\n\nExecution Trace:\n", session, thousands(took.Milliseconds()))
@@ -31,7 +31,7 @@ func Text(session string, took time.Duration, entries []Entry, now time.Time) st
 	return b.String()
 }
 
-// write writes the line of an agent behind a prefix, and those of its children behind another.
+// write writes an agent's line after prefix, and the lines of its children after below.
 func (n *Node) write(b *strings.Builder, prefix, below string, now time.Time) {
 	b.WriteString(prefix + n.line(now) + "\n")
 	for i, child := range n.Children {
@@ -62,7 +62,7 @@ func (n *Node) line(now time.Time) string {
 	return line
 }
 
-// mark returns what became of the agent.
+// mark returns the agent's result.
 func (n *Node) mark() string {
 	switch {
 	case n.Status == "running":
@@ -73,7 +73,7 @@ func (n *Node) mark() string {
 	return "✓"
 }
 
-// thousands formats a number with a comma between groups of three digits.
+// thousands formats a number with commas between groups of three digits.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(max(n, 0), 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {

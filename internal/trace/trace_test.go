@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/trace"
 )
 
-// C-131: metadata.json of the design document's sample is drawn as its sample.
+// C-131: the sample metadata.json of the design document is formatted as its sample tree.
 func TestSample(t *testing.T) {
 	data, err := os.ReadFile("testdata/metadata.json")
 	if err != nil {
@@ -38,7 +38,7 @@ Execution Trace:
 	}
 }
 
-// Four levels, two primaries of the same name, a running agent, and tokens.
+// Four levels, two primary agents with the same name, a running agent, and tokens.
 func TestDepth(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	entry := func(id, parent, path string, chain ...string) trace.Entry {
@@ -53,7 +53,7 @@ func TestDepth(t *testing.T) {
 		entry("b", "a", "one#1", "user", "build", "a", "b"),
 		entry("c", "b", "one#1", "user", "build", "a", "b", "c"),
 		entry("s", "", "two#1", "user", "build"),
-		entry("d", "s", "one#1", "user", "build", "a"), // of the first one
+		entry("d", "s", "one#1", "user", "build", "a"), // child of the first one
 		entry("e", "s", "two#1", "user", "build", "a"),
 	}
 	entries[6].Status = "running"

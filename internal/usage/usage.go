@@ -1,9 +1,9 @@
-// Package usage computes what a session has used, from its events: by step,
-// including attempts that were killed and steps that a user ran again.
+// Package usage computes the usage of a session from its events, by step. It
+// includes attempts that were killed and steps that a user ran again.
 //
-// Rules. The recorded result of a leaf is what the leaf used. Without a result,
-// the last report of each of its agents counts, and the time in which the session
-// worked on the leaf, without the time in which it waited for a rate limit.
+// The usage of a leaf is that in its recorded result. Without a result,
+// it is the sum of the last report of each of its agents, and of the time in which the session
+// worked on the leaf, excluding waits for rate limits.
 package usage
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// Usage is what a session has used so far.
+// Usage is the usage of a session so far.
 type Usage struct {
 	prices budget.Prices
-	seen   int64                    // number of the last event read
-	used   map[string]budget.Amount // by path of leaf
+	seen   int64                    // sequence number of the last event read
+	used   map[string]budget.Amount // by leaf path
 	open   leaf
 	last   time.Time
 }
 
-// leaf is a leaf that has started and has no result.
+// leaf is a leaf that has started and has no result yet.
 type leaf struct {
 	path   string
-	at     time.Time                // when the session started to work on it; zero: not at work
-	runs   budget.Amount            // usage of its finished agents, and time spent before at
+	at     time.Time                // when the current work began; zero if the session is not working on it
+	runs   budget.Amount            // usage of its finished agents, and working time before at
 	agents map[string]budget.Amount // usage of its running agents, by path: agents of reviewers run concurrently
 }
 
@@ -46,7 +46,7 @@ func New(prices budget.Prices) *Usage {
 	return &Usage{prices: prices, used: map[string]budget.Amount{}}
 }
 
-// Read adds the events of a session that were not read before.
+// Read processes the new events of a session. events must begin with all events that were read before.
 func (u *Usage) Read(events []event.Event) {
 	for _, e := range events[min(u.seen, int64(len(events))):] {
 		u.take(e)
@@ -65,14 +65,14 @@ func (u *Usage) take(e event.Event) {
 	case e.Type == event.StepCompleted:
 		u.complete(e)
 	case isOpen && e.Type == event.SessionResumed:
-		u.pause(u.last) // in case the stop was not recorded
+		u.pause(u.last) // the stop may not have been recorded
 		u.open.at = e.Time
 	case e.Type.Stops():
 		u.pause(e.Time)
 	}
 }
 
-// work adds an event of the running leaf.
+// work processes an event of the running leaf.
 func (u *Usage) work(e event.Event) {
 	switch e.Type {
 	case event.StepStarted:
@@ -93,7 +93,7 @@ func (u *Usage) work(e event.Event) {
 	}
 }
 
-// complete adds the usage that a leaf's result records.
+// complete adds the usage in a leaf's result.
 func (u *Usage) complete(e event.Event) {
 	var result event.Result
 	if e.Decode(&result) != nil {
@@ -125,15 +125,15 @@ func (u *Usage) pause(at time.Time) {
 	u.open.at = time.Time{}
 }
 
-// Amount converts what an agent used to the terms of a budget. While its CLI has
-// not reported the cost, it is computed from the prices.
+// Amount converts an agent's usage to a budget amount. If its CLI has
+// not reported a cost, the cost is computed from the prices.
 func (u *Usage) Amount(used event.Usage) budget.Amount {
 	tokens := budget.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	cost, _ := u.prices.Cost(used.Model, tokens)
 	return budget.Amount{USD: max(cost, used.Cost), Tokens: tokens.New(), Turns: used.Turns}
 }
 
-// Cut returns what an interrupted leaf has used so far, in runs that have ended.
+// Cut returns the usage of an interrupted leaf so far.
 func (u *Usage) Cut(path string) budget.Amount {
 	if u.open.path != path {
 		return budget.Amount{}
@@ -141,11 +141,11 @@ func (u *Usage) Cut(path string) budget.Amount {
 	return u.open.amount()
 }
 
-// Within returns what the leaves inside a scope have used: a step, given by its path
-// without attempt and iteration, or the whole session if scope is empty.
+// Within returns the usage of the leaves inside a scope. The scope is the path of a step
+// without attempt and iteration, or empty for the whole session.
 func (u *Usage) Within(scope string) budget.Amount {
 	var sum budget.Amount
-	for _, path := range slices.Sorted(maps.Keys(u.used)) { // a fixed order: floating-point sums depend on it
+	for _, path := range slices.Sorted(maps.Keys(u.used)) { // floating-point sums depend on the order
 		if Inside(scope, path) {
 			sum = sum.Add(u.used[path])
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 )
 
-// story returns events, one per line: the second, the type, the path, the data.
+// line is one event: the second, the type, the path, and the data.
 type line struct {
 	at   int
 	what event.Type
@@ -54,7 +54,7 @@ func TestLedger(t *testing.T) {
 	l := New(budget.Prices{Models: []budget.Price{{Model: "sonnet", Input: 3, Output: 15}}})
 	l.Read(events[:4])
 	l.Read(events)
-	l.Read(events) // what is read is read
+	l.Read(events) // reading the same events again changes nothing
 	cut := budget.Amount{USD: 6.5, Tokens: 3_000_000, Turns: 3, Wall: 8 * time.Second}
 	if got := l.Cut("l[1]/b#1"); got != cut {
 		t.Errorf("cut off: %+v", got)
@@ -69,7 +69,7 @@ func TestLedger(t *testing.T) {
 			t.Errorf("within %q: %+v", scope, got)
 		}
 	}
-	// Its result says all that it used; one that a person has run again counts too.
+	// The result contains the whole usage of a leaf. A leaf that a person has run again counts too.
 	more := append(events, story(t, []line{
 		{200, event.SessionResumed, "", event.Resumed{}},
 		{201, event.StepCompleted, "l[1]/b#1", used(7, 9*time.Second)},
@@ -93,7 +93,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// The time for which a leaf waited for a limit is not working time, even if coven was
+// The time in which a leaf waited for a limit is not working time, even if coven was
 // killed during or after the wait.
 func TestLimit(t *testing.T) {
 	l := New(budget.DefaultPrices())
@@ -101,7 +101,7 @@ func TestLimit(t *testing.T) {
 		{0, event.StepStarted, "a#1", nil},
 		{1, event.AgentStarted, "a#1", nil},
 		{10, event.LimitMet, "a#1", event.Limit{}},
-		{5000, event.LimitMet, "a#1", event.Limit{}}, // it was longer
+		{5000, event.LimitMet, "a#1", event.Limit{}}, // the limit lasted longer
 		{9000, event.LimitOver, "a#1", nil},
 		{9002, event.LimitMet, "a#1", event.Limit{}},
 		{9900, event.SessionResumed, "", event.Resumed{}}, // killed while it waited

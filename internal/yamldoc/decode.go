@@ -18,16 +18,16 @@ import (
 // large.
 const maxVisits = 100_000
 
-// placed is a field that decodes itself.
+// placed is implemented by types that decode themselves.
 type placed interface {
 	decode(d *Document, n *yaml.Node)
 }
 
-// structs is a list of structs that are filled from one mapping.
+// structs is a list of structs that are decoded from one mapping.
 type structs []any
 
-// DecodeNode fills the value that into points to from a node; several structs are filled
-// together, each with the keys that it has. A key of more than one goes to the last.
+// DecodeNode decodes a node into the values that into points to. Several structs are decoded from
+// the same mapping, each with its own keys. A key that several structs have goes to the last.
 func (d *Document) DecodeNode(n Node, into ...any) {
 	switch {
 	case n.node == nil:
@@ -39,7 +39,7 @@ func (d *Document) DecodeNode(n Node, into ...any) {
 	}
 }
 
-// Key returns the value that a mapping has under a key; it is not set if there is none.
+// Key returns the value of a mapping's key. It is not set if the key is missing.
 func (d *Document) Key(at Place, key string) Node {
 	var found Node
 	d.eachKey(at, func(name string, value Node) bool {
@@ -126,7 +126,7 @@ func (d *Document) scalar(n *yaml.Node, v reflect.Value) {
 		v.SetBool(b)
 	case reflect.Int, reflect.Int64:
 		var i int64
-		if i, err = strconv.ParseInt(n.Value, 10, v.Type().Bits()); err == nil { // else it keeps its value, which is valid
+		if i, err = strconv.ParseInt(n.Value, 10, v.Type().Bits()); err == nil { // otherwise the field keeps its valid value
 			v.SetInt(i)
 		}
 	case reflect.Float64:
@@ -176,7 +176,7 @@ func (d *Document) duration(n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// wrong records that a value is of the wrong kind.
+// wrong records that a value has the wrong type.
 func (d *Document) wrong(n *yaml.Node, want string) {
 	got := strconv.Quote(n.Value)
 	switch {
@@ -214,7 +214,7 @@ func (d *Document) dictionary(n *yaml.Node, v reflect.Value) {
 	})
 }
 
-// each calls do for every key of a mapping that is text and given once.
+// each calls do for every valid key of a mapping. It reports keys that are not text and duplicate keys.
 func (d *Document) each(n *yaml.Node, do func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.wrong(n, "keys with values")
@@ -257,13 +257,13 @@ func (d *Document) fields(n *yaml.Node, structs ...reflect.Value) {
 	})
 }
 
-// field is the field of a key, with its tags.
+// field is the struct field of a key, with its tags.
 type field struct {
 	value     reflect.Value
-	omitEmpty bool     // empty is the same as not given, as for Encode
+	omitEmpty bool     // an empty list or map is treated as omitted, as in Encode
 	later     bool     // the caller decodes it
-	oneOf     []string // the allowed words; none: any
-	isTrue    string   // the word that sets a bool
+	oneOf     []string // the allowed words; empty if any word is allowed
+	isTrue    string   // the word that means true in a bool field
 }
 
 func (d *Document) field(n *yaml.Node, f field) {
@@ -299,7 +299,7 @@ func unknown(word string, known []string) string {
 	return "known: " + strings.Join(known, ", ")
 }
 
-// collect finds the fields of a struct and of those inlined in it.
+// collect collects the fields of a struct, including inlined structs.
 func collect(v reflect.Value, byKey map[string]field, keys []string) []string {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
@@ -324,7 +324,7 @@ func collect(v reflect.Value, byKey map[string]field, keys []string) []string {
 	return keys
 }
 
-// Keys returns the values of a mapping by their keys.
+// Keys returns the values of a mapping by key.
 func (d *Document) Keys(at Place) map[string]Node {
 	all := map[string]Node{}
 	d.eachKey(at, func(key string, value Node) bool {
@@ -349,8 +349,8 @@ func (d *Document) eachKey(at Place, do func(key string, value Node) bool) {
 	}
 }
 
-// Text returns the text that a mapping has under a key, and leaves the other
-// keys alone.
+// Text returns the text of a mapping's key. It ignores the other
+// keys.
 func (d *Document) Text(n Node, key string) At[string] {
 	var text At[string]
 	d.DecodeNode(d.Key(n, key), &text)
@@ -367,7 +367,7 @@ func (d *Document) OneOf(text At[string], allowed ...string) bool {
 	return false
 }
 
-// Any fills the value that into points to as yaml.v3 does, without places.
+// Any decodes a node with yaml.v3, without positions, into the value that into points to.
 func (d *Document) Any(n Node, into any) {
 	if n.node == nil {
 		return

@@ -3,7 +3,7 @@
 //
 // Parse reads a file, Decode fills a struct by its yaml tags, Fail adds errors of the
 // caller, and Err returns all errors in the order of the file. A field of type At has
-// the position of its value; a field of type Node is decoded by the caller.
+// the position of its value. A field of type Node is decoded by the caller.
 //
 // A value is text, bool, int, time.Duration (20m), a list, a map of texts to
 // values, or a struct. Text may be written without quotes even if it looks like
@@ -30,7 +30,7 @@ import (
 type Document struct {
 	file    string
 	lines   []string
-	root    *yaml.Node // nil: the file is empty
+	root    *yaml.Node // nil if the file is empty
 	errs    Errors
 	visits  int
 	aliases []*yaml.Node // being decoded
@@ -40,7 +40,7 @@ type Document struct {
 // Node is a value that is not decoded yet. The zero Node is an absent value.
 type Node struct{ node *yaml.Node }
 
-// Parse reads a file with one document, or with only comments. file is the name in
+// Parse parses a file with one document or with comments only. file is its name in
 // errors. The error is an Errors.
 func Parse(file string, data []byte) (*Document, error) {
 	d := &Document{file: file, lines: strings.Split(string(data), "\n")}
@@ -66,11 +66,11 @@ func Parse(file string, data []byte) (*Document, error) {
 
 var yamlLine = lazyregexp.New(`^(?:line (\d+): )?((?s).*)$`)
 
-// syntax converts an error of yaml.v3, which has only the line.
+// syntax converts an error of yaml.v3, which contains at most the line.
 func (d *Document) syntax(err error) Error {
 	m := yamlLine.FindStringSubmatch(strings.TrimPrefix(err.Error(), "yaml: "))
 	line, convErr := strconv.Atoi(m[1])
-	if convErr != nil { // the error has no line: a byte is not text
+	if convErr != nil { // an error without a line: invalid UTF-8
 		line = 1 + max(0, slices.IndexFunc(d.lines, func(l string) bool { return !utf8.ValidString(l) }))
 	}
 	e := Error{File: d.file, Line: line, Column: 1, Msg: "this is not YAML: " + m[2]}
@@ -90,7 +90,7 @@ func indentation(line string) string {
 // Root returns the document's value. It is not set if the file is empty.
 func (d *Document) Root() Node { return Node{d.root} }
 
-// Decode fills the struct that into points to. Fields that are not in the file keep
+// Decode fills the struct that into points to. Fields whose keys are not in the file keep
 // their values.
 func (d *Document) Decode(into any) {
 	if d.root != nil {
@@ -98,14 +98,14 @@ func (d *Document) Decode(into any) {
 	}
 }
 
-// Explain sets hints for unknown keys: what to write instead.
+// Explain sets hints for unknown keys.
 func (d *Document) Explain(hints map[string]string) { d.hints = hints }
 
-// Fail records that the value at a place is wrong.
+// Fail records an error about the value at a place.
 func (d *Document) Fail(at Place, msg, hint string) { d.FailAt(at, 0, 0, msg, hint) }
 
-// FailAt records an error at a line and column (from 1; 0 if unknown) of the text at a
-// place.
+// FailAt records an error at a line and column of the text at a place. Both count from 1;
+// 0 means unknown.
 func (d *Document) FailAt(at Place, line, column int, msg, hint string) {
 	l, c := d.inside(at.place(), line, column)
 	d.errs = append(d.errs, Error{d.file, l, c, msg, hint})

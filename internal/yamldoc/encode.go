@@ -19,8 +19,8 @@ type Encoder interface {
 }
 
 // Marshal encodes a struct as a file, indented by two spaces. It is the reverse of
-// Decode: the tags of the fields name the keys, and a key with omitempty is omitted if
-// the value is zero, or if its method IsZero returns true. Invalid UTF-8 is replaced.
+// Decode: the tags of the fields name the keys. A key with omitempty is omitted if
+// the value is zero or if its method IsZero returns true. Invalid UTF-8 is replaced.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -37,8 +37,8 @@ func Marshal(v any) ([]byte, error) {
 // Encode returns a value as Marshal encodes it.
 func Encode(v any) *yaml.Node { return encode(reflect.ValueOf(v)) }
 
-// Mapping returns the keys of several structs as one mapping, in the order of their
-// fields. If several structs have a key, the first one applies.
+// Mapping encodes several structs as one mapping, in the order of their
+// fields. If several structs have a key, the first one wins.
 func Mapping(structs ...any) *yaml.Node {
 	n, seen := &yaml.Node{Kind: yaml.MappingNode}, map[string]bool{}
 	for _, s := range structs {
@@ -145,9 +145,9 @@ func encodeMap(v reflect.Value) *yaml.Node {
 	return n
 }
 
-// encodeText encodes a text so that it is decoded unchanged, whatever it contains, which
-// yaml.v3 alone does not ensure: multi-line texts as blocks where that is safe, and
-// quotes around what could be misread.
+// encodeText encodes any text so that it is decoded unchanged, which
+// yaml.v3 alone does not ensure. It uses a block for multi-line text where that is safe, and
+// quotes for text that could be misread.
 func encodeText(text string) *yaml.Node {
 	text = strings.ToValidUTF8(text, "\ufffd")
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
@@ -160,7 +160,7 @@ func encodeText(text string) *yaml.Node {
 	return n
 }
 
-// isBlock reports whether a text survives as a literal block.
+// isBlock reports whether a text is decoded unchanged from a literal block.
 func isBlock(text string) bool {
 	lines := strings.Split(text, "\n")
 	if len(lines) == 1 || lines[0] == "" || lines[0][0] == ' ' || lines[0][0] == '\t' {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// amount is left out of a file when it limits nothing.
+// amount is omitted from a file when it limits nothing.
 type amount struct {
 	USD   float64 `yaml:"usd,omitempty"`
 	Share float64 `yaml:"share"`
@@ -18,7 +18,7 @@ type amount struct {
 
 func (a amount) IsZero() bool { return a.USD == 0 }
 
-// version has an encoding of its own.
+// version has its own encoding.
 type version int
 
 func (v version) EncodeYAML() *yaml.Node { return encodeText(strings.Repeat("v", int(v))) }
@@ -82,7 +82,7 @@ version: vv
 	}
 }
 
-// TestEmptyIsNotGiven reads an empty map and an empty list, which Marshal omits, as omitted.
+// TestEmptyIsNotGiven checks that an empty map and an empty list are decoded as omitted if Marshal omits them.
 func TestEmptyIsNotGiven(t *testing.T) {
 	doc, err := Parse("f.yaml", []byte("map: {}\nlist: []\nkept: []\n"))
 	if err != nil {
@@ -99,7 +99,7 @@ func TestEmptyIsNotGiven(t *testing.T) {
 	}
 }
 
-// TestMarshalIsDecode writes and reads back any text, number and map.
+// TestMarshalIsDecode encodes and decodes arbitrary texts, numbers and maps.
 func TestMarshalIsDecode(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "~", "null", "<<", "a: b", "- a", " a\n", "\ta", "a\r\n", "0x1f", "1e3", "é\u0085", "*a", "&a b", "!x"}))
 	rapid.Check(t, func(rt *rapid.T) {

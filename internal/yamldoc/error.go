@@ -10,7 +10,7 @@ type Error struct {
 	File         string
 	Line, Column int // from 1
 	Msg          string
-	Hint         string // what to do about it; may be empty
+	Hint         string // suggested fix, or empty
 }
 
 // Error returns "file:line:column: msg (hint)".

@@ -16,7 +16,7 @@ func (n Node) place() *yaml.Node { return n.node }
 // Set reports whether the file contains the value.
 func (n Node) Set() bool { return n.node != nil }
 
-// TextAt returns a text that was decoded from a node, with its place.
+// TextAt returns a text that was decoded from a node, with its position.
 func TextAt(n Node, text string) At[string] { return At[string]{text, n.node} }
 
 // IsMap reports whether the node is a map.
@@ -54,8 +54,8 @@ func (a *At[T]) decode(d *Document, n *yaml.Node) {
 
 func (n *Node) decode(_ *Document, node *yaml.Node) { n.node = node }
 
-// inside converts a line and column of a text to those of the file. If they are
-// unknown (escapes, folded lines), it returns the start of the text.
+// inside converts a line and column in a text to those of the file. If they cannot be
+// determined (escapes, folded lines), it returns the start of the text.
 func (d *Document) inside(n *yaml.Node, line, column int) (int, int) {
 	switch {
 	case n == nil:
@@ -76,7 +76,7 @@ func (d *Document) inside(n *yaml.Node, line, column int) (int, int) {
 	return n.Line, n.Column + max(column, 1) - 1
 }
 
-// blockIndent returns the indentation of a literal block, which is that of its first
+// blockIndent returns the indentation of a literal block, which is the indentation of its first
 // non-empty line.
 func (d *Document) blockIndent(n *yaml.Node) int {
 	text := n.Value

@@ -201,7 +201,7 @@ func TestTextAndOneOf(t *testing.T) {
 	}
 }
 
-// No file makes it panic or hang, and every error has a place.
+// Decoding never panics or hangs, and every error has a position.
 func FuzzDecode(f *testing.F) {
 	for _, file := range []string{"name: x", "a: &a [*a]", "{[a]: b}", "? a\n: b", "- - -", "%YAML 1.1\n---\na: b", "list: [&a [*a]]", "name: |\n  é\n", "<<: {}", "map: {? {a: b} : c}"} {
 		f.Add(file)
