@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// TestMain makes the test binary the fake agent.
+// TestMain runs the fake agent if the argument is a script.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && filepath.Ext(os.Args[1]) == ".yaml" {
 		os.Exit(fakeacp.Main(os.Args[1:]))
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// script is what the fake agent does; scenario makes the real Qwen Code do the same.
+// script defines the fake agent's behavior; scenario makes the real Qwen Code behave alike.
 const script = `
 loads: true
 conversations:
@@ -55,8 +55,8 @@ conversations:
       - text: Nothing more.
 `
 
-// The fake agent and the real Qwen Code say the same to a client, as far as coven understands it: a file is
-// written by the client, a refused call has no result, and a loaded session is repeated first.
+// The fake agent and the real Qwen Code send equivalent messages, as far as coven understands them. The client
+// writes a file, a refused call has no result, and a loaded session is replayed first.
 func TestContract(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		self, err := os.Executable()
@@ -119,7 +119,7 @@ func contract(t *testing.T, settings, api string) {
 	}
 }
 
-// client drives an agent as coven does, without a gate: it refuses what is about secret.
+// client drives an agent as coven does, without a gate. It refuses requests that mention secret.
 type client struct {
 	t        *testing.T
 	provider acp.Provider
@@ -128,7 +128,7 @@ type client struct {
 	session  string
 }
 
-// converse returns what the agent did until its result, but not its usage, and no reading.
+// converse returns the agent's events until its result, without its usage and without reads.
 func (c *client) converse() (all []string) {
 	c.t.Helper()
 	command, err := c.provider.Command(c.t.Context(), c.request)
@@ -141,7 +141,7 @@ func (c *client) converse() (all []string) {
 	out, err := cmd.StdoutPipe()
 	check(c.t, err)
 	check(c.t, cmd.Start())
-	defer func() { _ = cmd.Wait() }() // how it ends does not matter
+	defer func() { _ = cmd.Wait() }() // the exit status does not matter
 	_, err = in.Write(command.Input)
 	check(c.t, err)
 	for lines := bufio.NewReader(out); ; {
@@ -156,7 +156,7 @@ func (c *client) converse() (all []string) {
 			said, answer := c.take(e)
 			if said != "" && (len(all) == 0 || !strings.HasPrefix(said, "said ") || !strings.HasPrefix(all[len(all)-1], "said ")) {
 				all = append(all, said)
-			} else if said != "" { // a part of the same text
+			} else if said != "" { // a continuation of the same text
 				all[len(all)-1] += strings.TrimPrefix(said, "said ")
 			}
 			if _, over := e.(provider.Result); over {
@@ -169,7 +169,7 @@ func (c *client) converse() (all []string) {
 	}
 }
 
-// take describes an event, and answers it.
+// take describes an event and answers it.
 func (c *client) take(e provider.Event) (said string, answer []byte) {
 	switch e := e.(type) {
 	case provider.Started:

@@ -1,8 +1,8 @@
-// Package fakeacp is an agent for tests that speaks the Agent Client Protocol. A script says what
-// it does; it needs no model. It can break each rule of the protocol.
+// Package fakeacp is a fake agent for tests that speaks the Agent Client Protocol. A script defines
+// its behavior, so it needs no model. It can violate each rule of the protocol.
 //
-// It keeps its sessions in the directory $FAKEACP_STATE: in ID.jsonl what was said, which
-// session/load repeats, and in ID.log one line for each answer that it got.
+// It stores its session in the directory $FAKEACP_STATE: ID.jsonl contains the messages, which
+// session/load repeats, and ID.log contains one line for each response from the client.
 package fakeacp
 
 import (
@@ -21,7 +21,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Main is the agent on standard input and output. Its argument is the script. It returns the exit
+// Main runs the agent on standard input and output. Its argument is the script. It returns the exit
 // code.
 func Main(args []string) int {
 	if len(args) != 1 {
@@ -44,24 +44,24 @@ func Main(args []string) int {
 	return 0
 }
 
-// agent is the agent and its only session.
+// agent is the agent with its only session.
 type agent struct {
 	script  Script
-	state   string // directory; empty: nothing is kept
+	state   string // directory; empty to store nothing
 	session string
 	cwd     string
-	servers []server // of the client
-	last    string   // answer
-	ended   bool     // the prompt is answered
+	servers []server // MCP servers from the client
+	last    string   // the last response
+	ended   bool     // the prompt has been answered
 
-	mu      sync.Mutex // held while a line is written
+	mu      sync.Mutex // held while writing a line
 	out     io.Writer
-	next    int // ID
+	next    int // the next request ID
 	waiting map[string]chan answer
-	cancel  context.CancelFunc // of the prompt
+	cancel  context.CancelFunc // cancels the prompt
 }
 
-// answer is the response to a request of the agent.
+// answer is the client's response to a request of the agent.
 type answer struct {
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
@@ -74,7 +74,7 @@ func (r answer) text() string {
 	return string(r.Result)
 }
 
-// message is a line of the client.
+// message is a line from the client.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -90,7 +90,7 @@ type message struct {
 	answer
 }
 
-// serve handles the lines of the client until they end.
+// serve handles the lines from the client until EOF.
 func (a *agent) serve(in io.Reader) {
 	lines := bufio.NewReader(in)
 	var prompts sync.WaitGroup
@@ -150,7 +150,7 @@ func (a *agent) handle(m message) {
 	}
 }
 
-// options returns the option that chooses the model.
+// options returns the option that selects the model.
 func (a *agent) options() []any {
 	if len(a.script.Models) == 0 {
 		return []any{}
@@ -162,7 +162,7 @@ func (a *agent) options() []any {
 	return []any{map[string]any{"id": "model", "name": "Model", "category": "model", "type": "select", "currentValue": "id-" + a.script.Models[0], "options": all}}
 }
 
-// prompt does the steps for a prompt and answers it.
+// prompt performs the steps for a prompt and answers it.
 func (a *agent) prompt(ctx context.Context, m message) {
 	var text []string
 	for _, p := range m.Params.Prompt {
@@ -192,7 +192,7 @@ func (a *agent) stop(id json.RawMessage, reason string) {
 	a.respond(id, map[string]any{"stopReason": reason, "usage": map[string]any{"inputTokens": 40, "outputTokens": 20, "totalTokens": 60}})
 }
 
-// call makes a request and returns the answer; none if the prompt is cancelled first.
+// call makes a request and returns the response. It returns a zero answer if the prompt is cancelled first.
 func (a *agent) call(ctx context.Context, method string, params map[string]any) answer {
 	a.mu.Lock()
 	id := strconv.Itoa(a.next)
@@ -212,7 +212,7 @@ func (a *agent) call(ctx context.Context, method string, params map[string]any) 
 	}
 }
 
-// deliver delivers the answer to a request.
+// deliver delivers the response to a request.
 func (a *agent) deliver(id string, r answer) {
 	a.mu.Lock()
 	got := a.waiting[id]
@@ -231,7 +231,7 @@ func (a *agent) update(kind string, fields map[string]any) {
 	a.send(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{"sessionId": a.session, "update": fields}})
 }
 
-// chunk says a part of a text.
+// chunk sends a part of a text.
 func (a *agent) chunk(kind, text string) {
 	a.update(kind, map[string]any{"content": map[string]any{"type": "text", "text": text}})
 }
@@ -243,7 +243,7 @@ func (a *agent) respond(id json.RawMessage, result any) {
 func (a *agent) send(value any) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // the script is data
+		panic(err) // the script consists of plain data
 	}
 	a.line(string(text))
 }
@@ -251,5 +251,5 @@ func (a *agent) send(value any) {
 func (a *agent) line(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, _ = io.WriteString(a.out, text+"\n") // the client has gone
+	_, _ = io.WriteString(a.out, text+"\n") // the client may be gone
 }

@@ -10,52 +10,52 @@ import (
 	"time"
 )
 
-// Script is what the agent does.
+// Script defines the agent's behavior.
 type Script struct {
-	Version       int            `yaml:"version"`  // of the protocol; 0: 1
-	Loads         bool           `yaml:"loads"`    // it can load sessions
-	Models        []string       `yaml:"models"`   // names; the first is the usual one
-	Stubborn      bool           `yaml:"stubborn"` // it ignores the end of its input
-	Error         string         `yaml:"error"`    // with which each prompt ends
+	Version       int            `yaml:"version"`  // protocol version; defaults to 1
+	Loads         bool           `yaml:"loads"`    // whether it can load sessions
+	Models        []string       `yaml:"models"`   // names; the first is the default
+	Stubborn      bool           `yaml:"stubborn"` // whether it ignores the end of its input
+	Error         string         `yaml:"error"`    // the error that ends each prompt
 	Conversations []Conversation `yaml:"conversations"`
 }
 
-// Conversation is what the agent does for a prompt.
+// Conversation defines the agent's behavior for a prompt.
 type Conversation struct {
-	Match string `yaml:"match"` // a text in the prompt
+	Match string `yaml:"match"` // substring of the prompt
 	Steps []Step `yaml:"steps"`
 }
 
-// Step is one of these things. In texts, ${CWD} is the directory of the session, and ${LAST} the
-// last answer.
+// Step is one or more actions. In texts, ${CWD} is the directory of the session, and ${LAST} the
+// last response.
 type Step struct {
-	Text    string            `yaml:"text"` // said in two parts
+	Text    string            `yaml:"text"` // sent in two parts
 	Thought string            `yaml:"thought"`
-	Call    string            `yaml:"call"`   // ID of a tool call that is reported as begun
+	Call    string            `yaml:"call"`   // ID of a tool call that is reported as started
 	Done    string            `yaml:"done"`   // ID of a tool call that is reported as completed
 	Ask     *Ask              `yaml:"ask"`    // for permission
-	Method  string            `yaml:"method"` // of a request with Params; its answer is waited for
+	Method  string            `yaml:"method"` // of a request with Params; the agent waits for the response
 	Params  map[string]any    `yaml:"params"`
-	Nowait  bool              `yaml:"nowait"` // the answer is not waited for
-	Run     string            `yaml:"run"`    // a command in a terminal, to its end
-	Tool    *Tool             `yaml:"tool"`   // a call of a tool of an MCP server of the client; its text is the last answer
-	Raw     string            `yaml:"raw"`    // a line
-	Long    int               `yaml:"long"`   // the length of a line without meaning
-	Write   map[string]string `yaml:"write"`  // files that the agent writes itself
-	Link    map[string]string `yaml:"link"`   // symbolic links that it makes, and where they lead
-	Fifo    string            `yaml:"fifo"`   // a pipe that it makes
-	Await   string            `yaml:"await"`  // a file that it waits for
-	End     bool              `yaml:"end"`    // answers the prompt; the steps go on
-	Repeat  int               `yaml:"repeat"` // how often the step is done; 0: once
+	Nowait  bool              `yaml:"nowait"` // do not wait for the response
+	Run     string            `yaml:"run"`    // a command that runs in a terminal until it ends
+	Tool    *Tool             `yaml:"tool"`   // a call of a tool of the client's MCP servers; the result becomes the last response
+	Raw     string            `yaml:"raw"`    // a raw line
+	Long    int               `yaml:"long"`   // the length of a meaningless line
+	Write   map[string]string `yaml:"write"`  // files that the agent writes directly
+	Link    map[string]string `yaml:"link"`   // symbolic links to create, with their targets
+	Fifo    string            `yaml:"fifo"`   // a pipe to create
+	Await   string            `yaml:"await"`  // a file to wait for
+	End     bool              `yaml:"end"`    // answer the prompt but continue with the steps
+	Repeat  int               `yaml:"repeat"` // number of repetitions; defaults to 1
 }
 
 // Ask is a request for permission.
 type Ask struct {
 	ID      string         `yaml:"id"`
-	Title   string         `yaml:"title"` // empty: harmless
+	Title   string         `yaml:"title"` // defaults to harmless
 	Kind    string         `yaml:"kind"`
 	Raw     map[string]any `yaml:"raw"`     // rawInput
-	Options []string       `yaml:"options"` // kinds; none: the usual ones
+	Options []string       `yaml:"options"` // kinds; nil for the default options
 }
 
 // steps returns the steps for a prompt.
@@ -83,7 +83,7 @@ func (a *agent) do(ctx context.Context, prompt json.RawMessage, s Step) {
 	}
 }
 
-// speak does what needs no answer.
+// speak performs the actions that need no response.
 func (a *agent) speak(s Step) {
 	if s.Text != "" {
 		text := a.fill(s.Text)
@@ -108,7 +108,7 @@ func (a *agent) speak(s Step) {
 	}
 }
 
-// request makes a request.
+// request performs the actions that make a request.
 func (a *agent) request(ctx context.Context, s Step) {
 	switch {
 	case s.Ask != nil:
@@ -130,7 +130,7 @@ func (a *agent) request(ctx context.Context, s Step) {
 	}
 }
 
-// run runs a command in a terminal; its output is the last answer.
+// run runs a command in a terminal. Its output becomes the last response.
 func (a *agent) run(ctx context.Context, command string) {
 	var made struct {
 		TerminalID string `json:"terminalId"`
@@ -153,7 +153,7 @@ func (k *Ask) options() []string {
 	return k.Options
 }
 
-// touch changes files itself. What the sandbox refuses is noted.
+// touch changes files directly. It logs errors, such as those from the sandbox.
 func (a *agent) touch(s Step) {
 	for file, content := range s.Write {
 		if err := os.WriteFile(a.fill(file), []byte(content), 0o600); err != nil {
@@ -188,12 +188,12 @@ func (a *agent) await(ctx context.Context, file string) {
 	}
 }
 
-// fill replaces what stands for something else in a text.
+// fill replaces the variables in a text.
 func (a *agent) fill(text string) string {
 	return strings.NewReplacer("${CWD}", a.cwd, "${LAST}", a.last, "${SESSION}", a.session).Replace(text)
 }
 
-// filled is fill for all texts of parameters.
+// filled replaces the variables in all texts of parameters.
 func (a *agent) filled(params map[string]any) map[string]any {
 	all := map[string]any{}
 	for name, value := range params {

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// said is a line of a session's file.
+// said is a line of a session's file: one message.
 type said struct {
-	Kind string `json:"kind"` // of the update
+	Kind string `json:"kind"` // kind of the update
 	Text string `json:"text"`
 }
 
-// keep adds something that was said to the session.
+// keep appends a message to the session.
 func (a *agent) keep(kind, text string) {
-	line, _ := json.Marshal(said{kind, text}) // texts can be encoded
+	line, _ := json.Marshal(said{kind, text}) // strings can always be encoded
 	a.append(a.session+".jsonl", string(line))
 }
 
@@ -28,13 +28,13 @@ func (a *agent) append(name, line string) {
 	}
 	f, err := os.OpenFile(filepath.Join(a.state, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		panic(err) // the test shows it
+		panic(err) // the panic makes the test fail
 	}
-	defer f.Close() //nolint:errcheck // a test reads it
+	defer f.Close() //nolint:errcheck // the test checks the content
 	_, _ = f.WriteString(line + "\n")
 }
 
-// replay repeats what was said in the session. It reports whether the session exists.
+// replay repeats the messages of the session. It reports whether the session exists.
 func (a *agent) replay() bool {
 	f, err := os.Open(filepath.Join(a.state, filepath.Base(a.session)+".jsonl"))
 	if err != nil {

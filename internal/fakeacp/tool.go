@@ -8,13 +8,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tool is a call of a tool of an MCP server.
+// Tool is a call of an MCP server's tool.
 type Tool struct {
 	Name      string         `yaml:"name"`
 	Arguments map[string]any `yaml:"arguments"`
 }
 
-// server is an MCP server that the client offers.
+// server is an MCP server from the client.
 type server struct {
 	Name    string   `json:"name"`
 	Command string   `json:"command"`
@@ -25,7 +25,7 @@ type server struct {
 	} `json:"env"`
 }
 
-// use starts the servers of the client, each for itself, and calls a tool of the first that has it.
+// use starts the client's servers one after the other and calls the tool of the first server that has it.
 func (a *agent) use(ctx context.Context, call Tool) {
 	a.last = "no server has " + call.Name
 	for _, s := range a.servers {
@@ -37,9 +37,9 @@ func (a *agent) use(ctx context.Context, call Tool) {
 	a.note("tool " + call.Name + " " + a.last)
 }
 
-// call calls a tool. It reports whether the server has it.
+// call calls a tool. ok is false if the server does not have it.
 func (s server) call(ctx context.Context, tool string, arguments map[string]any) (text string, ok bool) {
-	cmd := exec.CommandContext(ctx, s.Command, s.Args...) //nolint:gosec // what the client offers
+	cmd := exec.CommandContext(ctx, s.Command, s.Args...) //nolint:gosec // the command comes from the client
 	cmd.Env = os.Environ()
 	for _, v := range s.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// chat is the OpenAI Chat Completions API.
+// chat returns the dialect of the OpenAI Chat Completions API.
 func chat() dialect {
 	return dialect{decode: (*Request).decodeChat, whole: completion, stream: streamChat, fault: openAIError}
 }
@@ -29,7 +29,7 @@ type wireChat struct {
 
 type chatMessage struct {
 	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"` // text, or parts; null beside tool calls
+	Content    json.RawMessage `json:"content"` // a string or parts; null with tool calls
 	ToolCallID string          `json:"tool_call_id"`
 	ToolCalls  []struct {
 		ID       string `json:"id"`
@@ -40,7 +40,7 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-// decodeChat reads a request into the form that the Messages API has.
+// decodeChat converts a request to the form of the Messages API.
 func (r *Request) decodeChat(body []byte) error {
 	var wire wireChat
 	if err := json.Unmarshal(body, &wire); err != nil {
@@ -76,7 +76,7 @@ func (m chatMessage) blocks() []Block {
 	return blocks
 }
 
-// rawOrString is a text as JSON: itself when it is JSON.
+// rawOrString returns a text as JSON: unchanged if it is valid JSON, otherwise as a string.
 func rawOrString(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -91,7 +91,7 @@ func joined(before, more string) string {
 	return before + "\n" + more
 }
 
-// completion is the answer to a request that did not ask for a stream.
+// completion returns the response to a request without streaming.
 func completion(model string, turn Turn) object {
 	var text strings.Builder
 	for _, piece := range turn.pieces() {
@@ -111,7 +111,7 @@ func completion(model string, turn Turn) object {
 	return answer
 }
 
-// streamChat writes the answer as chunks. All texts are one: the API has no blocks.
+// streamChat writes the answer as chunks. It joins all texts, because the API has no blocks.
 func streamChat(ctx context.Context, out *stream, model string, turn Turn) error {
 	id := newID("chatcmpl")
 	send := func(delta object, finish any) error {
@@ -159,7 +159,7 @@ func streamChat(ctx context.Context, out *stream, model string, turn Turn) error
 	return out.data("[DONE]")
 }
 
-// streamCall sends one call; its arguments arrive in two pieces, as they well may.
+// streamCall sends one call. It splits the arguments, as the real API may do.
 func streamCall(send func(object, any) error, index int, tool Tool, cut bool) error {
 	call := chatCall(index, newID("call"), tool)
 	function := call["function"].(object)
@@ -184,7 +184,7 @@ func chatCall(index int, id string, tool Tool) object {
 	return object{"index": index, "id": id, "type": "function", "function": object{"name": tool.Name, "arguments": encode(tool.Input)}}
 }
 
-// finishReason is the stop reason as OpenAI calls it.
+// finishReason returns the stop reason in OpenAI's terms.
 func (t Turn) finishReason() string {
 	words := map[string]string{"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}
 	if word := words[t.stopReason()]; word != "" {
@@ -202,7 +202,7 @@ func (t Turn) chatUsage() object {
 	}
 }
 
-// openAIError is the error object of both OpenAI APIs.
+// openAIError returns the error object of both OpenAI APIs.
 func openAIError(status int, text string) object {
 	kinds := map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_exceeded"}
 	kind := kinds[status]

@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// What the real CLIs take from the fake API is what holds it to the real ones.
-// The script is the same for all; only codex has no tool that stands in for Edit.
+// The real CLIs must accept the answers of the fake API.
+// The script is the same for all; only codex has no tool equivalent to Edit.
 const contractScript = `
 conversations:
 - match: Do the thing
@@ -25,7 +25,7 @@ conversations:
   - text: "It said ${LAST_TOOL_RESULT}"
 `
 
-// TestQwen holds Chat Completions to the real Qwen Code CLI.
+// TestQwen checks Chat Completions with the real Qwen Code CLI.
 func TestQwen(t *testing.T) {
 	contract(t, "qwen", `{"type":"user","message":{"role":"user","content":"Do the thing"},"parent_tool_use_id":null,"session_id":"s"}`,
 		func(string) []string {
@@ -33,8 +33,8 @@ func TestQwen(t *testing.T) {
 		})
 }
 
-// TestCodex holds Responses to the real Codex CLI, with a model that it does not
-// know, which gets the usual tools, and with its own default, which gets one that
+// TestCodex checks Responses with the real Codex CLI: with an unknown model, which
+// gets the usual tools, and with its default model, which gets a tool that
 // runs scripts.
 func TestCodex(t *testing.T) {
 	for _, model := range []string{"m-1", ""} {
@@ -92,7 +92,7 @@ func contract(t *testing.T, program, input string, argv func(url string) []strin
 	}
 }
 
-// realCLI is where the real program is.
+// realCLI returns the path of the real program.
 func realCLI(t *testing.T, program string) string {
 	t.Helper()
 	name := "REAL_" + strings.ToUpper(program)

@@ -8,7 +8,7 @@ import (
 
 // control adds the endpoints for scripts, which cannot call Go methods:
 //
-//	GET  /_control/held?name=N&timeout=30s   204 once an answer stands at hold N; 504 after the timeout (60s)
+//	GET  /_control/held?name=N&timeout=30s   204 once an answer has reached hold N; 504 after the timeout (60s)
 //	POST /_control/release?name=N            204
 //	GET  /_control/requests                  200, a JSON array of Request
 func (s *Server) control(mux *http.ServeMux) {

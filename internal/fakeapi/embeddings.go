@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Meaning is a list of words that mean about the same.
+// Meaning is a list of words with a similar meaning.
 type Meaning []string
 
-// embeddings is the embeddings API of OpenAI. A text is as much about a meaning as it has words of it.
+// embeddings implements OpenAI's embeddings API. Each component of a vector counts the text's words with one meaning.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Model string   `json:"model"`
@@ -21,7 +21,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	data := []object{}
 	for i, text := range body.Input {
-		vector := []float64{0.01} // of a text about nothing
+		vector := []float64{0.01} // avoids a zero vector
 		for _, m := range s.scenario.Meanings {
 			n := 0
 			for _, word := range m {

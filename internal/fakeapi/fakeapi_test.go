@@ -33,7 +33,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// body is a request with the given messages: "user: text" or "assistant: text".
+// body returns a request with the given messages: "user: text" or "assistant: text".
 func body(stream bool, messages ...string) string {
 	var wire []map[string]any
 	for _, message := range messages {
@@ -43,7 +43,7 @@ func body(stream bool, messages ...string) string {
 	data, _ := json.Marshal(map[string]any{
 		"model": "m-1", "stream": stream, "messages": wire, "tools": []any{map[string]any{"name": "Bash"}},
 		"system": []any{map[string]any{"type": "text", "text": " - Primary working directory: /project/tree\n - more"}},
-	}) // literals: it cannot fail
+	}) // cannot fail for literals
 	return string(data)
 }
 
@@ -55,7 +55,7 @@ func post(t *testing.T, server *fakeapi.Server, body string) *http.Response {
 	return response
 }
 
-// answer asks without a stream and returns the texts and calls of the answer.
+// answer makes a request without streaming and returns the texts and calls of the answer.
 func answer(t *testing.T, server *fakeapi.Server, messages ...string) string {
 	t.Helper()
 	response := post(t, server, body(false, messages...))

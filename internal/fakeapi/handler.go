@@ -31,7 +31,7 @@ type dialect struct {
 	fault  func(status int, text string) object
 }
 
-// anthropic is the Messages API.
+// anthropic returns the dialect of the Messages API.
 func anthropic() dialect {
 	return dialect{
 		decode: (*Request).decode, whole: whole, fault: errorBody,
@@ -41,7 +41,7 @@ func anthropic() dialect {
 	}
 }
 
-// turns answers one turn, or one of the CLI's own side requests.
+// turns returns a handler that answers a turn or an internal request of the CLI.
 func (s *Server) turns(d dialect) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		request, err := readRequest(r, d.decode)
@@ -76,8 +76,8 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, d dialect, request
 	s.answer(w, r, d, request, turn)
 }
 
-// answer sends the turn in the form the request asked for. An answer that
-// cannot be finished, on purpose or not, drops the connection.
+// answer sends the turn in the requested form. It drops the connection if the
+// answer cannot be completed, intentionally or not.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, request Request, turn Turn) {
 	turn.Limits.tell(w.Header())
 	turn.tellsUsage = request.asksUsage
@@ -108,7 +108,7 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, object{"input_tokens": 10})
 }
 
-// models lists the models of the scenario in the form of both APIs at once.
+// models lists the models of the scenario in a form that is valid for both APIs.
 func (s *Server) models() object {
 	list := []object{}
 	for _, m := range s.scenario.Models {
@@ -121,9 +121,9 @@ func (s *Server) models() object {
 	return object{"object": "list", "data": list, "has_more": false}
 }
 
-// plain records any other request and answers with the given status.
+// plain records a request that is not a turn and answers it with the given status.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request, status int, body any) {
-	request, _ := readRequest(r, (*Request).decode) // a body other than JSON is ignored here
+	request, _ := readRequest(r, (*Request).decode) // ignore a body that is not JSON
 	s.record(request)(status)
 	reply(w, status, body)
 }
@@ -136,7 +136,7 @@ func fail(w http.ResponseWriter, failure Failure, body object) {
 	reply(w, failure.Status, body)
 }
 
-// tell sets the headers; the time of the reset is rounded up to whole seconds.
+// tell sets the headers. It rounds the reset time up to whole seconds.
 func (l Limits) tell(header http.Header) {
 	if l.Status == "" {
 		return
@@ -159,7 +159,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// pause waits for the delay, or for the client to go away.
+// pause waits for the delay, or until the client disconnects.
 func pause(r *http.Request, delay time.Duration) error {
 	if delay <= 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 )
 
 // holds are named points at which answers wait. A released name stays
-// released, so releasing before or after the answer gets there is the same.
+// released, so it does not matter whether the release or the answer comes first.
 type holds struct {
 	mu     sync.Mutex
 	byName map[string]*hold
@@ -29,7 +29,7 @@ func (h *holds) get(name string) *hold {
 	return h.byName[name]
 }
 
-// wait is where an answer stands still; the empty name does not hold.
+// wait blocks an answer until the name is released. An empty name does not block.
 func (h *holds) wait(ctx context.Context, name string) error {
 	if name == "" {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"errors"
 )
 
-// errCut ends an answer in the middle: the connection is dropped.
+// errCut drops the connection in the middle of an answer.
 var errCut = errors.New("scripted cut")
 
-// newID makes an id that no other server makes: conversations outlive servers.
+// newID returns an ID that is unique across servers, because conversations outlive servers.
 func newID(prefix string) string {
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // never fails: it would crash instead
 	return prefix + "_" + hex.EncodeToString(random[:])
 }
 
-// opening is the message object that a stream starts with.
+// opening returns the message object at the start of a stream.
 func opening(model string, turn Turn) object {
 	return object{
 		"id": newID("msg"), "type": "message", "role": "assistant", "model": model,
@@ -25,7 +25,7 @@ func opening(model string, turn Turn) object {
 	}
 }
 
-// whole is the answer to a request that did not ask for a stream.
+// whole returns the response to a request without streaming.
 func whole(model string, turn Turn) object {
 	message := opening(model, turn)
 	content := []object{}
@@ -47,7 +47,7 @@ func whole(model string, turn Turn) object {
 	return message
 }
 
-// signature is what the API signs thinking with: the same for the same thinking.
+// signature returns the signature of thinking. It is the same for the same text.
 func signature(thinking string) string { return hex.EncodeToString([]byte("signed " + thinking)) }
 
 func (t Turn) stopReason() string {
@@ -75,7 +75,7 @@ func (t Turn) wireUsage(output int) object {
 	}
 }
 
-// errorBody is the API's error object for a status.
+// errorBody returns the API's error object for a status.
 func errorBody(status int, text string) object {
 	kinds := map[int]string{
 		400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",

@@ -29,7 +29,7 @@ func ask(t *testing.T, server *fakeapi.Server, path, body string) *http.Response
 	return response
 }
 
-// data are the events of a stream.
+// data returns the events of a stream.
 func data(t *testing.T, body io.Reader) []string {
 	t.Helper()
 	var all []string
@@ -183,7 +183,7 @@ func TestResponsesStream(t *testing.T) {
 	}
 }
 
-// All that the model said in a row was one answer.
+// Consecutive items of the model become one answer.
 func TestResponsesWhole(t *testing.T) {
 	server := start(t, openAIScript)
 	body := `{"model":"m-1","instructions":"first of all","input":[` + inputSecond + `]}`

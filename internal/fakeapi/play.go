@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// choose finds the turn a request asks for. It is stateless: the turn is the number of
+// choose finds the turn for a request. It is stateless: the turn is the number of
 // answers already in the request, so a killed and resumed conversation continues where
 // it was.
 func (s Scenario) choose(request Request) (conversation, turn int) {
@@ -18,7 +18,7 @@ func (s Scenario) choose(request Request) (conversation, turn int) {
 	return -1, answers(request.Messages)
 }
 
-// turn returns what to play; past the end of a script the model is done.
+// turn returns the turn to play. After the end of a script it is the text "done".
 func (s Scenario) turn(conversation, turn int) Turn {
 	if conversation >= 0 && turn < len(s.Conversations[conversation].Turns) {
 		return s.Conversations[conversation].Turns[turn]
@@ -36,7 +36,7 @@ func firstPrompt(messages []Message) string {
 }
 
 // answers counts the assistant messages that came from a model. The CLI adds
-// some of its own, such as after an interruption or an API error.
+// some messages, such as after an interruption or an API error.
 func answers(messages []Message) int {
 	count := 0
 	for _, message := range messages {
@@ -57,7 +57,7 @@ func synthetic(message Message) bool {
 	return text == "No response requested." || text == "Got it. Thanks for the context!" || strings.HasPrefix(text, "API Error")
 }
 
-// failures remembers which scripted failures were already played.
+// failures records which scripted failures were already played.
 type failures struct {
 	mu     sync.Mutex
 	played map[[2]int]int
@@ -65,7 +65,7 @@ type failures struct {
 
 func newFailures() *failures { return &failures{played: map[[2]int]int{}} }
 
-// next takes the next failure of a turn, or returns false when none is left.
+// next returns the next failure of a turn, or false if there is none left.
 func (f *failures) next(conversation, turn int, script []Failure) (Failure, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

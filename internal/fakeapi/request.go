@@ -16,33 +16,33 @@ type Kind string
 
 // The kinds of request.
 const (
-	KindTurn  Kind = "turn"  // a turn of a conversation, also when it was answered with a scripted failure
-	KindSide  Kind = "side"  // a small request of the CLI's own, such as a title; consumes no turn
+	KindTurn  Kind = "turn"  // a turn of a conversation, including one answered with a scripted failure
+	KindSide  Kind = "side"  // a small internal request of the CLI, such as one for a title; consumes no turn
 	KindCount Kind = "count" // count_tokens
-	KindOther Kind = "other" // anything else, HEAD / included
+	KindOther Kind = "other" // anything else, including HEAD /
 )
 
 // Request is one recorded request.
 type Request struct {
 	Kind   Kind              `json:"kind"`
 	Method string            `json:"method"`
-	Path   string            `json:"path"` // with the query
+	Path   string            `json:"path"` // including the query
 	Header map[string]string `json:"header,omitempty"`
 	Time   time.Time         `json:"time"`
 
-	// Conversation and Turn are the indexes played, -1 when none was.
+	// Conversation and Turn are the indexes of the played turn, or -1.
 	Conversation int `json:"conversation"`
 	Turn         int `json:"turn"`
-	// Status is the HTTP status of the answer; 0 before it starts.
+	// Status is the HTTP status of the response, or 0 before it starts.
 	Status int `json:"status"`
 
 	Model    string    `json:"model,omitempty"`
 	Stream   bool      `json:"stream"`
 	System   string    `json:"system,omitempty"` // all system blocks, joined by newlines
 	Messages []Message `json:"messages,omitempty"`
-	Tools    []string  `json:"tools,omitempty"` // names, in the order sent
+	Tools    []string  `json:"tools,omitempty"` // names, in the order of the request
 
-	asksUsage bool // in the stream
+	asksUsage bool // the stream must report the usage
 }
 
 // Message is one message of a request.
@@ -51,7 +51,7 @@ type Message struct {
 	Content []Block `json:"content"`
 }
 
-// Block is one content block; which fields are set depends on Type.
+// Block is one content block. The fields that are set depend on Type.
 type Block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
@@ -62,16 +62,16 @@ type Block struct {
 	Input     json.RawMessage `json:"input,omitempty"`       // tool_use
 	ToolUseID string          `json:"tool_use_id,omitempty"` // tool_result
 	IsError   bool            `json:"is_error,omitempty"`    // tool_result
-	Result    string          `json:"result,omitempty"`      // tool_result, its text blocks joined
+	Result    string          `json:"result,omitempty"`      // tool_result; its text blocks, joined
 }
 
-// ownWords lists the prefixes of texts that CLIs add to the user's: reminders, and
+// ownWords lists the prefixes of texts that CLIs add to the user's text: reminders and
 // descriptions of the environment.
 func ownWords() []string {
 	return []string{"<system-reminder>", "This is the Qwen Code. We are setting up the context", "<environment_context>", "# AGENTS.md instructions"}
 }
 
-// Text is all text of the message, without what the CLI adds.
+// Text returns all text of the message except the CLI's additions.
 func (m Message) Text() string {
 	var texts []string
 	for _, block := range m.Content {
@@ -83,7 +83,7 @@ func (m Message) Text() string {
 	return strings.Join(texts, "\n")
 }
 
-// recordedHeaders are the headers a test may want to see. Credentials are not.
+// recordedHeaders lists the headers that a test may check. They include no credentials.
 func recordedHeaders() []string {
 	return []string{"Anthropic-Version", "Anthropic-Beta", "Content-Type", "User-Agent", "X-Stainless-Retry-Count"}
 }
@@ -138,7 +138,7 @@ func (r *Request) decode(body []byte) error {
 	return nil
 }
 
-// decodeBlocks reads content, which the API takes as a string or as blocks.
+// decodeBlocks decodes content, which may be a string or blocks.
 func decodeBlocks(raw json.RawMessage) []Block {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// responses is the OpenAI Responses API.
+// responses returns the dialect of the OpenAI Responses API.
 func responses() dialect {
 	return dialect{decode: (*Request).decodeResponses, whole: response, stream: streamResponse, fault: openAIError}
 }
@@ -16,27 +16,27 @@ type wireResponses struct {
 	Model        string          `json:"model"`
 	Stream       bool            `json:"stream"`
 	Instructions string          `json:"instructions"`
-	Input        json.RawMessage `json:"input"` // a text, or items
+	Input        json.RawMessage `json:"input"` // a string or items
 	Tools        []wireTool      `json:"tools"`
 }
 
-// wireTool is a tool, or a namespace with some.
+// wireTool is a tool or a namespace with tools.
 type wireTool struct {
 	Type  string     `json:"type"`
 	Name  string     `json:"name"`
 	Tools []wireTool `json:"tools"`
 }
 
-// item is one thing of a conversation.
+// item is one item of a conversation.
 type item struct {
-	Type      string          `json:"type"` // empty: message
+	Type      string          `json:"type"` // empty means message
 	Role      string          `json:"role"`
 	Content   []itemPart      `json:"content"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"` // function_call
 	Input     string          `json:"input"`     // custom_tool_call
-	Output    json.RawMessage `json:"output"`    // a text, or parts
+	Output    json.RawMessage `json:"output"`    // a string or parts
 	Tools     []wireTool      `json:"tools"`     // additional_tools
 }
 
@@ -45,8 +45,8 @@ type itemPart struct {
 	Text string `json:"text"`
 }
 
-// decodeResponses reads a request into the form that the Messages API has. What
-// the model said in a row is one answer.
+// decodeResponses converts a request to the form of the Messages API. Consecutive
+// items of the model become one answer.
 func (r *Request) decodeResponses(body []byte) error {
 	var wire wireResponses
 	if err := json.Unmarshal(body, &wire); err != nil {
@@ -100,7 +100,7 @@ func (r *Request) take(i item) {
 	}
 }
 
-// add puts a block into the last message, or begins one.
+// add appends a block to the last message if it has this role, or else to a new message.
 func (r *Request) add(role string, block Block) {
 	if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role == role {
 		r.Messages[last].Content = append(r.Messages[last].Content, block)
@@ -124,7 +124,7 @@ func outputText(raw json.RawMessage) string {
 	return text
 }
 
-// response is the answer to a request that did not ask for a stream.
+// response returns the response to a request without streaming.
 func response(model string, turn Turn) object {
 	output := []object{}
 	for _, text := range turn.texts() {
@@ -141,7 +141,7 @@ func responseObject(id, model, status string, output []object, usage any) object
 }
 
 // streamResponse writes the answer as server-sent events: the items that codex
-// reads, each begun, filled and done.
+// reads, with their start, deltas and end.
 func streamResponse(ctx context.Context, out *stream, model string, turn Turn) error {
 	id := newID("resp")
 	if err := out.send("response.created", object{"response": responseObject(id, model, "in_progress", []object{}, nil)}); err != nil {
@@ -179,7 +179,7 @@ func (s *stream) items(ctx context.Context, turn Turn) ([]object, error) {
 	return output, nil
 }
 
-// message sends one message, as deltas and whole.
+// message sends one message, as deltas and as a whole.
 func (s *stream) message(ctx context.Context, index int, chunks []Chunk) (object, error) {
 	id, text := newID("msg"), ""
 	begun := messageItem(id, "")
@@ -203,7 +203,7 @@ func (s *stream) message(ctx context.Context, index int, chunks []Chunk) (object
 	return whole, s.send("response.output_item.done", object{"output_index": index, "item": whole})
 }
 
-// messages are the pieces of the turn's text, by the message they belong to.
+// messages groups the pieces of the turn's text by message.
 func (t Turn) messages() [][]Chunk {
 	var all [][]Chunk
 	for _, piece := range t.pieces() {
@@ -216,7 +216,7 @@ func (t Turn) messages() [][]Chunk {
 	return all
 }
 
-// texts are the turn's messages, whole.
+// texts returns the complete texts of the turn's messages.
 func (t Turn) texts() []string {
 	var texts []string
 	for _, chunks := range t.messages() {
@@ -236,7 +236,7 @@ func messageItem(id, text string) object {
 	}
 }
 
-// callItem is a call of a function, or of a tool whose input is a text.
+// callItem returns a call of a function, or of a tool whose input is plain text.
 func callItem(id string, tool Tool) object {
 	if source, custom := tool.Input[customInput].(string); custom {
 		return object{"type": "custom_tool_call", "id": newID("ctc"), "call_id": id, "name": tool.Name, "input": source, "status": "completed"}

@@ -16,19 +16,19 @@ type Scenario struct {
 	Conversations []Conversation `yaml:"conversations"`
 	// Models are listed by GET /v1/models.
 	Models []Model `yaml:"models"`
-	// Meanings are what POST /v1/embeddings tells apart.
+	// Meanings are the components of the vectors of POST /v1/embeddings.
 	Meanings []Meaning `yaml:"meanings"`
 }
 
-// Model is one model of the API. It answers like any other.
+// Model is one model of the API. All models answer in the same way.
 type Model struct {
 	ID     string `yaml:"id"`
-	Window int    `yaml:"window"` // tokens; 0: not told
+	Window int    `yaml:"window"` // tokens; 0 to omit it
 }
 
-// Conversation is one scripted talk. A request belongs to the first
-// conversation whose Match occurs in the text of its first user message; an
-// empty Match takes any request.
+// Conversation is one scripted conversation. A request belongs to the first
+// conversation whose Match occurs in the text of its first user message. An
+// empty Match matches every request.
 type Conversation struct {
 	Match string `yaml:"match"`
 	Turns []Turn `yaml:"turns"`
@@ -36,38 +36,38 @@ type Conversation struct {
 
 // Turn is one answer of the model.
 type Turn struct {
-	// Hold waits, before anything of this answer is sent, until the name is released.
+	// Hold is a name to wait for before anything of this answer is sent.
 	Hold string `yaml:"hold"`
-	// Delay is slept, after Hold, before anything is sent.
+	// Delay is waited for after Hold, before anything is sent.
 	Delay time.Duration `yaml:"delay"`
 	// Fail answers the first requests for this turn with errors, in order.
 	Fail []Failure `yaml:"fail"`
 	// Thinking comes first, as a signed block of the Messages API or as reasoning_content.
 	Thinking string `yaml:"thinking"`
-	// Break sends an error of this type in place of the end: overloaded_error.
+	// Break is the type of an error to send instead of the end, such as overloaded_error.
 	Break string `yaml:"break"`
-	// Text comes before Chunks, both before Tools.
+	// Text precedes Chunks, and both precede Tools.
 	Text   string  `yaml:"text"`
 	Chunks []Chunk `yaml:"chunks"`
 	Tools  []Tool  `yaml:"tools"`
-	// StopReason defaults to tool_use when there are Tools, else end_turn.
+	// StopReason defaults to tool_use if there are Tools, else to end_turn.
 	StopReason string `yaml:"stop_reason"`
-	// Usage defaults to 10 tokens in and 5 out.
+	// Usage defaults to 10 input and 5 output tokens.
 	Usage Usage `yaml:"usage"`
-	// Limits is sent with the answer.
+	// Limits are sent with the answer.
 	Limits Limits `yaml:"limits"`
 	// Cut drops the connection in the middle of the last block.
 	Cut bool `yaml:"cut"`
 
-	tellsUsage bool // the request asked for it, which Chat Completions needs
+	tellsUsage bool // requested by the client; needed for Chat Completions
 }
 
-// Chunk is a piece of text. It is a content block of its own, which the CLI
-// shows as soon as it is complete; with Join it is one more delta of the block
-// before it, which the CLI shows only when that block ends.
+// Chunk is a piece of text. By default it is a separate content block, which the CLI
+// shows as soon as it is complete. With Join it is another delta of the previous
+// block, which the CLI shows only when that block ends.
 type Chunk struct {
 	Text string `yaml:"text"`
-	Hold string `yaml:"hold"` // wait for this name before the chunk, everything before it flushed
+	Hold string `yaml:"hold"` // wait for this name before the chunk, after flushing everything before it
 	Join bool   `yaml:"join"`
 }
 
@@ -79,14 +79,14 @@ type Tool struct {
 
 // Usage is the reported usage of the turn, in tokens.
 type Usage struct {
-	Input      int `yaml:"input"` // without those below
+	Input      int `yaml:"input"` // without cached tokens
 	Output     int `yaml:"output"`
 	CacheRead  int `yaml:"cache_read"`
 	CacheWrite int `yaml:"cache_write"`
 }
 
-// Failure answers Times requests (1 if zero) with an HTTP status of 400 or
-// more. RetryAfter, in whole seconds, becomes the Retry-After header.
+// Failure answers Times requests (defaults to 1) with an HTTP status of at least
+// 400. RetryAfter, in whole seconds, is sent as the Retry-After header.
 type Failure struct {
 	Status     int           `yaml:"status"`
 	Times      int           `yaml:"times"`
@@ -94,11 +94,11 @@ type Failure struct {
 	Limits     Limits        `yaml:"limits"`
 }
 
-// Limits becomes the headers in which the API tells a subscriber of the
-// account's limits: anthropic-ratelimit-unified-*.
+// Limits are sent as the headers that describe a subscriber's
+// account limits: anthropic-ratelimit-unified-*.
 type Limits struct {
-	Status string        `yaml:"status"` // allowed, allowed_warning, rejected; "" sends no header at all
-	Reset  time.Duration `yaml:"reset"`  // from now; 0 = not told
+	Status string        `yaml:"status"` // allowed, allowed_warning, rejected; empty for no headers at all
+	Reset  time.Duration `yaml:"reset"`  // from now; 0 to omit it
 	Claim  string        `yaml:"claim"`  // five_hour, seven_day, ...
 }
 
@@ -115,7 +115,7 @@ func Load(path string) (Scenario, error) {
 	return scenario, nil
 }
 
-// Parse reads a scenario from YAML. An unknown key is an error.
+// Parse parses a scenario in YAML. Unknown keys are errors.
 func Parse(data []byte) (Scenario, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)

@@ -2,10 +2,10 @@ package fakeapi
 
 import "strings"
 
-// sideAnswer recognizes the small requests that the CLI makes for itself, and
+// sideAnswer recognizes small internal requests of the CLI and
 // returns a harmless answer. They offer the model no tools and ask either for a
 // title of the session (seen when CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is
-// unset) or for nothing but the account's quota.
+// unset) or for the account's quota.
 func sideAnswer(request Request) (answer string, side bool) {
 	if len(request.Tools) > 0 || len(request.Messages) != 1 {
 		return "", false

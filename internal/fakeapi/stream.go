@@ -16,7 +16,7 @@ type stream struct {
 	writer  http.ResponseWriter
 	flusher *http.ResponseController
 	holds   *holds
-	index   int  // of the block that is open, or would be opened next
+	index   int  // of the open block, or of the next one
 	open    bool // a text block is open
 }
 
@@ -64,7 +64,7 @@ func (s *stream) thinking(text string) error {
 	)
 }
 
-// pieces is all text of the turn, in order.
+// pieces returns all text of the turn in order.
 func (t Turn) pieces() []Chunk {
 	if t.Text == "" {
 		return t.Chunks
@@ -98,7 +98,7 @@ func (s *stream) closeText() error {
 	return s.stop()
 }
 
-// tool sends one call; its input arrives in two deltas, as it well may.
+// tool sends one call. It splits the input into two deltas, as the real API may do.
 func (s *stream) tool(id string, tool Tool, cut bool) error {
 	input := encode(tool.Input)
 	if err := s.start(object{"type": "tool_use", "id": id, "name": tool.Name, "input": object{}}); err != nil {
@@ -146,7 +146,7 @@ func (s *stream) send(event string, data object) error {
 	return s.write("event: "+event+"\n", encode(data))
 }
 
-// data writes one event that has no name, and flushes it.
+// data writes one event without a name and flushes it.
 func (s *stream) data(data string) error { return s.write("", data) }
 
 func (s *stream) write(name, data string) error {
@@ -159,7 +159,7 @@ func (s *stream) write(name, data string) error {
 	return nil
 }
 
-// encode cannot fail on what a scenario holds: it came from YAML or literals.
+// encode encodes a value from YAML or literals, which cannot fail.
 func encode(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {

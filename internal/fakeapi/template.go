@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// expand returns the turn with the template values of its texts and tool
-// inputs filled in. Every other ${...} is left alone: it may be shell.
+// expand replaces the variables in the texts and tool inputs of the turn. It keeps every
+// other ${...}, which may be shell syntax.
 func (t Turn) expand(request Request) Turn {
 	replacer := strings.NewReplacer(
 		"${CWD}", workingDirectory(request),
@@ -49,8 +49,8 @@ func expandValue(value any, replacer *strings.Replacer) any {
 	}
 }
 
-// workingDirectory reads the directory the CLI says it works in. It is in the
-// system prompt, or in a text beside the first prompt.
+// workingDirectory returns the working directory that the CLI reports. It is in the
+// system prompt or in a text next to the first prompt.
 func workingDirectory(request Request) string {
 	texts := []string{request.System}
 	for _, message := range request.Messages {
@@ -81,8 +81,8 @@ func lastToolResult(messages []Message) string {
 	return result
 }
 
-// lastPrompt returns the last text that a user wrote: the CLI may put reminders before it, and
-// coven a sentence behind it, in which the CLI looks for files.
+// lastPrompt returns the user's last text. The CLI may add reminders before it, and
+// coven adds a sentence after it, in which the CLI looks for files.
 func lastPrompt(messages []Message) string {
 	for _, message := range slices.Backward(messages) {
 		if message.Role != "user" {

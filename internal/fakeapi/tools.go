@@ -8,11 +8,11 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// customInput is the key of a call's input when that is a text: see callItem.
+// customInput is the key in a call's input for plain text: see callItem.
 const customInput = "\x00text"
 
-// spoken returns the turn with its calls translated to the offered tools. A script
-// names tools as Claude Code does; calls of offered tools, and calls without an
+// spoken translates the calls of the turn to the offered tools. A script
+// uses the tool names of Claude Code. Calls of offered tools, and calls without an
 // equivalent, do not change.
 func (t Turn) spoken(offered []string) Turn {
 	tools := make([]Tool, len(t.Tools))
@@ -37,21 +37,21 @@ func (t Tool) spoken(offered []string) Tool {
 		return Tool{"edit", t.Input}
 	case t.Name == "Write" && offers("write_file"):
 		return Tool{"write_file", t.Input}
-	case t.Name == "Write" && offers("edit"): // makes a new file
+	case t.Name == "Write" && offers("edit"): // creates a new file
 		return Tool{"edit", map[string]any{"file_path": t.Input["file_path"], "old_string": "", "new_string": t.Input["content"]}}
 	}
 	command := t.command()
 	switch { // codex
 	case command != "" && offers("exec_command"):
 		return Tool{"exec_command", map[string]any{"cmd": command}}
-	case command != "" && offers("exec"): // a tool of some models: it runs a script that calls the others
+	case command != "" && offers("exec"): // a tool of some models that runs a script, which calls the other tools
 		source := fmt.Sprintf("text(await tools.exec_command({cmd: %s}));", encode(command))
 		return Tool{"exec", map[string]any{customInput: source}}
 	}
 	return t
 }
 
-// command is a shell command that does what the tool does, or "".
+// command returns a shell command that is equivalent to the call, or "".
 func (t Tool) command() string {
 	text := func(key string) string { s, _ := t.Input[key].(string); return s }
 	switch file := text("file_path"); t.Name {

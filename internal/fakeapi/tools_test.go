@@ -35,7 +35,7 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// The command that stands for Write writes what Write would.
+// The command for Write has the same effect as Write.
 func TestWriteCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "it's a dir", "file")
 	const content = "it's\n\\n %s $HOME\n"
