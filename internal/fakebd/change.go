@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// update changes issues, each on its own: what is wrong with one is told on
-// standard error, and the exit code is 1 when none was changed.
+// update changes issues independently. It reports errors on
+// standard error, and the exit code is 1 if no issue was changed.
 func (r *run) update() int {
 	f := r.flags
 	if f.has("status") && !slices.Contains(statuses, f.value("status")) {
@@ -52,7 +52,7 @@ func (r *run) update() int {
 	return r.print(changed)
 }
 
-// claim takes an issue for the actor, if it is open and nobody else's.
+// claim assigns an issue to the actor if it is open and not assigned to another.
 func (r *run) claim(i *issue) error {
 	actor := r.actor()
 	switch {
@@ -76,7 +76,7 @@ func (r *run) started(i *issue) {
 	}
 }
 
-// apply sets the members that the flags name.
+// apply sets the fields that the flags name.
 func (r *run) apply(i *issue) error {
 	f := r.flags
 	touched := false
@@ -104,7 +104,7 @@ func (r *run) apply(i *issue) error {
 	return nil
 }
 
-// moved keeps the times of an issue in step with its status.
+// moved updates the times of an issue after a change of its status.
 func (r *run) moved(i *issue) {
 	switch {
 	case i.Status == "closed" && i.ClosedAt == nil:
@@ -118,7 +118,7 @@ func (r *run) moved(i *issue) {
 	}
 }
 
-// close closes issues. Closing one again sets its reason again.
+// close closes issues. Closing an issue again replaces its reason.
 func (r *run) close() int {
 	reason := r.flags.value("reason")
 	if reason == "" {
@@ -194,7 +194,7 @@ func (r *run) reopen() int {
 	return r.print(opened)
 }
 
-// init makes a database in the current directory, or in $BEADS_DIR.
+// init creates a database in the current directory or in $BEADS_DIR.
 func (r *run) init() int {
 	at := filepath.Join(r.dir, ".beads")
 	if set := r.env("BEADS_DIR"); set != "" {
@@ -213,7 +213,7 @@ func (r *run) init() int {
 	return 0
 }
 
-// setUp writes what bd's init leaves: metadata that names a Dolt database, and
+// setUp creates the files of bd init: metadata that names a Dolt database, and
 // the database itself.
 func setUp(at, prefix string, fromJSONL bool) error {
 	project := uuid.NewString()

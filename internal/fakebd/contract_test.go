@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fake is a bd that is this test program.
+// fake returns the path of a bd that is this test program.
 func fake(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -35,7 +35,7 @@ func fake(t *testing.T) string {
 	return path
 }
 
-// result is what a command did.
+// result is the result of a command.
 type result struct {
 	code        string
 	out, errout string
@@ -63,10 +63,10 @@ func bd(t *testing.T, program, dir string, env []string, args ...string) result 
 	return result{code, out.String(), errout.String()}
 }
 
-// capture is a command of the real bd and what it did.
+// capture is a command of the real bd and its result.
 type capture struct {
 	name string
-	line string // the command as it was recorded: unquoted
+	line string // the recorded command, unquoted
 	result
 }
 
@@ -94,7 +94,7 @@ func captures(t *testing.T) []capture {
 	return all
 }
 
-// spaced are the recorded commands with arguments that have spaces in them.
+// spaced lists the recorded commands with arguments that contain spaces.
 var spaced = map[string][]string{
 	"04-create-full": {
 		"create", "Second", "-t", "bug", "-p", "0", "-d", "the desc", "--design", "the design", "--acceptance", "- [ ] a",
@@ -103,11 +103,11 @@ var spaced = map[string][]string{
 	"16-close": {"close", "gg-rls", "--reason", "done it", "--json"},
 }
 
-// usageOnly are the captures whose standard error continues with the usage of every
-// flag, which the fake does not have: the first two lines are compared.
+// usageOnly lists the captures whose standard error continues with the usage of every
+// flag, which the fake does not have. Only the first two lines are compared.
 var usageOnly = []string{"21-unknown-flag"}
 
-// The fake does in a fresh place what bd did when the captures were made.
+// In a fresh directory, the fake reproduces the captures of bd.
 func TestCaptures(t *testing.T) {
 	program, dir := fake(t), t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
@@ -115,7 +115,7 @@ func TestCaptures(t *testing.T) {
 	}
 	ids := map[string]string{} // of the capture -> of the fake
 	for _, c := range captures(t) {
-		if c.name == "01-version" { // the first one after the database was made
+		if c.name == "01-version" { // the first command after the database was created
 			if r := bd(t, program, dir, nil, "init", "--prefix", "gg", "--stealth", "--skip-agents", "--skip-hooks", "--non-interactive"); r.code != "0" {
 				t.Fatalf("init: %+v", r)
 			}
@@ -181,7 +181,7 @@ var (
 	paths = regexp.MustCompile(`"/[^"]*"`)
 )
 
-// normal leaves out what is different each time, but not its form.
+// normal replaces the parts that differ each time but keeps their form.
 func normal(text string, ids map[string]string) string {
 	for _, was := range slices.Sorted(maps.Keys(ids)) {
 		text = strings.ReplaceAll(text, ids[was], was)

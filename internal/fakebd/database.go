@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// stateDir is where the fake keeps its files below .beads.
+// stateDir is the directory of the fake's files below .beads.
 const stateDir = "fakebd"
 
-// database is everything that the fake knows of a repository.
+// database is the complete state of a repository.
 type database struct {
 	Prefix  string   `json:"prefix"`
 	Project string   `json:"project"`
@@ -26,7 +26,7 @@ type database struct {
 	changed bool
 }
 
-// issue is a task, with its members in the order in which bd prints them.
+// issue is a task. Its fields are in the order in which bd prints them.
 type issue struct {
 	ID           string          `json:"id"`
 	Title        string          `json:"title"`
@@ -74,7 +74,7 @@ type remark struct {
 	CreatedAt time.Time       `json:"created_at"`
 }
 
-// open reads the database, which nobody else does until unlock is called.
+// open reads the database and locks it until unlock is called.
 func (r *run) open() (unlock func(), err error) {
 	if r.beads == "" {
 		return nil, errors.New("no .beads")
@@ -96,7 +96,7 @@ func (r *run) open() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// lock waits for a lock file in a directory that exists.
+// lock waits for a lock file in an existing directory.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -108,7 +108,7 @@ func lock(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return func() { _ = f.Close() }, nil // closing gives it back
+	return func() { _ = f.Close() }, nil // closing releases the lock
 }
 
 func (d *database) save() error {
@@ -132,8 +132,8 @@ func (d *database) get(id string) *issue {
 	return nil
 }
 
-// resolve finds an issue by its id or, as bd does, by the beginning of what
-// follows the prefix.
+// resolve finds an issue by its ID or, as bd does, by a prefix of the part after the
+// database's prefix.
 func (d *database) resolve(id string) (*issue, error) {
 	if i := d.get(id); i != nil {
 		return i, nil
@@ -163,7 +163,7 @@ func (d *database) newID() string {
 	}
 }
 
-// sorted are the issues as bd lists them: by priority, the newest first.
+// sorted returns the issues in bd's order: by priority, newest first.
 func (d *database) sorted() []*issue {
 	all := slices.Clone(d.Issues)
 	slices.SortStableFunc(all, func(a, b *issue) int {
@@ -178,7 +178,7 @@ func (d *database) sorted() []*issue {
 	return all
 }
 
-// second is a time as the database keeps it.
+// second returns a time with the precision of the database.
 func second(t time.Time) time.Time { return t.UTC().Round(time.Second) }
 
 // touch marks an issue as changed now.

@@ -1,16 +1,16 @@
-// Package fakebd is a stand-in for bd, the beads program, for tests.
+// Package fakebd is a fake of bd, the beads program, for tests.
 //
-// It takes the commands and flags that coven uses, prints what bd 1.0.5 prints
-// (which the contract test of this package compares with captures of the real
-// one), and keeps its tasks in a file instead of a database. Processes that run
-// at once see what those of the real one would: each command is one transaction.
+// It takes the commands and flags that coven uses, prints the output of bd 1.0.5
+// (the contract test of this package compares it with captures of the real
+// program), and stores its tasks in a file instead of a database. Concurrent processes
+// behave like those of the real program: each command is one transaction.
 //
-// Rules. A flag or a command that it does not know is refused, as by bd. It runs
-// no other program: where bd asks git, it reads $GIT_AUTHOR_NAME and
+// It rejects unknown flags and commands, as bd does. It runs
+// no other program: where bd runs git, it reads $GIT_AUTHOR_NAME and
 // $GIT_AUTHOR_EMAIL, and finds the main checkout through the .git file.
 //
-// The environment variable FAKEBD_FAULT makes it misbehave, see fault. It records how
-// many of its processes ran at once, see MaxAtOnce.
+// The environment variable FAKEBD_FAULT makes it misbehave, see fault. It records the
+// maximum number of its concurrent processes, see MaxAtOnce.
 package fakebd
 
 import (
@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// Version is the version of bd that this one imitates.
+// Version is the imitated version of bd.
 const Version = "1.0.5"
 
-// Main runs one bd command with the arguments that follow the program's name, on
+// Main runs one bd command with the arguments after the program's name, on
 // the process's standard streams, and returns its exit code.
 func Main(args []string) int {
 	dir, err := os.Getwd()
@@ -44,19 +44,19 @@ type run struct {
 	now  func() time.Time
 
 	flags flags
-	beads string // the .beads directory; empty when there is none
+	beads string // the .beads directory; empty if there is none
 	db    *database
 }
 
 // command is a command of bd.
 type command struct {
-	values, bools []string // flags: "limit", or "limit n" with its letter
+	values, bools []string // flags: "limit", or "limit n" with its short form
 	do            func(*run) int
-	writes        bool // saves what it changed
+	writes        bool // saves changes of the database
 	bare          bool // needs no database
 }
 
-// commands are those that coven uses, and a few for tests.
+// commands returns the commands that coven uses, and a few for tests.
 func commands() map[string]command {
 	return map[string]command{
 		"version":  {do: (*run).version, bare: true},

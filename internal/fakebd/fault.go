@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// fault is how a run misbehaves. $FAKEBD_FAULT holds one, KIND, KIND=VALUE,
-// KIND@COMMAND or KIND=VALUE@COMMAND; without @COMMAND every command has it.
+// fault is a way to misbehave. $FAKEBD_FAULT is KIND, KIND=VALUE,
+// KIND@COMMAND or KIND=VALUE@COMMAND; without @COMMAND it applies to every command.
 //
-//	hang         never ends, whatever signal but KILL comes
+//	hang         never ends, and ignores all signals except KILL
 //	slow=MS      waits before it does anything
-//	meet=N       waits until N of its processes have run at once, for a minute
+//	meet=N       waits until N of its processes have run concurrently, for at most a minute
 //	fail-stdout  does nothing, and fails with an error in JSON on standard output
 //	fail-stderr  does nothing, and fails with a line on standard error
-//	lost         does its work and then fails without a word
-//	garbage      does its work and prints something that is no JSON instead
+//	lost         does its work and then fails without output
+//	garbage      does its work and prints invalid JSON instead of the result
 //	noise        does its work and warns on standard error
-//	flood=BYTES  prints so many bytes and no newline
+//	flood=BYTES  prints this number of bytes without a newline
 //	old=FLAG     does not know the flag
 type fault struct{ kind, value string }
 
@@ -42,7 +42,7 @@ func faultOf(text, command string) (fault, error) {
 	return fault{}, fmt.Errorf("FAKEBD_FAULT: unknown fault %q", kind)
 }
 
-// before runs the fault before the work; over reports whether the run ends with it.
+// before applies the fault before the work. over reports whether the run ends with it.
 func (f fault) before(r *run) (code int, over bool) {
 	switch f.kind {
 	case "hang":
@@ -80,7 +80,7 @@ func (f fault) before(r *run) (code int, over bool) {
 	return 0, false
 }
 
-// met waits until n processes have run at once, and reports whether they have.
+// met waits until n processes have run concurrently, and reports whether they have.
 func (r *run) met(n int) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// after runs the fault after the work.
+// after applies the fault after the work.
 func (f fault) after(r *run, code int) int {
 	switch f.kind {
 	case "lost":
@@ -114,13 +114,13 @@ func (f fault) after(r *run, code int) int {
 	return code
 }
 
-// crowd counts the processes that run at once.
+// crowd records the concurrent processes.
 type crowd struct {
 	Running []int `json:"running"`
 	Most    int   `json:"most"`
 }
 
-// enter counts this process until leave is called.
+// enter records this process until leave is called.
 func (r *run) enter() (leave func()) {
 	_ = r.count(func(c *crowd) { c.Running = append(c.Running, os.Getpid()) })
 	return func() {
@@ -138,7 +138,7 @@ func without(pids []int, pid int) []int {
 	return kept
 }
 
-// count changes the record of running processes. It omits killed ones.
+// count changes the record of running processes. It removes killed processes.
 func (r *run) count(change func(*crowd)) error {
 	dir := filepath.Join(r.beads, stateDir)
 	unlock, err := lock(filepath.Join(dir, "crowd.lock"))
@@ -176,8 +176,8 @@ func readCrowd(beads string) (crowd, error) {
 	return c, err
 }
 
-// MaxAtOnce returns how many processes of the fake ran at the same time, at
-// most, on the database of a .beads directory since it was made.
+// MaxAtOnce returns the maximum number of the fake's processes that ran concurrently
+// on the database of a .beads directory since it was created.
 func MaxAtOnce(beads string) (int, error) {
 	c, err := readCrowd(beads)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// flags are the arguments of a command, taken apart as bd does.
+// flags are the parsed arguments of a command.
 type flags struct {
 	set  map[string]string
 	args []string
@@ -25,7 +25,7 @@ var (
 	globalBools  = []string{"json", "quiet q", "readonly", "sandbox", "verbose v"}
 )
 
-// parse finds the command among the arguments and reads its flags.
+// parse finds the command in the arguments and parses its flags.
 func (r *run) parse(args []string) (string, command, error) {
 	all := commands()
 	name, at := commandName(args)
@@ -55,7 +55,7 @@ func (r *run) parse(args []string) (string, command, error) {
 	return name, cmd, nil
 }
 
-// commandName is the first word that is no flag, with the second of "dep add".
+// commandName returns the first word that is not a flag, plus the next word for "dep".
 func commandName(args []string) (string, int) {
 	for i := 0; i < len(args); i++ {
 		switch {
@@ -71,7 +71,7 @@ func commandName(args []string) (string, int) {
 	return "", 0
 }
 
-// take reads one flag, and its value from what follows if it needs one.
+// take parses one flag, and takes its value from rest if it needs one.
 func (f flags) take(arg string, rest, values, bools []string) ([]string, error) {
 	word, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	long := strings.HasPrefix(arg, "--")
@@ -101,7 +101,7 @@ func (f flags) take(arg string, rest, values, bools []string) ([]string, error) 
 	return nil, fmt.Errorf("unknown shorthand flag: %q in %s", word, arg)
 }
 
-// match finds the flag that a word means, by name or by letter.
+// match returns the name of the flag with a long or short name.
 func match(known []string, word string, long bool) string {
 	for _, one := range known {
 		name, letter, _ := strings.Cut(one, " ")
@@ -112,7 +112,7 @@ func match(known []string, word string, long bool) string {
 	return ""
 }
 
-// usage refuses a command line.
+// usage rejects a command line.
 func (r *run) usage(name string, err error) int {
 	r.warn("Error: %v\n", err)
 	if name == "" {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// LongestLine is the length in bytes, with its newline, of the longest line of
-// Issues, when it has 20 issues or more.
+// LongestLine is the length in bytes, including the newline, of the longest line of
+// Issues, for 20 issues or more.
 const LongestLine = 52903
 
-// Issues returns n issues as a file of beads JSONL, the same each time: what a
-// repository has after years with several versions of beads. There are epics
-// with children and with blocked parents, closed, deferred, pinned and ephemeral
-// ones, templates, comments, references, dependencies of many types, those of
-// old versions (parent_child) among them; and lines that are no issues, which do
-// not count: of another _type, and tombstones.
+// Issues returns n issues as a file of beads JSONL, the same each time. They resemble a
+// repository after years with several versions of beads: epics
+// with children and with blocked parents; closed, deferred, pinned and ephemeral
+// issues; templates, comments and references; and dependencies of many types, including
+// those of old versions (parent_child). The file also has lines that are no issues and do
+// not count: lines of another _type, and tombstones.
 func Issues(n int) []byte {
 	var b bytes.Buffer
 	lines := 0
@@ -55,15 +55,15 @@ func encoded(value any) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// moment is the time at which the ith issue was made: now and then two at once.
+// moment returns the creation time of the ith issue. Some issues share a time.
 func moment(i int) string {
 	return time.Date(2025, 11, 2, 8, 0, 0, 0, time.UTC).Add(time.Duration(i/3) * 3 * time.Hour).Format(time.RFC3339)
 }
 
-// family is how many issues share an epic: an epic, children, others.
+// family is the number of issues in a group: an epic, its children, and others.
 const family = 12
 
-// id is the ith issue's: children are named after their epic.
+// id returns the ID of the ith issue. The IDs of children begin with that of their epic.
 func id(i int) string {
 	if at := i % family; at >= 1 && at <= 4 {
 		return fmt.Sprintf("%s.%d", id(i-at), at)
@@ -71,9 +71,9 @@ func id(i int) string {
 	return fmt.Sprintf("rw-%03x", i*7+16)
 }
 
-// shape is the ith issue.
+// shape returns the fields of the ith issue.
 func shape(i int) []any {
-	old := i%2 == 0 // from before comments, owners and edges with metadata
+	old := i%2 == 0 // from before comments, owners and dependencies with metadata
 	m := []any{}
 	if !old {
 		m = append(m, "_type", "issue")
@@ -106,7 +106,7 @@ func shape(i int) []any {
 	return m
 }
 
-// odds are the members that few issues have.
+// odds returns the fields that few issues have.
 func odds(i int) []any {
 	var m []any
 	switch {
@@ -141,8 +141,8 @@ func odds(i int) []any {
 	return m
 }
 
-// lonely reports whether an issue depends on nothing and nothing on it. Others are
-// not ephemeral: bd import drops dependencies between the two sorts.
+// lonely reports whether an issue has no dependencies in either direction. Only such
+// issues are ephemeral, because bd import drops dependencies between the two kinds.
 func lonely(i int) bool {
 	for j := i; j < i+2*family; j++ {
 		for _, e := range edges(j) {
@@ -171,7 +171,7 @@ func kind(i int) string {
 	return []string{"task", "bug", "feature", "task", "chore"}[i%5]
 }
 
-// edges are what the ith issue depends on: always earlier ones, each once.
+// edges returns the dependencies of the ith issue: each on an earlier issue, and without duplicates.
 func edges(i int) []map[string]any {
 	var all []map[string]any
 	add := func(on int, kind string) {
@@ -190,7 +190,7 @@ func edges(i int) []map[string]any {
 	switch {
 	case i < family:
 	case i%family == 0 && i/family%3 == 1:
-		add(i-family, "blocks") // an epic that waits for another holds its children back
+		add(i-family, "blocks") // an epic that waits for another one blocks its children, too
 	case i%7 == 3:
 		add(i-5, "blocks")
 	case i%7 == 4:
@@ -211,10 +211,10 @@ func comment(i int, old bool) map[string]any {
 	return c
 }
 
-// longest is the issue whose line is as long as lines get.
+// longest is the index of the issue with the longest line.
 const longest = 16
 
-// text is a description; one of them is very long.
+// text returns a description. One of them is very long.
 func text(i int) string {
 	if i == longest {
 		return strings.Repeat("All work and no play. \\ \"x\" \t\n", 1400) + strings.Repeat("x", 3511)

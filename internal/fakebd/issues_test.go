@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The issues are what their comment says: the same each time, and of every kind.
+// The issues match their documentation: the same each time, and of every kind.
 func TestIssues(t *testing.T) {
 	data := Issues(337)
 	if !bytes.Equal(data, Issues(337)) {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// print writes an answer in JSON, as the environment wants it: objects get a
-// schema_version, and BD_JSON_ENVELOPE=1 puts everything into an envelope.
+// print writes a result in JSON, in the form that the environment selects: objects get a
+// schema_version, and BD_JSON_ENVELOPE=1 wraps everything in an envelope.
 func (r *run) print(answer any) int {
 	if object, ok := answer.(map[string]any); ok && !r.enveloped() {
 		object["schema_version"] = 1
@@ -31,7 +31,7 @@ func (r *run) encode(w io.Writer, answer any) {
 
 func (r *run) json() bool { return r.flags.has("json") || r.env("BD_JSON") == "1" }
 
-// say prints words on standard output, and warn on standard error. Errors are ignored.
+// say prints text on standard output, and warn on standard error. Errors are ignored.
 func (r *run) say(format string, args ...any) int {
 	_, _ = fmt.Fprintf(r.out, format, args...)
 	return 0
@@ -39,12 +39,12 @@ func (r *run) say(format string, args ...any) int {
 
 func (r *run) warn(format string, args ...any) { _, _ = fmt.Fprintf(r.errs, format, args...) }
 
-// failStdout fails with JSON on standard output, where it was asked for.
+// failStdout fails with an error on standard output if JSON was requested.
 func (r *run) failStdout(format string, args ...any) int {
 	return r.fail(r.out, fmt.Sprintf(format, args...))
 }
 
-// failStderr fails with JSON on standard error, where it was asked for.
+// failStderr fails with an error in JSON on standard error if JSON was requested.
 func (r *run) failStderr(format string, args ...any) int {
 	return r.fail(r.errs, fmt.Sprintf(format, args...))
 }
@@ -61,7 +61,7 @@ func (r *run) fail(w io.Writer, text string) int {
 	return 1
 }
 
-// complain fails with words on standard error.
+// complain fails with text on standard error.
 func (r *run) complain(text string) int {
 	r.warn("Error: %s\n", text)
 	return 1
@@ -79,7 +79,7 @@ type counted struct {
 // whole is an issue as show prints it.
 type whole struct {
 	issue
-	Dependencies    []related `json:"dependencies,omitempty"` // in the place of the edges
+	Dependencies    []related `json:"dependencies,omitempty"` // replaces the dependencies of issue
 	Parent          string    `json:"parent,omitempty"`
 	DependentCount  int       `json:"dependent_count"`
 	DependencyCount int       `json:"dependency_count"`
@@ -91,7 +91,7 @@ type related struct {
 	DependencyType string `json:"dependency_type"`
 }
 
-// alone is an issue without what is kept in other tables.
+// alone returns an issue without the parts from other tables.
 func (i *issue) alone() issue {
 	one := *i
 	one.Dependencies, one.Comments = nil, nil

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// findBeads finds the .beads directory: $BEADS_DIR, else the nearest upward
-// within the checkout, else that of the main checkout. Empty when there is none.
-// In a linked worktree that of the main checkout counts first, as in bd.
+// findBeads finds the .beads directory: $BEADS_DIR, else the nearest one upward
+// within the checkout, else that of the main checkout. It returns "" if there is none.
+// In a linked worktree, that of the main checkout comes first, as in bd.
 func (r *run) findBeads() string {
 	dir := r.dir
 	if set := r.flags.value("directory"); set != "" {
@@ -43,7 +43,7 @@ func present(dir string) string {
 	return dir
 }
 
-// checkout is the directory above dir that holds a .git; empty when none does.
+// checkout returns the nearest directory upward with a .git, or "".
 func checkout(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -55,15 +55,15 @@ func checkout(dir string) string {
 	}
 }
 
-// mainCheckout follows the .git file of a linked worktree to its repository, as
-// git writes it: "gitdir: PATH", and in PATH a file commondir.
+// mainCheckout follows the .git file of a linked worktree to its repository. The
+// file contains "gitdir: PATH", and PATH contains a file commondir.
 func mainCheckout(top string) string {
 	if top == "" {
 		return ""
 	}
 	text, err := os.ReadFile(filepath.Join(top, ".git"))
 	if err != nil {
-		return top // a directory: this is it
+		return top // .git is a directory, so this is the main checkout
 	}
 	gitdir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
 	if !ok {

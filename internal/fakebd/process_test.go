@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// repository makes a directory that passes for a checkout, with a database.
+// repository creates a directory that looks like a checkout, with a database.
 func repository(t *testing.T, program string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -54,13 +54,13 @@ func found(t *testing.T, out string) []string {
 	return ids
 }
 
-// The database is found as bd finds it.
+// The database is found as in bd.
 func TestWhere(t *testing.T) {
 	program := fake(t)
 	dir := repository(t, program)
 	below := filepath.Join(dir, "a", "b")
 	write(t, filepath.Join(below, "f"), "")
-	tree := t.TempDir() // a linked worktree with a .beads of its own
+	tree := t.TempDir() // a linked worktree with its own .beads
 	write(t, filepath.Join(dir, ".git", "worktrees", "x", "commondir"), "../..\n")
 	write(t, filepath.Join(tree, ".git"), "gitdir: "+filepath.Join(dir, ".git", "worktrees", "x")+"\n")
 	write(t, filepath.Join(tree, ".beads", "metadata.json"), "{}")
@@ -78,8 +78,8 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// ready stops at 100 and says so on standard error; it lists epics, and what is
-// assigned, and the newest first.
+// ready stops at 100 and reports this on standard error. It lists epics, assigned issues,
+// and the newest first.
 func TestReadyOfBd(t *testing.T) {
 	program := fake(t)
 	dir := repository(t, program)
@@ -103,7 +103,7 @@ func TestReadyOfBd(t *testing.T) {
 	}
 }
 
-// Of many claims at once one wins, and the others hear who did.
+// Of many concurrent claims one succeeds, and the others learn the winner.
 func TestClaimsAtOnce(t *testing.T) {
 	program := fake(t)
 	dir := repository(t, program)
@@ -130,7 +130,7 @@ func TestClaimsAtOnce(t *testing.T) {
 	}
 }
 
-// An unknown fault is no fault of bd.
+// An unknown fault is not an error of bd.
 func TestUnknownFault(t *testing.T) {
 	program := fake(t)
 	dir := repository(t, program)

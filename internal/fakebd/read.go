@@ -29,7 +29,7 @@ func (r *run) context() int {
 	})
 }
 
-// list prints what is not closed, or all; never templates.
+// list prints the issues that are not closed, or all issues. It omits templates.
 func (r *run) list() int {
 	wanted := strings.Split(r.flags.value("status"), ",")
 	found := []counted{}
@@ -119,7 +119,7 @@ func (r *run) export() int {
 	return 0
 }
 
-// ready prints what nothing blocks, or claims the first of it.
+// ready prints the issues that are not blocked, or claims the first of them.
 func (r *run) ready() int {
 	var found []*issue
 	for _, i := range r.db.sorted() {
@@ -160,9 +160,9 @@ func (r *run) claimFirst(found []*issue) int {
 	return r.print(answer)
 }
 
-// isReady is bd's rule: epics, templates and issues of others are ready too,
-// unless they are filtered; what waits for a deferred issue by its parent's
-// parent is as well.
+// isReady implements bd's rule. Epics, templates and assigned issues are ready too,
+// unless they are filtered. So is an issue that waits for a deferred issue only through
+// its parent's parent.
 func (r *run) isReady(i *issue) bool {
 	excluded := strings.Split("merge-request,gate,molecule,message,agent,role,rig,"+r.flags.value("exclude-type"), ",")
 	switch {
@@ -181,10 +181,10 @@ func (r *run) isReady(i *issue) bool {
 
 func (r *run) later(i *issue) bool { return i.DeferUntil != nil && i.DeferUntil.After(r.now()) }
 
-// over reports whether an issue blocks nothing.
+// over reports whether an issue no longer blocks others.
 func (i *issue) over() bool { return i.Status == "closed" || i.Status == "pinned" }
 
-// blocked reports whether an open issue blocks this one, or its parent.
+// blocked reports whether an open issue blocks this issue or its parent.
 func (d *database) blocked(i *issue, seen []string) bool {
 	if i.over() || slices.Contains(seen, i.ID) {
 		return false
@@ -213,8 +213,8 @@ func (d *database) blocked(i *issue, seen []string) bool {
 	return false
 }
 
-// gated reports whether an issue has children that are not done: what waits for
-// it waits for them.
+// gated reports whether an issue has children that are not done: a waits-for dependency
+// waits for them.
 func (d *database) gated(on *issue) bool {
 	for _, i := range d.Issues {
 		if i.parent() == on.ID && !i.over() {
@@ -224,7 +224,7 @@ func (d *database) gated(on *issue) bool {
 	return false
 }
 
-// blockers are the open issues that bd names when it refuses to close one.
+// blockers returns the open issues that bd lists when it refuses to close an issue.
 func (d *database) blockers(i *issue) []string {
 	var ids []string
 	for _, e := range i.Dependencies {

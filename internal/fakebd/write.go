@@ -18,7 +18,7 @@ var (
 	types    = []string{"task", "bug", "feature", "chore", "epic", "decision", "spike", "story", "milestone"}
 )
 
-// create adds an issue. Unlike the others it answers with all digits of a time.
+// create adds an issue. Unlike the other commands, it prints times with full precision.
 func (r *run) create() int {
 	i, err := r.newIssue()
 	if err != nil {
@@ -114,8 +114,8 @@ func priority(text string) (int, error) {
 	return n, nil
 }
 
-// wire gives a new issue the dependencies that it was created with. As in bd,
-// one that cannot be made is a warning.
+// wire adds the dependencies in the flags of create to a new issue. As in bd,
+// an invalid dependency is only a warning.
 func (r *run) wire(i *issue) {
 	ids, _ := list(r.flags.value("deps"))
 	for _, id := range ids {
@@ -195,7 +195,7 @@ func (r *run) comment() int {
 	return r.print(map[string]any{"id": id, "issue_id": i.ID, "author": c.Author, "text": c.Text, "created_at": c.CreatedAt})
 }
 
-// importFile takes in the issues of JSONL files.
+// importFile imports the issues of JSONL files.
 func (r *run) importFile() int {
 	for _, path := range r.flags.args {
 		data, err := os.ReadFile(path)
@@ -209,7 +209,7 @@ func (r *run) importFile() int {
 	return 0
 }
 
-// take adds the issues of JSONL: no tombstones, and no lines of another _type.
+// take adds the issues in JSONL. It ignores tombstones and lines of another _type.
 func (d *database) take(data []byte) error {
 	for n, line := range strings.Split(string(data), "\n") {
 		var one struct {
