@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// api asks the model.
+// api sends requests to the model API.
 type api struct {
 	model   string
 	system  string
@@ -26,7 +26,7 @@ type api struct {
 	begun   func() // called before the first piece of an answer is printed
 }
 
-// answer is one finished answer of the model.
+// answer is one complete answer of the model.
 type answer struct {
 	stopReason string
 	usage      usage
@@ -34,26 +34,26 @@ type answer struct {
 	text       string // of the last text block
 }
 
-// usage is what one answer, or many, used in tokens.
+// usage is the token usage of one or more answers.
 type usage struct {
 	Input  int `json:"input_tokens"`
 	Output int `json:"output_tokens"`
 }
 
-// apiError is an answer that did not come: status 0 is a connection that broke.
+// apiError is a failed request. Status 0 means that the connection broke.
 type apiError struct {
 	status     int
 	said       string // by the API
 	text       string
 	retryAfter time.Duration
-	reset      time.Duration // until the account's limit ends, if that was told
+	reset      time.Duration // until the account's limit ends; 0 if unknown
 	started    bool          // a block had already been shown
 	used       usage
 }
 
 func (e *apiError) Error() string { return e.text }
 
-// modelID resolves the real CLI's aliases.
+// modelID resolves the aliases of the real CLI.
 func modelID(name string) string {
 	switch name {
 	case "", "sonnet":
@@ -67,8 +67,8 @@ func modelID(name string) string {
 	}
 }
 
-// ask gets one answer, with as many retries as the environment allows. Every
-// block is shown, by the given func, as soon as it is complete.
+// ask requests one answer, with as many retries as the environment allows. It passes
+// each block to show as soon as the block is complete.
 func (a *api) ask(ctx context.Context, messages []message, show func(object, message object) error) (answer, error) {
 	if a.partial {
 		a.out.event("system", object{"subtype": "status", "status": "requesting"})
@@ -87,12 +87,12 @@ func (a *api) ask(ctx context.Context, messages []message, show func(object, mes
 	}
 }
 
-// sameRequests is how often a request that the API does not understand is made as
-// it is, and then without what may be the reason.
+// sameRequests is the number of attempts for an invalid request, first unchanged
+// and then without the tool that may be the cause.
 const sameRequests = 3
 
-// understood asks again, without a word, when the API does not understand the
-// request.
+// understood retries silently when the API rejects a request as
+// invalid.
 func (a *api) understood(ctx context.Context, messages []message, show func(object, message object) error) (answer, error) {
 	defer func(all []object) { a.tools = all }(a.tools)
 	for tried := 1; ; tried++ {
@@ -117,9 +117,9 @@ func maxRetries() int {
 	return 10
 }
 
-// retryable reports whether an attempt that failed is followed by another. With its
-// watchdog the real one never gives up on a limit; without, it does so at once
-// when the wait is long, or a subscriber has used up what was paid for.
+// retryable reports whether a failed attempt is repeated. With its
+// watchdog the real CLI never gives up on a limit. Without it, it gives up at once
+// if the wait is long or if a subscriber has used up the quota.
 func (e *apiError) retryable(attempt, limit int) bool {
 	switch {
 	case e.started:
@@ -137,7 +137,7 @@ func (e *apiError) retryable(attempt, limit int) bool {
 	}
 }
 
-// delay is far shorter than the real one's, unless the server names one.
+// delay returns the time before the next attempt. It is far shorter than the real CLI's unless the server sets one.
 func (e *apiError) delay(attempt int) time.Duration {
 	switch {
 	case e.reset > 0 && watchdog() && e.status == http.StatusTooManyRequests:
@@ -148,7 +148,7 @@ func (e *apiError) delay(attempt int) time.Duration {
 	return time.Duration(attempt) * 5 * time.Millisecond
 }
 
-// kind is the word that the real CLI has for the error.
+// kind returns the real CLI's word for the error.
 func (e *apiError) kind() string {
 	switch {
 	case e.status == 529:
@@ -195,7 +195,7 @@ func (a *api) once(ctx context.Context, messages []message, show func(object, me
 	if err != nil {
 		return answer{}, connectionError(ctx, &streamReader{})
 	}
-	defer func() { _ = response.Body.Close() }() // read to its end, or given up
+	defer func() { _ = response.Body.Close() }() // fully read, or abandoned
 	if response.StatusCode != http.StatusOK {
 		return answer{}, a.refusal(response)
 	}
@@ -218,7 +218,7 @@ func (a *api) once(ctx context.Context, messages []message, show func(object, me
 	return reader.answer, nil
 }
 
-// connectionError is ctx's error when it was we who hung up.
+// connectionError returns ctx's error if ctx ended the request.
 func connectionError(ctx context.Context, reader *streamReader) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -230,7 +230,7 @@ func connectionError(ctx context.Context, reader *streamReader) error {
 	return &apiError{text: text, started: reader.shown, used: reader.answer.usage}
 }
 
-// refusal reads an answer that is an error.
+// refusal reads an error response.
 func (a *api) refusal(response *http.Response) error {
 	failed := statusError(response)
 	info := limitsIn(response.Header)
@@ -250,7 +250,7 @@ func (a *api) refusal(response *http.Response) error {
 }
 
 func statusError(response *http.Response) *apiError {
-	data, _ := io.ReadAll(response.Body) // an error without a text is still one
+	data, _ := io.ReadAll(response.Body) // a response without a text is still an error
 	var body struct {
 		Error struct {
 			Message string `json:"message"`
@@ -261,7 +261,7 @@ func statusError(response *http.Response) *apiError {
 	if response.StatusCode == http.StatusUnauthorized {
 		text = "Failed to authenticate. " + text
 	}
-	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 when there is none
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if there is none
 	return &apiError{
 		status: response.StatusCode, said: body.Error.Message, text: text, retryAfter: time.Duration(seconds) * time.Second,
 	}

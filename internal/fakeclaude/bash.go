@@ -13,9 +13,9 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 )
 
-// bash runs a command as the real CLI does: without input, in a session of its
-// own, so that neither the CLI's process group nor its end reaches the child.
-// Only ctx does: then the whole group is killed.
+// bash runs a command as the real CLI does: without input and in its own
+// session, so that neither signals to the CLI's process group nor its end reach the child.
+// When ctx ends, the command's whole process group is killed.
 func (f *files) bash(ctx context.Context, c call, input object) outcome {
 	log, err := os.CreateTemp("", "fake-claude-*")
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *files) command(ctx context.Context, text string, log *os.File) *exec.Cm
 	return command
 }
 
-// exitCode is 128 plus the signal for a command that was killed.
+// exitCode returns the exit code of a command, or 128 plus the signal if it was killed.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

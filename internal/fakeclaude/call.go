@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// call is one tool call that the model made.
+// call is one tool call by the model.
 type call struct {
 	id    string
 	name  string
-	input object // as the model wrote it, with defaults
+	input object // as written by the model, with defaults
 }
 
 // outcome is the result of a call.
 type outcome struct {
 	call    call
 	content any   // a string or content blocks
-	isError *bool // the real CLI leaves it out where a success needs no saying
+	isError *bool // the real CLI omits it for some successful calls
 	denied  bool
-	abort   bool  // ends the run, with a result
-	fatal   error // ends the run, without one
+	abort   bool  // ends the run with a result
+	fatal   error // ends the run without a result
 }
 
 func newCall(block object) call {
@@ -32,14 +32,14 @@ func newCall(block object) call {
 	return call{id: id, name: name, input: input}
 }
 
-// withDefaults adds what the real CLI adds to an input, in the events too.
+// withDefaults adds the real CLI's defaults to an input, also in the events.
 func withDefaults(name any, input object) {
 	if _, given := input["replace_all"]; name == "Edit" && !given {
 		input["replace_all"] = false
 	}
 }
 
-// parameters are the known parameters of a tool, those that are required marked
+// parameters returns the known parameters of a tool. Required parameters begin
 // with "!".
 func parameters(tool string) []string {
 	return map[string][]string{
@@ -53,7 +53,7 @@ func parameters(tool string) []string {
 	}[tool]
 }
 
-// invalid returns what is wrong with the input, in the real CLI's words, or "".
+// invalid returns the error in the input, in the real CLI's words, or "".
 func (c call) invalid() string {
 	var issues, known []string
 	for _, parameter := range parameters(c.name) {
@@ -91,7 +91,7 @@ func fits(name string, value any) bool {
 	return ok
 }
 
-// askedInput is the input as the permission tool sees it: with absolute paths.
+// askedInput returns the input for the permission tool, with absolute paths.
 func (c call) askedInput(cwd, home string) object {
 	input := maps.Clone(c.input)
 	for _, name := range []string{"file_path", "notebook_path"} {
@@ -112,8 +112,8 @@ func absolute(path, cwd, home string) string {
 	return filepath.Join(cwd, path)
 }
 
-// readOnly reports whether the call may run beside others. For a command it is
-// a guess, as it is in the real CLI: every word that begins a command is known
+// readOnly reports whether the call may run concurrently with others. For a command it is
+// a guess, as in the real CLI: every command in it must be known
 // to only read.
 func (c call) readOnly() bool {
 	switch c.name {
@@ -127,7 +127,7 @@ func (c call) readOnly() bool {
 	}
 }
 
-// readers are commands that only read.
+// readers returns commands that only read.
 func readers() []string {
 	return []string{"ls", "cat", "echo", "pwd", "true", "false", "sleep", "head", "tail", "wc", "grep", "date"}
 }
@@ -162,7 +162,7 @@ func refused(c call, text string) outcome {
 	return failed(c, "<tool_use_error>"+text+"</tool_use_error>")
 }
 
-// block is the outcome as the model is told.
+// block returns the outcome in the form for the model.
 func (o outcome) block() object {
 	block := object{"type": "tool_result", "tool_use_id": o.call.id, "content": o.content}
 	if o.isError != nil {

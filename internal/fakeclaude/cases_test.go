@@ -9,7 +9,7 @@ import (
 const notebook = `{"cells":[{"cell_type":"code","id":"c1","source":["x=1"],"metadata":{},"outputs":[],"execution_count":null}],` +
 	`"metadata":{"language_info":{"name":"python"}},"nbformat":4,"nbformat_minor":5}`
 
-// contractCases are all cases: tools and gate here, the others in
+// contractCases returns all cases. Those of tools and the gate are here, the others in
 // lifecases_test.go, messagecases_test.go and limitcases_test.go.
 func contractCases() []contractCase {
 	return slices.Concat(toolCases(), lifeCases(), messageCases(), limitCases())
@@ -165,7 +165,7 @@ conversations:
 }
 
 // serveLate lets the permission server serve when the CLI has been waiting for it,
-// and tells how often the model was asked by then.
+// and reports the number of model requests until then.
 func serveLate(w *world, p *process) []string {
 	p.send("hello")
 	eventually(w.t, func() bool {

@@ -10,23 +10,23 @@ import (
 
 var update = flag.Bool("update", false, "record what the real claude does in testdata/contract")
 
-// contractCase is one scenario that both programs play. What the real one did is
-// recorded in testdata/contract; the fake is compared with the record, and the
-// real one, where it is installed, too.
+// contractCase is one scenario that both programs play. The behavior of the real CLI is
+// recorded in testdata/contract. The fake is compared with the record, and so is the
+// real CLI where it is installed.
 type contractCase struct {
 	name     string
 	scenario string // of the API, in YAML
 	files    map[string]string
 	dead     bool     // the permission server cannot be started
-	late     bool     // the permission server waits for the file that letServe makes
-	env      []string // beside the usual
-	flags    []string // beside the usual
-	// drive plays the user; without it one message is sent. It returns lines that
-	// belong to the record.
+	late     bool     // the permission server waits until serveLate creates a file
+	env      []string // in addition to the usual variables
+	flags    []string // in addition to the usual flags
+	// drive plays the user. Without it, one message is sent. It returns lines to
+	// include in the record.
 	drive func(w *world, p *process) []string
 }
 
-// TestFakeKeepsTheContract compares the fake with what is recorded.
+// TestFakeKeepsTheContract compares the fake with the records.
 func TestFakeKeepsTheContract(t *testing.T) {
 	program := fakeCLI(t)
 	for _, c := range contractCases() {
@@ -37,7 +37,7 @@ func TestFakeKeepsTheContract(t *testing.T) {
 	}
 }
 
-// TestRealKeepsTheContract compares the real CLI with what is recorded: when it
+// TestRealKeepsTheContract compares the real CLI with the records. If it
 // fails, a new version behaves differently.
 func TestRealKeepsTheContract(t *testing.T) {
 	program := realCLI(t)

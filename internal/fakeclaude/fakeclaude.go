@@ -1,25 +1,25 @@
-// Package fakeclaude is a stand-in for the Claude Code CLI, for tests and for
+// Package fakeclaude is a fake of the Claude Code CLI, for tests and for
 // the demo.
 //
 // It takes the flags that coven uses, speaks the same JSON lines on standard
-// input and output, asks the same model API (in practice package fakeapi) and
-// the same MCP permission tool, and runs the tools Bash, Read, Write, Edit,
-// NotebookEdit, Glob and Grep for real. What it claims about the real CLI is
-// compared with the real one by the contract test of this package.
+// input and output, uses the same model API (in practice package fakeapi) and
+// the same MCP permission tool, and really runs the tools Bash, Read, Write, Edit,
+// NotebookEdit, Glob and Grep. The contract test of this package compares its behavior
+// with the real CLI.
 //
-// A message that arrives while it works is added after the next tool results, or after
+// A message that arrives during work is added after the next tool results, or after
 // the result in a separate turn, together with other waiting messages. The real CLI
 // also reports the position of a message in its queue; coven does not read that, and
 // the fake does not print it.
 //
-// Rules. If the real CLI would ask, a tool call runs only after the permission tool
+// If the real CLI would ask, a tool call runs only after the permission tool
 // allowed it, except with a fault. The conversation is on disk before a line about it
-// is printed. It knows no slash commands, no background commands, no subagents, hooks,
-// skills or memory, and it refuses flags it does not know.
+// is printed. It supports no slash commands, background commands, subagents, hooks,
+// skills or memory, and it rejects unknown flags.
 //
-// Faults and the record of a run live in $HOME/.fake-claude, see Fault and
-// Record, because coven passes no environment on. Without that directory there
-// are neither.
+// Faults and the record of a run are in $HOME/.fake-claude, see Fault and
+// Record, because coven does not pass the environment on. Without that directory there
+// are no faults and no record.
 package fakeclaude
 
 import (
@@ -28,10 +28,10 @@ import (
 	"strings"
 )
 
-// Version is the version of the real CLI that this one imitates.
+// Version is the imitated version of the real CLI.
 const Version = "2.1.330"
 
-// Main runs one process of the CLI with the arguments that follow the program's
+// Main runs one process of the CLI with the arguments after the program's
 // name, on the process's standard streams, and returns its exit code.
 func Main(args []string) int {
 	opts, err := parseOptions(args)
@@ -46,7 +46,7 @@ func Main(args []string) int {
 		return complain(fmt.Errorf("Error: Input must be provided either through stdin or as a prompt argument when using --print"))
 	}
 	if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() {
-		return 0 // so does the real one, without a word
+		return 0 // the real CLI does the same silently
 	}
 	run, err := newRun(args, opts)
 	if err != nil {

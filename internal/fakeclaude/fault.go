@@ -12,40 +12,40 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Fault makes a run misbehave. $HOME/.fake-claude/faults.yaml holds a list of
-// them under the key faults; the first that fits a run is the run's.
+// Fault makes a run misbehave. $HOME/.fake-claude/faults.yaml contains a list of
+// them under the key faults. The first matching fault applies to a run.
 type Fault struct {
-	// Match must occur in the first line of input, which is JSON; "" fits any.
+	// Match must occur in the first line of input, which is JSON. An empty text matches every run.
 	Match string `yaml:"match"`
-	// Runs is how many runs that fit misbehave, the first ones; 0 = all.
+	// Runs limits the fault to the first matching runs. 0 means all.
 	Runs int `yaml:"runs"`
 
-	// Script is printed line by line instead of asking the model; the run ends
-	// when its input does.
+	// Script is printed line by line instead of calling the model. The run ends
+	// when its input ends.
 	Script []string `yaml:"script"`
 	// Garbage is printed, line by line, before the first answer.
 	Garbage []string `yaml:"garbage"`
 	// Split prints every line in two writes.
 	Split bool `yaml:"split"`
-	// BigLine prints, before the first answer, an assistant text of so many bytes.
+	// BigLine prints an assistant text of this many bytes before the first answer.
 	BigLine int `yaml:"big_line"`
-	// Ungated runs the first tool call that would be asked for without asking.
+	// Ungated runs the first tool call that needs permission without asking.
 	Ungated bool `yaml:"ungated"`
-	// ExitCode is the exit code, whatever happened; results are printed as usual.
+	// ExitCode overrides the exit code. Results are printed as usual.
 	ExitCode *int `yaml:"exit_code"`
 	// NoResult prints no result event.
 	NoResult bool `yaml:"no_result"`
-	// Hang ignores HUP, INT and TERM after the init event, starts children that do
-	// so too and sit in sessions of their own with the CLI's output open, and
-	// never ends. The children append to $HOME/.fake-claude/heartbeat while they live.
+	// Hang ignores HUP, INT and TERM after the init event and
+	// never ends. It starts children that also ignore these signals, in their own sessions and with the
+	// CLI's output open. The children append to $HOME/.fake-claude/heartbeat while they live.
 	Hang bool `yaml:"hang"`
 }
 
-// stateDir is where faults and records live.
+// stateDir is the directory of faults and records.
 func stateDir(home string) string { return filepath.Join(home, ".fake-claude") }
 
-// loadFault returns the fault of this run, which is the nth whose first line of
-// input holds a match.
+// loadFault returns the fault of this run. nth returns the number of runs so far whose first line of
+// input contains match, including this run.
 func loadFault(home, input string, nth func(match string) int) (Fault, error) {
 	data, err := os.ReadFile(filepath.Join(stateDir(home), "faults.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {

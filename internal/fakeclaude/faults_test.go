@@ -23,7 +23,7 @@ conversations:
   - text: bye
 `
 
-// faultyWorld is a world whose fake CLI has faults.
+// faultyWorld returns a world whose fake CLI has faults.
 func faultyWorld(t *testing.T, faults string) *world {
 	t.Helper()
 	w := newWorld(t, fakeCLI(t), oneCall)
@@ -160,8 +160,8 @@ func TestFaultOfTheFirstRunsOnly(t *testing.T) {
 	}
 }
 
-// TestHang shows that a hanging run ignores all but KILL, and its children even
-// the end of it: they must be hunted down.
+// TestHang checks that a hanging run ignores all signals except KILL, and that its children
+// survive even its end: they must be found and killed separately.
 func TestHang(t *testing.T) {
 	w := faultyWorld(t, "faults: [{hang: true}]")
 	p := w.start(nil)
@@ -185,7 +185,7 @@ func TestHang(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL} {
 		p.signal(sig)
 	}
-	state, err := p.command.Process.Wait() // not for its output, which the children hold open
+	state, err := p.command.Process.Wait() // do not wait for the output, which the children keep open
 	check(t, err)
 	if state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("ended by %v", state)

@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// files runs the tools that touch files. It remembers which files the model has
-// seen: others may be created, not overwritten.
+// files runs the tools that access files. It records which files the model has
+// read: other existing files must not be overwritten.
 type files struct {
 	cwd, home string
-	commands  atomic.Int32 // that run
+	commands  atomic.Int32 // number of running commands
 
 	mu   sync.Mutex
 	seen map[string]bool
@@ -44,7 +44,7 @@ func (f *files) see(path string) {
 
 const unseen = "File has not been read yet. Read it first before writing to it."
 
-// objection is why the call is refused before permission is asked, or "".
+// objection returns the reason to refuse a call before permission is asked, or "".
 func (f *files) objection(c call) string {
 	switch c.name {
 	case "Write":
@@ -147,9 +147,9 @@ func (f *files) edit(c call, input object) outcome {
 	return succeeded(c, fmt.Sprintf("The file %s has been updated successfully.", path))
 }
 
-// store writes the file, keeps its mode, and makes its directory.
+// store writes the file, keeps its mode, and creates its directory.
 func (f *files) store(path, content string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as umask says, like any editor
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // subject to umask, as in any editor
 		return err
 	}
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // as above

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// glob lists the files whose path, relative to the directory, fits the pattern.
+// glob lists the files whose path, relative to the directory, matches the pattern.
 func (f *files) glob(c call, input object) outcome {
 	pattern, err := globPattern(text(input, "pattern"))
 	if err != nil {
@@ -18,7 +18,7 @@ func (f *files) glob(c call, input object) outcome {
 	return f.find(c, input, func(path, _ string) bool { return pattern.MatchString(path) })
 }
 
-// grep lists the files with a line that fits the regular expression.
+// grep lists the files with a line that matches the regular expression.
 func (f *files) grep(c call, input object) outcome {
 	pattern, err := regexp.Compile("(?m)" + text(input, "pattern"))
 	if err != nil {
@@ -57,8 +57,8 @@ func (f *files) find(c call, input object, fits func(path, full string) bool) ou
 	return succeeded(c, strings.Join(found, "\n"))
 }
 
-// globPattern turns a glob into a regular expression: * and ? stay within a
-// directory, ** does not.
+// globPattern converts a glob to a regular expression. * and ? do not match a
+// slash; ** does.
 func globPattern(glob string) (*regexp.Regexp, error) {
 	expression := regexp.QuoteMeta(glob)
 	expression = strings.NewReplacer(`\*\*/`, `(.*/)?`, `\*\*`, `.*`, `\*`, `[^/]*`, `\?`, `[^/]`).Replace(expression)

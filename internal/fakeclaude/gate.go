@@ -11,7 +11,7 @@ import (
 // gate asks the permission tool.
 type gate struct {
 	servers servers
-	prompt  string   // full name of the permission tool, "" = none
+	prompt  string   // full name of the permission tool; empty for none
 	ask     []string // tools that always ask
 	cwd     string
 	home    string
@@ -24,8 +24,8 @@ func (e errNoPromptTool) Error() string {
 	return fmt.Sprintf("Error: MCP tool %s (passed via --permission-prompt-tool) not found. Available MCP tools: %s", e.prompt, e.available)
 }
 
-// asks reports whether the call needs permission. Without a rule in the
-// settings the harmless ones do not.
+// asks reports whether the call needs permission. Harmless calls need it only by a rule in the
+// settings.
 func (g *gate) asks(c call) bool {
 	if slices.Contains(g.ask, c.name) {
 		return true
@@ -49,7 +49,7 @@ type verdict struct {
 
 const badAnswer = "invalid answer of the permission tool"
 
-// decide returns the input to run, or what to tell the model instead.
+// decide returns the input to run, or the outcome of a refused call.
 func (g *gate) decide(ctx context.Context, c call) (object, *outcome) {
 	asked := c.askedInput(g.cwd, g.home)
 	if g.prompt == "" {

@@ -1,6 +1,6 @@
 package fakeclaude
 
-// inbox holds the messages to the running CLI.
+// inbox holds the incoming messages of the CLI.
 type inbox struct {
 	from <-chan prompt
 	tell bool // --replay-user-messages
@@ -12,7 +12,7 @@ func newInbox(tell bool, out *output, came func()) *inbox {
 	return &inbox{from: readInput(came), tell: tell, out: out, seen: map[string]bool{}}
 }
 
-// first waits for one message, or the end of the input.
+// first waits for one message or for the end of the input.
 func (i *inbox) first() (prompt, bool) {
 	for came := range i.from {
 		if i.isNew(came) {
@@ -22,9 +22,9 @@ func (i *inbox) first() (prompt, bool) {
 	return prompt{}, false
 }
 
-// next returns what to work on after a result: all that waits as one message,
-// or the next message to come. Of messages that become one, each but the last
-// is told of here, if it has an id.
+// next returns the message to process after a result: all waiting messages joined to one,
+// or the next message to arrive. It reports the joined messages except the last,
+// if they have an ID.
 func (i *inbox) next() (prompt, bool) {
 	all := i.waiting()
 	if len(all) == 0 {
@@ -47,7 +47,7 @@ func (i *inbox) next() (prompt, bool) {
 	return joined, true
 }
 
-// waiting returns the messages that have come and were not taken.
+// waiting returns the messages that have arrived but were not processed.
 func (i *inbox) waiting() []prompt {
 	var all []prompt
 	for {
@@ -65,8 +65,8 @@ func (i *inbox) waiting() []prompt {
 	}
 }
 
-// isNew reports whether the message was not seen before. The real CLI acknowledges a
-// known message at once, and does nothing else.
+// isNew reports whether the message is new. Like the real CLI, it acknowledges a
+// known message at once and ignores it otherwise.
 func (i *inbox) isNew(came prompt) bool {
 	if came.uuid == "" {
 		return true
@@ -79,7 +79,7 @@ func (i *inbox) isNew(came prompt) bool {
 	return true
 }
 
-// taken tells that a message is in the conversation.
+// taken reports that a message is in the conversation.
 func (i *inbox) taken(p prompt) {
 	if i.tell {
 		i.out.event("user", object{

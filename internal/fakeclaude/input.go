@@ -11,14 +11,14 @@ import (
 
 // prompt is one message from standard input.
 type prompt struct {
-	line   string // as it came
-	uuid   string // of the message; "" when it came without
+	line   string // unchanged
+	uuid   string // of the message; may be empty
 	blocks []object
-	err    error // the line was not understood; nothing follows
+	err    error // the line is invalid; nothing follows
 }
 
-// readInput reads standard input to its end, in the background, and reports each
-// message that has come.
+// readInput reads standard input to its end in the background, and calls came for each
+// message.
 func readInput(came func()) <-chan prompt {
 	prompts := make(chan prompt, 64)
 	go func() {
@@ -48,7 +48,7 @@ func (p prompt) endLine() {
 	}
 }
 
-// parsePrompt returns false for what holds no message, such as an empty line.
+// parsePrompt returns false for a line without a message, such as an empty line.
 func parsePrompt(line string) (prompt, bool) {
 	if line == "" || line == "\n" {
 		return prompt{}, false

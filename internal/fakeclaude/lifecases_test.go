@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// commandForever notes its process id and outlives the test unless it is killed.
+// commandForever writes its process ID and outlives the test unless it is killed.
 const commandForever = `echo $$ > starting; mv starting started; sleep 60; touch late`
 
 const heldScenario = `
@@ -105,20 +105,20 @@ func firstLineWhileHeld(w *world, p *process) []string {
 	eventually(w.t, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.lines) == 3 // init, the message taken, and the first text
+		return len(p.lines) == 3 // init, the taken message, and the first text
 	})
 	w.api.Release("model")
 	return nil
 }
 
-// cutWhileHeld is firstLineWhileHeld for an answer that is then cut off. It costs a token more when the
-// piece that was cut off has come.
+// cutWhileHeld is like firstLineWhileHeld, but the answer is then cut off. It costs one more token if the
+// cut-off piece has arrived.
 func cutWhileHeld(w *world, p *process) []string {
 	p.unpaid = true
 	return firstLineWhileHeld(w, p)
 }
 
-// cutEachStream lets each answer be cut off when its first text was shown. The last costs more, as above.
+// cutEachStream cuts off each answer after its first text. The last answer may cost more, as above.
 func cutEachStream(w *world, p *process) []string {
 	p.unpaid = true
 	p.send("hello")
@@ -160,8 +160,8 @@ func signalHeld(sig syscall.Signal) func(*world, *process) []string {
 	}
 }
 
-// signalCommand also tells whether the command survived. The real one's exit
-// code after INT is now 0, now 1: it is not compared.
+// signalCommand also reports whether the command survived. It does not compare the exit
+// code of the real CLI after INT, which varies between 0 and 1.
 func signalCommand(sig syscall.Signal) func(*world, *process) []string {
 	return func(w *world, p *process) []string {
 		p.send("hello")
@@ -210,8 +210,8 @@ func (w *world) killAndResume(p *process) []string {
 	return w.again("--resume", w.id)
 }
 
-// again runs the CLI once more in the same world; the flags come after those
-// that every run has.
+// again runs the CLI once more in the same world. The flags follow the
+// usual flags.
 func (w *world) again(flags ...string) []string {
 	w.t.Helper()
 	second := w.start(nil, flags...)
@@ -227,8 +227,8 @@ func (w *world) again(flags ...string) []string {
 	return append(lines, "last request:"+last)
 }
 
-// heard is a message as the model has it, without what the CLI says of itself
-// and of the place it works in.
+// heard returns a message as the model received it, without the CLI's descriptions of itself
+// and of its environment.
 func heard(message fakeapi.Message) string {
 	said := ""
 	for _, block := range message.Content {
@@ -255,14 +255,14 @@ func sessionInUse(w *world, p *process) []string {
 	return w.again("--session-id", w.id)
 }
 
-// transcriptHas waits until the conversation on disk holds the text: the real
+// transcriptHas waits until the transcript on disk contains the text. The real
 // CLI writes it a little later than it prints.
 func (w *world) transcriptHas(text string) {
 	w.t.Helper()
 	eventually(w.t, func() bool { return strings.Contains(w.transcript(), text) })
 }
 
-// transcript is the conversation on disk, or nothing yet.
+// transcript returns the transcript on disk, or "" if there is none yet.
 func (w *world) transcript() string {
 	paths, err := filepath.Glob(filepath.Join(w.home, ".claude", "projects", "*", w.id+".jsonl"))
 	if err != nil || len(paths) != 1 {

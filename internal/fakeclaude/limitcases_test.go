@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// limitCases are about rate limits, overload and what answers use.
+// limitCases returns the cases about rate limits, overload and usage.
 func limitCases() []contractCase {
 	partial := []string{"--include-partial-messages"}
 	watchdog := []string{"CLAUDE_CODE_RETRY_WATCHDOG=1"}
@@ -59,7 +59,7 @@ conversations:
 	}
 }
 
-// stopAtRetry ends the CLI when it waits to ask again, and goes on with the
+// stopAtRetry ends the CLI while it waits for a retry, and resumes the
 // conversation.
 func stopAtRetry(w *world, p *process) []string {
 	p.send("hello")

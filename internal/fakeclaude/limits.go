@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// longestWait is the longest Retry-After that the real CLI honours.
+// longestWait is the longest Retry-After that the real CLI accepts.
 const longestWait = time.Minute
 
-// watchdog reports whether limits are retried for as long as they last.
+// watchdog reports whether limits are retried without end.
 func watchdog() bool {
 	value := os.Getenv("CLAUDE_CODE_RETRY_WATCHDOG")
 	return value == "1" || value == "true"
 }
 
-// subscriber reports whether the account is one of claude.ai's and not a key's.
+// subscriber reports whether the account is a claude.ai subscription rather than an API key.
 func subscriber() bool {
 	return os.Getenv("CLAUDE_CODE_OAUTH_TOKEN") != "" && os.Getenv("ANTHROPIC_API_KEY") == ""
 }
 
-// limited reports whether the API refused for a limit or an overload.
+// limited reports whether the API refused because of a limit or an overload.
 func (e *apiError) limited() bool {
 	return e.status == http.StatusTooManyRequests || e.status == 529
 }
 
-// limits is what was told of a subscriber's account last.
+// limits is the last reported state of a subscriber's account.
 type limits struct{ told object }
 
-// learn tells of the account when that has changed.
+// learn reports the state of the account if it has changed.
 func (l *limits) learn(out *output, info object) {
 	if l.told == nil {
 		l.told = object{"status": "allowed", "isUsingOverage": false}
@@ -42,7 +42,7 @@ func (l *limits) learn(out *output, info object) {
 	out.event("rate_limit_event", object{"rate_limit_info": maps.Clone(info)})
 }
 
-// refused is learn after a refusal: a refusal without information about the account is
+// refused is like learn, but after a refusal: a refusal without information about the account is
 // remembered but not reported.
 func (l *limits) refused(out *output, info object) {
 	if info["resetsAt"] == nil {

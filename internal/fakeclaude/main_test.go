@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/fakeclaude"
 )
 
-// TestMain makes the test binary the fake CLI when it is called claude, and the
-// permission server if its first argument selects that.
+// TestMain runs the fake CLI if the program is called claude, and the
+// permission server if the first argument selects it.
 func TestMain(m *testing.M) {
 	switch {
 	case filepath.Base(os.Args[0]) == "claude":

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// waitingCommand says that it runs, and runs until it is told to end.
+// waitingCommand reports its start and runs until the file go exists.
 const waitingCommand = `touch started; until test -e go; do sleep 0.01; done`
 
 const answeringScenario = `
@@ -17,7 +17,7 @@ conversations:
 - turns: [{chunks: [{text: one}, {text: two, hold: model}]}, {text: second}, {text: third}]
 `
 
-// messageCases are about what is said to the CLI while it works.
+// messageCases returns the cases about messages that arrive while the CLI works.
 func messageCases() []contractCase {
 	return []contractCase{
 		{name: "message while the model answers", scenario: answeringScenario, drive: sayWhileHeld(2, messageID+"1")},
@@ -97,7 +97,7 @@ func sayAtAnswer(w *world, p *process) []string {
 	return w.lastHeard(1)
 }
 
-// sayTwice says the same message once more: it is told of, and not answered.
+// sayTwice sends the same message again. It is acknowledged but not answered.
 func sayTwice(w *world, p *process) []string {
 	p.send("hello")
 	p.results(1)
@@ -116,7 +116,7 @@ func sayAfterResult(w *world, p *process) []string {
 	return w.lastHeard(1)
 }
 
-// sayAndClose shows that what was said before the end of the input is answered.
+// sayAndClose checks that messages sent before the end of the input are answered.
 func sayAndClose(w *world, p *process) []string {
 	p.send("hello")
 	p.held("model")
@@ -127,8 +127,8 @@ func sayAndClose(w *world, p *process) []string {
 	return w.lastHeard(1)
 }
 
-// sayAll says "more 1", "more 2", ... and waits until the CLI has read it all,
-// after one message before.
+// sayAll sends "more 1", "more 2", ... after another message and waits until the CLI has
+// read them all.
 func (p *process) sayAll(ids []string) {
 	p.t.Helper()
 	for i, id := range ids {
@@ -137,7 +137,7 @@ func (p *process) sayAll(ids []string) {
 	eventually(p.t, func() bool { return strings.Count(p.transcript(), `"operation":"enqueue"`) > len(ids) })
 }
 
-// printed waits for so many lines that hold the text.
+// printed waits for at least count lines that contain the text.
 func (p *process) printed(text string, count int) {
 	p.t.Helper()
 	eventually(p.t, func() bool {
@@ -153,8 +153,8 @@ func (p *process) printed(text string, count int) {
 	})
 }
 
-// lastHeard tells in whose name the last request to the model holds each of so
-// many messages.
+// lastHeard returns the roles in which the last request to the model contains the last
+// count messages.
 func (w *world) lastHeard(count int) []string {
 	w.t.Helper()
 	var last []fakeapi.Message

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// misbehave plays the faults that come before the first answer. It reports
-// whether the message is answered already.
+// misbehave applies the faults before the first answer. It reports
+// whether the message has been answered.
 func (r *run) misbehave() (bool, error) {
 	fault := r.fault
 	r.fault.Garbage, r.fault.BigLine = nil, 0
@@ -37,12 +37,12 @@ func (r *run) misbehave() (bool, error) {
 	return len(fault.Script) > 0, nil
 }
 
-// hangScript leaves an orphan behind: it has its own session, whose leader has exited,
+// hangScript leaves an orphan behind. It has its own session, whose leader has exited,
 // and keeps the CLI's output open.
 const hangScript = `( trap "" HUP INT TERM
 while :; do echo $BASHPID >> "$HOME/.fake-claude/heartbeat"; sleep 0.05; done ) < /dev/null &`
 
-// hang only returns when its children could not be started.
+// hang returns only if its children could not be started.
 func (r *run) hang() error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	for range 2 {
@@ -54,6 +54,6 @@ func (r *run) hang() error {
 		}
 	}
 	for {
-		<-time.After(time.Hour) // not a bare select: that would be a deadlock to the runtime
+		<-time.After(time.Hour) // the runtime would report a bare select as a deadlock
 	}
 }

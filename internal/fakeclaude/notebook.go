@@ -34,7 +34,7 @@ func (f *files) notebookEdit(c call, input object) outcome {
 	return succeeded(c, said)
 }
 
-// editCells returns the new cells and what to say; nothing when there is no such cell.
+// editCells returns the new cells and a description, which is empty if there is no such cell.
 func editCells(cells []any, input object) ([]any, string) {
 	id, source := text(input, "cell_id"), text(input, "new_source")
 	at := slices.IndexFunc(cells, func(cell any) bool {

@@ -13,17 +13,17 @@ import (
 // options are the flags of one run.
 type options struct {
 	version bool
-	replay  bool              // tell of each message when it is taken
+	replay  bool              // report each message when it is taken
 	partial bool              // print the pieces of answers
 	values  map[string]string // by flag name, without the dashes
 	tools   []string
 	ask     []string // permissions.ask of --settings
-	turns   int      // --max-turns, 0 = no limit
+	turns   int      // --max-turns; 0 for no limit
 	append  string   // text to append to the system prompt
 }
 
-// switches take no value, valued take one. Flags of the real CLI that coven
-// does not use are unknown here.
+// switches returns the flags without a value, and valued those with a value. Other flags of the real CLI
+// are unknown here.
 func switches() []string {
 	return []string{"print", "verbose", "strict-mcp-config", "version", "replay-user-messages", "include-partial-messages"}
 }
@@ -36,7 +36,7 @@ func valued() []string {
 	}
 }
 
-// long is the long name of a short flag, or "".
+// long returns the long name of a short flag, or "".
 func long(flag string) string {
 	return map[string]string{"-p": "print", "-v": "version", "-r": "resume"}[flag]
 }
@@ -71,7 +71,7 @@ func parseOptions(args []string) (options, error) {
 	return opts, opts.interpret()
 }
 
-// interpret checks the values and reads the files they name.
+// interpret checks the values and reads the files that they name.
 func (o *options) interpret() error {
 	want := map[string]string{"print": "true", "input-format": "stream-json", "output-format": "stream-json", "verbose": "true"}
 	for name, value := range want {
@@ -118,7 +118,7 @@ func (o *options) readAppended() error {
 	text, hasText := o.values["append-system-prompt"]
 	path, hasFile := o.values["append-system-prompt-file"]
 	if hasText && hasFile {
-		return errors.New("Error: Cannot use both --append-system-prompt and --append-system-prompt-file. Please use only one.") //nolint:staticcheck,revive // the real one's words
+		return errors.New("Error: Cannot use both --append-system-prompt and --append-system-prompt-file. Please use only one.") //nolint:staticcheck,revive // the real CLI's words
 	}
 	if hasFile {
 		data, err := os.ReadFile(path)
@@ -131,7 +131,7 @@ func (o *options) readAppended() error {
 	return nil
 }
 
-// inlineOrFile reads a flag that takes JSON or the path of a file with JSON.
+// inlineOrFile reads a flag whose value is JSON or the path of a file with JSON.
 func inlineOrFile(value string) ([]byte, error) {
 	if strings.HasPrefix(strings.TrimSpace(value), "{") {
 		return []byte(value), nil

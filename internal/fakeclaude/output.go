@@ -12,9 +12,9 @@ import (
 // object is one JSON object, on the wire or in a file.
 type object = map[string]any
 
-// terminalReset is what the real CLI prints when it begins to end and a standard
-// stream is a terminal. It is not followed by a newline, whatever comes next; the
-// very last it prints is showCursor.
+// terminalReset is the output of the real CLI when it begins to exit and a standard
+// stream is a terminal. It is never followed by a newline. The
+// very last output is showCursor.
 const terminalReset = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b(B\x0f\x1b[>4m\x1b[<u\x1b[?1004l" +
 	"\x1b[?2031l\x1b[?2004l\x1b[?25h\x1b7\x1b[r\x1b8\x1b]0;\x07"
 
@@ -38,7 +38,7 @@ func newOutput(session string) *output {
 	}
 }
 
-// event prints one event, its type first, and gives it an id if it has none.
+// event prints one event, its type first. It adds an ID if there is none.
 func (o *output) event(kind string, fields object) {
 	if kind == "result" && o.silent {
 		return
@@ -50,7 +50,7 @@ func (o *output) event(kind string, fields object) {
 	o.line(`{"type":` + encode(kind) + `,` + encode(fields)[1:])
 }
 
-// line prints the text and a newline. Nobody can be told of a failure.
+// line prints the text and a newline. It ignores errors, which cannot be reported.
 func (o *output) line(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,7 +63,7 @@ func (o *output) line(text string) {
 	_, _ = io.WriteString(o.writer, text)
 }
 
-// resetTerminal prints terminalReset, once, as the real one does before it ends.
+// resetTerminal prints terminalReset once, as the real CLI does before it exits.
 func (o *output) resetTerminal() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,7 +73,7 @@ func (o *output) resetTerminal() {
 	}
 }
 
-// end prints the last bytes of all.
+// end prints the last bytes of the output.
 func (o *output) end() {
 	o.resetTerminal()
 	if o.terminal {
@@ -81,7 +81,7 @@ func (o *output) end() {
 	}
 }
 
-// encode is for what was decoded from JSON or written down here: it cannot fail.
+// encode encodes values from JSON or literals, which cannot fail.
 func encode(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {

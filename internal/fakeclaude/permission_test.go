@@ -11,11 +11,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// permissionRole is the argument that makes the test binary an MCP server with
+// permissionRole is the argument that turns the test binary into an MCP server with
 // the permission tool, on standard input and output.
 const permissionRole = "permission-server"
 
-// asked is one line of the log of the permission server: its start, with only
+// asked is one line of the permission server's log: its start, with only
 // the PID, or a question.
 type asked struct {
 	PID       int            `json:"pid"`
@@ -58,7 +58,7 @@ func servePermissions(log string) int {
 	return 0
 }
 
-// waitFor returns when the file is there, or the test has given up.
+// waitFor waits until the file exists or the test has given up.
 func waitFor(path string) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -70,7 +70,7 @@ func waitFor(path string) {
 	}
 }
 
-// decide obeys the words in the input.
+// decide follows the instructions in the input.
 func decide(q question) string {
 	input := encode(q.Input)
 	switch {

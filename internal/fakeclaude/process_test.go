@@ -24,13 +24,13 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// patience bounds every wait; nothing comes near it unless it is broken.
+// patience limits every wait. It is far longer than any wait that succeeds.
 const patience = 60 * time.Second
 
 // cli is one of the two programs that must behave alike.
 type cli struct{ name, path string }
 
-// fakeCLI is this test binary under the name claude.
+// fakeCLI returns this test binary under the name claude.
 func fakeCLI(t *testing.T) cli {
 	t.Helper()
 	self, err := os.Executable()
@@ -40,7 +40,7 @@ func fakeCLI(t *testing.T) cli {
 	return cli{"fake", link}
 }
 
-// realCLI finds the real one, or says why not.
+// realCLI returns the real CLI or skips the test with the reason.
 func realCLI(t *testing.T) cli {
 	t.Helper()
 	path := os.Getenv("COVEN_REAL_CLAUDE")
@@ -56,7 +56,7 @@ func realCLI(t *testing.T) cli {
 	return cli{"real", path}
 }
 
-// world is where one case happens: a home, a directory to work in, an API.
+// world is the environment of one case: a home, a working directory, an API.
 type world struct {
 	t                        *testing.T
 	cli                      cli
@@ -84,8 +84,8 @@ func newWorld(t *testing.T, cli cli, scenario string) *world {
 	return w
 }
 
-// scratch is t.TempDir for the real CLI: short-lived children of it can still
-// write into its home when it has ended, so removing takes as long as they do.
+// scratch is t.TempDir for the real CLI. Short-lived children of the CLI can still
+// write into its home after its end, so the cleanup retries the removal.
 func scratch(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fakeclaude-")
@@ -99,7 +99,7 @@ func (w *world) write(name, content string) {
 	check(w.t, os.WriteFile(filepath.Join(w.cwd, name), []byte(content), 0o600))
 }
 
-// env is the whole environment of the CLI.
+// env returns the whole environment of the CLI.
 func (w *world) env(more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "TMPDIR=" + w.temp, "CLAUDE_CODE_TMPDIR=" + w.temp, "TERM=dumb", "GORACE=atexit_sleep_ms=10",
@@ -109,7 +109,7 @@ func (w *world) env(more ...string) []string {
 	}, more...)
 }
 
-// flags are those that coven passes.
+// flags returns the flags that coven passes.
 func (w *world) flags() []string {
 	w.t.Helper()
 	self, err := os.Executable()
@@ -130,21 +130,21 @@ func (w *world) flags() []string {
 	}
 }
 
-// lateServer says that it was started, and serves when it is told to.
+// lateServer reports its start and serves once the file with the suffix .go exists.
 const lateServer = `touch "$2.begun"; until test -e "$2.go"; do sleep 0.01; done; exec "$0" "$1" "$2"`
 
-// process is one run of the CLI: a pipe in, a raw terminal out.
+// process is one run of the CLI, with a pipe as input and a raw terminal as output.
 type process struct {
 	*world
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  bytes.Buffer
 	exit    string
-	unpaid  bool // what it cost is not compared
+	unpaid  bool // its cost is not compared
 
 	mu     sync.Mutex
-	lines  []string // without the newline and what comes before the object
-	tail   string   // what came after the last newline
+	lines  []string // without the newline and the bytes before the object
+	tail   string   // output after the last newline
 	seen   chan struct{}
 	closed chan struct{}
 }
@@ -163,13 +163,13 @@ func (w *world) start(env []string, flags ...string) *process {
 	check(w.t, p.command.Start())
 	check(w.t, slave.Close())
 	go p.read(master)
-	w.t.Cleanup(func() { _ = p.command.Process.Kill() }) // ended by then, unless the test failed
+	w.t.Cleanup(func() { _ = p.command.Process.Kill() }) // it has already ended unless the test failed
 	return p
 }
 
-// openTerminal opens a raw pty, and checks that both ends are of the same one:
-// once, one process's output was seen on another's terminal, for a reason that
-// was not found.
+// openTerminal opens a raw pty and checks that both ends belong together.
+// Once, the output of one process appeared on another's terminal, for an
+// unknown reason.
 func openTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	for {
@@ -209,7 +209,7 @@ func (p *process) read(master *os.File) {
 
 func (p *process) send(text string) { p.say("", text) }
 
-// say sends a message with an id; without one, the CLI makes it.
+// say sends a message with an ID. If the ID is empty, the CLI chooses one.
 func (p *process) say(id, text string) {
 	p.t.Helper()
 	line := map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": []any{
@@ -253,7 +253,7 @@ func (p *process) signal(sig syscall.Signal) {
 	check(p.t, p.command.Process.Signal(sig))
 }
 
-// held waits until the model holds.
+// held waits until the model reaches the hold.
 func (p *process) held(name string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -261,7 +261,7 @@ func (p *process) held(name string) {
 	check(p.t, p.api.WaitHeld(ctx, name))
 }
 
-// results waits for so many result events.
+// results waits for count result events.
 func (p *process) results(count int) {
 	p.t.Helper()
 	deadline := time.After(patience)
@@ -285,8 +285,8 @@ func (p *process) results(count int) {
 	}
 }
 
-// isResult reports whether the line is a result event: the type of one need not be
-// its first key.
+// isResult reports whether the line is a result event. Its type need not be
+// the first key.
 func isResult(line string) bool {
 	var e event
 	return json.Unmarshal([]byte(line), &e) == nil && e.Type == "result"
@@ -310,7 +310,7 @@ func (w *world) asked() []asked {
 	return all
 }
 
-// servers counts the permission servers that were started.
+// servers returns the number of permission servers that were started.
 func (w *world) servers() int {
 	w.t.Helper()
 	count := 0
@@ -322,7 +322,7 @@ func (w *world) servers() int {
 	return count
 }
 
-// killServer kills the permission server that started last.
+// killServer kills the latest permission server.
 func (w *world) killServer() {
 	w.t.Helper()
 	all := w.asked()
@@ -331,8 +331,8 @@ func (w *world) killServer() {
 	eventually(w.t, func() bool { return syscall.Kill(last.PID, 0) != nil })
 }
 
-// startedFile waits for the file, into which a command wrote its process id, and
-// sees to it that the command's group ends with the test.
+// startedFile waits for the file with the process ID of a command, and
+// kills the command's group at the end of the test.
 func (w *world) startedFile() int {
 	w.t.Helper()
 	var pid int
@@ -344,7 +344,7 @@ func (w *world) startedFile() int {
 	return pid
 }
 
-// eventually polls, within generous bounds.
+// eventually polls until done returns true, with a generous timeout.
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
 	deadline := time.After(patience)

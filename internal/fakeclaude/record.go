@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Record is one line of $HOME/.fake-claude/record.jsonl: how a run was started.
-// It is written when the first message was read, or the input ended without one.
+// Record is one line of $HOME/.fake-claude/record.jsonl. It describes how a run was started.
+// It is written when the first message was read or the input ended without one.
 type Record struct {
 	Time  time.Time `json:"time"`
 	PID   int       `json:"pid"`
@@ -22,10 +22,10 @@ type Record struct {
 	Cwd   string    `json:"cwd"`
 	Env   []string  `json:"env"`
 	TTY   [3]bool   `json:"tty"`   // whether standard input, output, error are terminals
-	Input string    `json:"input"` // the first line, as it came
+	Input string    `json:"input"` // the first line, unchanged
 }
 
-// Records reads the records under a home directory; none is no error.
+// Records reads the records in a home directory. A missing file is no error.
 func Records(home string) ([]Record, error) {
 	file, err := os.Open(filepath.Join(stateDir(home), "record.jsonl"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func Records(home string) ([]Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read records: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // read only
 	var records []Record
 	scanner := bufio.NewScanner(file)
 	scanner.Buffer(nil, 1<<30)
@@ -48,8 +48,8 @@ func Records(home string) ([]Record, error) {
 	return records, scanner.Err()
 }
 
-// keepRecord appends the record of this run, if there is a directory for it,
-// and returns how to count the runs so far, this one included, by first message.
+// keepRecord appends the record of this run if the directory for it exists.
+// nth counts the runs so far, including this one, whose first message contains match.
 func keepRecord(home, cwd string, args []string, input string) (nth func(match string) int, err error) {
 	record := Record{
 		Time: time.Now(), PID: os.Getpid(), Argv: args, Cwd: cwd, Env: os.Environ(), Input: input,

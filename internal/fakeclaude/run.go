@@ -24,13 +24,13 @@ type run struct {
 	api     *api
 	inbox   *inbox
 
-	stop atomic.Pointer[context.CancelFunc] // ends the work on a message; nil between messages
-	told atomic.Bool                        // by a signal to end
-	term atomic.Bool                        // and that was TERM
+	stop atomic.Pointer[context.CancelFunc] // cancels the work on a message; nil between messages
+	told atomic.Bool                        // a signal requested the end
+	term atomic.Bool                        // the signal was TERM
 	cost float64                            // of the whole process, in US dollars
 }
 
-// newRun opens the conversation; what is wrong with that is told before any
+// newRun opens the conversation. It reports an invalid conversation before any
 // input is read.
 func newRun(args []string, opts options) (*run, error) {
 	cwd, err := os.Getwd()
@@ -60,7 +60,7 @@ func newRun(args []string, opts options) (*run, error) {
 func (r *run) close() {
 	r.servers.close()
 	r.out.end()
-	_ = r.talk.close() // every line was written whole
+	_ = r.talk.close() // every line was written completely
 }
 
 // main answers every message and returns the exit code.
@@ -91,7 +91,7 @@ func (r *run) main() int {
 	return code
 }
 
-// prepare records the run, finds its fault and starts the servers.
+// prepare records the run, loads its fault and starts the servers.
 func (r *run) prepare(first prompt) error {
 	nth, err := keepRecord(r.home, r.cwd, r.args, first.line)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *run) system() string {
 	return text
 }
 
-// offered are the tools in the request to the API.
+// offered returns the tools for the request to the API.
 func (r *run) offered() []object {
 	tools := []object{}
 	for _, name := range r.tools.names() {
@@ -138,11 +138,11 @@ func (r *run) offered() []object {
 	return tools
 }
 
-// placeholder is a tool that the real CLI offers beside those it has, and refuses
+// placeholder is a tool that the real CLI offers in addition to its tools, and refuses
 // when it is called.
 const placeholder = "DeferredToolPlaceholder"
 
-// answer works on one message to its end.
+// answer processes one message to its end.
 func (r *run) answer(message prompt) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -20,15 +20,15 @@ import (
 // servers are the MCP servers of --mcp-config, by name.
 type servers map[string]*server
 
-// server is one MCP server, a child over standard input and output. One that
-// died is started again when it is next needed, as the real CLI does.
+// server is one MCP server, a child process on standard input and output. A dead
+// server is restarted when it is needed, as in the real CLI.
 type server struct {
 	spec  serverSpec
 	tools []*mcp.Tool
 
 	mu      sync.Mutex
 	session *mcp.ClientSession
-	dead    chan struct{} // closed when session ended
+	dead    chan struct{} // closed when session ends
 }
 
 type serverSpec struct {
@@ -38,8 +38,8 @@ type serverSpec struct {
 	Env     map[string]string `json:"env"`
 }
 
-// startTimeout is how long a server may take to answer at the start; the real
-// CLI has the same variable.
+// startTimeout is the timeout for the first response of a server. The real
+// CLI uses the same variable.
 func startTimeout() time.Duration {
 	if limit, err := time.ParseDuration(os.Getenv("MCP_TIMEOUT") + "ms"); err == nil {
 		return limit
@@ -47,7 +47,7 @@ func startTimeout() time.Duration {
 	return 30 * time.Second
 }
 
-// startServers starts them all. One that fails is kept, without a session.
+// startServers starts all servers. It keeps failed servers without a session.
 func startServers(ctx context.Context, config string) (servers, error) {
 	if config == "" {
 		return servers{}, nil
@@ -73,7 +73,7 @@ func startServers(ctx context.Context, config string) (servers, error) {
 	return all, nil
 }
 
-// connected returns a live session, a new one if need be.
+// connected returns a live session. It starts a new one if necessary.
 func (s *server) connected(ctx context.Context) (*mcp.ClientSession, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *server) connected(ctx context.Context) (*mcp.ClientSession, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout())
 	defer cancel()
-	command := exec.CommandContext(context.WithoutCancel(ctx), s.spec.Command, s.spec.Args...) //nolint:gosec // running what the config says is the point
+	command := exec.CommandContext(context.WithoutCancel(ctx), s.spec.Command, s.spec.Args...) //nolint:gosec // running the configured command is the purpose
 	command.Env = os.Environ()
 	for _, name := range slices.Sorted(maps.Keys(s.spec.Env)) {
 		command.Env = append(command.Env, name+"="+s.spec.Env[name])
@@ -94,14 +94,14 @@ func (s *server) connected(ctx context.Context) (*mcp.ClientSession, error) {
 	}
 	dead := make(chan struct{})
 	go func() {
-		_ = session.Wait() // that it ended is all we need to know
+		_ = session.Wait() // only the end matters, not the error
 		close(dead)
 	}()
 	s.session, s.dead = session, dead
 	return session, nil
 }
 
-// forget gives up a session, unless there is a newer one.
+// forget drops a session unless there is a newer one.
 func (s *server) forget(session *mcp.ClientSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *server) forget(session *mcp.ClientSession) {
 	}
 }
 
-// alive needs the lock.
+// alive reports whether the session is alive. The caller must hold the lock.
 func (s *server) alive() bool {
 	if s.session == nil {
 		return false
@@ -129,7 +129,7 @@ func (s *server) listTools(ctx context.Context, session *mcp.ClientSession) {
 	}
 }
 
-// status is the word for the init event.
+// status returns the status for the init event.
 func (s *server) status() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *server) status() string {
 	return "failed"
 }
 
-// call calls a tool, and returns its text.
+// call calls a tool and returns its text.
 func (s *server) call(ctx context.Context, tool string, arguments object) (text string, isError bool, err error) {
 	session, err := s.connected(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *server) call(ctx context.Context, tool string, arguments object) (text 
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	if err != nil {
 		if said := (*jsonrpc.Error)(nil); !errors.As(err, &said) {
-			s.forget(session) // it is gone, even if its end was not yet noticed
+			s.forget(session) // it has ended, even if that was not noticed yet
 		}
 		return "", false, fmt.Errorf("MCP error -32000: %w", err)
 	}
@@ -172,7 +172,7 @@ func (all servers) find(full string) (*server, string, bool) {
 	return nil, "", false
 }
 
-// readOnly reports whether a tool says that it changes nothing.
+// readOnly reports whether a tool is declared as read-only.
 func (all servers) readOnly(full string) bool {
 	server, name, found := all.find(full)
 	return found && slices.ContainsFunc(server.tools, func(t *mcp.Tool) bool {
@@ -182,12 +182,12 @@ func (all servers) readOnly(full string) bool {
 
 type sentKey struct{}
 
-// withSent returns a context with which a call of a tool says that its request was sent.
+// withSent returns a context whose tool call calls sent once its request was sent.
 func withSent(ctx context.Context, sent func()) context.Context {
 	return context.WithValue(ctx, sentKey{}, sent)
 }
 
-// noting is a transport that says when a request was sent.
+// noting is a transport that reports when a request was sent.
 type noting struct{ mcp.Transport }
 
 // Connect implements mcp.Transport.
@@ -207,7 +207,7 @@ func (c notingConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	return err
 }
 
-// names are the full names of all tools.
+// names returns the full names of all tools.
 func (all servers) names() []string {
 	names := []string{}
 	for name, server := range all {
@@ -219,7 +219,7 @@ func (all servers) names() []string {
 	return names
 }
 
-// close ends the servers that are alive, all at once.
+// close ends all live servers concurrently.
 func (all servers) close() {
 	var group sync.WaitGroup
 	for _, server := range all {
@@ -227,7 +227,7 @@ func (all servers) close() {
 			server.mu.Lock()
 			defer server.mu.Unlock()
 			if server.alive() {
-				_ = server.session.Close() // it is on its way out, and so are we
+				_ = server.session.Close() // both processes are exiting
 			}
 		})
 	}

@@ -9,10 +9,10 @@ import (
 // exitTerm is the exit code after TERM.
 const exitTerm = 128 + int(syscall.SIGTERM)
 
-// watchSignals does what the real CLI does. TERM ends the process at once, but
-// for a command that runs: that is killed first, and its end is told. INT ends
-// the work on the present message, and the command with it, and then the process;
-// between messages the process.
+// watchSignals handles signals as the real CLI does. TERM ends the process at once unless
+// a command is running: then the command is killed first, and its end is reported. INT ends
+// the work on the current message and its command, and then the process.
+// Between messages it ends the process.
 func (r *run) watchSignals() {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// streamReader reads one answer, which comes as server-sent events.
+// streamReader reads one answer from server-sent events.
 type streamReader struct {
 	show    func(block, message object) error
 	piece   func(event json.RawMessage) // may be nil
-	message object                      // as in message_start
-	block   object                      // the one that is open
+	message object                      // from message_start
+	block   object                      // the open block
 	input   strings.Builder
 	answer  answer
 	shown   bool  // at least one block was complete
-	failed  error // showing a block failed
+	failed  error // an error from show
 }
 
-// streamEvent is any of the events.
+// streamEvent is an event of any type.
 type streamEvent struct {
 	Type    string `json:"type"`
 	Message object `json:"message"`
@@ -34,7 +34,7 @@ type streamEvent struct {
 	Usage usage `json:"usage"`
 }
 
-// read returns nil once the answer is complete.
+// read reads the events. It returns nil once the answer is complete.
 func (s *streamReader) read(body io.Reader) error {
 	scanner := bufio.NewScanner(body)
 	scanner.Buffer(nil, 1<<30)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// tally counts what one message used.
+// tally sums up the usage of one message.
 type tally struct {
 	model      string
 	started    time.Time
-	turns      int // 1, and 1 for every message in the user's name since
+	turns      int // 1, plus 1 for every later message in the user's name
 	used       usage
 	stopReason any
 	denials    []object
@@ -24,7 +24,7 @@ func (t *tally) add(got answer) {
 
 func (t *tally) cost() float64 { return price(t.model, t.used) }
 
-// price is in US dollars, at the real CLI's rates per million tokens.
+// price returns the price in US dollars, at the real CLI's rates per million tokens.
 func price(model string, used usage) float64 {
 	in, out := 2.0, 10.0
 	switch {
@@ -36,7 +36,7 @@ func price(model string, used usage) float64 {
 	return (float64(used.Input)*in + float64(used.Output)*out) / 1e6
 }
 
-// result is the result event, with the given fields over the usual ones.
+// result returns the result event. The given fields override the defaults.
 func (t *tally) result(subtype string, fields object) object {
 	denials := t.denials
 	if denials == nil {

@@ -5,6 +5,6 @@ import (
 	"testing"
 )
 
-// slaveName is the path that the other end was opened by: on macOS the kernel was
-// just asked for it.
+// slaveName returns the path of a terminal's other end. On macOS it was opened by the path
+// from the kernel.
 func slaveName(_ *testing.T, _, slave *os.File) string { return slave.Name() }

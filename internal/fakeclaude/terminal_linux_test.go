@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slaveName is the path of a terminal's other end, as the kernel knows it.
+// slaveName returns the path of a terminal's other end according to the kernel.
 func slaveName(t *testing.T, master, _ *os.File) string {
 	t.Helper()
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)

@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 )
 
-// builtin are the tools that this CLI has, in the order it lists them.
+// builtin returns the built-in tools of this CLI in the order in which it lists them.
 func builtin() []string {
 	return []string{"Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"}
 }
 
 // toolbox runs calls.
 type toolbox struct {
-	enabled []string // the built-in ones of --tools
+	enabled []string // the built-in tools in --tools
 	servers servers
 	gate    *gate
 	files   *files
-	ungated atomic.Bool // a fault: do not ask, once
+	ungated atomic.Bool // a fault: skip the gate once
 }
 
 func (t *toolbox) names() []string {
@@ -38,9 +38,9 @@ func (t *toolbox) names() []string {
 	return names
 }
 
-// run runs the calls of one answer: neighbors that only read beside each other,
-// the others one by one. Each outcome is handed on when it is there, one at a
-// time; an error from there ends the run.
+// run runs the calls of one answer. Adjacent read-only calls run concurrently,
+// the others one by one. It passes each outcome to done as soon as it is available, one at a
+// time; an error of done ends the run.
 func (t *toolbox) run(ctx context.Context, calls []call, done func(outcome) error) error {
 	for len(calls) > 0 {
 		count := 1
@@ -55,10 +55,10 @@ func (t *toolbox) run(ctx context.Context, calls []call, done func(outcome) erro
 	return nil
 }
 
-// readOnly reports whether the call may run beside others.
+// readOnly reports whether the call may run concurrently with others.
 func (t *toolbox) readOnly(c call) bool { return c.readOnly() || t.servers.readOnly(c.name) }
 
-// batch runs calls at once. Like in the real CLI, requests to servers are sent in the order of the
+// batch runs calls concurrently. As in the real CLI, requests to servers are sent in the order of the
 // calls.
 func (t *toolbox) batch(ctx context.Context, calls []call, done func(outcome) error) error {
 	outcomes := make(chan outcome, len(calls))
@@ -95,7 +95,7 @@ func (t *toolbox) batch(ctx context.Context, calls []call, done func(outcome) er
 	return errors.Join(errs...)
 }
 
-// one checks, asks and runs one call.
+// one checks, asks for and runs one call.
 func (t *toolbox) one(ctx context.Context, c call) outcome {
 	input, answer := t.ask(ctx, c)
 	if answer != nil {
@@ -104,7 +104,7 @@ func (t *toolbox) one(ctx context.Context, c call) outcome {
 	return t.execute(ctx, c, input)
 }
 
-// ask checks a call and asks for it. It returns the input to run, or the outcome.
+// ask checks a call and asks for permission. It returns the input to run, or the outcome.
 func (t *toolbox) ask(ctx context.Context, c call) (object, *outcome) {
 	if refusal := t.refusal(c); refusal != "" {
 		out := refused(c, refusal)
@@ -116,7 +116,7 @@ func (t *toolbox) ask(ctx context.Context, c call) (object, *outcome) {
 	return c.askedInput(t.gate.cwd, t.gate.home), nil
 }
 
-// refusal is why the call is not even asked for, or "".
+// refusal returns the reason to refuse a call without asking for permission, or "".
 func (t *toolbox) refusal(c call) string {
 	if !slices.Contains(t.names(), c.name) {
 		text := "Error: No such tool available: " + c.name
@@ -134,7 +134,7 @@ func (t *toolbox) refusal(c call) string {
 	return t.files.objection(c)
 }
 
-// skipGate is true once when the fault is on.
+// skipGate returns true once if the fault is set.
 func (t *toolbox) skipGate() bool { return t.ungated.CompareAndSwap(true, false) }
 
 func (t *toolbox) execute(ctx context.Context, c call, input object) outcome {
@@ -160,7 +160,7 @@ func (t *toolbox) execute(ctx context.Context, c call, input object) outcome {
 
 // remote calls a tool of an MCP server.
 func (t *toolbox) remote(ctx context.Context, c call, input object) outcome {
-	server, tool, _ := t.servers.find(c.name) // it is in names
+	server, tool, _ := t.servers.find(c.name) // refusal has checked that it exists
 	text, isError, err := server.call(ctx, tool, input)
 	switch {
 	case err != nil:

@@ -19,13 +19,13 @@ type message struct {
 	Content []object `json:"content"`
 }
 
-// transcript is the conversation, kept in a file so that it can be resumed.
+// transcript is the conversation. It is stored in a file so that it can be resumed.
 type transcript struct {
 	file     *os.File
 	messages []message
 }
 
-// entry is one line of the file: one content block, as it came.
+// entry is one line of the file: one content block, unchanged.
 type entry struct {
 	Type    string  `json:"type"`
 	Message message `json:"message"`
@@ -40,7 +40,7 @@ func (e errNoConversation) Error() string {
 
 var notSlug = lazyregexp.New(`[^A-Za-z0-9]`)
 
-// transcriptPath is where the real CLI keeps it, too.
+// transcriptPath returns the path of the transcript, which is the same as in the real CLI.
 func transcriptPath(home, cwd, id string) string {
 	config := os.Getenv("CLAUDE_CONFIG_DIR")
 	if config == "" {
@@ -49,14 +49,14 @@ func transcriptPath(home, cwd, id string) string {
 	return filepath.Join(config, "projects", notSlug.ReplaceAllString(cwd, "-"), id+".jsonl")
 }
 
-// newTranscript begins a conversation; its id must be unused.
+// newTranscript begins a conversation. Its ID must be unused.
 func newTranscript(path, id string) (*transcript, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create transcript: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("Error: Session ID %s is already in use.", id) //nolint:staticcheck,revive // the real one's words
+		return nil, fmt.Errorf("Error: Session ID %s is already in use.", id) //nolint:staticcheck,revive // the real CLI's words
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create transcript: %w", err)
@@ -64,9 +64,9 @@ func newTranscript(path, id string) (*transcript, error) {
 	return &transcript{file: file}, nil
 }
 
-// resumeTranscript resumes a conversation, which may have been interrupted anywhere: a
-// tool call without a result gets a result that states that, and a question without an
-// answer is closed with the same message as in the real CLI.
+// resumeTranscript resumes a conversation, which may have been interrupted anywhere. A
+// tool call without a result gets a result that states that, and an unanswered
+// question gets the same message as in the real CLI.
 func resumeTranscript(path, id string) (*transcript, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (t *transcript) repair() error {
 	return t.add("assistant", textBlock("No response requested."))
 }
 
-// unanswered are the ids of the tool calls that have no result.
+// unanswered returns the IDs of the tool calls without a result.
 func unanswered(messages []message) []any {
 	var open []any
 	for _, m := range messages {
@@ -129,13 +129,13 @@ func (t *transcript) add(role string, block object) error {
 	return nil
 }
 
-// came notes, as the real CLI does, that a message has come. It is not in the
+// came records, as the real CLI does, that a message has arrived. The message is not in the
 // conversation yet.
 func (t *transcript) came() {
-	_, _ = t.file.WriteString(encode(object{"type": "queue-operation", "operation": "enqueue"}) + "\n") // of no use to a resume
+	_, _ = t.file.WriteString(encode(object{"type": "queue-operation", "operation": "enqueue"}) + "\n") // not needed to resume
 }
 
-// join puts blocks of the same role, one after the other, into one message.
+// join appends blocks to the last message if it has the same role, or else as a new message.
 func (t *transcript) join(m message) {
 	if last := len(t.messages) - 1; last >= 0 && t.messages[last].Role == m.Role {
 		t.messages[last].Content = append(t.messages[last].Content, m.Content...)

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/fakeapi"
 )
 
-// event is the part of an event that is compared.
+// event contains the parts of an event that are compared.
 type event struct {
 	Type, Subtype  string
 	Tools          []string
@@ -67,7 +67,7 @@ type contentBlock struct {
 	Content              json.RawMessage
 }
 
-// messageID begins the ids of messages; one character follows.
+// messageID is the prefix of message IDs; one character follows.
 const messageID = "33333333-3333-4333-8333-33333333333"
 
 var (
@@ -77,7 +77,7 @@ var (
 	resetTime    = regexp.MustCompile(`· resets .*"`)
 )
 
-// describe turns a run into lines that must be equal for both programs.
+// describe converts a run to lines that must be equal for both programs.
 func (p *process) describe() []string {
 	p.t.Helper()
 	var lines []string
@@ -102,7 +102,7 @@ func (p *process) describe() []string {
 	return p.anonymous(lines)
 }
 
-// anonymous takes the names of this world out.
+// anonymous replaces the names of this world.
 func (w *world) anonymous(lines []string) []string {
 	replacer := strings.NewReplacer(w.cwd, "CWD", w.home, "HOME")
 	for i, line := range lines {
@@ -122,7 +122,7 @@ func (e event) lines(calls map[string]string) []string {
 	case "system api_retry":
 		line := fmt.Sprintf("retry %d of %d: %s %s", e.Attempt, e.MaxRetries, number(e.ErrorStatus), e.Error)
 		if e.RetryDelay >= longDelay {
-			line += fmt.Sprintf(" in about %.0f0 minutes", e.RetryDelay/600_000) // up to a fifth is added, or more
+			line += fmt.Sprintf(" in about %.0f0 minutes", e.RetryDelay/600_000) // up to a fifth or more is added
 		}
 		return []string{line}
 	case "rate_limit_event ":
@@ -132,7 +132,7 @@ func (e event) lines(calls map[string]string) []string {
 	case "assistant ", "user ":
 		return blockLines(e.Message.Content, calls)
 	}
-	if e.Type == "command_lifecycle" { // where a message is in the CLI's queue: coven does not read it, the fake does not tell
+	if e.Type == "command_lifecycle" { // the position in the CLI's queue; coven does not read it, and the fake does not report it
 		return nil
 	}
 	if e.Type != "result" {
@@ -146,10 +146,10 @@ func (e event) lines(calls map[string]string) []string {
 		e.Subtype, e.IsError, number(e.APIErrorStatus), e.NumTurns, e.StopReason, e.TerminalReason, e.Usage.In, e.Usage.Out, e.Cost, names, e.Result)}
 }
 
-// longDelay is a delay, in milliseconds, that the API asked for.
+// longDelay is a delay in milliseconds that the API requests.
 const longDelay = 60_000
 
-// pieceLines are the pieces of an answer that coven reads.
+// pieceLines returns the pieces of an answer that coven reads.
 func (e event) pieceLines() []string {
 	switch e.Piece.Type {
 	case "message_start":
@@ -160,7 +160,7 @@ func (e event) pieceLines() []string {
 	return nil
 }
 
-// taken is a message that the CLI took, with its id if the test chose it.
+// taken returns a message that the CLI took, with its ID if the test chose it.
 func (e event) taken() string {
 	var blocks []contentBlock
 	if err := json.Unmarshal(e.Message.Content, &blocks); err != nil {
@@ -203,7 +203,7 @@ func blockLines(content json.RawMessage, calls map[string]string) []string {
 	return lines
 }
 
-// outcome is in one word what coven must tell apart.
+// outcome returns one word for an outcome that coven must distinguish.
 func (b contentBlock) outcome() string {
 	text := string(b.Content)
 	switch {
@@ -218,8 +218,8 @@ func (b contentBlock) outcome() string {
 	}
 }
 
-// sortResults puts neighboring tool results in order: calls that run beside each
-// other end as they please.
+// sortResults sorts adjacent tool results, because concurrent calls
+// end in any order.
 func sortResults(lines []string) {
 	for start := 0; start < len(lines); start++ {
 		end := start
@@ -231,7 +231,7 @@ func sortResults(lines []string) {
 	}
 }
 
-// aftermath is what the run left: questions, requests, files.
+// aftermath returns the traces of the run: questions, requests, files.
 func (w *world) aftermath() []string {
 	w.t.Helper()
 	var lines []string
@@ -243,7 +243,7 @@ func (w *world) aftermath() []string {
 	slices.Sort(lines)
 	for _, request := range w.turns() {
 		status := ""
-		if request.Status >= 400 { // below, it depends on when the server sees that a killed client is gone
+		if request.Status >= 400 { // a lower status depends on when the server notices that a killed client is gone
 			status = fmt.Sprintf(" %d", request.Status)
 		}
 		lines = append(lines, fmt.Sprintf("request for turn %d:%s tools=%v", request.Turn, status, request.Tools))
@@ -251,7 +251,7 @@ func (w *world) aftermath() []string {
 	return w.anonymous(append(lines, w.files()...))
 }
 
-// turns are the requests to the model.
+// turns returns the requests to the model.
 func (w *world) turns() []fakeapi.Request {
 	return slices.DeleteFunc(w.api.Requests(), func(r fakeapi.Request) bool { return r.Kind != fakeapi.KindTurn })
 }
@@ -265,7 +265,7 @@ func (w *world) files() []string {
 		}
 		data, err := os.ReadFile(path)
 		content := string(data)
-		if strings.HasSuffix(path, ".ipynb") { // its layout is the writer's choice
+		if strings.HasSuffix(path, ".ipynb") { // its layout is not specified
 			content = fmt.Sprintf("notebook with y=2: %t", strings.Contains(content, "y=2"))
 		}
 		lines = append(lines, fmt.Sprintf("file %s %q", path, content))

@@ -11,13 +11,13 @@ import (
 // nothing more to do.
 type turn struct {
 	*run
-	opening *prompt // the message, until it was told of
+	opening *prompt // the message; nil once it was reported
 	tally   tally
 	abort   bool // a denial ended it
-	cuts    int  // answers that were cut off and asked for again
+	cuts    int  // answers that were cut off and requested again
 }
 
-// main returns the exit code, if this is the last message. An error ends the
+// main returns the exit code to use if this is the last message. An error ends the
 // process without a result.
 func (t *turn) main(ctx context.Context) (int, error) {
 	t.tally.started = time.Now()
@@ -53,8 +53,8 @@ func (t *turn) main(ctx context.Context) (int, error) {
 	}
 }
 
-// unanswered reports whether the model is asked again after an answer that did not
-// come, or ends the work on the message.
+// unanswered handles a missing answer. It reports whether to ask the model again;
+// otherwise the work on the message has ended.
 func (t *turn) unanswered(ctx context.Context, err error) (again bool, code int, _ error) {
 	var failed *apiError
 	switch {
@@ -69,7 +69,7 @@ func (t *turn) unanswered(ctx context.Context, err error) (again bool, code int,
 	return again, code, err
 }
 
-// show keeps and prints one block of an answer.
+// show stores and prints one block of an answer.
 func (t *turn) show(block, opening object) error {
 	if err := t.talk.add("assistant", block); err != nil {
 		return err
@@ -81,14 +81,14 @@ func (t *turn) show(block, opening object) error {
 	return nil
 }
 
-// tell keeps and prints what came of a call.
+// tell stores and prints the outcome of a call.
 func (t *turn) tell(out outcome) error {
 	if out.denied {
 		t.tally.denials = append(t.tally.denials, object{"tool_name": out.call.name, "tool_use_id": out.call.id, "tool_input": out.call.input})
 	}
 	t.abort = t.abort || out.abort
 	if out.fatal != nil {
-		t.out.resetTerminal() // before the line, and on the same one
+		t.out.resetTerminal() // before the line, and on the same terminal line
 	}
 	if err := t.user(out.block()); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (t *turn) tell(out outcome) error {
 	return out.fatal
 }
 
-// user keeps and prints a block in the user's name.
+// user stores and prints a block in the user's name.
 func (t *turn) user(block object) error {
 	if err := t.talk.add("user", block); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (t *turn) user(block object) error {
 	return nil
 }
 
-// open tells that the message was taken: before the first line about it, and not
-// earlier.
+// open reports that the message was taken, directly before the first line about
+// it.
 func (t *turn) open() {
 	if t.opening != nil {
 		t.inbox.taken(*t.opening)
@@ -116,7 +116,7 @@ func (t *turn) open() {
 	}
 }
 
-// overhear adds messages that arrived meanwhile to the conversation.
+// overhear adds newly arrived messages to the conversation.
 func (t *turn) overhear() error {
 	for _, came := range t.inbox.waiting() {
 		if came.err != nil {
@@ -147,7 +147,7 @@ func (t *turn) turnsUsedUp() (int, error) {
 	return 1, nil
 }
 
-// maxCuts is how many answers in the work on one message may be cut off.
+// maxCuts limits the answers that may be cut off while working on one message.
 const maxCuts = 3
 
 // askForTheRest continues after an answer that was cut off after a part of it was
@@ -160,8 +160,8 @@ func (t *turn) askForTheRest(cut *apiError) error {
 		"If none of it survived, answer the request from the start."))
 }
 
-// apiFailed prints the error instead of an answer. The subtype is "success"
-// nevertheless.
+// apiFailed prints the error instead of an answer. The subtype is still
+// "success".
 func (t *turn) apiFailed(failed *apiError) (int, error) {
 	said := textBlock(failed.text)
 	if err := t.talk.add("assistant", said); err != nil {
@@ -188,9 +188,9 @@ func (t *turn) apiFailed(failed *apiError) (int, error) {
 	return 1, nil
 }
 
-// finish prints the result. Cost is that of the process, the rest of the message.
+// finish prints the result. The cost is that of the process, the rest is that of the message.
 func (t *turn) finish(subtype string, fields object) {
-	t.stop.Store(nil) // who sees the result and sends INT finds us idle
+	t.stop.Store(nil) // an INT after the result finds the run idle
 	t.cost += t.tally.cost()
 	fields["total_cost_usd"] = t.cost
 	t.out.event("result", t.tally.result(subtype, fields))

@@ -1,6 +1,6 @@
-// Package fakescreen is a terminal emulator for tests: it shows what a person would see.
+// Package fakescreen is a terminal emulator for tests. It shows the output as a person would see it.
 //
-// It knows what coven writes: text, line feeds, carriage returns, and the sequences that move
+// It supports the output of coven: text, line feeds, carriage returns, and the sequences that move
 // the cursor up, erase, and set modes. Other sequences are ignored.
 package fakescreen
 
@@ -15,19 +15,19 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Window is the window of a terminal with its history.
+// Window is the window of a terminal, with its history.
 type Window struct {
-	// Truncates is set for a terminal that cuts its lines off when it becomes narrower, as
-	// xterm does. Others wrap them again, as VTE and tmux do.
+	// Truncates makes the terminal cut off its lines when it becomes narrower, as
+	// xterm does. Other terminals wrap them again, as VTE and tmux do.
 	Truncates bool
 
 	mu            sync.Mutex
 	width, height int
-	lines         [][]rune // a line can take several rows
-	row, col      int      // of the cursor: its line, and the column in it
-	full          bool     // the cursor is behind the last column of a row
-	hidden        bool     // the cursor
-	rest          []byte   // the beginning of an unfinished sequence or character
+	lines         [][]rune // a line can span several rows
+	row, col      int      // of the cursor: index of its line, and column in that line
+	full          bool     // whether the cursor is after the last column of a row
+	hidden        bool     // whether the cursor is hidden
+	rest          []byte   // an incomplete sequence or character
 }
 
 // New returns an empty window.
@@ -38,7 +38,7 @@ func New(width, height int) *Window {
 // filler is the second cell of a wide character.
 const filler = '\u200b'
 
-// Write shows what a program writes to its terminal.
+// Write shows the output of a program.
 func (w *Window) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *Window) control(args string, final byte) {
 	}
 }
 
-// moved puts a cursor behind the last column onto it.
+// moved moves a cursor after the last column back onto it.
 func (w *Window) moved() {
 	if w.full {
 		w.col--
@@ -148,7 +148,7 @@ func (w *Window) down() {
 	}
 }
 
-// rows returns how many rows a line takes.
+// rows returns the number of rows of a line.
 func (w *Window) rows(line int) int { return max((len(w.lines[line])+w.width-1)/w.width, 1) }
 
 func (w *Window) put(r rune) {
@@ -165,7 +165,7 @@ func (w *Window) put(r rune) {
 	w.lines[w.row], w.full = line, w.col%w.width == 0
 }
 
-// Resize changes the size of the window, as a person does who drags its border.
+// Resize changes the size of the window, like a person who drags its border.
 func (w *Window) Resize(width, height int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,7 +176,7 @@ func (w *Window) Resize(width, height int) {
 	w.width, w.height = width, height
 }
 
-// truncate makes each row a line of at most width columns.
+// truncate converts each row to a line of at most width columns.
 func (w *Window) truncate(width int) {
 	var lines [][]rune
 	row := 0

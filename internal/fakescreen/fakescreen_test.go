@@ -24,7 +24,7 @@ func TestWindow(t *testing.T) {
 	} {
 		w := New(10, 4)
 		w.Truncates = c.truncates
-		for i := range len(c.text) { // in any pieces
+		for i := range len(c.text) { // in pieces of one byte
 			_, _ = w.Write([]byte(c.text[i : i+1]))
 		}
 		w.Resize(c.width, 4)
