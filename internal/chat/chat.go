@@ -3,7 +3,7 @@
 //
 // Rules:
 //   - A message is stored before coven acts on it. After a crash the conversation continues
-//     after its last message. Calls without a stored result may have run, and the model is told this.
+//     after its last message. Calls without a stored result may have run; the model gets a message about this.
 //   - A call runs only if its arguments match the schema of its tool and the gate allows it.
 //   - Calls start in the order of the model's turn, and the model receives the results in this order.
 //     Adjacent read-only calls run concurrently.

@@ -363,7 +363,7 @@ func TestMessageAfterBudget(t *testing.T) {
 	}
 }
 
-// After an interruption between a call and its result, the model is told that the call may have run.
+// After an interruption between a call and its result, the model learns that the call may have run.
 func TestInterrupted(t *testing.T) {
 	stop := errors.New("ctrl-c")
 	ctx, cancel := context.WithCancelCause(t.Context())

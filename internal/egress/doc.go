@@ -11,8 +11,8 @@
 //     must have the token that is part of the proxy's URL, so that other users and programs
 //     of the machine cannot use it. ssh and other protocols do not use a proxy.
 //   - The host is the one in the request line. A Host header, or the name in the TLS
-//     handshake, is not compared with the list, because the operator of an allowed host decides
-//     what else is served there.
+//     handshake, is not compared with the list, because the operator of an allowed host controls
+//     all content there.
 //   - A host is allowed if a Pattern matches its name and port. An address is allowed only if
 //     the list contains the address.
 //   - A name is resolved once, and each address is checked immediately before the

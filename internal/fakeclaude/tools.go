@@ -39,7 +39,7 @@ func (t *toolbox) names() []string {
 }
 
 // run runs the calls of one answer. Adjacent read-only calls run concurrently,
-// the others one by one. It passes each outcome to done as soon as it is available, one at a
+// the others one by one. It passes each available outcome to done immediately, one at a
 // time; an error of done ends the run.
 func (t *toolbox) run(ctx context.Context, calls []call, done func(outcome) error) error {
 	for len(calls) > 0 {

@@ -24,7 +24,7 @@ type credential struct {
 
 // source provides credentials.
 type source interface {
-	// current returns the current credential. It refreshes one that is about to expire.
+	// current returns the current credential. It refreshes a credential that is about to expire.
 	current(ctx context.Context) (credential, error)
 	// after returns another credential after the API has refused one. ok is false if
 	// there is no other.

@@ -228,7 +228,7 @@ func removeAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // RemoveAll reports what stays
+			_ = os.Chmod(path, 0o700) // RemoveAll reports leftovers
 		}
 		return nil
 	})

@@ -284,7 +284,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// The user's files are not written or removed, whatever replaces the index.
+// The user's files are not written or removed, even if links or other files replace the index.
 func TestElsewhere(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": "apple"})
 	f.answer("apple", "a.txt")

@@ -78,8 +78,8 @@ func (u *updating) same(stamps map[string]stamp) bool {
 	return true
 }
 
-// walk returns the directories in which a listed file may appear, and their files that
-// tell git what to ignore.
+// walk returns the directories in which a listed file may appear, and their files with
+// ignore rules for git.
 func (u *updating) walk(l Listing) (open, rules []string) {
 	closed := map[string]bool{}
 	for _, dir := range slices.Concat(l.Ignored, l.Files) { // a listed directory is a nested repository

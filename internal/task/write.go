@@ -117,7 +117,7 @@ func (f *File) target() (string, error) {
 	return filepath.Join(dir, filepath.Base(f.path)), err
 }
 
-// same reports whether the file is still the one that was read.
+// same reports whether the file has not been replaced or changed since it was read.
 func same(path string, was fs.FileInfo) bool {
 	is, err := os.Stat(path)
 	if was == nil || err != nil {

@@ -132,8 +132,8 @@ var fragments = []string{
 	"{{.v}}", "{{.v}}", " {{.v}} ", "{{if .t}}", "{{else}}", "{{end}}", "{{range .l}}", "{{break}}",
 }
 
-// In no accepted command does a value break out of its word, whatever surrounds
-// it.
+// In no accepted command does a value break out of its word, regardless of the text
+// around it.
 func TestNoValueBreaksOut(t *testing.T) {
 	shells := []string{"/bin/sh"}
 	if bash, err := exec.LookPath("bash"); err == nil { // bash is sh on many systems
