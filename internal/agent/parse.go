@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"github.com/coven-run/coven/internal/tool"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -423,7 +424,7 @@ func (ps *problems) ignored(d *Definition, at func(field string) (int, bool)) {
 		}
 	}
 	line, _ := at("tools")
-	if _, unknown := ToolIDs(d.Tools); len(unknown) > 0 {
+	if _, unknown := tool.IDs(d.Tools); len(unknown) > 0 {
 		ps.warn(max(line, 1), "tools", "%s", unknownTools(ps.agent, unknown))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/tool"
 	"io/fs"
 	"maps"
 	"os"
@@ -163,7 +164,7 @@ func (r *Registry) Knows(tools []string) {
 	}
 	r.problems = nil
 	for i, f := range r.found {
-		_, unknown := ToolIDs(f.Tools)
+		_, unknown := tool.IDs(f.Tools)
 		unknown = slices.DeleteFunc(unknown, func(name string) bool {
 			return slices.ContainsFunc(tools, func(t string) bool { return strings.EqualFold(t, name) })
 		})

@@ -17,7 +17,7 @@ import (
 
 func toolsOf(names ...string) (all []*tool.Tool) {
 	for _, name := range names {
-		all = append(all, &tool.Tool{Name: name})
+		all = append(all, &tool.Tool{Kind: tool.Kind{Name: name}})
 	}
 	return all
 }

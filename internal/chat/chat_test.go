@@ -120,7 +120,7 @@ func newBench(tools map[string]func(context.Context) (string, error), all ...fun
 		}
 	}) {
 		b.job.Own = append(b.job.Own, tool.Tool{
-			Name: name, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`), ReadOnly: strings.HasPrefix(name, "look"),
+			Kind: tool.Kind{Name: name}, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`), ReadOnly: strings.HasPrefix(name, "look"),
 			Call: func(ctx context.Context, _ json.RawMessage) (string, error) { return tools[name](ctx) },
 		})
 	}

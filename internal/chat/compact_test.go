@@ -124,7 +124,7 @@ func long(window int) (*bench, chat.Loop) {
 	random := rand.New(rand.NewSource(1))
 	b := newBench(nil)
 	b.job.Own = []tool.Tool{{
-		Name: "look", Description: "Looks.", ReadOnly: true, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
+		Kind: tool.Kind{Name: "look"}, Description: "Looks.", ReadOnly: true, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
 		Call: func(context.Context, json.RawMessage) (string, error) {
 			size := random.Intn(600)
 			if random.Intn(20) == 0 {

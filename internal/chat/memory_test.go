@@ -81,7 +81,7 @@ func TestMemory(t *testing.T) {
 	b := newBench(nil)
 	m := &forgetful{t: t, turns: 60}
 	b.job.Own = []tool.Tool{{
-		Name: "look", Description: "Looks.", ReadOnly: true, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
+		Kind: tool.Kind{Name: "look"}, Description: "Looks.", ReadOnly: true, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
 		Call: func(context.Context, json.RawMessage) (string, error) {
 			return fmt.Sprintf("result %d: %s", m.answered, strings.Repeat("hunter2-hunter2 ", 10+m.answered%30)), nil
 		},

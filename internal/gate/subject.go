@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/tool"
 )
 
 // maxSubject limits the part of a command that events and screens show, in runes.
@@ -28,87 +29,24 @@ type subject struct {
 	err        error  // the call cannot be parsed
 }
 
-// tool describes a tool of the agent CLI: the permission that it needs, and the
-// argument that names its subject.
-type tool struct {
-	permission permission.Name
-	argument   string
-	fallback   string // default of the argument; empty if it is required
-}
-
-// requestApproval is the tool by which an agent asks a person.
-const requestApproval = "request_approval"
-
-// Names for records of actions that need no permission.
-const (
-	approval permission.Name = "approval" // every agent may ask
-	notes    permission.Name = "notes"    // an agent's own notes
-	skills   permission.Name = "skill"    // granted by the agent's definition
-)
-
 // free returns why an action needs no permission, or "" if it does.
 func free(name permission.Name) string {
-	return map[permission.Name]string{approval: "everybody may ask", notes: "every agent may keep notes of its own", skills: "every agent may read its skills"}[name]
+	switch name {
+	case tool.FreeApproval:
+		return "everybody may ask"
+	case tool.FreeNotes:
+		return "every agent may keep notes of its own"
+	case tool.FreeSkill:
+		return "every agent may read its skills"
+	}
+	return ""
 }
-
-// Subtask is the default agent of the tool subtask.
-const Subtask = "build"
 
 // serverPrefix is the prefix of coven's MCP tools in agent CLIs.
 const serverPrefix = "mcp__coven__"
 
-// SkillPrefix is the prefix of the tools by which agents read their skills.
-const SkillPrefix = "skill_"
-
 // ToolName returns the tool name of a call without the prefix that an agent CLI adds.
 func ToolName(call Call) string { return strings.TrimPrefix(call.Tool, serverPrefix) }
-
-// known lists the known tools of agent CLIs and of coven.
-var known = map[string]tool{
-	"Read":         {permission: permission.FileRead, argument: "file_path"},
-	"Write":        {permission: permission.FileWrite, argument: "file_path"},
-	"Edit":         {permission: permission.FileWrite, argument: "file_path"},
-	"NotebookEdit": {permission: permission.FileWrite, argument: "notebook_path"},
-	"Bash":         {permission: permission.BashExecute, argument: "command"},
-
-	"read":  {permission: permission.FileRead, argument: "path"},
-	"write": {permission: permission.FileWrite, argument: "path"},
-	"edit":  {permission: permission.FileWrite, argument: "path"},
-	"ls":    {permission: permission.FileRead, argument: "path", fallback: "."},
-	"glob":  {permission: permission.CodeSearch, argument: "pattern"},
-	"grep":  {permission: permission.CodeSearch, argument: "pattern"},
-	"bash":  {permission: permission.BashExecute, argument: "command"},
-	"fetch": {permission: permission.NetFetch, argument: "url"},
-	"todo":  {permission: notes},
-
-	"read_note":       {permission: permission.FileRead, argument: "path"},
-	"list_notes":      {permission: permission.CodeSearch},
-	"semantic_search": {permission: permission.CodeSearch, argument: "query"},
-	"spawn_agent":     {permission: permission.AgentSpawn, argument: "agent"},
-	"send_message":    {permission: permission.AgentMessage, argument: "channel"},
-	"read_messages":   {permission: permission.AgentMessage, argument: "channel"},
-	"subtask":         {permission: permission.AgentSpawn, argument: "agent", fallback: Subtask},
-	requestApproval:   {permission: approval, argument: "action"},
-}
-
-// tools looks up a tool. Calls of unknown tools are denied.
-func tools(name string) (tool, bool) {
-	if strings.HasPrefix(ToolName(Call{Tool: name}), SkillPrefix) {
-		return tool{permission: skills}, true
-	}
-	t, ok := known[ToolName(Call{Tool: name})]
-	return t, ok
-}
-
-// Permission returns the permission that a tool needs, or "" if it needs none. ok is false for an unknown
-// tool.
-func Permission(name string) (needed permission.Name, ok bool) {
-	t, ok := tools(name)
-	if free(t.permission) != "" {
-		return "", ok
-	}
-	return t.permission, ok
-}
 
 // describe returns the subject of a call. A call of a command tool counts as its shell command.
 func (g *Gate) describe(call Call) subject {
@@ -126,34 +64,35 @@ func (g *Gate) describe(call Call) subject {
 }
 
 func describe(call Call) subject {
-	t, ok := tools(call.Tool)
+	t, ok := tool.KindOf(ToolName(call))
 	if !ok {
 		return subject{permission: permission.Unknown}
 	}
+	needed := cmp.Or(t.Permission, t.Free)
 	var arguments map[string]any
 	if err := json.Unmarshal(call.Input, &arguments); err != nil {
-		return subject{permission: t.permission, err: fmt.Errorf("its input is not a JSON object")}
+		return subject{permission: needed, err: fmt.Errorf("its input is not a JSON object")}
 	}
-	value, ok := arguments[t.argument].(string)
-	if _, given := arguments[t.argument]; t.fallback != "" && (!given || value == "" && ok) {
-		value, ok = t.fallback, true
+	value, ok := arguments[t.Subject].(string)
+	if _, given := arguments[t.Subject]; t.Default != "" && (!given || value == "" && ok) {
+		value, ok = t.Default, true
 	}
-	if (!ok || value == "") && t.argument != "" {
-		return subject{permission: t.permission, err: fmt.Errorf("its input has no %s", t.argument)}
+	if (!ok || value == "") && t.Subject != "" {
+		return subject{permission: needed, err: fmt.Errorf("its input has no %s", t.Subject)}
 	}
-	switch t.permission {
+	switch needed {
 	case permission.BashExecute:
 		background, _ := arguments["run_in_background"].(bool)
-		return subject{permission: t.permission, command: value, lingers: background || lingers(value)}
+		return subject{permission: needed, command: value, lingers: background || lingers(value)}
 	case permission.FileRead, permission.FileWrite:
-		return subject{permission: t.permission, path: value}
-	case permission.CodeSearch: // the files in the result are checked, too
+		return subject{permission: needed, path: value}
+	case permission.CodeSearch: // each file that is found is checked as well
 		path, _ := arguments["path"].(string)
-		return subject{permission: t.permission, path: cmp.Or(path, "."), other: value}
+		return subject{permission: needed, path: cmp.Or(path, "."), other: value}
 	case permission.NetFetch:
 		return fetched(value)
 	}
-	return subject{permission: t.permission, other: value}
+	return subject{permission: needed, other: value}
 }
 
 // fetched returns the subject of a call that fetches a URL, which is its host.

@@ -201,7 +201,7 @@ func TestStranger(t *testing.T) {
 }
 
 func named(name string, call func(context.Context, json.RawMessage) (string, error)) tool.Tool {
-	return tool.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`), Call: call}
+	return tool.Tool{Kind: tool.Kind{Name: name}, Schema: json.RawMessage(`{"type":"object"}`), Call: call}
 }
 
 // A tool is cancelled when its caller disconnects, and Close waits only for that.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/baseline"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
@@ -31,6 +30,7 @@ import (
 	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/tool"
+	"github.com/coven-run/coven/internal/tool/baseline"
 )
 
 // Name is the name of an outside agent in rules and reasons.
@@ -49,11 +49,8 @@ func Tools(ctx context.Context, open func(context.Context) (*project.Project, er
 	o := outside{open}
 	all := []tool.Tool{o.listAgents(), o.spawnAgent()}
 	for _, t := range baseline.Tools(baseline.Options{}) {
-		schema, err := json.Marshal(t.InputSchema)
-		if err != nil {
-			return nil, fmt.Errorf("encode the schema of %s: %w", t.Name, err)
-		}
-		all = append(all, tool.Tool{Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: true, Call: o.reads(t.Name)})
+		t.Call = o.reads(t.Name)
+		all = append(all, t)
 	}
 	return all, nil
 }
@@ -70,14 +67,14 @@ func (o outside) reads(name string) func(context.Context, json.RawMessage) (stri
 			return "", err
 		}
 		rules := permission.OfReader(p.Repo.Checkout, Name, nil, nil, p.Config.Rules())
-		tools := baseline.Tools(baseline.Options{Files: p.Search(), Sessions: p.SearchSessions(), Check: func(name, path string) error {
-			d := rules.Decide(permission.Request{Permission: permission.Name(name), Path: path})
+		tools := baseline.Tools(baseline.Options{Files: p.Search(), Sessions: p.SearchSessions(), Check: func(name permission.Name, path string) error {
+			d := rules.Decide(permission.Request{Permission: name, Path: path})
 			if !d.Allowed() {
 				return errors.New(d.Reason)
 			}
 			return nil
 		}})
-		i := slices.IndexFunc(tools, func(t baseline.Tool) bool { return t.Name == name })
+		i := slices.IndexFunc(tools, func(t tool.Tool) bool { return t.Name == name })
 		return tools[i].Call(ctx, arguments)
 	}
 }
@@ -92,7 +89,7 @@ type listed struct {
 
 func (o outside) listAgents() tool.Tool {
 	return tool.Tool{
-		Name: "list_agents", Description: "List the agents that spawn_agent can start, with what each is for and what it may do.",
+		Kind: tool.Kind{Name: "list_agents"}, Description: "List the agents that spawn_agent can start, with what each is for and what it may do.",
 		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), ReadOnly: true,
 		Call: func(ctx context.Context, _ json.RawMessage) (string, error) {
 			p, err := o.open(ctx)
@@ -122,7 +119,7 @@ func listedAs(d agent.Definition) listed {
 
 func (o outside) spawnAgent() tool.Tool {
 	return tool.Tool{
-		Name: "spawn_agent",
+		Kind: tool.SpawnAgent,
 		Description: "Start an agent of coven for one task, and wait for its report; list_agents names them. It works in a git worktree of its own, knows only its task, " +
 			"and may do what its definition says. What it changed waits for a person, who can look at it and land it.",
 		Schema: json.RawMessage(spawn.Schema), ReadOnly: true, // the caller's files do not change
@@ -216,7 +213,7 @@ func explained(err error) error {
 func Inquiries() []mcp.Inquiry {
 	return []mcp.Inquiry{{
 		Tool: tool.Tool{
-			Name: "request_approval",
+			Kind: tool.RequestApproval,
 			Description: "Ask the person before you do something that they should decide about, and wait for the answer. " +
 				"It fails if they deny it, or if this program cannot ask them.",
 			Schema: json.RawMessage(spawn.ApprovalSchema),

@@ -1,13 +1,12 @@
 package project
 
 import (
+	"github.com/coven-run/coven/internal/tool"
 	"maps"
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/tool/command"
 )
 
@@ -45,7 +44,7 @@ func (p *Project) toolNames() []string {
 
 // isTaken reports whether coven or an agent CLI has a tool with the name.
 func isTaken(name string) bool {
-	_, known := gate.Permission(name)
-	_, unknown := agent.ToolIDs([]string{name})
+	_, known := tool.KindOf(name)
+	_, unknown := tool.IDs([]string{name})
 	return known || len(unknown) == 0
 }

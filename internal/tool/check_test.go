@@ -8,7 +8,7 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	read := tool.Tool{Name: "read", Schema: json.RawMessage(`{"type":"object","properties":{
+	read := tool.Tool{Kind: tool.Kind{Name: "read"}, Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},"lines":{"type":"array","items":{"type":"integer","minimum":1}}},"required":["path"],"additionalProperties":false}`)}
 	for arguments, want := range map[string]string{
 		`{"path":"a"}`:                   "",
@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{`{`, `{"type":5}`, `{"$ref":"file:///etc/passwd"}`, `{"$ref":"https://example.com/x"}`} {
-		if err := (tool.Tool{Name: "odd", Schema: json.RawMessage(schema)}).Check(json.RawMessage(`{}`)); err == nil {
+		if err := (tool.Tool{Kind: tool.Kind{Name: "odd"}, Schema: json.RawMessage(schema)}).Check(json.RawMessage(`{}`)); err == nil {
 			t.Errorf("%s: no error", schema)
 		}
 	}

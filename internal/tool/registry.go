@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,14 +35,10 @@ func (e *DuplicateError) Error() string {
 // Registry holds tools with unique names and IDs. The zero value is empty and ready to use.
 type Registry struct{ tools []Tool }
 
-// Define adds the tool that factory returns under a name. It returns a *DuplicateError if the name or ID is
-// taken, or another error if the tool is invalid.
-func (r *Registry) Define(name string, factory func() Tool) error {
-	t := factory()
-	t.Name = name
-	if t.ID == "" {
-		t.ID = name
-	}
+// Define adds a tool. It returns a *DuplicateError if the name or ID is taken, or another error if the tool is
+// invalid. A tool without an ID gets its name as ID.
+func (r *Registry) Define(t Tool) error {
+	t.ID = cmp.Or(t.ID, t.Name)
 	if t.Source == "" {
 		t.Source = Builtin
 	}
@@ -53,7 +50,7 @@ func (r *Registry) Define(name string, factory func() Tool) error {
 		}
 	}
 	if err := t.valid(); err != nil {
-		return fmt.Errorf("tool %s: %w", name, err)
+		return fmt.Errorf("tool %s: %w", t.Name, err)
 	}
 	r.tools = append(r.tools, t)
 	return nil

@@ -10,27 +10,21 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-func sample(change func(*tool.Tool)) func() tool.Tool {
-	return func() tool.Tool {
-		t := tool.Tool{
-			ID: "fs_sample", Category: "file", Description: "Does it.", Schema: json.RawMessage(`{"type":"object"}`),
-			Call: func(context.Context, json.RawMessage) (string, error) { return "", nil },
-		}
-		if change != nil {
-			change(&t)
-		}
-		return t
+func sample(name, id string) tool.Tool {
+	return tool.Tool{
+		Kind: tool.Kind{Name: name, ID: id}, Category: "file", Description: "Does it.", Schema: json.RawMessage(`{"type":"object"}`),
+		Call: func(context.Context, json.RawMessage) (string, error) { return "", nil },
 	}
 }
 
 // T-06, T-07: Valid and invalid tools.
 func TestDefine(t *testing.T) {
 	var r tool.Registry
-	if err := r.Define("sample", sample(nil)); err != nil {
+	if err := r.Define(sample("sample", "fs_sample")); err != nil {
 		t.Fatal(err)
 	}
 	for name, id := range map[string]string{"sample": "other", "other": "fs_sample", "fs_sample": "x"} {
-		err := r.Define(name, sample(func(t *tool.Tool) { t.ID = id }))
+		err := r.Define(sample(name, id))
 		if taken := (*tool.DuplicateError)(nil); !errors.As(err, &taken) || taken.Source != tool.Builtin {
 			t.Errorf("%s with the ID %s: %v", name, id, err)
 		}
@@ -43,13 +37,15 @@ func TestDefine(t *testing.T) {
 		"the schema of":                                 func(t *tool.Tool) { t.Schema = json.RawMessage(`{"type":7}`) },
 		`the schema needs "type": "object"`:             func(t *tool.Tool) { t.Schema = json.RawMessage(`{"type":"string"}`) },
 	} {
-		err := r.Define("new", sample(func(t *tool.Tool) { t.ID = ""; change(t) }))
+		broken := sample("new", "")
+		change(&broken)
+		err := r.Define(broken)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	for _, name := range []string{"", "a b", "a.b", strings.Repeat("a", 65)} {
-		if err := r.Define(name, sample(func(t *tool.Tool) { t.ID = "" })); err == nil {
+		if err := r.Define(sample(name, "")); err == nil {
 			t.Errorf("the name %q is accepted", name)
 		}
 	}
@@ -68,7 +64,7 @@ func TestDefine(t *testing.T) {
 
 // T-10: The three formats.
 func TestToProvider(t *testing.T) {
-	one := []tool.Tool{{Name: "read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`), ReadOnly: true}}
+	one := []tool.Tool{{Kind: tool.Kind{Name: "read"}, Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`), ReadOnly: true}}
 	for format, want := range map[string]string{
 		"anthropic": `[{"name":"read","description":"Reads.","input_schema":{"type":"object"}}]`,
 		"openai":    `[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object"}}}]`,

@@ -10,11 +10,9 @@ import (
 
 // Tool is a tool that an agent can call.
 type Tool struct {
-	Name        string // without a prefix: spawn_agent
-	ID          string // as used in definitions: fs_read; defaults to Name
+	Kind
 	Category    string // one of Categories
-	Permission  string // required by a call, such as file.read; may be empty
-	Source      string // Builtin, or the path of its file
+	Source      string // where it comes from: Builtin, or the path of its file
 	Description string // for the model
 	Schema      json.RawMessage
 	// ReadOnly means that calls change nothing, so that an agent CLI may run them concurrently.

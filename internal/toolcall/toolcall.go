@@ -54,10 +54,10 @@ func ToolsOf(p *project.Project, d agent.Definition, all []tool.Tool) []tool.Too
 	policy := permission.OfPrimary("/", d.Name, own.Permissions, own.Asks, p.Config.Rules())
 	tree := treeOf(p)
 	return slices.DeleteFunc(slices.Clone(all), func(t tool.Tool) bool {
-		if tree.Has(d.Name) && !agent.IsEverybodys(t.Name) {
+		if tree.Has(d.Name) && !tool.ForEveryone(t.Name) {
 			return !agents.HasInTree(tree.Branches, d.Name, policy, t)
 		}
-		return !agents.Has(own, policy, t) || t.ID == agent.ToolSubtask && d.Mode == agent.ModeSubagent
+		return !agents.Has(own, policy, t) || t.ID == tool.Subtask.ID && d.Mode == agent.ModeSubagent
 	})
 }
 
@@ -142,11 +142,11 @@ func (p *call) tools() ([]tool.Tool, map[string]grimoires.CommandTool, error) {
 	}
 	commands, _ := p.Project.Tools() // invalid tools are left out
 	for name, d := range commands {
-		if err := box.Define(name, func() tool.Tool { return command.Tool(name, d, p.program) }); err != nil {
+		if err := box.Define(command.Tool(name, d, p.program)); err != nil {
 			return nil, nil, err
 		}
 	}
-	return slices.DeleteFunc(box.Tools(), func(t tool.Tool) bool { return t.ID == agent.ToolTodo || t.ID == agent.ToolSubtask }), commands, nil
+	return slices.DeleteFunc(box.Tools(), func(t tool.Tool) bool { return t.ID == tool.Todo.ID || t.ID == tool.Subtask.ID }), commands, nil
 }
 
 // prepare borrows the task's worktree for a tool that may change files.

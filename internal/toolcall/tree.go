@@ -33,7 +33,7 @@ func treeOf(p *project.Project) *grimoires.Tree {
 
 func treeTools(p *project.Project, names []string) (tools []*tool.Tool, err error) {
 	for _, name := range names {
-		tools = append(tools, &tool.Tool{Name: name})
+		tools = append(tools, &tool.Tool{Kind: tool.Kind{Name: name}})
 	}
 	if names != nil {
 		return tools, nil

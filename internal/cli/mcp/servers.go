@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/coven-run/coven/internal/tool"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/didyoumean"
@@ -139,7 +139,7 @@ func listTools(ctx context.Context, a *cli.App, names []string, asJSON bool) err
 		return err
 	}
 	defer c.Close()
-	set := client.Connect(ctx, use, client.Options{Version: a.Version, Getenv: a.Getenv, Start: c.Runtime.StartServer, Taken: agent.ToolNames()})
+	set := client.Connect(ctx, use, client.Options{Version: a.Version, Getenv: a.Getenv, Start: c.Runtime.StartServer, Taken: tool.Names()})
 	defer set.Close()
 	return printTools(a, set, asJSON)
 }

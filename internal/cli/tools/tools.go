@@ -3,8 +3,10 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
 	"io"
 	"maps"
 	"slices"
@@ -75,7 +77,7 @@ type toolJSON struct {
 	Name        string          `json:"name"`
 	ID          string          `json:"id"`
 	Category    string          `json:"category"`
-	Permission  string          `json:"permission"` // may be empty
+	Permission  permission.Name `json:"permission"` // may be empty
 	Source      string          `json:"source"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
@@ -138,19 +140,12 @@ func newShow(a *cli.App) *cobra.Command {
 				return fmt.Errorf("the parameters of %s: %w", t.Name, err)
 			}
 			text := fmt.Sprintf("name        %s\nid          %s\ncategory    %s\npermission  %s\nsource      %s\n\n%s\n\n%s\n",
-				t.Name, t.ID, t.Category, orNone(t.Permission), t.Source, t.Description, schema.String())
+				t.Name, t.ID, t.Category, cmp.Or(t.Permission, "none"), t.Source, t.Description, schema.String())
 			return a.Printf("%s", terminal.PrintableLines(text))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 func names(all []tool.Tool) (names []string) {

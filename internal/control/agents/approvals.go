@@ -133,7 +133,7 @@ func (a asking) Ask(ctx context.Context, q gate.Question) (gate.Answer, error) {
 // tool returns request_approval.
 func (a asking) tool() tool.Tool {
 	return tool.Tool{
-		Name: "request_approval", Category: "communication",
+		Kind: tool.RequestApproval, Category: "communication",
 		Description: "Ask a person before you do something that they should decide about, and wait for the answer. It fails if they deny it, or do not answer in time.",
 		Schema:      json.RawMessage(spawn.ApprovalSchema),
 		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
@@ -143,7 +143,7 @@ func (a asking) tool() tool.Tool {
 			}
 			tool.Begun(ctx)
 			answer, err := a.Ask(ctx, gate.Question{
-				Call: gate.Call{Tool: "request_approval", Input: arguments}, Permission: "approval", Subject: in.Action, Reason: in.Reason, Reversible: in.Reversible,
+				Call: gate.Call{Tool: tool.RequestApproval.Name, Input: arguments}, Permission: tool.FreeApproval, Subject: in.Action, Reason: in.Reason, Reversible: in.Reversible,
 			})
 			switch {
 			case err != nil:
@@ -271,7 +271,7 @@ func impact(q gate.Question, file string) string {
 		return "changes " + file
 	case permission.BashExecute:
 		return "runs a shell command in the sandbox of the task"
-	case "approval":
+	case tool.FreeApproval:
 		return cmp.Or(q.Reason, "not told")
 	case permission.AgentSpawn:
 		return "starts the agent " + q.Subject

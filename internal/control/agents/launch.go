@@ -94,10 +94,7 @@ func (c *Agents) launch(ctx context.Context, who role, work assignment) (*agentR
 		a.job.Save = c.saver(where.traits, a.emit)
 	}
 	if who.tools {
-		if a.job.Own, err = c.ownTools(a.spawner, ask); err != nil {
-			return nil, err
-		}
-		a.job.Own = c.ofTree(who.Agent, append(a.job.Own, c.skillTools(who.definition)...))
+		a.job.Own = c.ofTree(who.Agent, append(c.ownTools(a.spawner, ask), c.skillTools(who.definition)...))
 		a.connectServers(ctx)
 	}
 	return a, nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/control/conversation"
@@ -89,6 +88,6 @@ func (a *agentRun) loopTools(p *programs) ([]tool.Tool, error) {
 	}
 	maySpawn := a.tools && a.admission().Descend(a.Depth) == nil
 	return slices.DeleteFunc(r.Tools(), func(t tool.Tool) bool {
-		return !a.has(a.role, t) || t.ID == agent.ToolSubtask && !maySpawn
+		return !a.has(a.role, t) || t.ID == tool.Subtask.ID && !maySpawn
 	}), nil
 }

@@ -14,7 +14,6 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
@@ -47,8 +46,7 @@ func (a *agentRun) connectServers(ctx context.Context) {
 		warn("the agent works without MCP servers: its CLI, %s, takes none from coven (claude, acp and coven's own loop do)", a.provider)
 		return
 	}
-	ids, _ := agent.ToolIDs([]string{"*"}) // a model may call a tool by its ID
-	taken := slices.AppendSeq(append(agent.ToolNames(), ids...), maps.Keys(a.Plan.Tools))
+	taken := slices.AppendSeq(tool.Names(), maps.Keys(a.Plan.Tools))
 	for _, t := range a.job.Own {
 		taken = append(taken, t.Name)
 	}
@@ -149,7 +147,7 @@ func (c *Agents) serverLog(path, server string) io.Writer {
 // get around, and whose results have no secrets.
 func (c *Agents) guarded(of client.Tool, keeper *gate.Gate, subject string) tool.Tool {
 	t := of.Tool
-	t.Source, t.Category, t.Permission = "mcp:"+of.Server, "api", string(permission.MCPCall)
+	t.Source, t.Category, t.Permission = "mcp:"+of.Server, "api", permission.MCPCall
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
 		text, err := of.Call(ctx, arguments)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/tool"
 )
 
@@ -20,9 +19,12 @@ func (c *Agents) skillTools(own grimoires.AgentDefinition) (all []tool.Tool) {
 			continue
 		}
 		all = append(all, tool.Tool{
-			Name: gate.SkillPrefix + name, Category: "document", ReadOnly: true, Description: "Read the skill " + name + ": " + s.Description,
+			Kind: tool.Skill(name), Category: "document", ReadOnly: true, Description: "Read the skill " + name + ": " + s.Description,
 			Schema: []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
-			Call:   at(func(context.Context, json.RawMessage) (string, error) { return s.Body, nil }),
+			Call: func(ctx context.Context, _ json.RawMessage) (string, error) {
+				tool.Begun(ctx)
+				return s.Body, nil
+			},
 		})
 	}
 	return all
@@ -41,7 +43,7 @@ func (c *Agents) skillText(own grimoires.AgentDefinition) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "# Skills\n\nBefore you do work that a skill is about, read the skill with the tool " + gate.SkillPrefix + "NAME.\n" + b.String()
+	return "# Skills\n\nBefore you do work that a skill is about, read the skill with the tool " + tool.SkillPrefix + "NAME.\n" + b.String()
 }
 
 // isSkills reports whether a server is only for agents with a skill that an agent does not have.

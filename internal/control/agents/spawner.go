@@ -19,7 +19,6 @@ import (
 	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/session"
@@ -134,13 +133,10 @@ func definitionOf(plan *grimoires.Plan, name string) (spawn.Definition, error) {
 	return spawn.Definition{Model: d.Model, Mode: d.Mode, Permissions: d.Permissions, Asks: d.Asks}, nil
 }
 
-// spawnTool is the tool with which agents start others.
-const spawnTool = "spawn_agent"
-
 // tool returns spawn_agent for the agent.
 func (s *spawner) tool() tool.Tool {
 	return tool.Tool{
-		Name: spawnTool, Category: "utility", Permission: string(permission.AgentSpawn), Description: s.describe(), Schema: json.RawMessage(spawn.Schema),
+		Kind: tool.SpawnAgent, Category: "utility", Description: s.describe(), Schema: json.RawMessage(spawn.Schema),
 		ReadOnly: true, // several calls of one turn may wait in the queue at once
 		Call:     tool.Decoded(s.report),
 	}
@@ -159,7 +155,7 @@ func (s *spawner) report(ctx context.Context, r spawn.Request) (string, error) {
 
 // subtask is report with the default agent.
 func (s *spawner) subtask(ctx context.Context, r spawn.Request) (string, error) {
-	r.Agent = cmp.Or(r.Agent, gate.Subtask)
+	r.Agent = cmp.Or(r.Agent, tool.SubtaskAgent)
 	return s.report(ctx, r)
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/permission"
@@ -18,7 +17,6 @@ import (
 	"github.com/coven-run/coven/internal/tool/command"
 	"github.com/coven-run/coven/internal/tool/file"
 	"github.com/coven-run/coven/internal/tool/find"
-	"github.com/coven-run/coven/internal/tool/message"
 	"github.com/coven-run/coven/internal/tool/shell"
 	"github.com/coven-run/coven/internal/tool/todo"
 	"github.com/coven-run/coven/internal/tool/web"
@@ -42,14 +40,14 @@ func (b Toolbox) Tools() (*tool.Registry, error) {
 	all := slices.Concat(file.Tools(b.Root), find.Tools(find.Options{Root: b.Root, Files: b.Files, Check: checker(b.Policy)}), []tool.Tool{
 		shell.Tool(b.Shell), web.Tool(b.Web), todo.Tool(b.Todos),
 		{
-			Name: "subtask", ID: agent.ToolSubtask, Category: "utility", Permission: string(permission.AgentSpawn), ReadOnly: true, Call: tool.Decoded(b.Subtask),
+			Kind: tool.Subtask, Category: "utility", ReadOnly: true, Call: tool.Decoded(b.Subtask),
 			Description: "Give a separate part of your task to another agent, and wait for its report. It works in the same worktree, knows only what you write, and may do no more than you. It is spawn_agent with an agent like you, unless you name another.",
 			Schema:      []byte(spawn.SubtaskSchema),
 		},
 	})
 	var r tool.Registry
 	for _, t := range all {
-		if err := r.Define(t.Name, func() tool.Tool { return t }); err != nil {
+		if err := r.Define(t); err != nil {
 			return nil, err
 		}
 	}
@@ -67,15 +65,12 @@ func Described(definitions map[string]grimoires.AgentDefinition, commands map[st
 		Plan: &grimoires.Plan{Agents: definitions}, Workspace: &workspace.Workspace{},
 		Search: Search{Files: func(*worktree.Worktree) *search.Index { return nil }, Sessions: nothing},
 	}
-	own, err := c.ownTools(&spawner{Agents: c}, asking{})
-	if err != nil {
-		return nil, err
-	}
+	own := c.ownTools(&spawner{Agents: c}, asking{})
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		own = append(own, command.Tool(name, commands[name], nil))
 	}
 	for _, t := range own {
-		if err := r.Define(t.Name, func() tool.Tool { return t }); err != nil {
+		if err := r.Define(t); err != nil {
 			return nil, err
 		}
 	}
@@ -86,19 +81,19 @@ func Described(definitions map[string]grimoires.AgentDefinition, commands map[st
 // of coven with which agents read, search, start others and ask; those with which they talk, who has the permission. A tool of the project has only an
 // agent whose definition names it.
 func Has(own grimoires.AgentDefinition, policy *permission.Policy, t tool.Tool) bool {
-	if slices.Contains(message.Names(), t.Name) {
+	if t.Permission == permission.AgentMessage {
 		return mayMessage(policy)
 	}
-	if agent.IsEverybodys(t.Name) || t.ID == provider.ToolRead {
+	if tool.ForEveryone(t.Name) || t.ID == provider.ToolRead {
 		return true
 	}
-	if t.Permission != "" && !slices.Contains(policy.Grants(), permission.Name(t.Permission)) {
+	if t.Permission != "" && !slices.Contains(policy.Grants(), t.Permission) {
 		return false
 	}
 	if t.Source != tool.Builtin {
 		return slices.ContainsFunc(own.Tools, func(entry string) bool { return strings.EqualFold(entry, t.Name) })
 	}
-	ids, _ := agent.ToolIDs(own.Tools)
+	ids, _ := tool.IDs(own.Tools)
 	return len(own.Tools) == 0 || slices.Contains(ids, t.ID)
 }
 

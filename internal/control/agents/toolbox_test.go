@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/tool"
 )
@@ -25,18 +23,18 @@ func TestDescribed(t *testing.T) {
 		t.Errorf("there are %d tools", len(all))
 	}
 	for _, one := range all {
-		needed, known := gate.Permission(one.Name)
+		kind, known := tool.KindOf(one.Name)
 		if one.Source != tool.Builtin {
-			if known || one.Permission != string(permission.BashExecute) {
+			if known || one.Permission != permission.BashExecute {
 				t.Errorf("%s needs %s", one.Name, one.Permission)
 			}
 			continue
 		}
-		if !known || one.Permission != string(needed) {
-			t.Errorf("%s needs %q, and the gate asks for %q", one.Name, one.Permission, needed)
+		if !known || one.Permission != kind.Permission {
+			t.Errorf("%s needs %q, and the gate asks for %q", one.Name, one.Permission, kind.Permission)
 		}
 		for _, name := range []string{one.Name, one.ID} {
-			if ids, unknown := agent.ToolIDs([]string{name}); len(unknown) > 0 || len(ids) > 0 && ids[0] != one.ID {
+			if ids, unknown := tool.IDs([]string{name}); len(unknown) > 0 || len(ids) > 0 && ids[0] != one.ID {
 				t.Errorf("the name %s means %v", name, ids)
 			}
 		}

@@ -1,10 +1,10 @@
 package agents
 
 import (
+	"github.com/coven-run/coven/internal/tool"
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -16,6 +16,6 @@ func listed(own grimoires.AgentDefinition, policy *permission.Policy) []string {
 	if len(own.Tools) == 0 {
 		return granted
 	}
-	ids, _ := agent.ToolIDs(own.Tools)
+	ids, _ := tool.IDs(own.Tools)
 	return slices.DeleteFunc(granted, func(id string) bool { return id != provider.ToolRead && !slices.Contains(ids, id) })
 }

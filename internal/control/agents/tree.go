@@ -29,7 +29,7 @@ func Divisible(all map[string]grimoires.AgentDefinition, commands map[string]gri
 	granted := permission.OfPrimary("/", grimoires.DefaultAgent, own.Permissions, own.Asks, rules).Grants()
 	var tools []*tool.Tool
 	for _, t := range described {
-		if !agent.IsEverybodys(t.Name) && t.ID != agent.ToolSubtask && (t.Permission == "" || slices.Contains(granted, permission.Name(t.Permission))) {
+		if !tool.ForEveryone(t.Name) && t.ID != tool.Subtask.ID && (t.Permission == "" || slices.Contains(granted, t.Permission)) {
 			tools = append(tools, &t)
 		}
 	}
@@ -77,7 +77,7 @@ func (c *Agents) has(who role, t tool.Tool) bool {
 
 // HasInTree reports whether an agent of a tree has a tool that the tree divides.
 func HasInTree(branches []grimoires.Branch, name string, policy *permission.Policy, t tool.Tool) bool {
-	granted := t.Permission == "" || slices.Contains(policy.Grants(), permission.Name(t.Permission))
+	granted := t.Permission == "" || slices.Contains(policy.Grants(), t.Permission)
 	return granted && agenttree.Owner(branches, "", cmp.Or(t.ID, t.Name)) == name
 }
 
@@ -104,7 +104,7 @@ func (c *Agents) ofTree(name string, all []tool.Tool) []tool.Tool {
 	if !c.isRoot(name) {
 		return all
 	}
-	return slices.DeleteFunc(all, func(t tool.Tool) bool { return t.Name != spawnTool })
+	return slices.DeleteFunc(all, func(t tool.Tool) bool { return t.Name != tool.SpawnAgent.Name })
 }
 
 // lacks returns an error if an agent of a tree calls a tool that the tree does not give it, as an agent CLI can try.
@@ -116,7 +116,7 @@ func (a *agentRun) lacks(call gate.Call) error {
 	if _, ok := tool.Find(a.job.Offered(), called); ok {
 		return nil
 	}
-	ids, _ := agent.ToolIDs([]string{called})
+	ids, _ := tool.IDs([]string{called})
 	if slices.ContainsFunc(ids, func(id string) bool { return agenttree.Owner(a.Plan.Tree.Branches, "", id) == a.Agent }) {
 		return nil
 	}

@@ -276,7 +276,7 @@ func (c *connection) tool(name string, t *sdk.Tool) Tool {
 	text := strings.ToValidUTF8(t.Description[:min(len(t.Description), maxText)], "")
 	readOnly := t.Annotations != nil && t.Annotations.ReadOnlyHint
 	return Tool{Server: c.server.Name, Original: t.Name, Tool: tool.Tool{
-		Name: name, Description: text, Schema: schema, ReadOnly: readOnly,
+		Kind: tool.Kind{Name: name}, Description: text, Schema: schema, ReadOnly: readOnly,
 		Call: func(ctx context.Context, arguments json.RawMessage) (string, error) {
 			return c.call(ctx, t.Name, arguments)
 		},

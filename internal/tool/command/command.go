@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
 	"slices"
 	"strings"
 	"time"
@@ -26,16 +27,13 @@ import (
 	"github.com/coven-run/coven/internal/tool/shell"
 )
 
-// bashExecute is the permission that each tool needs.
-const bashExecute = "bash.execute"
-
 // Run runs a program with all its descendants and waits for it.
 type Run func(ctx context.Context, argv []string, timeout time.Duration) (process.Exit, []byte, error)
 
 // Tool returns the tool of a definition.
 func Tool(name string, d grimoires.CommandTool, run Run) tool.Tool {
 	t := tool.Tool{
-		Name: name, Category: d.Category, Permission: bashExecute, Source: d.Source, Description: d.Description, Schema: json.RawMessage(d.Parameters),
+		Kind: tool.Kind{Name: name, Permission: permission.BashExecute}, Category: d.Category, Source: d.Source, Description: d.Description, Schema: json.RawMessage(d.Parameters),
 	}
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
 		if err := t.Check(arguments); err != nil { // an agent CLI may not have checked them

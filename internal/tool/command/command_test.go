@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"github.com/coven-run/coven/internal/permission"
 	"maps"
 	"os"
 	"path/filepath"
@@ -72,7 +73,7 @@ func TestTool(t *testing.T) {
 		return process.Exit{Code: 3}, []byte(strings.Join(argv, " ")), nil
 	}
 	tool := Tool("lint", d, run)
-	if tool.Permission != bashExecute || tool.Category != "code" || tool.Source != "lint.yaml" {
+	if tool.Permission != permission.BashExecute || tool.Category != "code" || tool.Source != "lint.yaml" {
 		t.Errorf("the tool is %+v", tool)
 	}
 	if _, err := tool.Call(t.Context(), json.RawMessage(`{"file":7}`)); err == nil || !strings.Contains(err.Error(), "file: type") || ran != 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -118,7 +119,7 @@ func parse(show, name string, data []byte) (grimoires.CommandTool, error) {
 	if err := doc.Err(); err != nil {
 		return d, err
 	}
-	if err := new(tool.Registry).Define(name, func() tool.Tool { return Tool(name, d, nil) }); err != nil {
+	if err := new(tool.Registry).Define(Tool(name, d, nil)); err != nil {
 		return d, fmt.Errorf("%s: %w", show, err)
 	}
 	return d, nil
@@ -129,8 +130,8 @@ func (f file) check(doc *yamldoc.Document, at func(string) yamldoc.Place, name s
 	switch {
 	case f.Name != "" && f.Name != name:
 		doc.Fail(at("name"), fmt.Sprintf("the name is %q and the file is called %s", f.Name, name), "")
-	case f.Permission != "" && f.Permission != bashExecute:
-		doc.Fail(at("permission"), "a command tool needs the permission "+bashExecute, didyoumean.Hint(f.Permission, []string{bashExecute}))
+	case f.Permission != "" && f.Permission != string(permission.BashExecute):
+		doc.Fail(at("permission"), fmt.Sprintf("a command tool needs the permission %s", permission.BashExecute), didyoumean.Hint(f.Permission, []string{string(permission.BashExecute)}))
 	case d.Timeout < time.Second || d.Timeout > maxTimeout:
 		doc.Fail(at("timeout"), fmt.Sprintf("it is from 1s to %s", maxTimeout), "")
 	case len(f.Argv) == 0:

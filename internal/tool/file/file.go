@@ -21,17 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// The names of the tools.
-const (
-	Read  = "read"
-	Write = "write"
-	Edit  = "edit"
-)
-
-const (
-	category  = "file"
-	fileWrite = "file.write"
-)
+const category = "file"
 
 // Limits of a call.
 const (
@@ -45,7 +35,7 @@ func Tools(root string) []tool.Tool {
 	d := dir(root)
 	return []tool.Tool{
 		{
-			Name: Read, ID: "fs_read", Category: category, Permission: "file.read", ReadOnly: true, Call: call(d.read),
+			Kind: tool.Read, Category: category, ReadOnly: true, Call: call(d.read),
 			Description: fmt.Sprintf("Read a text file of the worktree. Each line has its number and a tab in front. At most %d lines are returned.", maxLines),
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string","description":"the file, relative to the top of the worktree"},
@@ -54,7 +44,7 @@ func Tools(root string) []tool.Tool {
 "required":["path"],"additionalProperties":false}`),
 		},
 		{
-			Name: Write, ID: "fs_write", Category: category, Permission: fileWrite, Call: call(d.write),
+			Kind: tool.Write, Category: category, Call: call(d.write),
 			Description: "Write a file of the worktree. It replaces the whole file, and creates the file and its directories if necessary.",
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string","description":"the file, relative to the top of the worktree"},
@@ -62,7 +52,7 @@ func Tools(root string) []tool.Tool {
 "required":["path","content"],"additionalProperties":false}`),
 		},
 		{
-			Name: Edit, ID: "fs_edit", Category: category, Permission: fileWrite, Call: call(d.edit),
+			Kind: tool.Edit, Category: category, Call: call(d.edit),
 			Description: "Replace a text in a file of the worktree. The text must occur exactly once, so give enough of what is around it; or set replaceAll.",
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string","description":"the file, relative to the top of the worktree"},

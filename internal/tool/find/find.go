@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,19 +24,6 @@ import (
 
 	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/internal/tool"
-)
-
-// The names of the tools.
-const (
-	Ls   = "ls"
-	Glob = "glob"
-	Grep = "grep"
-)
-
-// Permissions of the tools.
-const (
-	fileRead   = "file.read"
-	codeSearch = "code.search"
 )
 
 // Limits of an answer.
@@ -52,21 +40,21 @@ type Options struct {
 	Files *search.Index // index of the files below Root
 	// Check returns an error if a rule denies a permission for a file. The path is absolute with links
 	// resolved.
-	Check func(permission, path string) error
+	Check func(needed permission.Name, path string) error
 }
 
 // Tools returns the tools ls, glob and grep.
 func Tools(o Options) []tool.Tool {
 	return []tool.Tool{
 		{
-			Name: Ls, ID: "fs_ls", Category: "file", Permission: fileRead, ReadOnly: true, Call: tool.Decoded(begun(o.ls)),
+			Kind: tool.Ls, Category: "file", ReadOnly: true, Call: tool.Decoded(begun(o.ls)),
 			Description: fmt.Sprintf("List a directory of the worktree: directories end with /, files have their size in bytes. At most %d entries are returned.", maxFiles),
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string","description":"the directory, relative to the top of the worktree; default: the top"}},
 "additionalProperties":false}`),
 		},
 		{
-			Name: Glob, ID: "search_glob", Category: "search", Permission: codeSearch, ReadOnly: true, Call: tool.Decoded(begun(o.glob)),
+			Kind: tool.Glob, Category: "search", ReadOnly: true, Call: tool.Decoded(begun(o.glob)),
 			Description: fmt.Sprintf("List the files of the worktree whose path matches a pattern, without those that git ignores. At most %d are returned.", maxFiles),
 			Schema: json.RawMessage(`{"type":"object","properties":{
 "pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"such as src/**/*.go, from the top of the worktree; without a slash it matches names in all directories"},
@@ -74,7 +62,7 @@ func Tools(o Options) []tool.Tool {
 "required":["pattern"],"additionalProperties":false}`),
 		},
 		{
-			Name: Grep, ID: "search_grep", Category: "search", Permission: codeSearch, ReadOnly: true, Call: tool.Decoded(begun(o.grep)),
+			Kind: tool.Grep, Category: "search", ReadOnly: true, Call: tool.Decoded(begun(o.grep)),
 			Description: fmt.Sprintf("Find the lines of files that match a regular expression (RE2, one line at a time). Files that git ignores, binary ones and those larger than 1 MiB are not searched. At most %d lines are returned, as path:line:text.", maxLines),
 			Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{
 "pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"the regular expression"},
@@ -110,7 +98,7 @@ func (o Options) glob(ctx context.Context, in globbing) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("pattern: %w", err)
 	}
-	shown := o.shown(fileRead)
+	shown := o.shown(permission.FileRead)
 	files = slices.DeleteFunc(files, func(name string) bool { return !below(name) || !shown(name) })
 	for i := range files {
 		files[i] = printable(files[i])
@@ -132,7 +120,7 @@ func (o Options) grep(ctx context.Context, in grepping) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	shown := o.shown(fileRead, codeSearch)
+	shown := o.shown(permission.FileRead, permission.CodeSearch)
 	expression, limit := in.Pattern, maxLines
 	if in.IgnoreCase {
 		expression = "(?i:" + expression + ")"
@@ -224,8 +212,8 @@ func (o Options) place(name string) (string, error) {
 
 // shown returns a function that reports whether all permissions are granted for a file, relative to the
 // root. It resolves links in the file's directory.
-func (o Options) shown(permissions ...string) func(string) bool {
-	var places sync.Map // resolved directories
+func (o Options) shown(permissions ...permission.Name) func(string) bool {
+	var places sync.Map // of directories
 	return func(name string) bool {
 		dir := path.Dir(name)
 		place, known := places.Load(dir)
@@ -237,7 +225,7 @@ func (o Options) shown(permissions ...string) func(string) bool {
 			place = resolved
 			places.Store(dir, place)
 		}
-		return !slices.ContainsFunc(permissions, func(p string) bool { return o.Check(p, filepath.Join(place.(string), path.Base(name))) != nil })
+		return !slices.ContainsFunc(permissions, func(p permission.Name) bool { return o.Check(p, filepath.Join(place.(string), path.Base(name))) != nil })
 	}
 }
 

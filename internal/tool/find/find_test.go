@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,9 +42,9 @@ func tree(t testing.TB, files map[string]string) (string, func(name, arguments s
 	}
 	tools := find.Tools(find.Options{
 		Root: root, Files: search.New(search.Options{Root: root, List: listed, Now: time.Now}),
-		Check: func(permission, path string) error {
+		Check: func(needed permission.Name, path string) error {
 			if !strings.HasPrefix(path, root+"/") || strings.HasPrefix(path, root+"/secret") {
-				return errors.New(permission + " is refused")
+				return errors.New(string(needed) + " is refused")
 			}
 			return nil
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
 	"io"
 	"io/fs"
 	"os"
@@ -34,7 +35,7 @@ func (o Options) ls(_ context.Context, in listing) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("path: %s cannot be listed: %w", printable(in.Path), err)
 	}
-	shown := o.shown(fileRead)
+	shown := o.shown(permission.FileRead)
 	var lines []string
 	for _, e := range entries {
 		name := filepath.ToSlash(filepath.Join(at, e.Name()))

@@ -20,7 +20,7 @@ func TestSecret(t *testing.T) {
 		Channels: channel.New(dir, time.Now), Name: "build",
 		Hide: func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") },
 	})
-	send, _ := tool.Find(tools, message.Send)
+	send, _ := tool.Find(tools, tool.SendMessage.Name)
 	for arguments, want := range map[string]string{
 		`{"channel":"open","text":"it is hunter2"}`: "",
 		`{"channel":"hunter2","text":"x"}`:          `"***" is not the name of a channel`,
@@ -29,7 +29,7 @@ func TestSecret(t *testing.T) {
 			t.Errorf("%s: %v", arguments, err)
 		}
 	}
-	read, _ := tool.Find(tools, message.Read)
+	read, _ := tool.Find(tools, tool.ReadMessages.Name)
 	if text, err := read.Call(t.Context(), json.RawMessage(`{"channel":"open"}`)); text != `{"last":1,"messages":[{"n":1,"from":"build","text":"it is ***"}]}` || err != nil {
 		t.Errorf("%s, %v", text, err)
 	}

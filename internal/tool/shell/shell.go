@@ -13,9 +13,6 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Bash is the name of the shell tool.
-const Bash = "bash"
-
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
@@ -28,7 +25,7 @@ type Run func(ctx context.Context, command string, timeout time.Duration) (proce
 // Tool returns the shell tool.
 func Tool(run Run) tool.Tool {
 	return tool.Tool{
-		Name: Bash, ID: "exec_bash", Category: "shell", Permission: "bash.execute",
+		Kind: tool.Bash, Category: "shell",
 		Description: fmt.Sprintf("Run a shell command at the top of the worktree. It has no input, and ends after %s unless timeout says otherwise. "+
 			"Processes that it leaves behind are stopped. Of long output, the middle is left out.", defaultTimeout),
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{

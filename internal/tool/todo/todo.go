@@ -13,9 +13,6 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Todo is the name of the todo tool.
-const Todo = "todo"
-
 const (
 	maxItems = 100
 	maxText  = 500 // characters
@@ -31,7 +28,7 @@ type Store interface {
 // Tool returns the todo tool.
 func Tool(s Store) tool.Tool {
 	return tool.Tool{
-		Name: Todo, ID: "memory_todo", Category: "utility",
+		Kind: tool.Todo, Category: "utility",
 		Description: "Keep the list of what you have to do for a task of several parts. With items, they replace the whole list; without, the list is returned. It survives an interruption.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{
 "items":{"type":"array","maxItems":%d,"description":"the whole list, in order","items":{"type":"object","properties":{

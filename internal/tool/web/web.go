@@ -29,10 +29,7 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Fetch is the name of the tool.
-const Fetch = "fetch"
-
-// Limits of a call.
+// The limits of a call.
 const (
 	maxRedirects = 5
 	maxBody      = 5 << 20 // bytes of a page
@@ -55,7 +52,7 @@ type Options struct {
 // Tool returns the fetch tool.
 func Tool(o Options) tool.Tool {
 	return tool.Tool{
-		Name: Fetch, ID: "browser_fetch", Category: "api", Permission: "net.fetch", ReadOnly: true, Call: tool.Decoded(o.fetch),
+		Kind: tool.Fetch, Category: "api", ReadOnly: true, Call: tool.Decoded(o.fetch),
 		Description: fmt.Sprintf("Fetch a web page or a text file by its URL. HTML is returned as Markdown. At most %d bytes are returned.", maxText),
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "url":{"type":"string","minLength":1,"maxLength":4000,"description":"an http or https URL"}},

@@ -1,12 +1,12 @@
-package agent
+package tool
 
 import (
 	"strings"
 	"testing"
 )
 
-// Tools in a definition, by coven's names and by those of Claude Code.
-func TestToolIDs(t *testing.T) {
+// The tools that a definition names, as coven and as Claude Code call them.
+func TestIDs(t *testing.T) {
 	for list, want := range map[string]string{
 		"read grep":            "fs_read search_grep|",
 		"Read Glob LS":         "fs_ls fs_read search_glob|",
@@ -21,7 +21,7 @@ func TestToolIDs(t *testing.T) {
 		"read WebFetch gh_[":   "fs_read|WebFetch gh_[",
 		"playwright_* reading": "|playwright_* reading",
 	} {
-		ids, unknown := ToolIDs(strings.Fields(list))
+		ids, unknown := IDs(strings.Fields(list))
 		if got := strings.Join(ids, " ") + "|" + strings.Join(unknown, " "); got != want {
 			t.Errorf("%s: %s, want %s", list, got, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
 	"io"
 	"io/fs"
 	"os"
@@ -61,7 +62,7 @@ func (o Options) read(name string) ([]byte, error) {
 	if !filepath.IsLocal(given) {
 		return nil, outsideError(name)
 	}
-	if err := o.Check(fileRead, filepath.Join(o.Files.Root, given)); err != nil {
+	if err := o.Check(permission.FileRead, filepath.Join(o.Files.Root, given)); err != nil {
 		return nil, err
 	}
 	resolved, err := filepath.EvalSymlinks(filepath.Join(root, given))
@@ -75,7 +76,7 @@ func (o Options) read(name string) ([]byte, error) {
 	if slices.Contains(strings.Split(strings.ToLower(filepath.ToSlash(actual)), "/"), ".git") {
 		return nil, fmt.Errorf("%s belongs to git", name)
 	}
-	if err := o.Check(fileRead, filepath.Join(o.Files.Root, actual)); err != nil {
+	if err := o.Check(permission.FileRead, filepath.Join(o.Files.Root, actual)); err != nil {
 		return nil, err
 	}
 	text, err := readReal(root, actual)

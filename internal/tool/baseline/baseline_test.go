@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/tool"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,8 +18,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/coven-run/coven/internal/baseline"
 	"github.com/coven-run/coven/internal/search"
+	"github.com/coven-run/coven/internal/tool/baseline"
 )
 
 // agent is an agent with its tools.
@@ -25,8 +27,8 @@ type agent struct {
 	t       *testing.T
 	dir     string
 	refused []string // directories whose files a rule refuses, below dir
-	asked   []string // checked permissions, such as "file.read /a"
-	tools   []baseline.Tool
+	asked   []string // what was checked: "file.read /a"
+	tools   []tool.Tool
 }
 
 func newAgent(t *testing.T, files map[string]string) *agent {
@@ -39,14 +41,14 @@ func newAgent(t *testing.T, files map[string]string) *agent {
 	a.tools = baseline.Tools(baseline.Options{
 		Files:    search.New(search.Options{Root: a.dir, List: a.list, Now: time.Now}),
 		Sessions: search.New(search.Options{Root: sessions, List: search.SessionFiles(sessions), Optional: true, Now: time.Now}),
-		Check: func(permission, path string) error {
+		Check: func(needed permission.Name, path string) error {
 			rel, err := filepath.Rel(a.dir, path)
 			if err != nil {
 				return err
 			}
-			a.asked = append(a.asked, permission+" /"+rel)
+			a.asked = append(a.asked, string(needed)+" /"+rel)
 			for _, dir := range a.refused {
-				if strings.HasPrefix("/"+rel, dir+"/") && permission == "file.read" {
+				if strings.HasPrefix("/"+rel, dir+"/") && needed == permission.FileRead {
 					return fmt.Errorf("deny file.read %s/**", dir)
 				}
 			}
@@ -77,7 +79,7 @@ func (a *agent) write(path, text string) {
 
 func (a *agent) call(name, input string) (string, error) {
 	a.t.Helper()
-	at := slices.IndexFunc(a.tools, func(tool baseline.Tool) bool { return tool.Name == name })
+	at := slices.IndexFunc(a.tools, func(t tool.Tool) bool { return t.Name == name })
 	if at < 0 {
 		a.t.Fatalf("there is no %s", name)
 	}
@@ -248,10 +250,8 @@ func (a *agent) valid(name, input string) bool {
 		if tool.Name != name {
 			continue
 		}
-		text, err := json.Marshal(tool.InputSchema)
-		must(a.t, err)
 		var schema jsonschema.Schema
-		must(a.t, json.Unmarshal(text, &schema))
+		must(a.t, json.Unmarshal(tool.Schema, &schema))
 		resolved, err := schema.Resolve(nil)
 		must(a.t, err)
 		var value any

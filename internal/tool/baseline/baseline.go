@@ -21,70 +21,56 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/search"
+	"github.com/coven-run/coven/internal/tool"
 )
 
-// The permissions that the tools need.
-const (
-	fileRead   = "file.read"
-	codeSearch = "code.search"
-)
-
-// A Tool is a function that an agent may call.
-type Tool struct {
-	Name        string
-	Description string
-	InputSchema any // JSON Schema
-	// Call returns text for the agent. An error is also shown to the agent.
-	Call func(ctx context.Context, input json.RawMessage) (string, error)
-}
-
-// Options configures the tools of one agent.
+// Options say what the tools of one agent read.
 type Options struct {
 	Files    *search.Index // the agent's worktree, or another directory
-	Sessions *search.Index // records of sessions; nil if they are not searched
-	// Check returns an error if a rule refuses a permission for a file. The path is absolute.
-	Check func(permission, path string) error
+	Sessions *search.Index // the records of sessions; nil: not searched
+	// Check returns an error if a rule refuses a permission for a file, whose path is absolute.
+	Check func(needed permission.Name, path string) error
 }
 
 // Tools returns the tools of an agent.
-func Tools(o Options) []Tool {
-	return []Tool{
+func Tools(o Options) []tool.Tool {
+	return []tool.Tool{
 		{
-			Name:        "read_note",
+			Kind: tool.ReadNote, Category: category, ReadOnly: true, Call: call(o.readNote),
 			Description: "Read a text file of the repository. Long files are returned in parts: continue with the offset that the last line names.",
-			InputSchema: object([]string{"path"}, properties{
+			Schema: object([]string{"path"}, properties{
 				"path":   {"string", "the file, relative to the top of the worktree"},
 				"offset": {"integer", "the first line to return; 1 is the first of the file"},
 				"limit":  {"integer", fmt.Sprintf("the number of lines to return; at most, and by default, %d", maxLines)},
 			}),
-			Call: call(o.readNote),
 		},
 		{
-			Name:        "list_notes",
+			Kind: tool.ListNotes, Category: category, ReadOnly: true, Call: call(o.listNotes),
 			Description: "List the files of the repository that git does not ignore.",
-			InputSchema: object(nil, properties{
+			Schema: object(nil, properties{
 				"glob": {"string", "list only files that match, for example docs/**/*.md; a glob without a slash matches names in all directories"},
 			}),
-			Call: call(o.listNotes),
 		},
 		{
-			Name:        "semantic_search",
+			Kind: tool.SemanticSearch, Category: category, ReadOnly: true, Call: call(o.semanticSearch),
 			Description: "Find the files that best answer a query in words or identifiers. They are ranked by the words and identifiers that they share with the query (BM25), in their text, headings and paths; each has its best passage.",
-			InputSchema: object([]string{"query"}, properties{
+			Schema: object([]string{"query"}, properties{
 				"query":            {"string", "what to look for"},
 				"limit":            {"integer", fmt.Sprintf("the number of files; %d by default, at most %d", search.DefaultLimit, maxHits)},
 				"include_sessions": {"boolean", "search the records of earlier sessions, too"},
 			}),
-			Call: call(o.semanticSearch),
 		},
 	}
 }
 
-// properties are the inputs of a tool: the type and description of each input.
+const category = "search"
+
+// properties are the inputs of a tool: the type and description of each.
 type properties map[string][2]string
 
-func object(required []string, all properties) any {
+func object(required []string, all properties) json.RawMessage {
 	described := map[string]any{}
 	for name, p := range all {
 		described[name] = map[string]any{"type": p[0], "description": p[1]}
@@ -96,12 +82,17 @@ func object(required []string, all properties) any {
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	return schema
+	text, err := json.Marshal(schema)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return text
 }
 
-// call returns a function that decodes its input strictly.
+// call returns the Call of a tool that decodes its arguments strictly, and lets the next call begin at once.
 func call[T any](do func(context.Context, T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, raw json.RawMessage) (string, error) {
+		tool.Begun(ctx)
 		var input T
 		if len(raw) > 0 {
 			decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -114,10 +105,10 @@ func call[T any](do func(context.Context, T) (string, error)) func(context.Conte
 	}
 }
 
-// allows returns a filter of an index's files: it accepts a file if no rule refuses any of the permissions.
-func (o Options) allows(x *search.Index, permissions ...string) func(string) bool {
+// allows reports whether no rule refuses any of the permissions for a file of an index.
+func (o Options) allows(x *search.Index, permissions ...permission.Name) func(string) bool {
 	return func(name string) bool {
-		return !slices.ContainsFunc(permissions, func(p string) bool {
+		return !slices.ContainsFunc(permissions, func(p permission.Name) bool {
 			return o.Check(p, filepath.Join(x.Root, filepath.FromSlash(name))) != nil
 		})
 	}
@@ -135,7 +126,7 @@ func (o Options) listNotes(ctx context.Context, in listInput) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	allowed := o.allows(o.Files, fileRead)
+	allowed := o.allows(o.Files, permission.FileRead)
 	files = slices.DeleteFunc(files, func(name string) bool { return !allowed(name) })
 	if len(files) == 0 {
 		return "No files match.", nil
@@ -180,7 +171,7 @@ func (o Options) semanticSearch(ctx context.Context, in searchInput) (string, er
 // search writes the results from an index. prefix is prepended to their paths.
 func (o Options) search(ctx context.Context, out *strings.Builder, x *search.Index, prefix string, in searchInput) error {
 	var warning error
-	hits, err := x.Query(ctx, in.Query, search.Wanted{Limit: min(in.Limit, maxHits), Keep: o.allows(x, fileRead, codeSearch), Warn: func(err error) { warning = err }})
+	hits, err := x.Query(ctx, in.Query, search.Wanted{Limit: min(in.Limit, maxHits), Keep: o.allows(x, permission.FileRead, permission.CodeSearch), Warn: func(err error) { warning = err }})
 	if err != nil {
 		return err
 	}
