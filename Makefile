@@ -73,7 +73,7 @@ test: modules ## run the tests; make stories and make long run what takes longer
 ALONE := /(cmd/coven|worktree/internal/git|worktree/checkout|examples/.*)$$
 
 # The packages in which most happens at once.
-RACE_1 := ./runner/... ./plugins ./internal/chat ./internal/control/... ./internal/driver ./internal/gate ./internal/mcp/... ./internal/process ./internal/session ./internal/spawn
+RACE_1 := ./runner/... ./plugins ./internal/driver/chat ./internal/control/... ./internal/driver ./internal/gate ./internal/mcp/... ./internal/process ./internal/session ./internal/agent/spawn
 RACE_2 = ./worktree $$($(GO) list ./... | grep -Ev '$(ALONE)' | grep -vFx "$$($(GO) list $(RACE_1))")
 
 race: modules ## run the tests with the race detector, as far as something happens at once; PART=1: the most important packages, PART=2: the others
@@ -87,7 +87,7 @@ stories: modules ## run the stories with the real CLIs, and what holds the fakes
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
 	@.ci/mcp $(TOOLS) || echo "stories: no npm, or no registry: those with real MCP servers are skipped"
 	COVEN_LONG=1 $(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestReal|TestQwen|TestMCP)' ./cmd/coven
-	$(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) ./internal/driver ./internal/fakeacp ./internal/fakeapi ./internal/fakeclaude ./internal/forwarder
+	$(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) ./internal/driver ./internal/fake/fakeacp ./internal/fake/fakeapi ./internal/fake/fakeclaude ./internal/sandbox/forwarder
 
 long: modules ## run the long stories, the original's scenarios, and long tests of worktrees
 	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestOriginal|TestLong|TestTorture|TestContributing)' ./cmd/coven
@@ -97,7 +97,7 @@ long: modules ## run the long stories, the original's scenarios, and long tests 
 e2e-codex: ## run the stories of agents that do not pass the gate, with the real Codex CLI (400 MB from npm)
 	.ci/codex $(TOOLS)
 	COVEN_REAL_CODEX=$(TOOLS)/codex/node_modules/.bin/codex COVEN_REQUIRE_REAL_CODEX=1 COVEN_LONG=1 \
-		$(TESTRUN) -count=1 $(TESTFLAGS) -run=TestCodex ./cmd/coven ./internal/fakeapi
+		$(TESTRUN) -count=1 $(TESTFLAGS) -run=TestCodex ./cmd/coven ./internal/fake/fakeapi
 
 LATEST := $(TOOLS)/latest
 
@@ -105,7 +105,7 @@ e2e-latest: ## run the stories and the contract of the real Claude Code CLI with
 	.ci/claude $(LATEST) latest
 	@echo "Claude Code $$(cat $(LATEST)/claude/version) is npm's latest; $(CLAUDE_CODE) is pinned"
 	COVEN_LONG=1 COVEN_REAL_CLAUDE=$(LATEST)/claude/node_modules/.bin/claude COVEN_REQUIRE_REAL_CLAUDE=1 \
-		$(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fakeclaude ./internal/forwarder
+		$(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fake/fakeclaude ./internal/sandbox/forwarder
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
 	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven

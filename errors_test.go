@@ -36,12 +36,12 @@ var takers = map[string]string{
 	"integrate.GitlinkError":     "internal/control/workspace/landing.go",
 	"commit.HookError":           "internal/control/workspace/landing.go",
 	"rescue.IgnoredError":        "internal/project/ignored.go",
-	"snapshot.NoPathError":       "internal/snapshot/snapshot.go",
+	"snapshot.NoPathError":       "internal/control/snapshot/snapshot.go",
 	"land.SignError":             "internal/control/workspace/landing.go",
 	"commit.SuspectError":        "internal/control/workspace/workspace.go",
 	"integrate.UnrelatedError":   "internal/control/workspace/landing.go",
 	"integrate.UnresolvedError":  "internal/control/workspace/workspace.go",
-	"tripwire.UnrestorableError": "internal/rescue/rescue.go",
+	"tripwire.UnrestorableError": "internal/control/rescue/rescue.go",
 }
 
 // C-138: each exported error type has a method NextCommand, or is converted to an error or message that has

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 //go:embed guides/*.md formats/*.md

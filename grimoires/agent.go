@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/config/schema"
 )
 
 // Agent is a step that runs an agent.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/config/schema"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // AgentLoop is a step that repeats its steps, a review of the change, and an agent that fixes the findings,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // check finds the errors in a template in the grimoire's own file. Prompts are checked separately, see

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // maxText is the maximum length of a text in a drawing, in characters.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // Graph represents a grimoire as nodes and edges.

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 // Grimoire is a workflow of steps.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // A missing parameter of an included prompt is found in the prompt's file before a run. The shape of a

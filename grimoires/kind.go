@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/schema"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/schema"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 // Kind is the work of a step: *Agent, *Script, *Loop, *Review, *AgentLoop or *Merge. The tags of its fields

@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 // Names, keys and files of the original Coven that coven does not support, with hints about their

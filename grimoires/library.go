@@ -13,10 +13,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coven-run/coven/internal/didyoumean"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/tmpl"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 //go:embed *.yaml prompts/*.md

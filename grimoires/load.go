@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/tmpl"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // Load reads a grimoire and checks it with its prompts. The error is an *UnknownError if it does not exist,

@@ -3,8 +3,8 @@ package grimoires
 import (
 	"fmt"
 
-	"github.com/coven-run/coven/internal/schema"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/schema"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 // Loop is a step that repeats its steps.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/coven-run/coven/internal/didyoumean"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // Choice is the grimoire chosen for a task.

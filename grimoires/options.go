@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/didyoumean"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // optionsOf returns the options of a built-in reviewer or arbiter, with the allowed values of each. nil

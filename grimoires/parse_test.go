@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 func TestParse(t *testing.T) {

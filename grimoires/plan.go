@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/tmpl"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // Plan contains everything that a session needs from grimoires, prompts, configuration and tracker. It is

@@ -7,9 +7,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // planName is the name of a plan in errors.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // The defaults of a grimoire. Loops and merges are limited only by the run's limits.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coven-run/coven/internal/schema"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/schema"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 // Review is a step in which reviewers judge the change.

@@ -1,8 +1,8 @@
 package grimoires
 
 import (
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/config/schema"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // Schema returns the JSON Schema of a grimoire. It accepts more than the reader if validity depends on

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/coven-run/coven/internal/didyoumean"
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // shape describes a value in the data of templates. It has known keys, any keys (open), or none.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/schema"
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/config/schema"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // Script is a step that runs a shell command, or the configured checks.

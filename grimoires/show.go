@@ -3,7 +3,7 @@ package grimoires
 import (
 	"path/filepath"
 
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 // Entry describes a grimoire of the library.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coven-run/coven/internal/tmpl"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // Checked is the result of validating a file.

@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/usage"
+	"github.com/coven-run/coven/internal/session/usage"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner/engine"
 )

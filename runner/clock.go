@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	ourclock "github.com/coven-run/coven/internal/clock"
+	ourclock "github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/runner/engine"
 )
 

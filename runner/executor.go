@@ -12,9 +12,9 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 
-	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/usage"
+	ourclock "github.com/coven-run/coven/internal/process/clock"
+	"github.com/coven-run/coven/internal/session/usage"
 	"github.com/coven-run/coven/runner/engine"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
+	ourclock "github.com/coven-run/coven/internal/process/clock"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/runner/engine"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/runner/engine"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner/engine"

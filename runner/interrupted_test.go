@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
-	ourclock "github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
+	ourclock "github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"

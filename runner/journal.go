@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/runner/engine"
 )
 

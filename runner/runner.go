@@ -19,8 +19,8 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/runner/engine"
 )
 

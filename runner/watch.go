@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // Everything that runs programs of the task is watched: each run of an agent, of a script or of a check, and

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/pool"

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"

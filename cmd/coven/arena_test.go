@@ -14,7 +14,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"

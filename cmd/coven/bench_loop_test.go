@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
 )
 
 // These benchmarks compare an agent of coven's own loop with the real Claude Code CLI: the same task, the

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/pool"

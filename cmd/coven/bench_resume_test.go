@@ -16,7 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	sessionusage "github.com/coven-run/coven/internal/usage"
+	sessionusage "github.com/coven-run/coven/internal/session/usage"
 	"github.com/coven-run/coven/runner"
 	runengine "github.com/coven-run/coven/runner/engine"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
 )
 
 // These benchmarks measure the delay between a line of the model and the screen: the time from its release

@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/manual"
-	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -221,10 +221,10 @@ func lockText(t *testing.T, text string) error {
 	if err := os.Mkdir(filepath.Join(root, ".coven"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, registry.LockFile), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, pluginregistry.LockFile), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := registry.ReadLock(root)
+	lock, err := pluginregistry.ReadLock(root)
 	if err == nil && len(lock) == 0 {
 		err = errors.New("it names no plugin")
 	}

@@ -19,7 +19,7 @@ func TestLauncherStartsEarly(t *testing.T) {
 	if !strings.Contains(string(out), "init internal/") {
 		t.Fatalf("Go reports no initialization:\n%s", out)
 	}
-	for _, late := range []string{"init regexp ", "init github.com/coven-run/coven/internal/tmpl ", "init github.com/coven-run/coven/grimoires ", "init google.golang.org/grpc "} {
+	for _, late := range []string{"init regexp ", "init github.com/coven-run/coven/internal/text/tmpl ", "init github.com/coven-run/coven/grimoires ", "init google.golang.org/grpc "} {
 		if strings.Contains(string(out), late) {
 			t.Errorf("the launcher waits for %q", late)
 		}

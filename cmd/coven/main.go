@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/coven-run/coven/internal/cli/root"
-	"github.com/coven-run/coven/internal/lazyregexp"
 	_ "github.com/coven-run/coven/internal/process/early" // handles coven exec
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 func main() {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/coven-run/coven/internal/fakeacp"
-	"github.com/coven-run/coven/internal/fakebd"
-	"github.com/coven-run/coven/internal/fakeclaude"
-	"github.com/coven-run/coven/internal/fakemcp"
+	"github.com/coven-run/coven/internal/fake/fakeacp"
+	"github.com/coven-run/coven/internal/fake/fakebd"
+	"github.com/coven-run/coven/internal/fake/fakeclaude"
+	"github.com/coven-run/coven/internal/fake/fakemcp"
 )
 
 // TestMain makes the test binary act as coven, the fake agent CLI and the fake bd.

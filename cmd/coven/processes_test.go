@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/control/scheduler"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/scheduler"
 )
 
 // Most of git's time is the start of its processes. The number of processes that a task may start is

@@ -16,7 +16,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/coven-run/coven/internal/fakescreen"
+	"github.com/coven-run/coven/internal/fake/fakescreen"
 )
 
 // cmdPty implements pty [WAIT[=>DO] ...] -- COMMAND: it runs a command on a terminal. Each time the output

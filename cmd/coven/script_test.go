@@ -18,9 +18,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/coven-run/coven/internal/clock"
-	"github.com/coven-run/coven/internal/fakeapi"
-	"github.com/coven-run/coven/internal/fakebd"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakebd"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/plugins/builtin/scripted"
 )
 

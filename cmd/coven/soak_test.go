@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/claim"
 )
 

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // soakTasks is the number of tasks that start at once.

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/coven-run/coven/internal/trace"
+	"github.com/coven-run/coven/internal/session/trace"
 )
 
 // cmdCollector implements collector FILE VARIABLE: it starts a receiver of OTLP over HTTP, which writes the

@@ -15,9 +15,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/fakeapi"
-	"github.com/coven-run/coven/internal/fakeclaude"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeclaude"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 //go:embed scenario.yaml

@@ -11,7 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/coven-run/coven/internal/fakescreen"
+	"github.com/coven-run/coven/internal/fake/fakescreen"
 )
 
 // The terminal of the picture. It has as many rows as the run prints, and more.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/fakeclaude"
+	"github.com/coven-run/coven/internal/fake/fakeclaude"
 )
 
 func TestMain(m *testing.M) {

@@ -10,8 +10,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // ParseClaude reads an agent file of Claude Code. Many of these files are not strict YAML: descriptions

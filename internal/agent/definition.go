@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // The sources of definitions.

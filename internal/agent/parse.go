@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // Parse reads a definition from Markdown with frontmatter if path ends with .md, or else from YAML. The

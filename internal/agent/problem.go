@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // Problem is an error or a warning about a file.

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/didyoumean"
-	"github.com/coven-run/coven/internal/evaluator"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/agent/evaluator"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 //go:embed builtin/*.md

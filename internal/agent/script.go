@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/evaluator"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/agent/evaluator"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // evaluate evaluates the TypeScript files of a directory together. It adds problems for unreadable

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // Amount is a budget or a usage.

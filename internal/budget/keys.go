@@ -1,6 +1,6 @@
 package budget
 
-import "github.com/coven-run/coven/internal/yamldoc"
+import "github.com/coven-run/coven/internal/config/yamldoc"
 
 // Check records errors in the document for parts of the budget at a place that are set but not
 // greater than 0.

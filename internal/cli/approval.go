@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/coven-run/coven/internal/approval"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/approval"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/terminal"
 )

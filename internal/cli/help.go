@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // NoCommand returns an error for arguments of a command that only has subcommands.

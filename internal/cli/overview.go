@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // maxListed is the number of tasks that an overview lists of each kind.

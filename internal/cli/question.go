@@ -10,11 +10,11 @@ import (
 
 	"github.com/coven-run/coven/internal/cli/reviewpage"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/scheduler"
+	"github.com/coven-run/coven/internal/control/scheduler"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // reviewOptions are the answers about a change, yesNo those about its findings.

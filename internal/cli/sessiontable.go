@@ -10,11 +10,11 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // StatusTable prints sessions, newest first. On a terminal, it fits the width and shortens IDs; otherwise

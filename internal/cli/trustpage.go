@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/project/trust"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -20,7 +20,7 @@ import (
 const headLines = 10
 
 // trustPage describes plugins that are not trusted.
-func trustPage(proj *project.Project, open []registry.Plugin) string {
+func trustPage(proj *project.Project, open []pluginregistry.Plugin) string {
 	if len(open) == 0 {
 		return ""
 	}
@@ -33,7 +33,7 @@ func trustPage(proj *project.Project, open []registry.Plugin) string {
 	return b.String()
 }
 
-func trustEntry(proj *project.Project, p registry.Plugin) string {
+func trustEntry(proj *project.Project, p pluginregistry.Plugin) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, novelty(p))
 	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", terminal.Printable(proj.Near(p.File)), terminal.Size(p.Size), Nature(p))
@@ -48,12 +48,12 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 	}
 	switch p.Hides {
 	case "":
-	case registry.FromCoven:
+	case pluginregistry.FromCoven:
 		b.WriteString("  hides   the built-in plugin\n")
 	default:
 		fmt.Fprintf(&b, "  hides   the plugin from: %s\n", p.Hides)
 	}
-	if p.State != registry.Mismatch && p.Detail != "" && p.State != registry.Changed {
+	if p.State != pluginregistry.Mismatch && p.Detail != "" && p.State != pluginregistry.Changed {
 		fmt.Fprintf(&b, "  note    %s\n", terminal.Printable(oneline.Of(p.Detail)))
 	}
 	lines := strings.Split(strings.TrimRight(p.Head, "\n"), "\n")
@@ -69,19 +69,19 @@ func trustEntry(proj *project.Project, p registry.Plugin) string {
 }
 
 // novelty describes whether a plugin is new or changed.
-func novelty(p registry.Plugin) string {
+func novelty(p pluginregistry.Plugin) string {
 	text := "new"
 	if p.Before.SHA256 != "" {
 		text = fmt.Sprintf("CHANGED since you trusted it on %s (was sha256 %.12s)", p.Before.Since.Local().Format(time.DateOnly), p.Before.SHA256)
 	}
-	if p.State == registry.Mismatch {
-		text += "\n  DOES NOT MATCH " + registry.LockFile + ": " + p.Detail + "; trusting it updates the lock"
+	if p.State == pluginregistry.Mismatch {
+		text += "\n  DOES NOT MATCH " + pluginregistry.LockFile + ": " + p.Detail + "; trusting it updates the lock"
 	}
 	return text
 }
 
 // Nature describes the file of a plugin.
-func Nature(p registry.Plugin) string {
+func Nature(p pluginregistry.Plugin) string {
 	switch p.Lines {
 	case 0:
 		return "a program"
@@ -99,7 +99,7 @@ func abilityLine(b *strings.Builder, name, text string) {
 
 // AskTrust shows plugins and requests, and asks whether the user trusts them. Without a terminal it returns
 // an error, unless yes is set.
-func (a *App) AskTrust(ctx context.Context, p *project.Project, open []registry.Plugin, wanted []project.Request, yes bool) (bool, error) {
+func (a *App) AskTrust(ctx context.Context, p *project.Project, open []pluginregistry.Plugin, wanted []project.Request, yes bool) (bool, error) {
 	if err := a.Printf("%s", trustPage(p, open)+requestsPage(wanted)); err != nil {
 		return false, err
 	}
@@ -136,7 +136,7 @@ func (a *App) trustRequests(p *project.Project, shown []project.Request) error {
 	return a.Printf("trusted: %s\n", terminal.Printable(strings.Join(names, " ")))
 }
 
-func (a *App) trustPlugins(p *project.Project, shown []registry.Plugin) error {
+func (a *App) trustPlugins(p *project.Project, shown []pluginregistry.Plugin) error {
 	if err := p.TrustPlugins(shown); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (a *App) trustPlugins(p *project.Project, shown []registry.Plugin) error {
 	if err != nil || !changed {
 		return err
 	}
-	return a.Printf("wrote %s: commit it so that your team runs the same plugins\n", registry.LockFile)
+	return a.Printf("wrote %s: commit it so that your team runs the same plugins\n", pluginregistry.LockFile)
 }
 
 // AdmitPlugins returns an error if plugins may not run. On a terminal it asks about those that the user

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -13,9 +13,9 @@ import (
 // cut.
 func TestTrustPageIsPlain(t *testing.T) {
 	p := &project.Project{Repo: &worktree.Repo{Root: "/r"}}
-	text := trustPage(p, []registry.Plugin{{
-		Kind: "reviewer", Name: "x", From: registry.FromProject, File: "/r/.coven/plugins/coven-reviewer-x", Project: true,
-		State: registry.Untrusted, Detail: "a\x1b[2Jb", Size: 1, SHA256: strings.Repeat("a", 64), Lines: 40,
+	text := trustPage(p, []pluginregistry.Plugin{{
+		Kind: "reviewer", Name: "x", From: pluginregistry.FromProject, File: "/r/.coven/plugins/coven-reviewer-x", Project: true,
+		State: pluginregistry.Untrusted, Detail: "a\x1b[2Jb", Size: 1, SHA256: strings.Repeat("a", 64), Lines: 40,
 		Head: "#!/bin/sh\x1b[1A\x1b[2K\recho fine\n" + strings.Repeat("long ", 1000) + "\n" + strings.Repeat("y\n", 30),
 	}})
 	if strings.ContainsAny(text, "\x1b\r\x00") {

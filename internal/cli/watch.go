@@ -8,10 +8,10 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins"
 )
 

@@ -18,13 +18,13 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/egress"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/trust"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/project/trust"
+	"github.com/coven-run/coven/internal/sandbox/egress"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // Errors lists all errors in the files.

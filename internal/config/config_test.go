@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/internal/project/trust"
 )
 
 // project creates a repository and a user with the given settings files.

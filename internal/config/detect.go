@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // DetectChecks detects how a repository is tested. checks are commands in the order

@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
 // MaxTasks is the maximum number of tasks that run at once.

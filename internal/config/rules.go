@@ -3,8 +3,8 @@ package config
 import (
 	"fmt"
 
-	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // Rule is a permission rule for the tool calls of agents.

@@ -13,10 +13,10 @@ import (
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // SetRequest is a request to set a key in a settings file.

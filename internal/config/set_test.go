@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/internal/project/trust"
 )
 
 // sources creates the files of a repository and a user.

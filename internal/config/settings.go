@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 	"gopkg.in/yaml.v3"
 )
 

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/secret"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins"
 )
 

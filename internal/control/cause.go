@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 const (

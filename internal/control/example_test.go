@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
 	"github.com/coven-run/coven/internal/project"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/notify"
+	"github.com/coven-run/coven/internal/telemetry/notify"
 
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/project"

@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/coven-run/coven/internal/cli/root"
-	"github.com/coven-run/coven/internal/fakeapi"
-	"github.com/coven-run/coven/internal/fakeclaude"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeclaude"
 	"github.com/coven-run/coven/internal/process"
 )
 

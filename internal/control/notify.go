@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/notify"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/telemetry/notify"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // notifyEnded runs the user's notify commands after a session has stopped, also after an

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/internal/control/agents"
-	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/diff"

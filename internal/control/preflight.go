@@ -8,10 +8,10 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/doctor/programversion"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/toolversion"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/runner"
@@ -26,7 +26,7 @@ type CLIError struct {
 
 // Error implements error.
 func (e *CLIError) Error() string {
-	if errors.Is(e.Err, toolversion.ErrMissing) {
+	if errors.Is(e.Err, programversion.ErrMissing) {
 		return fmt.Sprintf("the agent CLI %s is not installed: it is %v", e.Program, e.Err)
 	}
 	if errors.As(e.Err, new(*runner.LoginError)) {
@@ -35,7 +35,7 @@ func (e *CLIError) Error() string {
 	return fmt.Sprintf("the agent CLI %s cannot be started: %v", e.Program, e.Err)
 }
 
-// Unwrap returns the cause, such as toolversion.ErrMissing.
+// Unwrap returns the cause, such as programversion.ErrMissing.
 func (e *CLIError) Unwrap() error { return e.Err }
 
 // CommandExit returns exit.Usage.
@@ -115,11 +115,11 @@ func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
 		if _, checked := c.Runtime.started.Load(name); checked {
 			continue
 		}
-		line, err := toolversion.Cache{Dir: c.Project.Env.CacheDir()}.Of(ctx, cli.Program)
+		line, err := programversion.Cache{Dir: c.Project.Env.CacheDir()}.Of(ctx, cli.Program)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, toolversion.ErrMissing):
+		case errors.Is(err, programversion.ErrMissing):
 			return &CLIError{Program: cli.Program, Err: err, Next: cli.Install()}
 		case err != nil:
 			return &CLIError{Program: cli.Program, Err: err, Next: cli.Program + " --version"}
@@ -136,7 +136,7 @@ func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
 
 // warnVersion warns the user of a CLI that is older than the tested version.
 func (c *Controller) warnVersion(cli builtin.AgentCLI, line string) {
-	switch older, known := toolversion.OlderThan(line, cli.Tested); {
+	switch older, known := programversion.OlderThan(line, cli.Tested); {
 	case !known:
 		c.notify(Notice{Text: fmt.Sprintf("warning: %s does not print its version", cli.Program), Next: cli.Program + " --version"})
 	case older:

@@ -8,11 +8,11 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/task/holder"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // ResumeRequest asks to continue the session of a task.

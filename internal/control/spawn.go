@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/spawn"
 )
 
 // justAgent is the grimoire of a single agent.

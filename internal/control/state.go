@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // DamagedView returns the view of a damaged session.

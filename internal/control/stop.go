@@ -7,8 +7,8 @@ import (
 
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task/holder"
 )
 
 // stopTime limits how long coven waits for another coven to stop a session.

@@ -8,9 +8,9 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/tracing"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/notify"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/telemetry/notify"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // exportTrace exports the trace of a session that is over to the receivers in the user's settings. A

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/worktree"
 )

@@ -11,10 +11,10 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
 )

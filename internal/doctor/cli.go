@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/doctor/programversion"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/toolversion"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/builtin/acp"
@@ -42,14 +42,14 @@ func (v *Examination) agentCLI(ctx context.Context, c builtin.AgentCLI) []Findin
 	if !required && user == "" {
 		return nil
 	}
-	said, err := toolversion.Of(ctx, c.Program)
+	said, err := programversion.Of(ctx, c.Program)
 	switch {
 	case err != nil && required:
 		return fail(c.Install(), "%v", err)
 	case err != nil:
 		return warn(c.Install(), "%v; %s needs it", err, user)
 	}
-	switch older, known := toolversion.OlderThan(said, c.Tested); {
+	switch older, known := programversion.OlderThan(said, c.Tested); {
 	case !known:
 		return warn(c.Program+" --version", "it does not print its version: %s", said)
 	case older:

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/worktree/claim"
 )

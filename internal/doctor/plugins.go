@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // plugins checks whether each plugin may run.
@@ -24,7 +24,7 @@ func (v *Examination) plugins(context.Context) []Finding {
 	count := 0
 	for _, p := range all {
 		switch {
-		case p.State == registry.Untrusted, p.State == registry.Changed:
+		case p.State == pluginregistry.Untrusted, p.State == pluginregistry.Changed:
 			asked = append(asked, p.ID()+" ("+string(p.State)+")")
 		case project.CannotRun(p):
 			wrong = append(wrong, p.ID()+" ("+string(p.State)+")")

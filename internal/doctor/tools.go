@@ -3,8 +3,8 @@ package doctor
 import (
 	"context"
 
+	"github.com/coven-run/coven/internal/doctor/programversion"
 	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/toolversion"
 )
 
 // oldestGit is the oldest git that coven works with.
@@ -12,11 +12,11 @@ const oldestGit = "2.38.0" // git merge-tree --write-tree
 
 func (v *Examination) git(ctx context.Context) []Finding {
 	const next = "apt-get install git"
-	said, err := toolversion.Of(ctx, "git")
+	said, err := programversion.Of(ctx, "git")
 	if err != nil {
 		return fail(next, "%v", err)
 	}
-	switch older, known := toolversion.OlderThan(said, oldestGit); {
+	switch older, known := programversion.OlderThan(said, oldestGit); {
 	case !known:
 		return warn("git --version", "it does not print its version: %s", said)
 	case older:

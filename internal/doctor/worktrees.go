@@ -9,10 +9,10 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/file/tempdir"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/tempdir"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
 )

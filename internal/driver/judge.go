@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // judge decides whether the run succeeded, and records the failure otherwise.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/fakeapi"
-	"github.com/coven-run/coven/internal/fakeclaude"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeclaude"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/process"

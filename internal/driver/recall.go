@@ -10,7 +10,7 @@ import (
 	"net/http"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins/provider"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/process/clock"
 )
 
 const (

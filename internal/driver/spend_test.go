@@ -11,7 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/fakeapi"
+	"github.com/coven-run/coven/internal/fake/fakeapi"
 	"github.com/coven-run/coven/plugins/provider"
 )
 

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins/provider"
 )
 

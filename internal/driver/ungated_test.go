@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )

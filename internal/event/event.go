@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // Version is the format version of the lines that this package writes.

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // DamageError reports damage of a journal that a crash of coven cannot

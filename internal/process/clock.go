@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	ourclock "github.com/coven-run/coven/internal/clock"
+	ourclock "github.com/coven-run/coven/internal/process/clock"
 )
 
 // clock calls fire once after the running time limit. A nil clock never calls it.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/agenttree"
-	"github.com/coven-run/coven/internal/evaluator"
+	"github.com/coven-run/coven/internal/agent/agenttree"
+	"github.com/coven-run/coven/internal/agent/evaluator"
 )
 
 // Agents reads the definitions of all agents: the built-in ones, the user's, and, in a

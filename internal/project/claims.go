@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/worktree/claim"
 )
 

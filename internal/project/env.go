@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/coven-run/coven/internal/clock"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/worktree"
 )
 

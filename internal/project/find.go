@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // Find returns the newest session of the task that a person names; see Resolve.

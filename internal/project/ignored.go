@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/rescue"
 )
 

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent/evaluator"
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/embedding"
-	"github.com/coven-run/coven/internal/evaluator"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/search/embedding"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"

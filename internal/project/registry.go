@@ -9,9 +9,9 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/registry"
+	"github.com/coven-run/coven/internal/pluginregistry"
+	"github.com/coven-run/coven/internal/project/trust"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/trust"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/worktree"
@@ -43,12 +43,12 @@ func (p *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
 
 // Registry returns the plugins that are available in this repository. Outside of a repository, these are
 // the user's and the built-in ones.
-func (p *Project) Registry() (*registry.Registry, error) {
+func (p *Project) Registry() (*pluginregistry.Registry, error) {
 	self, err := p.Env.Self()
 	if err != nil {
 		return nil, fmt.Errorf("find coven's own executable: %w", err)
 	}
-	o := registry.Options{UserDir: p.Env.UserDir(), CacheDir: p.Env.CacheDir(), Path: p.Env.Getenv("PATH")}
+	o := pluginregistry.Options{UserDir: p.Env.UserDir(), CacheDir: p.Env.CacheDir(), Path: p.Env.Getenv("PATH")}
 	if p.Repo != nil {
 		if o.UntrustedPaths, err = untrustedPaths(p.Repo); err != nil {
 			return nil, err
@@ -57,14 +57,14 @@ func (p *Project) Registry() (*registry.Registry, error) {
 	}
 	for kind, names := range builtin.Names() {
 		for _, name := range names {
-			shipped := registry.Shipped{Kind: kind, Name: name, Argv: []string{self, "plugin", string(kind), name}}
+			shipped := pluginregistry.Shipped{Kind: kind, Name: name, Argv: []string{self, "plugin", string(kind), name}}
 			if kind == plugins.KindProvider {
 				shipped.Capabilities = builtin.Capabilities(name)
 			}
 			o.Shipped = append(o.Shipped, shipped)
 		}
 	}
-	return registry.New(o), nil
+	return pluginregistry.New(o), nil
 }
 
 // IsBuiltin reports whether a needed plugin resolves to the built-in one rather than another with the
@@ -75,7 +75,7 @@ func (p *Project) IsBuiltin(need plugins.Need) bool {
 		return false
 	}
 	found, err := known.Find(need.Kind, need.Name)
-	return err == nil && found.State == registry.BuiltIn
+	return err == nil && found.State == pluginregistry.BuiltIn
 }
 
 // ProviderUses returns the providers that this repository uses in addition to the default one, each
@@ -164,12 +164,12 @@ func (p *Project) CheckPlugins(needs []plugins.Need) error {
 
 // UntrustedPlugins returns the plugins that the user could trust. The error contains the reasons
 // for all plugins that may not run.
-func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, error) {
+func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]pluginregistry.Plugin, error) {
 	r, err := p.Registry()
 	if err != nil {
 		return nil, err
 	}
-	var untrusted []registry.Plugin
+	var untrusted []pluginregistry.Plugin
 	var reasons []error
 	lockIsWrong := false
 	for _, n := range needs {
@@ -191,18 +191,18 @@ func (p *Project) UntrustedPlugins(needs []plugins.Need) ([]registry.Plugin, err
 }
 
 // trustable returns the plugin of an error if the user could trust it.
-func trustable(err error) (registry.Plugin, bool) {
-	if untrusted := (*registry.UntrustedError)(nil); errors.As(err, &untrusted) {
+func trustable(err error) (pluginregistry.Plugin, bool) {
+	if untrusted := (*pluginregistry.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return untrusted.Plugin, true
 	}
-	if mismatch := (*registry.MismatchError)(nil); errors.As(err, &mismatch) {
+	if mismatch := (*pluginregistry.MismatchError)(nil); errors.As(err, &mismatch) {
 		return mismatch.Plugin, mismatch.Plugin.Project
 	}
-	return registry.Plugin{}, false
+	return pluginregistry.Plugin{}, false
 }
 
 // CannotRun reports whether a plugin may not run and is not overridden by another one.
-func CannotRun(p registry.Plugin) bool { return !p.Runs() && p.State != registry.Hidden }
+func CannotRun(p pluginregistry.Plugin) bool { return !p.Runs() && p.State != pluginregistry.Hidden }
 
 // HasName reports whether name is the ID or the name of a plugin.
-func HasName(p registry.Plugin, name string) bool { return name == p.ID() || name == p.Name }
+func HasName(p pluginregistry.Plugin, name string) bool { return name == p.ID() || name == p.Name }

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/embedding"
 	"github.com/coven-run/coven/internal/search"
+	"github.com/coven-run/coven/internal/search/embedding"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/files"
 )

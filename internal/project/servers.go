@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/mcp/servers"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/internal/project/trust"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // MCPServer is an MCP server for agents with the file that configures it.

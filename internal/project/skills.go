@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/skill"
+	"github.com/coven-run/coven/internal/agent/skill"
 )
 
 // Skills reads the user's skills and, in a repository, those in .claude/skills, skills and .coven/skills.

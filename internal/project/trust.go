@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/registry"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/trust"
+	"github.com/coven-run/coven/internal/pluginregistry"
+	"github.com/coven-run/coven/internal/project/trust"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 )
 
 // TrustOffer lists the items of a repository that the user could trust.
 type TrustOffer struct {
-	Plugins  []registry.Plugin
+	Plugins  []pluginregistry.Plugin
 	Requests []Request
 	// Mismatched lists plugins that do not match the lock and cannot be trusted this way:
 	// they do not belong to the project, or the user would not see them first.
-	Mismatched []registry.Plugin
+	Mismatched []pluginregistry.Plugin
 }
 
 // IsEmpty reports whether the offer contains nothing.
@@ -42,9 +42,9 @@ func (p *Project) TrustOffer(names []string, unseen bool) (TrustOffer, error) {
 	offer := TrustOffer{Requests: variables}
 	for _, plugin := range all {
 		switch {
-		case plugin.State == registry.Mismatch && (!plugin.Project || unseen && len(names) == 0):
+		case plugin.State == pluginregistry.Mismatch && (!plugin.Project || unseen && len(names) == 0):
 			offer.Mismatched = append(offer.Mismatched, plugin)
-		case plugin.State == registry.Untrusted, plugin.State == registry.Changed, plugin.State == registry.Mismatch:
+		case plugin.State == pluginregistry.Untrusted, plugin.State == pluginregistry.Changed, plugin.State == pluginregistry.Mismatch:
 			offer.Plugins = append(offer.Plugins, plugin)
 		}
 	}
@@ -53,7 +53,7 @@ func (p *Project) TrustOffer(names []string, unseen bool) (TrustOffer, error) {
 
 // namedPlugins returns the named plugins, or all if there are no names. rest has
 // the names that match no request.
-func (p *Project) namedPlugins(names, rest []string) ([]registry.Plugin, error) {
+func (p *Project) namedPlugins(names, rest []string) ([]pluginregistry.Plugin, error) {
 	if len(names) > 0 && len(rest) == 0 {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func (p *Project) namedPlugins(names, rest []string) ([]registry.Plugin, error) 
 	if err != nil || len(names) == 0 {
 		return all, err
 	}
-	var found []registry.Plugin
+	var found []pluginregistry.Plugin
 	for _, name := range rest {
 		named, err := pluginsNamed(all, name)
 		if err != nil {
@@ -78,15 +78,15 @@ func (p *Project) namedPlugins(names, rest []string) ([]registry.Plugin, error) 
 
 // pluginsNamed returns the plugins with a name, except hidden ones. An ambiguous name is an
 // error. Built-in plugins need no trust and do not make a name ambiguous.
-func pluginsNamed(all []registry.Plugin, name string) ([]registry.Plugin, error) {
-	var found []registry.Plugin
+func pluginsNamed(all []pluginregistry.Plugin, name string) ([]pluginregistry.Plugin, error) {
+	var found []pluginregistry.Plugin
 	var ids []string
 	for _, plugin := range all {
-		if plugin.State == registry.Hidden || !HasName(plugin, name) {
+		if plugin.State == pluginregistry.Hidden || !HasName(plugin, name) {
 			continue
 		}
 		found = append(found, plugin)
-		if plugin.State != registry.BuiltIn {
+		if plugin.State != pluginregistry.BuiltIn {
 			ids = append(ids, plugin.ID())
 		}
 	}
@@ -101,12 +101,12 @@ func pluginsNamed(all []registry.Plugin, name string) ([]registry.Plugin, error)
 
 // MismatchError returns the error for a plugin that does not match the lock. Such a plugin must be
 // trusted by name.
-func MismatchError(plugin registry.Plugin) error {
+func MismatchError(plugin pluginregistry.Plugin) error {
 	next := plugin.NextCommand()
 	if plugin.Project {
 		next = "coven trust --yes " + shellword.Word(plugin.ID())
 	}
-	return &exit.Error{Exit: exit.Usage, Err: &registry.MismatchError{Plugin: plugin}, Next: next}
+	return &exit.Error{Exit: exit.Usage, Err: &pluginregistry.MismatchError{Plugin: plugin}, Next: next}
 }
 
 // TrustRequests grants requests that the user has seen.
@@ -126,7 +126,7 @@ func (p *Project) TrustRequests(shown []Request) error {
 }
 
 // TrustPlugins trusts plugins that the user has seen.
-func (p *Project) TrustPlugins(shown []registry.Plugin) error {
+func (p *Project) TrustPlugins(shown []pluginregistry.Plugin) error {
 	store, err := p.TrustStore()
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (p *Project) now() time.Time { return p.Env.Now().UTC().Truncate(time.Secon
 
 // PinPlugins writes the hashes of trusted plugins to the repository's lock. It reports
 // whether the lock has changed.
-func (p *Project) PinPlugins(shown []registry.Plugin) (changed bool, err error) {
+func (p *Project) PinPlugins(shown []pluginregistry.Plugin) (changed bool, err error) {
 	store, err := p.TrustStore()
 	if err != nil {
 		return false, err
@@ -153,7 +153,7 @@ func (p *Project) PinPlugins(shown []registry.Plugin) (changed bool, err error) 
 	if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
 		return false, err
 	}
-	return registry.Pin(p.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
+	return pluginregistry.Pin(p.Repo.Root, store, shown, runtime.GOOS+"/"+runtime.GOARCH)
 }
 
 // RevokeTrust removes the named items from the trust store, or all items of this repository
@@ -187,6 +187,6 @@ func isNamed(it trust.Item, name string) bool {
 		return strings.HasPrefix(it.Name, name+":") || strings.HasPrefix(it.What, "$"+name+":")
 	}
 	return it.Kind == trust.KindPlugin && slices.ContainsFunc(plugins.Kinds(), func(kind plugins.Kind) bool {
-		return it.Name == registry.Plugin{Kind: kind, Name: name}.ID()
+		return it.Name == pluginregistry.Plugin{Kind: kind, Name: name}.ID()
 	})
 }

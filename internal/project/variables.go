@@ -12,8 +12,8 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project/trust"
 	"github.com/coven-run/coven/internal/secret"
-	"github.com/coven-run/coven/internal/trust"
 )
 
 // Request is a request of the repository to read a variable of the user's environment or to start an MCP server.

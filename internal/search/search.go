@@ -24,7 +24,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // maxFile limits the size of searched files in bytes.

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // header is the beginning of an index file. Its number changes with the terms, their weights and the encoding.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // credentialName matches the names of variables that hold credentials.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // mask replaces a secret.

@@ -1,6 +1,6 @@
 package secret
 
-import "github.com/coven-run/coven/internal/schema"
+import "github.com/coven-run/coven/internal/config/schema"
 
 // Schema returns the JSON Schema of secrets.yaml.
 func Schema() *schema.Schema {

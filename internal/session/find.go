@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Load computes the view of the session in dir. The error is a *DamagedError if the

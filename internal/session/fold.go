@@ -8,9 +8,9 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/usage"
+	"github.com/coven-run/coven/internal/event/findings"
+	"github.com/coven-run/coven/internal/session/usage"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // Fold computes the view of a session from its events.

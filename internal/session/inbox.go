@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // inboxDir is the directory of requests to running sessions, relative to the project.

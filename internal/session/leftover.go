@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // leftoverAge is the minimum age of an abandoned file. Files in use are locked, or

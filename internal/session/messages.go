@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // Part is a part of the conversation and a line of messages.jsonl.

@@ -26,8 +26,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // Files of a session directory.

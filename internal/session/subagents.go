@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coven-run/coven/internal/agent/reflection"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/reflection"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // queued is the status of a subagent that waits for its turn.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/trace"
+	"github.com/coven-run/coven/internal/session/trace"
 )
 
 // TraceID returns the default trace ID of the session's events.

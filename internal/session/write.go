@@ -12,10 +12,10 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/trace"
+	"github.com/coven-run/coven/internal/event/findings"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/session/trace"
 )
 
 // metadata is the machine view of a session: metadata.json.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // Add adds a task and returns it with its new ID. It fails with ErrInvalid if the task

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 var errNotJSON = errors.New("the output is not a JSON list of issues")

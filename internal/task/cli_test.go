@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/fakebd"
+	"github.com/coven-run/coven/internal/fake/fakebd"
 )
 
 // captured contains recorded answers and errors of the real bd.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 var (

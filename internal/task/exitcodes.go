@@ -2,7 +2,7 @@ package task
 
 import (
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // Exit codes and next commands of this package's errors; see package exit.

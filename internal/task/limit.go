@@ -10,8 +10,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // MaxText is the maximum size of a task's text in bytes: the size of its JSON line in a

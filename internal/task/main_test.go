@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/fakebd"
+	"github.com/coven-run/coven/internal/fake/fakebd"
 )
 
 // workerEnv makes the test binary a worker: claim, add or one.

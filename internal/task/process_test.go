@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // 8 goroutines and 4 processes claim 24 tasks. Each task is claimed exactly once.

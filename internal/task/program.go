@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // attempts limits the attempts to make a change when programs that ignore the lock

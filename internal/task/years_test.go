@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/fakebd"
+	"github.com/coven-run/coven/internal/fake/fakebd"
 )
 
 // years is the number of beads of a repository that is as old as beads.

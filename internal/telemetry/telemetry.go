@@ -22,9 +22,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/trace"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/session/trace"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // Session is the data of a session in its trace.

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/coven-run/coven/internal/trace"
+	"github.com/coven-run/coven/internal/session/trace"
 )
 
 const sessionID = "0a1b2c3d-0000-4000-8000-000000000001"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/fakescreen"
+	"github.com/coven-run/coven/internal/fake/fakescreen"
 )
 
 // window is a fake terminal with a variable size.

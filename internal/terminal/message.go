@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // interruptible is a Prompt that handles Ctrl-C as a key.

@@ -1,6 +1,6 @@
 package terminal
 
-import "github.com/coven-run/coven/internal/oneline"
+import "github.com/coven-run/coven/internal/text/oneline"
 
 // Clip returns a text as one printable line of at most n characters.
 func Clip(text string, n int) string { return Printable(oneline.Clip(text, n)) }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/event/findings"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/didyoumean"
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // Builtin is the source of coven's own tools.

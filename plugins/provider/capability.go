@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // Capability is an optional ability of an agent CLI.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // Build builds the tree of a plan. It is the only place where data becomes steps.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/event/findings"
 )
 
 // chat is the tree of a chat. In each turn an agent answers a message, in the conversation of the previous

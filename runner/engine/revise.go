@@ -7,7 +7,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/findings"
+	"github.com/coven-run/coven/internal/event/findings"
 )
 
 // reviseTime limits the agent that makes the requested changes.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // ScriptInput is the input of a script leaf: a shell command, or checks.

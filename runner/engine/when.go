@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // when is a step that runs only if a condition is true.

@@ -1,6 +1,6 @@
 package workflowtest
 
-import "github.com/coven-run/coven/internal/schema"
+import "github.com/coven-run/coven/internal/config/schema"
 
 // Schema returns the JSON Schema of a file of tests.
 func Schema() *schema.Schema {

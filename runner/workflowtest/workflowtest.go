@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/yamldoc"
+	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/runner/engine"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
 // actor is the main function of a process that is killed: it moves a checkout and its branch, or finishes

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // lockTries limits the attempts to lock the index. Other git processes, such as an editor's `git status`,

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"golang.org/x/sys/unix"
 )

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // A record describes a move. It is written before the first effect of the move and removed at its end.

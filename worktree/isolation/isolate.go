@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"

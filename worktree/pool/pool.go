@@ -25,8 +25,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/diskusage"
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/file/diskusage"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"

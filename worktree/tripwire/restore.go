@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/failpoint"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"

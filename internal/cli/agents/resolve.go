@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // resolvedJSON is an answer as agents resolve --json prints it.

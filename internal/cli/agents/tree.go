@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coven-run/coven/internal/agenttree"
+	"github.com/coven-run/coven/internal/agent/agenttree"
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control/toolcall"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/internal/toolcall"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 func newTree(a *cli.App) *cobra.Command {

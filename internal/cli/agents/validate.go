@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/agent/evaluator"
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/evaluator"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 func newValidate(a *cli.App) *cobra.Command {

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // history holds the messages that the user wrote in the chats of a repository. Because it is only a

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/storage"
+	"github.com/coven-run/coven/internal/control/storage"
 	"github.com/coven-run/coven/internal/terminal"
 )
 

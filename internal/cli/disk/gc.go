@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control/storage"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/storage"
 	"github.com/coven-run/coven/internal/terminal"
 )
 

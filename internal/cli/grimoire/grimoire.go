@@ -15,10 +15,10 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // NewGrimoires returns the command coven grimoires.

@@ -14,10 +14,10 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 )
@@ -135,7 +135,7 @@ func warnOfMissing(proj *project.Project, all []grimoires.Checked) error {
 				continue
 			}
 			_, err := r.Find(kind, use.Name)
-			unknown := (*registry.UnknownError)(nil)
+			unknown := (*pluginregistry.UnknownError)(nil)
 			if !errors.As(err, &unknown) {
 				continue // the lock is wrong: coven plugins verify
 			}

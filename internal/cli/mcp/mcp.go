@@ -5,8 +5,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control/outside"
 	"github.com/coven-run/coven/internal/mcp"
-	"github.com/coven-run/coven/internal/outside"
 )
 
 // NewMCP returns the command coven mcp.

@@ -12,13 +12,13 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp/client"
 	"github.com/coven-run/coven/internal/mcp/servers"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // listedServer is a server as mcp list --json prints it.

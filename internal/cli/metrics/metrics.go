@@ -11,8 +11,8 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/metrics"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/metrics"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"

@@ -11,10 +11,10 @@ import (
 
 	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // NewPermissions returns the command coven permissions.

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/scaffold"
+	"github.com/coven-run/coven/internal/project/scaffold"
 	"github.com/coven-run/coven/plugins"
 )
 

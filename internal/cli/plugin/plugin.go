@@ -12,10 +12,10 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -48,7 +48,7 @@ type pluginJSON struct {
 	Capabilities provider.Capabilities `json:"capabilities,omitzero"`
 }
 
-func pluginsJSON(all []registry.Plugin) []pluginJSON {
+func pluginsJSON(all []pluginregistry.Plugin) []pluginJSON {
 	list := []pluginJSON{}
 	for _, p := range all {
 		list = append(list, pluginJSON{
@@ -63,7 +63,7 @@ func newPluginsList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List plugins, where they come from, and whether they may run", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).List)
+			p, all, err := allPlugins(cmd.Context(), a, (*pluginregistry.Registry).List)
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func newPluginsList(a *cli.App) *cobra.Command {
 }
 
 // allPlugins lists the plugins of the repository, or of the user outside a repository.
-func allPlugins(ctx context.Context, a *cli.App, list func(*registry.Registry) ([]registry.Plugin, error)) (*project.Project, []registry.Plugin, error) {
+func allPlugins(ctx context.Context, a *cli.App, list func(*pluginregistry.Registry) ([]pluginregistry.Plugin, error)) (*project.Project, []pluginregistry.Plugin, error) {
 	p, err := a.OpenOrOutside(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +91,7 @@ func allPlugins(ctx context.Context, a *cli.App, list func(*registry.Registry) (
 	return p, all, err
 }
 
-func printPlugins(a *cli.App, proj *project.Project, all []registry.Plugin) error {
+func printPlugins(a *cli.App, proj *project.Project, all []pluginregistry.Plugin) error {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	for _, p := range all {
 		kind, name := p.Kind, p.Name
@@ -104,7 +104,7 @@ func printPlugins(a *cli.App, proj *project.Project, all []registry.Plugin) erro
 }
 
 // whence returns the origin of a plugin.
-func whence(proj *project.Project, p registry.Plugin) string {
+func whence(proj *project.Project, p pluginregistry.Plugin) string {
 	if p.File == "" {
 		return p.From
 	}
@@ -112,8 +112,8 @@ func whence(proj *project.Project, p registry.Plugin) string {
 }
 
 // stateOf describes whether a plugin may run.
-func stateOf(proj *project.Project, p registry.Plugin) string {
-	if p.State == registry.Hidden {
+func stateOf(proj *project.Project, p pluginregistry.Plugin) string {
+	if p.State == pluginregistry.Hidden {
 		return "hidden by " + proj.Near(p.HiddenBy)
 	}
 	if p.Detail == "" {
@@ -151,10 +151,10 @@ func newPluginsInfo(a *cli.App) *cobra.Command {
 }
 
 // onlyCalled lists the plugins with a name, with their hashes.
-func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error) {
-	return func(r *registry.Registry) ([]registry.Plugin, error) {
+func onlyCalled(name string) func(*pluginregistry.Registry) ([]pluginregistry.Plugin, error) {
+	return func(r *pluginregistry.Registry) ([]pluginregistry.Plugin, error) {
 		all, err := r.List()
-		all = slices.DeleteFunc(all, func(p registry.Plugin) bool { return !project.HasName(p, name) })
+		all = slices.DeleteFunc(all, func(p pluginregistry.Plugin) bool { return !project.HasName(p, name) })
 		for i := range all {
 			all[i] = r.Verified(all[i])
 		}
@@ -163,7 +163,7 @@ func onlyCalled(name string) func(*registry.Registry) ([]registry.Plugin, error)
 }
 
 // pluginInfo returns the details of a plugin.
-func pluginInfo(proj *project.Project, p registry.Plugin) string {
+func pluginInfo(proj *project.Project, p pluginregistry.Plugin) string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
@@ -188,7 +188,7 @@ func pluginInfo(proj *project.Project, p registry.Plugin) string {
 		line("models", "coven plugins models "+p.Name)
 	}
 	if p.Locked {
-		line("lock", registry.LockFile+" names it")
+		line("lock", pluginregistry.LockFile+" names it")
 	}
 	line("next", p.NextCommand())
 	return b.String()
@@ -202,7 +202,7 @@ func newPluginsVerify(a *cli.App) *cobra.Command {
 .coven/plugins.lock. The exit code is 1 if a plugin may not run.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, all, err := allPlugins(cmd.Context(), a, (*registry.Registry).Verify)
+			p, all, err := allPlugins(cmd.Context(), a, (*pluginregistry.Registry).Verify)
 			if err != nil {
 				return err
 			}
@@ -222,10 +222,10 @@ func newPluginsVerify(a *cli.App) *cobra.Command {
 }
 
 // printVerified prints a line for each plugin that is not hidden.
-func printVerified(a *cli.App, proj *project.Project, all []registry.Plugin) error {
+func printVerified(a *cli.App, proj *project.Project, all []pluginregistry.Plugin) error {
 	count, wrong := 0, 0
 	for _, p := range all {
-		if p.State == registry.Hidden {
+		if p.State == pluginregistry.Hidden {
 			continue
 		}
 		mark := "ok  "
@@ -255,7 +255,7 @@ func pluginNames(_ context.Context, p *project.Project, args []string) []string 
 	var names []string
 	for _, kind := range plugins.Kinds() {
 		for _, name := range r.Names(kind) {
-			names = append(names, registry.Plugin{Kind: kind, Name: name}.ID())
+			names = append(names, pluginregistry.Plugin{Kind: kind, Name: name}.ID())
 		}
 	}
 	return names

@@ -8,9 +8,9 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/scaffold"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/project/scaffold"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 func newPluginsProto(a *cli.App) *cobra.Command {

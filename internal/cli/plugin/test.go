@@ -14,12 +14,12 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/registry"
-	"github.com/coven-run/coven/internal/shellword"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/plugintest"
@@ -141,12 +141,12 @@ func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o 
 	if strings.ContainsRune(which, filepath.Separator) {
 		return fileToTest(a, which, kind)
 	}
-	proj, all, err := allPlugins(ctx, a, (*registry.Registry).List)
+	proj, all, err := allPlugins(ctx, a, (*pluginregistry.Registry).List)
 	if err != nil {
 		return "", "", err
 	}
-	all = slices.DeleteFunc(all, func(p registry.Plugin) bool {
-		return p.State == registry.Hidden || !project.HasName(p, which) || kind != "" && p.Kind != kind
+	all = slices.DeleteFunc(all, func(p pluginregistry.Plugin) bool {
+		return p.State == pluginregistry.Hidden || !project.HasName(p, which) || kind != "" && p.Kind != kind
 	})
 	switch {
 	case len(all) == 0:
@@ -169,7 +169,7 @@ func toTest(ctx context.Context, a *cli.App, which string, kind plugins.Kind, o 
 	return found.Argv[0], all[0].Kind, nil
 }
 
-func ids(all []registry.Plugin) string {
+func ids(all []pluginregistry.Plugin) string {
 	var names []string
 	for _, p := range all {
 		names = append(names, p.ID())

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control/rescue"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/rescue"
 	"github.com/coven-run/coven/internal/terminal"
 )
 

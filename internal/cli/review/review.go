@@ -9,8 +9,8 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/scheduler"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/scheduler"
 	"github.com/coven-run/coven/internal/session"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // Text returns the page, with a colored diff if color is set.

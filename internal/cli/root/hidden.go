@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/agent/evaluator"
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/evaluator"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/plugins"
@@ -24,7 +24,7 @@ func newGate(a *cli.App) *cobra.Command {
 	}
 }
 
-// newEvaluate returns the command that evaluates definitions in TypeScript; see internal/evaluator.
+// newEvaluate returns the command that evaluates definitions in TypeScript; see internal/agent/evaluator.
 func newEvaluate(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: evaluator.Command, Hidden: true, Args: cobra.NoArgs,

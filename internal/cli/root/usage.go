@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
 // unknownCommand returns an error if args name a command that does not exist. cobra does not report it if

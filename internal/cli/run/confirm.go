@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins"
 )
 

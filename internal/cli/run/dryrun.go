@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // list prints the tasks that would run.

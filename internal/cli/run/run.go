@@ -12,9 +12,9 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/scheduler"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/scheduler"
 	"github.com/coven-run/coven/internal/terminal"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/trace"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/internal/trace"
 )
 
 // traceJSON is a trace as sessions trace --json prints it.

@@ -9,10 +9,10 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/config/schema"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/registry"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/schema"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/tool/command"
 	"github.com/coven-run/coven/runner/workflowtest"
@@ -25,7 +25,7 @@ func SchemaKinds() []SchemaKind {
 		{"grimoire", ".coven/grimoires/NAME.yaml", grimoires.Schema},
 		{"grimoire-matchers", ".coven/grimoire-matchers.yaml", grimoires.MatchersSchema},
 		{"grimoire-test", ".coven/grimoires/NAME.test.yaml", workflowtest.Schema},
-		{"plugins-lock", registry.LockFile, registry.LockSchema},
+		{"plugins-lock", pluginregistry.LockFile, pluginregistry.LockSchema},
 		{"tool", command.Dir + "/NAME.yaml", command.Schema},
 		{"secrets", ".coven/secrets.yaml", secret.Schema},
 	}

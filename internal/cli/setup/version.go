@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // NewVersion returns the command coven version.

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/control/snapshot"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/snapshot"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // snapshotJSON is a snapshot as --json prints it.

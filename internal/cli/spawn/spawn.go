@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/terminal"
 )
 

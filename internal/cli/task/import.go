@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/oneline"
-	"github.com/coven-run/coven/internal/proposal"
+	"github.com/coven-run/coven/internal/control/proposal"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 func newTaskImport(a *cli.App) *cobra.Command {

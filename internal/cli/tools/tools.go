@@ -17,12 +17,12 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/control/toolcall"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/tool"
-	"github.com/coven-run/coven/internal/toolcall"
 )
 
 // NewTools returns the command coven tools.

@@ -14,8 +14,8 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/registry"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -165,7 +165,7 @@ func trustNames(_ context.Context, proj *project.Project, _ []string) []string {
 	if r, err := proj.Registry(); err == nil {
 		all, _ := r.List()
 		for _, p := range all {
-			if p.Project && p.State != registry.Hidden && p.Kind != "" {
+			if p.Project && p.State != pluginregistry.Hidden && p.Kind != "" {
 				names = append(names, p.ID())
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/prune"
+	"github.com/coven-run/coven/internal/control/prune"
 	"github.com/coven-run/coven/internal/terminal"
 )
 

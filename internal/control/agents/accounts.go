@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coven-run/coven/internal/chat"
-	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/budget/limits"
 	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/driver/chat"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/limits"
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/secret"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/runner"
 )

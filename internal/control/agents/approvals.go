@@ -15,13 +15,13 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/runner"
 )

@@ -6,8 +6,8 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/spawn"
 )
 
 // Definitions returns the definitions of all agents that a session of a grimoire can use. It fills

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/forwarder"
+	"github.com/coven-run/coven/internal/sandbox/forwarder"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/pluginerr"

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/control/conversation"
 	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/driver/chat"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/todo"

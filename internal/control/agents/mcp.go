@@ -19,9 +19,9 @@ import (
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/mcp/client"
 	"github.com/coven-run/coven/internal/mcp/servers"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/builtin"
 )

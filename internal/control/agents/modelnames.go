@@ -9,8 +9,8 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 	"github.com/coven-run/coven/plugins/model"

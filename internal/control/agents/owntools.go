@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/coven-run/coven/internal/channel"
+	"github.com/coven-run/coven/internal/agent/channel"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/baseline"

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/mcp"
-	"github.com/coven-run/coven/internal/regularfile"
 )
 
 // GatesDir has a file for each running agent, which names the socket of its gate.

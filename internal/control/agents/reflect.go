@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent/reflection"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
 	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/reflection"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/tool"
 )
 

@@ -15,14 +15,14 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/channel"
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/agent/channel"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/runner"
 )

@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/failpoint"
-	"github.com/coven-run/coven/internal/oneline"
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/spawn"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/runner"
 )
 

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/secret"
-	"github.com/coven-run/coven/internal/spawn"
 )
 
 // C-52: how subagents end, and what their callers are told, for each type of error.

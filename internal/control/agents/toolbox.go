@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/spawn"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/command"
 	"github.com/coven-run/coven/internal/tool/file"

@@ -8,12 +8,12 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent"
-	"github.com/coven-run/coven/internal/agenttree"
-	"github.com/coven-run/coven/internal/didyoumean"
+	"github.com/coven-run/coven/internal/agent/agenttree"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/mcp/client"
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/provider"
 )

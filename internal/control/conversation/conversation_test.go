@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/chat"
 	"github.com/coven-run/coven/internal/control/conversation"
+	"github.com/coven-run/coven/internal/driver/chat"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"

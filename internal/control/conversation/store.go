@@ -5,7 +5,7 @@ package conversation
 import (
 	"fmt"
 
-	"github.com/coven-run/coven/internal/chat"
+	"github.com/coven-run/coven/internal/driver/chat"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coven-run/coven/internal/chat"
+	"github.com/coven-run/coven/internal/driver/chat"
 	"github.com/coven-run/coven/internal/event"
 )
 

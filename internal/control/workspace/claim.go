@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/holder"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/worktree/claim"
 )
 

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/sandbox/egress"
 	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/remote"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/commit"

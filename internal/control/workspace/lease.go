@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coven-run/coven/internal/clock"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/worktree/claim"
 )
 

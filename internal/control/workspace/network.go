@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/coven-run/coven/internal/egress"
+	"github.com/coven-run/coven/internal/sandbox/egress"
 	"github.com/coven-run/coven/worktree/supply"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/egress"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/sandbox/egress"
 )
 
 // Workspaces share a list of hosts, which is read once. Each has its own proxy, which stops with it.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/tmpl"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/diff"

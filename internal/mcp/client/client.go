@@ -24,8 +24,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
 	"github.com/coven-run/coven/internal/mcp/servers"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/tool"
 )
 

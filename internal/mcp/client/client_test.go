@@ -17,7 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/coven-run/coven/internal/fakemcp"
+	"github.com/coven-run/coven/internal/fake/fakemcp"
 	"github.com/coven-run/coven/internal/mcp/client"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/tool"

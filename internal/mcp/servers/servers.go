@@ -20,10 +20,10 @@ import (
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/coven-run/coven/internal/didyoumean"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // File is the name of the file that lists servers, in .coven and in the user's configuration directory.

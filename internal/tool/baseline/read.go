@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Limits of read_note: the size of the file and of an answer in bytes, and of an answer in lines.

@@ -21,8 +21,8 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/process"
-	"github.com/coven-run/coven/internal/shellword"
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/internal/text/tmpl"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/shell"
 )

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/didyoumean"
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/tmpl"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/tmpl"
 	"github.com/coven-run/coven/internal/tool"
-	"github.com/coven-run/coven/internal/yamldoc"
 )
 
 // Dir is the directory of the tool files, relative to the project.

@@ -1,6 +1,6 @@
 package command
 
-import "github.com/coven-run/coven/internal/schema"
+import "github.com/coven-run/coven/internal/config/schema"
 
 // Schema returns the JSON Schema of a tool file.
 func Schema() *schema.Schema {

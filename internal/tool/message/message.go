@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coven-run/coven/internal/channel"
+	"github.com/coven-run/coven/internal/agent/channel"
 	"github.com/coven-run/coven/internal/tool"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/channel"
+	"github.com/coven-run/coven/internal/agent/channel"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/message"
 )

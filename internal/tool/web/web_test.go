@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coven-run/coven/internal/egress"
+	"github.com/coven-run/coven/internal/sandbox/egress"
 	"github.com/coven-run/coven/internal/tool/web"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins/provider"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/plugins/provider"
 )
 

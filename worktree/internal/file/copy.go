@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // CopyRegular copies a regular file without following links.

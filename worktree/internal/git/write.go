@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/coven-run/coven/internal/lazyregexp"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // Blob stores content and returns its object ID.

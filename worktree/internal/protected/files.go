@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Prefixes of Value.Text.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/regularfile"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"

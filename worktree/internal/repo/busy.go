@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 

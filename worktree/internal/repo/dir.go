@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/regularfile"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/names"
 )
 

@@ -2,7 +2,7 @@ package repo
 
 import (
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/shellword"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // CommandExit returns exit.Person.
