@@ -17,7 +17,7 @@ import (
 // passes the error to an agent or a step.
 var takers = map[string]string{
 	"agent.Problem":              "internal/cli/agents/validate.go",
-	"agents.AgentError":          "internal/cli/spawn/spawn.go", // reported to an agent, which can do nothing
+	"mcp.AgentError":             "internal/cli/spawn/spawn.go", // reported to an agent, which can do nothing
 	"checkout.Error":             "internal/control/workspace/landing.go",
 	"git.Error":                  "internal/cli/app.go", // any error of git: coven doctor
 	"tmpl.Error":                 "grimoires/validate.go",
@@ -29,7 +29,7 @@ var takers = map[string]string{
 	"runner.Wait":                "internal/control/dismiss.go",
 	"scaffold.DifferError":       "internal/cli/plugin/proto.go",
 	"tool.DuplicateError":        "internal/tool/registry.go", // a bug in coven
-	"spawn.PanicError":           "internal/control/agents/subagent.go",
+	"spawn.PanicError":           "internal/control/launch/subagent.go",
 	"isolation.CommitsError":     "internal/control/workspace/workspace.go",
 	"integrate.ConflictError":    "internal/control/workspace/landing.go",
 	"integrate.DirtyError":       "internal/control/workspace/landing.go",

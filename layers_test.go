@@ -102,14 +102,25 @@ func TestMainIsSmall(t *testing.T) {
 	}
 }
 
-// The table of the architecture names existing functions, package by package, and no package twice.
-func TestPathOfATask(t *testing.T) {
+// The tables of the architecture name existing functions, package by package, and no package twice.
+func TestPaths(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "## The path of a task")
-	table, _, _ = strings.Cut(table, "\n## ")
+	_, tables, _ := strings.Cut(string(text), "## Three paths")
+	tables, _, _ = strings.Cut(tables, "\n## ")
+	paths := strings.Split(tables, "\n|---|---|\n")[1:]
+	if len(paths) != 3 {
+		t.Errorf("there are %d paths", len(paths))
+	}
+	for _, table := range paths {
+		checkPath(t, table)
+	}
+}
+
+func checkPath(t *testing.T, table string) {
+	t.Helper()
 	seen := map[string]bool{}
 	for line := range strings.Lines(table) {
 		cells := strings.Split(line, "|")

@@ -53,7 +53,7 @@ var boxes = []box{
 	{"holder", []string{"internal/task/holder"}},
 	{"worktree", []string{"worktree", "worktree/checkout", "worktree/claim", "worktree/commit", "worktree/diff", "worktree/files", "worktree/integrate", "worktree/isolation", "worktree/land", "worktree/pool", "worktree/remote", "worktree/rescue", "worktree/snapshot", "worktree/supply", "worktree/tripwire", "worktree/internal/cone", "worktree/internal/content", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/internal/names", "worktree/internal/protected", "worktree/internal/repo", "worktree/internal/sparse", "worktree/internal/submodule"}},
 	{"session", []string{"internal/session"}},
-	{"search", []string{"internal/search", "internal/baseline"}},
+	{"search", []string{"internal/search", "internal/tool/baseline"}},
 	{"record", []string{"internal/agent/channel", "internal/event", "internal/event/findings", "internal/session/usage"}},
 	{"limits", []string{"internal/budget/limits"}},
 	{"forwarder", []string{"internal/sandbox/forwarder"}},

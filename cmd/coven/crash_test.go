@@ -62,7 +62,7 @@ func unplayed() []string {
 func unreached(t *testing.T, reached map[string]bool) {
 	t.Helper()
 	marks := regexp.MustCompile(`failpoint\.Point\("([a-z.]+)"\)`)
-	for _, dir := range []string{"internal/*", "runner", "worktree", "worktree/*"} {
+	for _, dir := range []string{"internal/*", "internal/*/*", "runner", "worktree", "worktree/*", "worktree/*/*"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/coven-run/coven/internal/file/tempdir"
 	"io"
 	"os"
 	"os/exec"
@@ -185,6 +186,7 @@ func cmdKill(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, "killcoven REPO")
 	for _, p := range covens(ts.MkAbs(args[0]), "run", "resume", "approve") {
 		ts.Check(syscall.Kill(p.pid, syscall.SIGKILL))
+		ts.Setenv("KILLED", "1")
 		return
 	}
 	ts.Fatalf("no coven runs in %s", args[0])
@@ -229,6 +231,10 @@ func cmdClear(ts *testscript.TestScript, neg bool, args []string) {
 		found, err := filepath.Glob(filepath.Join(repo, pattern))
 		ts.Check(err)
 		left = append(left, found...)
+	}
+	if ts.Getenv("KILLED") != "" {
+		// A process that the killed coven was starting can keep its lock until after coven resume has looked.
+		tempdir.Sweep(ts.Getenv("XDG_RUNTIME_DIR"))
 	}
 	sockets, err := filepath.Glob(filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "*"))
 	ts.Check(err)

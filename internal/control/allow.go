@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent/spawn"
+	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -63,7 +64,7 @@ func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error
 				return err
 			}
 			if !drives.Harmless {
-				return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", agents.WritesWhenReviewing(provider))
+				return exit.Usagef("coven run --provider claude; or --grimoire with another reviewer in step "+step+" (command, or a plugin)", "%w", accounts.WritesWhenReviewing(provider))
 			}
 			if err := c.AllowsProvider(ctx, provider); err != nil {
 				return err

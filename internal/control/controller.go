@@ -20,8 +20,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/budget"
-	"github.com/coven-run/coven/internal/control/agents"
-	"github.com/coven-run/coven/internal/control/commands"
+	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/control/reviewers"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
@@ -148,18 +147,18 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	c.warm(ctx, plan.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
 	ws.Teardown = teardownOf(plan.Worktree)
-	approvals, err := agents.NewApprovals(s)
+	approvals, err := launch.NewApprovals(s)
 	if err != nil {
 		return Outcome{}, errors.Join(err, s.Close())
 	}
-	idle, mail := c.Project.Config.Timeouts.Idle, agents.NewInbox(s, approvals)
-	workers := &agents.Agents{
+	idle, mail := c.Project.Config.Timeouts.Idle, launch.NewInbox(s, approvals)
+	workers := &launch.Launcher{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Plan: plan, Idle: idle,
-		Getenv: c.Project.Env.Getenv, Version: c.Project.Env.Version, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &agents.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices,
-		Search:    agents.Search{Files: c.Project.SearchIn, Sessions: c.Project.SearchSessions},
-		Approvals: approvals, Spawns: &agents.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
+		Getenv: c.Project.Env.Getenv, Version: c.Project.Env.Version, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &launch.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices,
+		Search:    launch.Search{Files: c.Project.SearchIn, Sessions: c.Project.SearchSessions},
+		Approvals: approvals, Spawns: &launch.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
 	}
-	if err := agents.Settle(s); err != nil {
+	if err := launch.Settle(s); err != nil {
 		return Outcome{}, errors.Join(err, s.Close())
 	}
 	journal := runner.NewJournal(s)
@@ -167,7 +166,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		Task: item.Task.ID, Plan: plan, Journal: journal, Tracker: newTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
 			Task: item.Task.ID, Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws,
-			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: commands.Commands{Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
+			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: workspace.Commands{Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch), StopTurn: c.stopTurn,
 		},
 	}
@@ -199,7 +198,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		if login := (*runner.LoginError)(nil); errors.As(err, &login) {
 			c.Runtime.logins.Refuse(login)
 		}
-		return outcome, agents.Advised(item.Task.ID, err)
+		return outcome, Advised(item.Task.ID, err)
 	}
 	if c.Observer.Ended != nil {
 		c.Observer.Ended(outcome)

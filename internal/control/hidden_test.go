@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coven-run/coven/internal/telemetry/notify"
-
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/telemetry/notify"
 )
 
 // Trackers and notify commands receive no secrets.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -56,7 +56,7 @@ func (c *Controller) Deliver(ctx context.Context, task, text string) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(agents.LookEvery)
+	ticker := time.NewTicker(launch.LookEvery)
 	defer ticker.Stop()
 	for {
 		now, err := session.Load(v.Dir)

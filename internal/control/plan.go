@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/agent/agenttree"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -134,7 +135,7 @@ func (c *Controller) definitions(g *grimoires.Grimoire, known *agent.Registry, o
 		return all, nil, err
 	}
 	commands, _ := c.Project.Tools() // errors are reported for the agents that name an invalid tool
-	tools, err := agents.Divisible(all, commands, cfg.Rules())
+	tools, err := launch.Divisible(all, commands, cfg.Rules())
 	if err != nil {
 		return nil, nil, err
 	}

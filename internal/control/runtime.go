@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/file/tempdir"
+	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/project"
@@ -31,8 +32,8 @@ type Runtime struct {
 	launcher  *process.Launcher
 	host      *plugins.Host
 	agents    *driver.Runner
-	providers *agents.Providers
-	logins    *agents.Logins
+	providers *accounts.Providers
+	logins    *accounts.Logins
 	secrets   *secret.Store
 	started   sync.Map // names of providers whose CLI was found
 	batches   runner.Batches
@@ -63,10 +64,10 @@ func New(p *project.Project) (*Controller, error) {
 }
 
 // AgentError reports that an agent of this repository started a command that only a person may use.
-type AgentError = agents.AgentError
+type AgentError = mcp.AgentError
 
 // ByPerson returns an *AgentError if a running agent of the repository started this process.
-func ByPerson(p *project.Project) error { return agents.ByPerson(p.Repo.Root) }
+func ByPerson(p *project.Project) error { return mcp.ByPerson(p.Repo.Root) }
 
 // HideSecrets makes a project hide its secrets and the values of the variables that it passes to processes.
 // New does so, too: HideSecrets is for callers that only show a change.
@@ -134,16 +135,16 @@ func start(p *project.Project) (*Runtime, error) {
 		},
 	})
 	return &Runtime{
-		Sandbox: box, network: workspace.NetworkOf(p), logins: &agents.Logins{Getenv: p.Env.Getenv},
+		Sandbox: box, network: workspace.NetworkOf(p), logins: &accounts.Logins{Getenv: p.Env.Getenv},
 		StartServer: func(_ context.Context, s servers.Server) (*exec.Cmd, func(), error) {
 			cmd, release, err := command(s.Argv...)
 			return s.With(cmd, p.Repo.Checkout, env()), release, err
 		},
 		scratch: dirs, launcher: launcher, host: host, secrets: secrets, Warning: warning,
-		providers: &agents.Providers{Host: host, Accounts: agents.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ, Settings: p.ProviderSettings(), Fences: func() bool { return box.Level() == sandbox.Full }},
+		providers: &accounts.Providers{Host: host, Accounts: accounts.NewAccounts(p.Repo.Root), Secrets: secrets, Environ: p.Env.Environ, Settings: p.ProviderSettings(), Fences: func() bool { return box.Level() == sandbox.Full }},
 		agents: &driver.Runner{
 			Launcher: launcher, Self: []string{self}, Environ: p.Env.Environ, Version: p.Env.Version, Sockets: dirs.sockets.Path(),
-			Gates: filepath.Join(p.Repo.Root, agents.GatesDir),
+			Gates: filepath.Join(p.Repo.Root, mcp.GatesDir),
 		},
 	}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task/holder"
@@ -22,7 +22,7 @@ func (c *Controller) stop(ctx context.Context, v session.View) (session.View, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	ticker := time.NewTicker(agents.LookEvery)
+	ticker := time.NewTicker(launch.LookEvery)
 	defer ticker.Stop()
 	for {
 		now, err := session.Load(v.Dir)

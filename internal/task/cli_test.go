@@ -17,7 +17,7 @@ import (
 )
 
 // captured contains recorded answers and errors of the real bd.
-const captured = "../fakebd/testdata/captures"
+const captured = "../fake/fakebd/testdata/captures"
 
 func recorded(t *testing.T, name, ext string) []byte {
 	t.Helper()

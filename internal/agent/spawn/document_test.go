@@ -76,7 +76,7 @@ func TestDocument(t *testing.T) {
 // The documented example has exactly the fields of a record.
 func TestDocumentedFront(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/formats/session.md")
+	page, err := os.ReadFile("../../../docs/formats/session.md")
 	if err != nil {
 		t.Fatal(err)
 	}

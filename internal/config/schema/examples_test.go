@@ -100,7 +100,7 @@ func kindOf(page, block string) string {
 // its schema.
 func TestSchemasTakeExamples(t *testing.T) {
 	found := map[string]int{}
-	for _, dir := range []string{"../../docs", "../../grimoires"} {
+	for _, dir := range []string{"../../../docs", "../../../grimoires"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -111,7 +111,7 @@ func TestSchemasTakeExamples(t *testing.T) {
 			}
 			blocks := map[string]string{}
 			switch {
-			case filepath.Ext(path) == ".md" && strings.HasPrefix(path, "../../docs"):
+			case filepath.Ext(path) == ".md" && strings.HasPrefix(path, "../../../docs"):
 				for _, b := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
 					blocks[b[1]] = kindOf(path, b[1])
 				}

@@ -1,3 +1,5 @@
+// Package agents reads which agents a plan has: their definitions, tools and models, the tree in which they may be
+// arranged, and who may start whom. It runs none of them: see package launch.
 package agents
 
 import (

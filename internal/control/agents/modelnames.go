@@ -2,8 +2,6 @@ package agents
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -13,8 +11,6 @@ import (
 	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
-	"github.com/coven-run/coven/plugins/model"
-	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
 // CheckModelName returns an error if a provider certainly does not know a model: a single word
@@ -64,30 +60,4 @@ func checkModel(provider, model string) error {
 		return exit.Usagef(next, "provider %s has no model %q, a short name of a Claude model: set default_model, or choose one with --model", provider, model)
 	}
 	return nil
-}
-
-// List returns the models of a model plugin.
-func (p *Providers) List(ctx context.Context, plugin string) ([]model.Info, error) {
-	m, err := p.Host.Model(ctx, plugin)
-	if err != nil {
-		return nil, err
-	}
-	err = pluginerr.ErrUnsupported
-	var models []model.Info
-	if lister, ok := m.(model.Lister); ok {
-		models, err = lister.Models(ctx)
-	}
-	switch {
-	case errors.Is(err, pluginerr.ErrUnsupported):
-		return nil, exit.Failedf("coven plugins list", "model plugin %s does not list its models", plugin)
-	case errors.Is(err, pluginerr.ErrLogin):
-		if api, ok := builtin.APIOf(plugins.LoopOf(plugin)); ok {
-			_, next := api.Refused(p.getenv)
-			return nil, exit.Usagef(next, "model plugin %s: %w", plugin, err)
-		}
-	}
-	if err != nil {
-		return nil, exit.Failedf("coven doctor", "model plugin %s: %w", plugin, err)
-	}
-	return models, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
@@ -44,7 +45,7 @@ func Tools(p *project.Project) (all []tool.Tool, problems map[string]error, err 
 		definitions[d.Name] = agents.Frozen(d)
 	}
 	commands, problems := p.Tools()
-	all, err = agents.Described(definitions, commands)
+	all, err = launch.Described(definitions, commands)
 	return all, problems, err
 }
 
@@ -129,7 +130,7 @@ func (p *call) find(ctx context.Context) error {
 
 // tools returns the tools that a person can call: those that need no agent.
 func (p *call) tools() ([]tool.Tool, map[string]grimoires.CommandTool, error) {
-	box, err := agents.Toolbox{Root: p.root, Files: p.files, Policy: p.policy, Shell: p.shell, Web: web.Options{
+	box, err := launch.Toolbox{Root: p.root, Files: p.files, Policy: p.policy, Shell: p.shell, Web: web.Options{
 		Transport: p.transport, Allowed: func(host string) error {
 			if d := p.policy.Decide(permission.Request{Permission: permission.NetFetch, Subject: host}); d.Action == permission.Deny {
 				return errors.New(d.Reason)

@@ -4,6 +4,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent/agenttree"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/tool"
 )
@@ -43,5 +44,5 @@ func treeTools(p *project.Project, names []string) (tools []*tool.Tool, err erro
 		definitions[d.Name] = agents.Frozen(d)
 	}
 	commands, _ := p.Tools() // coven tools list reports invalid tools
-	return agents.Divisible(definitions, commands, p.Config.Rules())
+	return launch.Divisible(definitions, commands, p.Config.Rules())
 }

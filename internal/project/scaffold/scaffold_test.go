@@ -17,7 +17,7 @@ import (
 )
 
 // root is the source of coven.
-const root = "../.."
+const root = "../../.."
 
 // Every project that coven writes builds as its README describes and passes the conformance tests.
 func TestPlugins(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // The guide contains valid patterns, effective files and variables, and the actual text of a
 // refusal.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile("../../docs/guides/sandbox.md")
+	text, err := os.ReadFile("../../../docs/guides/sandbox.md")
 	if err != nil {
 		t.Fatal(err)
 	}

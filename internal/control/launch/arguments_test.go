@@ -1,0 +1,53 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/gate"
+	"github.com/coven-run/coven/internal/permission"
+)
+
+// saved is a workspace that saves nothing.
+type saved struct{}
+
+func (saved) BeforeCall(context.Context, gate.Change) (event.Snapshot, error) {
+	return event.Snapshot{N: 1}, nil
+}
+
+func (saved) AfterCall(string) {}
+
+// Whatever a model sends as the arguments of a call, each tool checks it and the gate decides about it; a reader writes and runs
+// nothing. What fits a schema is an object.
+func FuzzArguments(f *testing.F) {
+	for _, text := range []string{
+		``, `{}`, `null`, `[]`, `5`, `{"path":5}`, `{"path":"../x"}`, `{"path":"README","startLine":-1}`, `{"command":"rm -rf $(x"}`, `{"path":"a","content":"\ud800"}`,
+		`{"path":"a","path":"b"}`, `{"url":"http://[::1"}`, `{"items":[{"text":"x","status":"done"}]}`, `{"agent":"x","task":"y","permissions":[null]}`,
+		`{"pattern":"**","path":"/"}`, `{"channel":"a","since":1e400}`, "{\"path\":\"a\x00b\"}", `{"file":"--help"}`,
+	} {
+		f.Add([]byte(text))
+	}
+	all, err := Described(nil, lint)
+	if err != nil {
+		f.Fatal(err)
+	}
+	emit := func(event.Type, any) error { return nil }
+	reader := gate.New(gate.Options{Policy: permission.OfReader(f.TempDir(), "reader", nil, nil, nil), Workspace: saved{}, Emit: emit, Command: commandText(lint)})
+	f.Fuzz(func(t *testing.T, input []byte) {
+		for _, one := range all {
+			err := one.Check(input)
+			var object map[string]any
+			if isObject := json.Unmarshal(input, &object) == nil && object != nil; err == nil && !isObject {
+				t.Errorf("%s takes %q", one.Name, input)
+			}
+			call := gate.Call{ID: "1", Tool: one.Name, Input: input}
+			_ = gate.Summary(call, "/repo")
+			v := reader.Decide(t.Context(), call)
+			if needed := permission.Name(one.Permission); v.Allow && needed != "" && needed != permission.FileRead && needed != permission.CodeSearch {
+				t.Errorf("a reader may call %s with %q", one.Name, input)
+			}
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package launch
+
+import (
+	"context"
+	"io"
+
+	"github.com/coven-run/coven/internal/driver"
+	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/internal/tool/file"
+)
+
+// host does what the CLI of an agent asks coven to do: with the files of its worktree only, and in the fence of its task.
+// It implements driver.Host.
+type host struct {
+	agents *Launcher
+	root   string // of the worktree, with links resolved
+	launch driver.Job
+}
+
+// ReadFile implements driver.Host.
+func (h host) ReadFile(path string, line, limit int) (string, error) {
+	place, err := permission.Resolve(h.root, path)
+	if err != nil {
+		return "", err
+	}
+	return file.ReadText(h.root, place, line, limit)
+}
+
+// WriteFile implements driver.Host.
+func (h host) WriteFile(path, content string) error {
+	place, err := permission.Resolve(h.root, path)
+	if err != nil {
+		return err
+	}
+	return file.WriteText(h.root, place, content)
+}
+
+// RunCommand implements driver.Host.
+func (h host) RunCommand(ctx context.Context, command string, output io.Writer) (process.Exit, error) {
+	exit, _, err := h.agents.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: h.launch.ReadOnly}, process.Spec{
+		Argv: []string{"bash", "-c", command}, Dir: h.launch.Dir, Env: h.launch.Env, Idle: h.launch.Idle, Transcript: output,
+	})
+	return exit, err
+}
+
+// Hide implements driver.Host.
+func (h host) Hide(text string) string { return h.agents.Workspace.Secrets.Text(text) }

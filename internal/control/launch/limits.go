@@ -1,0 +1,151 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/budget/limits"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/process/clock"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/plugins/provider"
+	"github.com/coven-run/coven/runner"
+)
+
+// LimitWait is how long a session has waited for limits since its account's API last
+// answered. Agents that wait at the same time count once.
+type LimitWait struct {
+	mu     sync.Mutex
+	waited time.Duration
+	until  time.Time // waited includes the time up to here
+}
+
+// add counts a wait, as far as it is not counted yet, unless that makes more than
+// most: false.
+func (w *LimitWait) add(from, to time.Time, most time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if from.Before(w.until) {
+		from = w.until
+	}
+	sum := w.waited + max(to.Sub(from), 0)
+	if sum > most {
+		return false
+	}
+	w.waited = sum
+	if to.After(w.until) {
+		w.until = to
+	}
+	return true
+}
+
+func (w *LimitWait) renew() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waited, w.until = 0, time.Time{}
+}
+
+// Await implements the agents of package runner. It waits in this process: it keeps the
+// session's lock and the claim, and the clocks of the session stand still.
+func (l *Launcher) Await(ctx context.Context, path, provider string) error {
+	name, err := l.account(ctx, provider)
+	if err != nil {
+		return err
+	}
+	limit, limited, err := l.Providers.Accounts.Limits.Limited(name)
+	if err != nil || !limited {
+		return err
+	}
+	resume := runner.Pause(ctx)
+	defer resume()
+	for limited {
+		if err := l.waitOut(ctx, path, name, limit); err != nil {
+			return err
+		}
+		if limit, limited, err = l.Providers.Accounts.Limits.Limited(name); err != nil {
+			return err
+		}
+	}
+	return l.Session.Append(event.Event{Type: event.LimitOver, Path: path}, nil)
+}
+
+// waitOut waits until a limit has ended and a little longer, or returns why it does not wait.
+func (l *Launcher) waitOut(ctx context.Context, path, name string, limit limits.Limit) error {
+	now := clock.Now().Round(0)
+	met := event.Limit{Account: name, Reason: limit.Reason, At: limit.Wake(now).Round(0)}
+	if limit.Told {
+		met.Until = limit.Until
+	}
+	if !l.LimitWait.add(now, met.At, l.Limits.MaxWait) {
+		return tooLong(met, now, l.Limits.MaxWait)
+	}
+	if err := l.Session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
+		return err
+	}
+	return sleepUntil(ctx, met.At)
+}
+
+// tooLong returns the wait of a session that does not wait for a limit in this process.
+func tooLong(met event.Limit, now time.Time, most time.Duration) error {
+	detail := fmt.Sprintf("the account %s is limited (%s)", met.Account, met.Reason)
+	if met.Until.IsZero() {
+		detail += fmt.Sprintf(", the API did not report until when; try again after %s", terminal.Clock(met.At, now))
+	} else {
+		detail += " until " + terminal.Clock(met.Until, now)
+	}
+	detail += fmt.Sprintf(" (limits.max_wait is %s)", most)
+	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
+}
+
+// maxSleep is the longest time between two looks at the clock while waiting: the timers of
+// a machine that was suspended run late.
+const maxSleep = 10 * time.Second
+
+// sleepUntil waits until the clock shows a time.
+func sleepUntil(ctx context.Context, at time.Time) error {
+	for {
+		left := at.Sub(clock.Now().Round(0))
+		if left <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(min(clock.World(left), maxSleep))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// account returns the account of a provider's agents; empty: the plan's provider.
+func (l *Launcher) account(ctx context.Context, provider string) (string, error) {
+	drives, err := l.Providers.Traits(ctx, cmp.Or(provider, l.Plan.Provider))
+	return drives.Account, err
+}
+
+// limitTracker records what one run of an agent shows about the limits of its account.
+type limitTracker struct {
+	agents  *Launcher
+	account string
+	broken  error // the account's limits could not be recorded: no agent may try again
+}
+
+// limited records a refusal of the API and reports whether the agent must be stopped.
+func (t *limitTracker) limited(l provider.Limit) bool {
+	stop, err := t.agents.Providers.Accounts.Limits.Met(t.account, l)
+	t.broken = errors.Join(t.broken, err)
+	return stop
+}
+
+// observe notes that the agent printed something, which may be an answer of the API.
+func (t *limitTracker) observe(part provider.Event) {
+	if _, answer := part.(provider.Spent); answer {
+		t.agents.LimitWait.renew()
+		t.broken = errors.Join(t.broken, t.agents.Providers.Accounts.Limits.Answered(t.account))
+	}
+}

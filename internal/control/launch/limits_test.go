@@ -1,0 +1,61 @@
+package launch
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What a session waits for limits: time that is counted once, however many of its
+// agents wait then.
+func TestWaits(t *testing.T) {
+	zero := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(minutes int) time.Time { return zero.Add(time.Duration(minutes) * time.Minute) }
+	type wait struct {
+		from, to int
+		ok       bool
+	}
+	for name, all := range map[string][]wait{
+		"one after the other":            {{0, 4, true}, {5, 9, true}, {10, 12, true}, {13, 14, false}},
+		"as much as is allowed":          {{0, 10, true}, {10, 11, false}},
+		"too long at once":               {{0, 11, false}, {0, 10, true}},
+		"the same, twice":                {{0, 6, true}, {0, 6, true}, {6, 10, true}, {10, 11, false}},
+		"the same, met a little later":   {{0, 6, true}, {1, 6, true}, {6, 10, true}, {10, 11, false}},
+		"a longer one meanwhile":         {{0, 6, true}, {3, 10, true}, {3, 11, false}},
+		"a shorter one meanwhile":        {{0, 10, true}, {3, 7, true}, {10, 11, false}},
+		"a limit that is over":           {{5, 4, true}, {5, 15, true}},
+		"one that is refused is no wait": {{0, 12, false}, {1, 11, true}},
+	} {
+		var w LimitWait
+		for i, one := range all {
+			if ok := w.add(at(one.from), at(one.to), 10*time.Minute); ok != one.ok {
+				t.Errorf("%s: wait %d: %v", name, i+1, ok)
+			}
+		}
+	}
+	var w LimitWait
+	if !w.add(at(0), at(10), 10*time.Minute) || w.add(at(10), at(11), 10*time.Minute) {
+		t.Error("before an answer")
+	}
+	if w.renew(); !w.add(at(9), at(19), 10*time.Minute) || w.add(at(19), at(20), 10*time.Minute) {
+		t.Error("after an answer")
+	}
+}
+
+func TestWaitsAtTheSameTime(t *testing.T) {
+	var w LimitWait
+	var all sync.WaitGroup
+	var refused atomic.Int32
+	from := time.Now()
+	for range 20 {
+		all.Go(func() {
+			if !w.add(from, from.Add(6*time.Minute), 10*time.Minute) {
+				refused.Add(1)
+			}
+		})
+	}
+	if all.Wait(); refused.Load() != 0 || w.waited != 6*time.Minute {
+		t.Errorf("%d of 20 refused, %s", refused.Load(), w.waited)
+	}
+}

@@ -1,0 +1,50 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/engine"
+)
+
+// Commands runs the shell commands of steps and checks. It implements the commands of package runner.
+type Commands struct {
+	Workspace *Workspace
+	Idle      time.Duration
+}
+
+// Run implements the commands of package runner.
+func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
+	dir, err := c.Workspace.Dir(cmd.Workdir)
+	if err != nil {
+		return runner.Ran{}, err
+	}
+	env, err := c.Workspace.Environment(cmd.Env, cmd.Secrets)
+	if err != nil {
+		return runner.Ran{}, err
+	}
+	start := time.Now()
+	var exit process.Exit
+	var output []byte
+	err = c.Workspace.Isolated(ctx, func() (err error) {
+		exit, output, err = c.Workspace.Run(ctx, process.Spec{
+			Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir, Env: env, Transcript: cmd.Transcript, Idle: c.Idle,
+		})
+		return err
+	})
+	if err != nil {
+		return runner.Ran{}, err
+	}
+	ran := runner.Ran{ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start)}
+	over := (*engine.OverTimeError)(nil)
+	switch {
+	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
+		ran.Stopped = exit.Cause.Error()
+	case exit.Cause != nil:
+		return runner.Ran{}, exit.Cause
+	}
+	return ran, nil
+}
