@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
-
 	"github.com/coven-run/coven/internal/event"
 	ourclock "github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/session/usage"

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
@@ -16,7 +18,6 @@ import (
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner/engine"
-	"github.com/google/uuid"
 )
 
 // resumePrompt begins the prompt for an agent whose conversation was interrupted.

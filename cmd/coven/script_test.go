@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/coven-run/coven/internal/file/tempdir"
 	"io"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/coven-run/coven/internal/fake/fakeapi"
 	"github.com/coven-run/coven/internal/fake/fakebd"
+	"github.com/coven-run/coven/internal/file/tempdir"
 	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/plugins/builtin/scripted"
 )

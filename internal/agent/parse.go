@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"github.com/coven-run/coven/internal/tool"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/tool"
 )
 
 // Parse reads a definition from Markdown with frontmatter if path ends with .md, or else from YAML. The

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"github.com/coven-run/coven/internal/tool"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/agent/evaluator"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/tool"
 )
 
 //go:embed builtin/*.md

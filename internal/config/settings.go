@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/text/didyoumean"
-	"gopkg.in/yaml.v3"
 )
 
 // Setting is a key with its effective value.

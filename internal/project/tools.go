@@ -1,12 +1,12 @@
 package project
 
 import (
-	"github.com/coven-run/coven/internal/tool"
 	"maps"
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/command"
 )
 

@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/file/regularfile"
 	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // A fingerprint identifies the content of a path: type, permissions and bytes, and for a directory

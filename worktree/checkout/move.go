@@ -11,10 +11,11 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
-	"golang.org/x/sys/unix"
 )
 
 // A Move is a move in progress. It ends with Settle or Undo.

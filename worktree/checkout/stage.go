@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
-	"golang.org/x/sys/unix"
 )
 
 // apart reports whether the stage must be at the top of the checkout, because the git directory is on

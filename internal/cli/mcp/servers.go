@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/coven-run/coven/internal/tool"
 	"slices"
 	"text/tabwriter"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/tool"
 )
 
 // listedServer is a server as mcp list --json prints it.

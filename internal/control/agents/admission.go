@@ -45,6 +45,7 @@ func Person(plan *grimoires.Plan, root string) spawn.Caller {
 	return spawn.Caller{Agent: spawn.User, Chain: []string{spawn.User}, Policy: permission.OfPrimary(root, spawn.User, nil, nil, plan.Rules)}
 }
 
+// RequestOf returns the request of coven spawn in a plan.
 func RequestOf(plan *grimoires.Plan) spawn.Request {
 	r := plan.Spawn
 	return spawn.Request{Agent: r.Agent, Task: r.Task, Permissions: r.Permissions, Model: r.Model, TaskID: r.TaskID}

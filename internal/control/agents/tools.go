@@ -80,6 +80,7 @@ func HasInTree(branches []grimoires.Branch, name string, policy *permission.Poli
 	return granted && agenttree.Owner(branches, "", cmp.Or(t.ID, t.Name)) == name
 }
 
+// MayMessage reports whether an agent with a policy may talk to other agents.
 func MayMessage(policy *permission.Policy) bool {
 	return slices.Contains(policy.Grants(), permission.AgentMessage)
 }

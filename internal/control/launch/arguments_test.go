@@ -45,7 +45,7 @@ func FuzzArguments(f *testing.F) {
 			call := gate.Call{ID: "1", Tool: one.Name, Input: input}
 			_ = gate.Summary(call, "/repo")
 			v := reader.Decide(t.Context(), call)
-			if needed := permission.Name(one.Permission); v.Allow && needed != "" && needed != permission.FileRead && needed != permission.CodeSearch {
+			if needed := one.Permission; v.Allow && needed != "" && needed != permission.FileRead && needed != permission.CodeSearch {
 				t.Errorf("a reader may call %s with %q", one.Name, input)
 			}
 		}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/coven-run/coven/internal/permission"
-	"github.com/coven-run/coven/internal/tool"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,7 +16,9 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/search"
+	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/baseline"
 )
 

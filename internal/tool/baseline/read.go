@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/coven-run/coven/internal/permission"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/permission"
 )
 
 // Limits of read_note: the size of the file and of an answer in bytes, and of an answer in lines.

@@ -14,12 +14,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/coven-run/coven/internal/permission"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/internal/text/tmpl"

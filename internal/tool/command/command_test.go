@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"github.com/coven-run/coven/internal/permission"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/process"
 )
 

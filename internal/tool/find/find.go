@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/coven-run/coven/internal/permission"
 	"path"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/internal/tool"
 )

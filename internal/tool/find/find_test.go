@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/coven-run/coven/internal/permission"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/search"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/find"
