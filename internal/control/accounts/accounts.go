@@ -54,7 +54,7 @@ type Providers struct {
 	Secrets  *secret.Store
 	Environ  func() []string
 	Settings []string // KEY=VALUE, of built-in providers: see builtin.Settings
-	// Fences reports whether the kernel keeps agents that review from changing files. nil: it does not.
+	// Fences reports whether the kernel keeps agents that review from changing files. It may be nil.
 	Fences func() bool
 
 	infos infos
@@ -86,7 +86,7 @@ func NewAccounts(root string) *Accounts {
 	return &Accounts{Limits: limits.Open(root), known: map[string]Traits{}}
 }
 
-// of returns the traits of a provider's agents. It asks the provider what it would start.
+// of returns the traits of a provider's agents. It asks the provider for the command that it would start.
 // Callers do not wait for the answers of other providers.
 func (a *Accounts) of(ctx context.Context, name string, plugin provider.Provider) (Traits, error) {
 	a.mu.Lock()
@@ -133,8 +133,8 @@ func (p *Providers) Getenv(name string) (value string) {
 	return value
 }
 
-// Info returns what a model plugin knows about a model; nothing if its API does not answer. It asks
-// the plugin once for all models.
+// Info returns the properties of a model. Only the ID is set if the API of the model plugin does not answer. Info
+// asks the plugin once for all models.
 func (p *Providers) Info(ctx context.Context, plugin string, m model.Model, id string) model.Info {
 	if api, ok := builtin.APIOf(plugins.LoopOf(plugin)); ok {
 		id = api.ModelID(id)

@@ -20,7 +20,7 @@ func (l late) Command(context.Context, provider.Request) (provider.Command, erro
 	return provider.Command{Account: "late", Gated: true}, nil
 }
 
-// Nobody waits for a plugin of somebody else's.
+// An agent does not wait for the plugin of another agent's provider.
 func TestAccountsOfOthers(t *testing.T) {
 	a := NewAccounts(t.TempDir())
 	slow := late{asked: make(chan struct{}), let: make(chan struct{})}

@@ -30,7 +30,7 @@ type Logins struct {
 // Refuse records that an API refused the login of a provider.
 func (l *Logins) Refuse(login *runner.LoginError) { l.refused.Store(login.Provider, login) }
 
-// Refused returns the error of a provider whose login an API has refused; nil: none has.
+// Refused returns the error of a provider whose login an API has refused, or nil.
 func (l *Logins) Refused(name string) *runner.LoginError {
 	if login, ok := l.refused.Load(name); ok {
 		return login.(*runner.LoginError)

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/text/didyoumean"
 )
 
-// Admission returns what the requests of a session are judged by.
+// Admission returns the rules by which requests of a session for subagents are admitted.
 func Admission(plan *grimoires.Plan) spawn.Admission {
 	return spawn.Admission{
 		MaxDepth: spawn.MaxDepth, DefaultModel: plan.Model, Rules: plan.Rules,
@@ -30,8 +30,7 @@ func Primary(plan *grimoires.Plan) string {
 	return grimoires.DefaultAgent
 }
 
-// Admit returns why the subagent that a person asks for in a plan may not start; nil: it may, or
-// the plan has none.
+// Admit returns an error if the subagent that a person requests in a plan may not start.
 func Admit(plan *grimoires.Plan) error {
 	if plan.Spawn == nil {
 		return nil
@@ -40,7 +39,7 @@ func Admit(plan *grimoires.Plan) error {
 	return err
 }
 
-// Person returns the caller of coven spawn, who may let a subagent do what coven grants by itself.
+// Person returns the caller of coven spawn. Its policy has the permissions that coven grants by default.
 func Person(plan *grimoires.Plan, root string) spawn.Caller {
 	return spawn.Caller{Agent: spawn.User, Chain: []string{spawn.User}, Policy: permission.OfPrimary(root, spawn.User, nil, nil, plan.Rules)}
 }
@@ -65,7 +64,7 @@ func suggestion(word string, known []string) string {
 	return ""
 }
 
-// Find returns a definition of the plan.
+// Find returns the definition of an agent in a plan.
 func Find(plan *grimoires.Plan, name string) (spawn.Definition, error) {
 	d, ok := plan.Agents[name]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 )
 
-// Which agents need a gate: those that may do less than coven grants by itself, in whatever spelling.
+// Agents with fewer permissions than the default, in any spelling, need a gate.
 func TestConfined(t *testing.T) {
 	t.Parallel()
 	rules := func(action permission.Action, pattern string, names ...permission.Name) (all []permission.Rule) {

@@ -12,9 +12,8 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// Definitions returns the definitions of all agents that a session of a grimoire can use. It fills
-// the models and providers of the grimoire's steps and reviewers from them; model is that which a
-// person chose for the run, which counts before those of definitions.
+// Definitions returns the definitions of all agents that a session of a grimoire can use. It copies their models and
+// providers to the grimoire's steps and reviewers. model overrides the models of definitions for this run.
 func Definitions(known *agent.Registry, from *grimoires.Library, g *grimoires.Grimoire, model string) (map[string]grimoires.AgentDefinition, error) {
 	all := map[string]grimoires.AgentDefinition{}
 	for _, d := range known.Agents() { // an agent may start them
@@ -68,7 +67,7 @@ func missing(from *grimoires.Library, g *grimoires.Grimoire, name string, err er
 	return exit.Usagef(next, "grimoire %s: %w", g.Name, err)
 }
 
-// Frozen returns what a plan has of a definition.
+// Frozen returns a definition in the form that plans have.
 func Frozen(d agent.Definition) grimoires.AgentDefinition {
 	turns := 0
 	if d.LimitsTurns {

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// Short names are those of Claude, and only the server knows what else there is.
+// Only short names of Claude models are checked: the API may know any other name.
 func TestCheckModels(t *testing.T) {
 	for _, c := range []struct {
 		provider, model string

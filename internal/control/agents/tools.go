@@ -12,8 +12,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// Listed returns the tools that an agent with a definition has: those that its policy grants and,
-// if the definition has a list, that are in it. Each may read, as it may with the tools of coven.
+// Listed returns the IDs of the CLI tools of an agent: those that its policy grants and, if the definition has a list,
+// that are in the list. Every agent may read.
 func Listed(own grimoires.AgentDefinition, policy *permission.Policy) []string {
 	granted := Granted(policy)
 	if len(own.Tools) == 0 {
@@ -23,7 +23,7 @@ func Listed(own grimoires.AgentDefinition, policy *permission.Policy) []string {
 	return slices.DeleteFunc(granted, func(id string) bool { return id != provider.ToolRead && !slices.Contains(ids, id) })
 }
 
-// Granted returns the tools that an agent with a policy has.
+// Granted returns the IDs of the CLI tools that a policy grants.
 func Granted(p *permission.Policy) []string {
 	granted := p.Grants()
 	tools := []string{provider.ToolRead}
@@ -36,7 +36,7 @@ func Granted(p *permission.Policy) []string {
 	return tools
 }
 
-// Confined reports whether an agent of a plan may do less than coven grants by itself, or has only the tools that a tree
+// Confined reports whether an agent of a plan has fewer permissions than the default, or only the tools that its tree
 // gives it.
 func Confined(plan *grimoires.Plan, name string) bool {
 	if plan.Tree.Has(name) || plan.Tree != nil && plan.Tree.Root == name {
@@ -54,9 +54,8 @@ func Confined(plan *grimoires.Plan, name string) bool {
 	})
 }
 
-// Has reports whether an agent with a definition and a policy has a tool. Everybody has read, and the tools
-// of coven with which agents read, search, start others and ask; those with which they talk, who has the permission. A tool of the project has only an
-// agent whose definition names it.
+// Has reports whether an agent with a definition and a policy has a tool. Every agent can read, search, start other
+// agents and ask a person. Messages need a permission, and a tool of the project must be named by the definition.
 func Has(own grimoires.AgentDefinition, policy *permission.Policy, t tool.Tool) bool {
 	if t.Permission == permission.AgentMessage {
 		return MayMessage(policy)

@@ -8,7 +8,7 @@ import (
 )
 
 // Arrange makes the agents of a new session a tree, and gives the orchestrator the steps of the agents that it
-// replaces. The orchestrator may do what the default agent may, so that those that it starts may.
+// replaces. The orchestrator has the permissions of the default agent, so that it can pass them on.
 func Arrange(all map[string]grimoires.AgentDefinition, tree agenttree.Tree, tools []*tool.Tool, rounds int) *grimoires.Tree {
 	for _, child := range tree.Children {
 		d := all[child.Name]
@@ -22,8 +22,8 @@ func Arrange(all map[string]grimoires.AgentDefinition, tree agenttree.Tree, tool
 	return tree.Plan(rounds)
 }
 
-// Delegate lets the orchestrator of a tree work on the steps of a grimoire that name no agent. chosen is the configured
-// default agent, which such steps may have been given.
+// Delegate gives the orchestrator of a tree the steps of a grimoire that name no agent, or only chosen, the configured
+// default agent.
 func Delegate(g *grimoires.Grimoire, tree *grimoires.Tree, chosen string) {
 	for _, step := range g.AgentSteps() {
 		if step.Agent == "" || step.Agent == chosen && chosen != grimoires.DefaultAgent {

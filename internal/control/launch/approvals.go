@@ -26,18 +26,18 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Approvals asks people about calls of the agents of a session.
+// Approvals asks people about the tool calls of the agents of a session.
 type Approvals struct {
 	session *session.Session
 
 	mu      sync.Mutex
 	last    int
 	open    map[int]chan session.Request
-	granted map[string]string // for the rest of the session: who approved it, by key
+	granted map[string]string // who approved a call for the rest of the session, by key
 }
 
-// NewApprovals returns the approvals of a session that this process runs. Questions of a process that
-// ended are closed: the agent asks again if it still wants to.
+// NewApprovals returns the approvals of a session that this process runs. It closes the questions of a process that
+// has ended: an agent that still needs an answer asks again.
 func NewApprovals(s *session.Session) (*Approvals, error) {
 	a := &Approvals{session: s, open: map[int]chan session.Request{}, granted: map[string]string{}}
 	if len(s.Journal.Of(event.PermissionRequested)) == 0 {
@@ -62,41 +62,41 @@ func NewApprovals(s *session.Session) (*Approvals, error) {
 	return a, nil
 }
 
-// key identifies what is approved for a session.
+// key identifies a call that a person has approved for the session.
 func key(agent, permission, subject string) string {
 	return agent + "\x00" + permission + "\x00" + subject
 }
 
-// take gives an answer to the question that it is for. It returns false if nobody waits for it.
-func (a *Approvals) take(r session.Request) bool {
+// deliver passes an answer to its question. It returns false if the question is closed.
+func (a *Approvals) deliver(r session.Request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	waiting, ok := a.open[r.Answer.N]
 	if ok {
-		delete(a.open, r.Answer.N) // the first one wins
+		delete(a.open, r.Answer.N) // the first answer counts
 		waiting <- r
 	}
 	return ok
 }
 
-// asking asks for one agent.
+// asking asks people for one agent.
 type asking struct {
 	*Approvals
-	step    context.Context // its clocks stand still while a person is asked
+	step    context.Context // of the step, whose clocks stop while a person is asked
 	emit    func(event.Type, any) error
 	agent   string
 	root    string
 	timeout time.Duration
-	approve bool        // what is reversible is approved if nobody answers
-	expired func(error) // ends the agent if nobody answers; nil: it goes on without
+	approve bool        // approve reversible calls after the timeout
+	expired func(error) // stops the agent after the timeout; nil means that it continues
 }
 
-// expiredError is why an agent is stopped whose question nobody answered.
+// expiredError stops an agent whose question was not answered in time.
 type expiredError struct{ action string }
 
 func (e *expiredError) Error() string { return "Approval timeout: " + e.action }
 
-// asker returns what asks people for an agent. ctx is that of its work.
+// asker returns the asker of an agent that works in ctx.
 func (l *Launcher) asker(ctx context.Context, root, name string, emit func(event.Type, any) error) asking {
 	d := l.Plan.Agents[name]
 	return asking{
@@ -165,10 +165,10 @@ func (a asking) grantedBy(q gate.Question) (string, bool) {
 	return by, ok
 }
 
-// subject returns what a call is about: a path relative to the worktree, or a command.
+// subject returns the subject of a call: a path relative to the worktree, or a command.
 func (a asking) subject(q gate.Question) string { return strings.TrimPrefix(q.Subject, a.root+"/") }
 
-// question returns the question about a call, and where its answer arrives.
+// question opens a question about a call, and returns it with the channel of its answer.
 func (a asking) question(q gate.Question) (event.Approval, chan session.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,7 +222,7 @@ func answered(r session.Request) event.ApprovalAnswer {
 	return answer
 }
 
-// verdict returns what an answer means for the call.
+// verdict converts an answer to the verdict about the call.
 func (a asking) verdict(q gate.Question, answer event.ApprovalAnswer) gate.Answer {
 	switch answer.Answer {
 	case event.Approved:
@@ -247,10 +247,10 @@ func (a asking) verdict(q gate.Question, answer event.ApprovalAnswer) gate.Answe
 	return gate.Answer{Reason: cmp.Or(answer.Reason, string(answer.Answer))}
 }
 
-// maxRecorded limits what a record has of a call or of a preview, in bytes.
+// maxRecorded limits the recorded part of a call or of a preview, in bytes.
 const maxRecorded = 32 << 10
 
-// recordedInput returns the input of a call for the record. Of a long one, the beginning is kept as a text.
+// recordedInput returns the input of a call for the record. A long input becomes a string with its beginning.
 func recordedInput(input json.RawMessage) json.RawMessage {
 	if len(input) <= maxRecorded {
 		return input
@@ -259,7 +259,7 @@ func recordedInput(input json.RawMessage) json.RawMessage {
 	return text
 }
 
-// impact describes in a line what a call does.
+// impact describes the effect of a call in one line.
 func impact(q gate.Question, file string) string {
 	switch q.Permission {
 	case permission.FileRead:
@@ -282,8 +282,7 @@ func impact(q gate.Question, file string) string {
 // maxPreview limits the files that a preview compares, in bytes.
 const maxPreview = 1 << 20
 
-// preview returns what a call changes in the file that it names, as a unified diff; empty: that is not
-// known.
+// preview returns the change of a call to the file that it names, as a unified diff, or "" if it is unknown.
 func preview(q gate.Question, root string) string {
 	name, err := filepath.Rel(root, q.Path)
 	if err != nil {

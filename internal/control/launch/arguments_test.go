@@ -19,8 +19,8 @@ func (saved) BeforeCall(context.Context, gate.Change) (event.Snapshot, error) {
 
 func (saved) AfterCall(string) {}
 
-// Whatever a model sends as the arguments of a call, each tool checks it and the gate decides about it; a reader writes and runs
-// nothing. What fits a schema is an object.
+// Each tool checks any arguments of a call, and the gate decides about them. An agent that may only read never gets a
+// call allowed that writes or runs something. Arguments that fit a schema are an object.
 func FuzzArguments(f *testing.F) {
 	for _, text := range []string{
 		``, `{}`, `null`, `[]`, `5`, `{"path":5}`, `{"path":"../x"}`, `{"path":"README","startLine":-1}`, `{"command":"rm -rf $(x"}`, `{"path":"a","content":"\ud800"}`,

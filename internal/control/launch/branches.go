@@ -38,7 +38,7 @@ func (l *Launcher) hasOfServer(name string, own grimoires.AgentDefinition, t cli
 	return agenttree.Owner(l.Plan.Tree.Branches, t.Server, t.Original, t.Name) == name
 }
 
-// listed returns the tools of a CLI that an agent has. A CLI must know of at least one, whatever the gate will say.
+// listed returns the IDs of the CLI tools of an agent. A CLI needs at least one, even if the gate refuses all calls.
 func (l *Launcher) listed(who role) []string {
 	if !l.inTree(who.Agent) {
 		return agents.Listed(who.definition, who.Policy)
@@ -72,7 +72,7 @@ func (a *agentRun) lacks(call gate.Call) error {
 	return fmt.Errorf("agent '%s' has no tool '%s'", a.Agent, called)
 }
 
-// delegates returns why the orchestrator of a tree may not start an agent; nil: it may.
+// delegates returns an error if the orchestrator of a tree may not start an agent.
 func (s *spawner) delegates(name string) error {
 	if !s.isRoot(s.caller.Agent) || s.Plan.Tree.Has(name) {
 		return nil

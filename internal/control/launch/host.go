@@ -11,8 +11,8 @@ import (
 	"github.com/coven-run/coven/internal/tool/file"
 )
 
-// host does what the CLI of an agent asks coven to do: with the files of its worktree only, and in the fence of its task.
-// It implements driver.Host.
+// host carries out requests of an agent CLI: on files of the worktree only, and in the sandbox of the task. It
+// implements driver.Host.
 type host struct {
 	agents *Launcher
 	root   string // of the worktree, with links resolved

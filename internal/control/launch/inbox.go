@@ -11,9 +11,8 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Inbox takes the requests of people to a session that runs in this process: coven attach
-// and coven cancel put them into its directory. A message stays there until it is in the
-// journal.
+// Inbox receives the requests of people to a session that runs in this process: coven attach and coven cancel put them
+// into its directory. A message stays there until it is in the journal.
 type Inbox struct {
 	session  *session.Session
 	since    time.Time
@@ -106,7 +105,7 @@ func (m *Inbox) look(cancel context.CancelCauseFunc) *driver.Message {
 			cancel(runner.ErrCancelled)
 		case r.Kind == session.KindAnswer && r.Answer != nil:
 			if m.session.Take(r) {
-				m.answers.take(r)
+				m.answers.deliver(r)
 			}
 		case r.Kind != session.KindMessage:
 		case m.taken[r.ID]:

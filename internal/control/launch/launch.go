@@ -18,8 +18,8 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// role is who an agent is in a conversation, and what it may do there. The agent of a step, a reviewer, a
-// subagent and an evaluator differ only in their roles.
+// role identifies an agent in a conversation and says what it may do. The agent of a step, a reviewer, a subagent and
+// an evaluator differ only in their roles.
 type role struct {
 	// Caller is the agent as a caller of subagents. Path is that of all its events, and Trace their trace ID.
 	spawn.Caller
@@ -35,7 +35,7 @@ type role struct {
 	expired    func(error) // stops the agent when a question to a person expires; nil means that it continues
 }
 
-// assignment is what an agent is asked in one run, and where its answers go.
+// assignment is the work of an agent in one run: its prompt, limits and outputs.
 type assignment struct {
 	id         string // of the conversation
 	resume     bool   // the conversation exists

@@ -86,7 +86,7 @@ func (l *Launcher) Run(ctx context.Context, run runner.AgentRun) (report driver.
 	return report, errors.Join(err, a.close())
 }
 
-// step runs the agent of a step. The repository takes what it commits, unless it may only read.
+// step runs the agent of a step. The repository takes its commits, unless it may only read.
 func (a *agentRun) step(ctx context.Context, run runner.AgentRun) (report driver.Report, err error) {
 	if run.Chat && a.loop == nil { // the loop records the message itself
 		if err := a.Session.Say(session.Part{Path: run.Path, Type: "text", Role: event.RoleUser, Text: run.Prompt}); err != nil {
@@ -155,7 +155,7 @@ func (l *Launcher) forwarder(emit func(event.Type, any) error) func(context.Cont
 	}
 }
 
-// cost returns what an agent used, in US dollars.
+// cost returns the price of an agent's usage, in US dollars.
 func (l *Launcher) cost(used event.Usage) float64 {
 	return usage.New(l.Prices).Amount(used).USD
 }

@@ -16,16 +16,15 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// LimitWait is how long a session has waited for limits since its account's API last
-// answered. Agents that wait at the same time count once.
+// LimitWait measures how long a session has waited for limits since its account's API last answered. Agents that wait
+// at the same time count once.
 type LimitWait struct {
 	mu     sync.Mutex
 	waited time.Duration
 	until  time.Time // waited includes the time up to here
 }
 
-// add counts a wait, as far as it is not counted yet, unless that makes more than
-// most: false.
+// add adds the part of a wait that is not counted yet. It returns false if the sum would exceed most.
 func (w *LimitWait) add(from, to time.Time, most time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,13 +121,13 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// account returns the account of a provider's agents; empty: the plan's provider.
+// account returns the account of a provider's agents. An empty provider stands for that of the plan.
 func (l *Launcher) account(ctx context.Context, provider string) (string, error) {
 	drives, err := l.Providers.Traits(ctx, cmp.Or(provider, l.Plan.Provider))
 	return drives.Account, err
 }
 
-// limitTracker records what one run of an agent shows about the limits of its account.
+// limitTracker records the limits of an account as one run of an agent meets them.
 type limitTracker struct {
 	agents  *Launcher
 	account string

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a session waits for limits: time that is counted once, however many of its
+// The time that a session waits for limits is counted once, however many of its
 // agents wait then.
 func TestWaits(t *testing.T) {
 	zero := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

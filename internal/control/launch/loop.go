@@ -19,7 +19,7 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// newLoop returns coven's own loop if agents of a provider run in it; nil: a CLI drives them.
+// newLoop returns coven's own loop, or nil if a CLI drives the agents of a provider.
 func (l *Launcher) newLoop(ctx context.Context, name, path string) (*chat.Loop, error) {
 	on, ok := plugins.LoopModel(name)
 	if !ok {
@@ -36,8 +36,8 @@ func (l *Launcher) newLoop(ctx context.Context, name, path string) (*chat.Loop, 
 	}, nil
 }
 
-// priceOf returns what an answer costs at the prices of the model plugin, in US dollars, or 0 if
-// coven has a price itself.
+// priceOf returns the price of an answer by the model plugin, in US dollars, or 0 if the configuration has a price of
+// the model.
 func (l *Launcher) priceOf(ctx context.Context, plugin string, m model.Model, id string, used provider.Usage) float64 {
 	if _, known := l.Prices.Of(id); known {
 		return 0
@@ -50,8 +50,8 @@ func (l *Launcher) priceOf(ctx context.Context, plugin string, m model.Model, id
 	return price.Cost(budget.Tokens{Input: used.InputTokens, Output: used.OutputTokens, CacheRead: used.CacheReadTokens, CacheWrite: used.CacheWriteTokens})
 }
 
-// todos returns the list of what the agent has to do. The agents of steps share a list. A reviewer and a subagent have
-// their own: a reviewer must not see the notes of the agent whose work it judges.
+// todos returns the to-do list of the agent. The agents of steps share a list. A reviewer and a subagent have their
+// own: a reviewer must not see the notes of the agent whose work it judges.
 func (a *agentRun) todos() todos {
 	list := todos{session: a.Session, emit: a.emit}
 	if a.subagent || a.readOnly {
@@ -60,7 +60,7 @@ func (a *agentRun) todos() todos {
 	return list
 }
 
-// remembers shows an agent its list of what is to do, and keeps what it has in mind if it works for a step.
+// remembers connects the loop to the to-do list of its agent. The memory of the agent of a step is stored.
 func remembers(loop *chat.Loop, list todos, launch driver.Job) {
 	loop.Todos = func() string { return todo.Shown(list.Todos()) }
 	if store, ok := loop.Store.(conversation.Store); ok && list.owner == "" {

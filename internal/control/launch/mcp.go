@@ -134,7 +134,7 @@ func (l *Launcher) startServer(ctx context.Context, s servers.Server, launch dri
 	return s.With(cmd, launch.Dir, all), release, err
 }
 
-// serverLog returns the log of what a server prints for people.
+// serverLog returns the log for a server's standard error.
 func (l *Launcher) serverLog(path, server string) io.Writer {
 	log, _, err := l.Session.OpenLog(path + "/mcp/" + server)
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *spawner) messageTools() []tool.Tool {
 	return message.Tools(message.Agent{Channels: s.channels(), Name: s.caller.Agent, Path: s.caller.Path, Hide: s.Workspace.Secrets.Text})
 }
 
-// channels returns the channels of the session; nil: there is no session.
+// channels returns the channels of the session, or nil without a session.
 func (s *spawner) channels() *channel.Channels {
 	if s.Session == nil {
 		return nil
@@ -40,7 +40,7 @@ func (s *spawner) channels() *channel.Channels {
 	return s.Spawns.channels
 }
 
-// checker returns why a policy refuses an action on a file; nil: it allows it.
+// checker returns a function that returns an error if the policy refuses an action on a file.
 func checker(policy *permission.Policy) func(permission.Name, string) error {
 	return func(name permission.Name, path string) error {
 		d := policy.Decide(permission.Request{Permission: name, Path: path})

@@ -18,7 +18,7 @@ import (
 // attempt is one try of a subagent whose work is evaluated.
 type attempt struct {
 	report   driver.Report
-	snapshot *event.Snapshot // of the worktree after it; nil: the subagent cannot write
+	snapshot *event.Snapshot // of the worktree after it, or nil if the subagent cannot write
 }
 
 // reflect runs the subagent, has its work evaluated, and runs it again with the critique until an attempt
@@ -72,8 +72,8 @@ func (r *subagent) attempted(ctx context.Context, n int, report driver.Report, f
 	return done, r.emit(event.SpawnAttempted, r.path(), event.Attempt{ID: r.id, Attempt: n, Report: report.Text, Error: failed, Snapshot: done.snapshot})
 }
 
-// evaluate asks an evaluator about the last report. judged is false if it could not answer: then nobody
-// knows what another attempt should do better. An answer that cannot be read counts as one.
+// evaluate asks an evaluator about the last report. judged is false if the evaluator could not answer, so that there is
+// no critique for another attempt. An unreadable answer counts as an answer.
 func (r *subagent) evaluate(ctx, outer context.Context, n int, criteria string) (verdict reflection.Verdict, judged bool, err error) {
 	tool.Progress(ctx, fmt.Sprintf("%s: evaluates attempt %d", r.child.Agent, n))
 	answer, err := r.converse(ctx, r.evaluator(), reflection.Question(r.child.Task, r.report.Text, criteria))
@@ -120,8 +120,8 @@ func (r *subagent) best(ctx context.Context, all []attempt, scores []float64, la
 	return nil
 }
 
-// evaluator returns the role that judges a report: it may read what the subagent may read, and has a conversation
-// of its own.
+// evaluator returns the role that judges a report, in a conversation of its own and with the read permissions of the
+// subagent.
 func (r *subagent) evaluator() role {
 	who := r.worker()
 	who.Path += "/evaluator"
@@ -132,8 +132,8 @@ func (r *subagent) evaluator() role {
 	return who
 }
 
-// writes notes that a subagent works until leave is called, and whether it may change the worktree. alone
-// reports whether no other one that may has worked since.
+// writes registers a subagent until leave is called. may says whether it can change the worktree. alone reports whether
+// no other subagent that can has worked since.
 func (s *Spawns) writes(may bool) (alone func() bool, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

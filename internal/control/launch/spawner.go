@@ -27,13 +27,13 @@ import (
 	"github.com/coven-run/coven/runner"
 )
 
-// Spawns has what the agents of a session share.
+// Spawns is the state that all agents of a session share.
 type Spawns struct {
 	Queue spawn.Queue
 
 	mu       sync.Mutex
 	taken    map[string]bool   // IDs
-	channels *channel.Channels // on which they talk; nil: none does yet
+	channels *channel.Channels // nil until an agent uses one
 	rounds   map[string]int    // delegations of the orchestrator of a tree, by the path of its step
 
 	writers int // that work
@@ -113,7 +113,7 @@ func (s *spawner) describe() string {
 	return b.String()
 }
 
-// offers reports whether the model is told of an agent.
+// offers reports whether the description of spawn_agent lists an agent.
 func (s *spawner) offers(name string, d grimoires.AgentDefinition) bool {
 	if s.isRoot(s.caller.Agent) {
 		return s.Plan.Tree.Has(name)

@@ -38,12 +38,12 @@ type subagent struct {
 	abort    context.CancelCauseFunc
 	alone    func() bool // no other subagent has changed the worktree since it started
 
-	attempt int    // that report is of; 0: its work is not evaluated
+	attempt int    // of report; 0 without evaluation
 	partial bool   // no attempt passed
 	kept    string // why the worktree is not as attempt left it
 }
 
-// spent is what all runs of a subagent used.
+// spent is the usage of all runs of a subagent.
 type spent struct {
 	input, output int64 // tokens
 	usd           float64
@@ -96,7 +96,7 @@ func (r *subagent) admit() (err error) {
 // maxRefused limits each text of a request in the record of its refusal, in characters.
 const maxRefused = 1000
 
-// reject records that a request starts nothing, and returns what the caller is told.
+// reject records a refused request, and returns the error for the caller.
 func (r *subagent) reject(why error) error {
 	clip := func(text string) string { return oneline.Clip(text, maxRefused) }
 	refusal := event.SpawnRefusal{Agent: clip(r.request.Agent), Task: clip(r.request.Task), Reason: clip(why.Error()), ParentChain: r.caller.Chain}
@@ -203,7 +203,7 @@ func (r *subagent) run(ctx context.Context, who role, start event.AgentStart, tu
 	return report, errors.Join(err, a.close())
 }
 
-// spend adds what a run used.
+// spend adds the usage of a run.
 func (r *subagent) spend(used event.Usage) {
 	r.used.input += used.Input + used.CacheRead + used.CacheWrite
 	r.used.output += used.Output
@@ -255,7 +255,7 @@ func (r *subagent) outcome(ctx context.Context, report driver.Report, err error)
 	return event.StatusFailed, failed
 }
 
-// spawnFailure is what the caller of a subagent that failed is told.
+// spawnFailure tells a caller that its subagent failed.
 type spawnFailure struct {
 	kind    event.ErrorType
 	message string
@@ -271,7 +271,7 @@ func (r *subagent) failure(record session.Subagent) error {
 	return &spawnFailure{kind: record.Error.Type, message: text}
 }
 
-// excuse returns what a process of an agent is told that may not use the tools of another.
+// excuse returns the reason why a process may not use the tools of an agent at a depth.
 func (l *Launcher) excuse(depth int) string {
 	if err := l.admission().Descend(depth); err != nil {
 		return err.Error()

@@ -13,7 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/secret"
 )
 
-// C-52: how subagents end, and what their callers are told, for each type of error.
+// C-52: the status of a subagent and the error for its caller, for each type of error.
 func TestOutcomeOfSubagent(t *testing.T) {
 	t.Parallel()
 	secrets, err := secret.Open(t.TempDir(), func(string) string { return "" })

@@ -25,7 +25,7 @@ You talk with a person in a terminal. What you say last in a turn is your answer
 // itself, because the CLI is told to read no settings and therefore ignores these files.
 func memoryFiles() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
 
-// systemOf is what the system prompt of an agent depends on.
+// systemOf has the parts of a system prompt that depend on the agent.
 type systemOf struct {
 	own      string // the prompt of its definition
 	skills   string // that it has
@@ -34,7 +34,7 @@ type systemOf struct {
 	reviews  bool // it reviews a change
 }
 
-// systemText returns what coven adds to the system prompt of an agent. Links out of the
+// systemText returns the text that coven adds to the system prompt of an agent. Links out of the
 // worktree and pipes are not read. A change cannot instruct the agent that reviews it.
 func (l *Launcher) systemText(ctx context.Context, root string, of systemOf) (string, error) {
 	dir, err := os.OpenRoot(root)

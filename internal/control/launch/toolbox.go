@@ -22,7 +22,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// Toolbox is what the tools of coven's own loop work with. The zero value is enough to describe them.
+// Toolbox has everything that the tools of coven's own loop need. The zero value is enough to describe the tools.
 type Toolbox struct {
 	Root    string        // of the worktree, with links resolved
 	Files   *search.Index // of the worktree
@@ -52,7 +52,7 @@ func (b Toolbox) Tools() (*tool.Registry, error) {
 	return &r, nil
 }
 
-// Described returns all tools that agents of a project can have, without what they work with.
+// Described returns all tools that agents of a project can have. They can be described, but not called.
 func Described(definitions map[string]grimoires.AgentDefinition, commands map[string]grimoires.CommandTool) ([]tool.Tool, error) {
 	r, err := Toolbox{}.Tools()
 	if err != nil {
@@ -79,7 +79,7 @@ func Described(definitions map[string]grimoires.AgentDefinition, commands map[st
 type todos struct {
 	session *session.Session
 	emit    func(event.Type, any) error
-	owner   string // path of the subagent or the reviewer; empty: the agents of steps, who share one list
+	owner   string // path of the subagent or the reviewer; empty for the agents of steps, who share one list
 }
 
 // Todos implements the store of package todo.
