@@ -31,6 +31,7 @@ type role struct {
 	env        []string    // KEY=VALUE
 	readOnly   bool        // it cannot change the worktree
 	tools      bool        // it has the tools of coven and of MCP servers
+	silent     bool        // it cannot ask a person
 	subagent   bool        // it, or the agent whose work it evaluates, was started by another
 	expired    func(error) // stops the agent when a question to a person expires; nil means that it continues
 }
@@ -103,9 +104,12 @@ func (l *Launcher) launch(ctx context.Context, who role, work assignment) (*agen
 // gateOptions returns the options of the agent's gate.
 func (a *agentRun) gateOptions(ask asking) gate.Options {
 	o := gate.Options{
-		Policy: a.Policy, Workspace: recorded{a.Launcher, a.Path}, Emit: a.emit, Asker: ask,
+		Policy: a.Policy, Workspace: recorded{a.Launcher, a.Path}, Emit: a.emit,
 		Descend: func() error { return a.admission().Descend(a.Depth) },
 		Lacks:   a.lacks, Command: commandText(a.commands), Server: a.serverTool,
+	}
+	if !a.silent {
+		o.Asker = ask
 	}
 	if a.loop != nil {
 		o.Check = func(call gate.Call) error { return tool.Check(a.job.Offered(), call.Tool, call.Input) }

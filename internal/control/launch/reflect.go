@@ -128,7 +128,7 @@ func (r *subagent) evaluator() role {
 	who.Policy = permission.OfSubagent(r.child.Policy, r.child.Agent, nil, nil, nil, []permission.Name{})
 	who.system = systemOf{contract: reflection.Contract, readOnly: true, reviews: true}
 	who.stateDir = filepath.Join(r.Workspace.Worktree.StateDir(), "evaluator", r.id, r.provider)
-	who.readOnly, who.tools = true, false
+	who.readOnly, who.silent, who.tools = true, true, false
 	return who
 }
 
