@@ -170,9 +170,9 @@ func chatRefusal(refused *StateError, v session.View) error {
 	id := shellword.Word(v.Task)
 	switch shown := v.Shown(); {
 	case v.Status == session.Running && v.Info.Chat:
-		return &BusyError{Task: v.Task, Next: "coven attach " + id}
+		return Busy(v, "coven attach "+id)
 	case !v.Info.Chat:
-		return &NotChatError{Session: v.ID, Task: v.Task, State: StateOf(v)}
+		return exit.Failedf("coven why "+id, "session %s is no chat: its task %s is %s", v.ID, v.Task, StateOf(v))
 	case shown.Status == session.Damaged:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
 	case !v.Live():
@@ -198,21 +198,3 @@ func TurnError(v session.View) error {
 	}
 	return nil
 }
-
-// NotChatError reports that a session is not a chat.
-type NotChatError struct {
-	Session string // its ID
-	Task    string
-	State   string // of the session
-}
-
-// Error implements error.
-func (e *NotChatError) Error() string {
-	return fmt.Sprintf("session %s is no chat: its task %s is %s", e.Session, e.Task, e.State)
-}
-
-// CommandExit returns exit.Failed.
-func (e *NotChatError) CommandExit() int { return exit.Failed }
-
-// NextCommand returns the command that explains the state of the task.
-func (e *NotChatError) NextCommand() string { return "coven why " + shellword.Word(e.Task) }

@@ -115,7 +115,7 @@ func (c *Controller) park() (done func()) {
 func (c *Controller) take(v session.View) (*session.Session, error) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
-		return nil, &BusyError{Task: v.Task, Next: "coven status"}
+		return nil, Busy(v, "coven status")
 	}
 	if err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 		return done, err
 	}
 	if landing.New != "" && end == event.SessionFailed {
-		return done, &LandedError{Task: v.Task, Commit: landing.New}
+		return done, landed(v, landing.New)
 	}
 	if end == event.SessionFailed {
 		if _, diff, err := c.change(ctx, v); err == nil && diff.Patch != "" { // without a worktree there is no change

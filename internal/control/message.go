@@ -46,7 +46,7 @@ func (c *Controller) Send(v session.View, text string) (Message, error) {
 }
 
 // Deliver sends a message to the agent that works on a task and returns when the agent has
-// acknowledged it. The error is an *UndeliveredError if the session stopped before that.
+// acknowledged it. If the session stops before that, Deliver withdraws the message and fails.
 func (c *Controller) Deliver(ctx context.Context, task, text string) error {
 	v, err := c.Attach(ctx, task)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Controller) Deliver(ctx context.Context, task, text string) error {
 			return nil
 		}
 		if now.Status != session.Running && m.Withdraw() {
-			return &UndeliveredError{Task: v.Task, State: StateOf(now)}
+			return exit.Failedf("coven why "+shellword.Word(v.Task), "the agent did not get the message: task %s is %s", v.Task, StateOf(now))
 		}
 		select {
 		case <-ctx.Done():
@@ -78,21 +78,3 @@ func (c *Controller) Deliver(ctx context.Context, task, text string) error {
 		}
 	}
 }
-
-// UndeliveredError reports that a session stopped before its agent acknowledged a message.
-// The message was withdrawn.
-type UndeliveredError struct {
-	Task  string
-	State string // of the session
-}
-
-// Error implements error.
-func (e *UndeliveredError) Error() string {
-	return fmt.Sprintf("the agent did not get the message: task %s is %s", e.Task, e.State)
-}
-
-// CommandExit returns exit.Failed.
-func (e *UndeliveredError) CommandExit() int { return exit.Failed }
-
-// NextCommand returns the command that explains the state of the task.
-func (e *UndeliveredError) NextCommand() string { return "coven why " + shellword.Word(e.Task) }

@@ -44,8 +44,8 @@ func (e *CLIError) CommandExit() int { return exit.Usage }
 // NextCommand returns the command that helps.
 func (e *CLIError) NextCommand() string { return e.Next }
 
-// Preflight returns a *CLIError if an agent CLI that the tasks need cannot be started, and an
-// *UnsandboxedError if there is no sandbox and the user has not accepted this. Callers use it before they
+// Preflight returns a *CLIError if an agent CLI that the tasks need cannot be started, and an error if there
+// is no sandbox and the user has not accepted this. Callers use it before they
 // start several tasks, to report the error once. It ignores grimoires that cannot be read: that error is
 // reported when the task starts.
 func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Options) error {
@@ -70,8 +70,8 @@ func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Optio
 	return nil
 }
 
-// preflight returns a *CLIError if an agent CLI of a plan cannot be started, and an *UnsandboxedError as
-// checkSandbox does.
+// preflight returns a *CLIError if an agent CLI of a plan cannot be started, and an error as checkSandbox
+// does.
 func (c *Controller) preflight(ctx context.Context, plan *grimoires.Plan) error {
 	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
 		return err

@@ -103,8 +103,8 @@ func answerAtOnce(t *testing.T, dir, id string, round int) []control.Operation {
 				won = append(won, op)
 				return
 			}
-			refused := errors.As(err, new(*control.StateError)) || errors.As(err, new(*control.BusyError)) ||
-				errors.As(err, new(*control.ChangedError)) || errors.As(err, new(*control.LandedError)) || errors.Is(err, errStopped)
+			refused := errors.As(err, new(*control.StateError)) || errors.Is(err, session.ErrBusy) ||
+				errors.As(err, new(*control.ChangedError)) || errors.Is(err, control.ErrLanded) || errors.Is(err, errStopped)
 			if t.Logf("round %d: %s: %v", round, op, err); !refused {
 				t.Errorf("%s: %T %v", op, err, err)
 			}

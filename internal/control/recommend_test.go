@@ -66,7 +66,7 @@ func TestRecommended(t *testing.T) {
 		}
 		if v.Status != session.Running && control.Refusal(control.OpRetry, v) == nil {
 			_, err := c.Retry(t.Context(), control.RetryRequest{Task: id, From: ""})
-			if step := (*control.StepError)(nil); errors.As(err, &step) {
+			if refused := (*exit.Error)(nil); errors.As(err, &refused) {
 				works(name+": retry", exit.Next(err), v)
 			}
 		}

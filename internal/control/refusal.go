@@ -1,8 +1,8 @@
 package control
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
@@ -28,8 +28,9 @@ const (
 	OpChat    Operation = "chat in"   // continue the conversation
 )
 
-// Refusal returns why an operation is not possible in a session's current state: a *StateError, *BusyError
-// or *NotChatError. It returns nil if the operation is possible according to the record of the session.
+// Refusal returns why an operation is not possible in a session's current state: a *StateError, a
+// session.ErrBusy, or an error about a session that is no chat. It returns nil if the operation is possible
+// according to the record of the session.
 func Refusal(op Operation, v session.View) error {
 	task := shellword.Word(v.Task)
 	refused := &StateError{Operation: op, Task: v.Task, State: StateOf(v), Code: exit.Failed}
@@ -46,7 +47,7 @@ func Refusal(op Operation, v session.View) error {
 		}
 	case OpRevert:
 		if v.Status == session.Running {
-			return &BusyError{Task: v.Task, Next: BusyNext(op) + " " + task}
+			return Busy(v, BusyNext(op)+" "+task)
 		}
 		if dismissible(v) {
 			return nil
@@ -68,7 +69,7 @@ func continueRefusal(refused *StateError, v session.View) error {
 	op, task := refused.Operation, shellword.Word(v.Task)
 	switch shown := v.Shown(); {
 	case v.Status == session.Running:
-		return &BusyError{Task: v.Task, Next: BusyNext(op) + " " + task}
+		return Busy(v, BusyNext(op)+" "+task)
 	case shown.Status == session.Damaged:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
 	case op == OpRun:
@@ -142,23 +143,10 @@ func (e *StateError) CommandExit() int { return e.Code }
 // NextCommand returns the command that helps.
 func (e *StateError) NextCommand() string { return e.Next }
 
-// BusyError reports that another coven is running the session. It wraps session.ErrBusy.
-type BusyError struct {
-	Task string
-	Next string
+// Busy returns an error that another coven is running the session. It wraps session.ErrBusy.
+func Busy(v session.View, next string) error {
+	return exit.Personf(next, "task %s: %w", v.Task, session.ErrBusy)
 }
-
-// Error implements error.
-func (e *BusyError) Error() string { return fmt.Sprintf("task %s: %v", e.Task, session.ErrBusy) }
-
-// Unwrap returns session.ErrBusy.
-func (e *BusyError) Unwrap() error { return session.ErrBusy }
-
-// CommandExit returns exit.Person.
-func (e *BusyError) CommandExit() int { return exit.Person }
-
-// NextCommand returns the command that shows or stops that run.
-func (e *BusyError) NextCommand() string { return e.Next }
 
 // ChangedError reports that a session or its change is no longer in the state that the person decided
 // about.
@@ -206,45 +194,9 @@ func (e *OpenFindingsError) NextCommand() string {
 	return "coven approve " + shellword.Word(e.Task) + " --accept-findings"
 }
 
-// LandedError refuses an operation on a session whose change has landed: only the steps
-// after that can still run.
-type LandedError struct{ Task, Commit string }
+// ErrLanded refuses an operation on a session whose change has landed.
+var ErrLanded = errors.New("only the steps after that can continue")
 
-// Error implements error.
-func (e *LandedError) Error() string {
-	return fmt.Sprintf("task %s has landed as %.10s: only the steps after that can continue", e.Task, e.Commit)
-}
-
-// CommandExit returns exit.Person.
-func (e *LandedError) CommandExit() int { return exit.Person }
-
-// NextCommand returns the command that runs the steps after the landing.
-func (e *LandedError) NextCommand() string { return "coven resume " + shellword.Word(e.Task) }
-
-// StepError reports a step that cannot be retried.
-type StepError struct {
-	Task  string
-	State string   // of the session
-	Next  string   // the command that continues the session
-	Step  string   // the named step; empty if none was named and none has failed
-	Known []string // the steps that have run
-}
-
-// Error implements error.
-func (e *StepError) Error() string {
-	if e.Step == "" {
-		return fmt.Sprintf("no step of task %s has failed: it is %s", e.Task, e.State)
-	}
-	return fmt.Sprintf("task %s has run no step %q; it has run: %s", e.Task, e.Step, strings.Join(e.Known, ", "))
-}
-
-// CommandExit returns exit.Failed.
-func (e *StepError) CommandExit() int { return exit.Failed }
-
-// NextCommand returns the command that helps.
-func (e *StepError) NextCommand() string {
-	if e.Step == "" {
-		return e.Next
-	}
-	return "coven logs " + shellword.Word(e.Task)
+func landed(v session.View, commit string) error {
+	return exit.Personf("coven resume "+shellword.Word(v.Task), "task %s has landed as %.10s: %w", v.Task, commit, ErrLanded)
 }

@@ -48,8 +48,8 @@ func sessionStates() map[string]sessionState {
 	const why, whyPerson = "StateError 1 coven why t", "StateError 3 coven why t"
 	return map[string]sessionState{
 		"running": {want: map[control.Operation]string{
-			control.OpRun: "BusyError 3 coven attach t", control.OpResume: "BusyError 3 coven logs -f t", control.OpRetry: "BusyError 3 coven cancel t",
-			control.OpApprove: why, control.OpRevise: why, control.OpReject: why, control.OpCancel: "", control.OpRevert: "BusyError 3 coven attach t", control.OpMessage: "",
+			control.OpRun: "ErrBusy 3 coven attach t", control.OpResume: "ErrBusy 3 coven logs -f t", control.OpRetry: "ErrBusy 3 coven cancel t",
+			control.OpApprove: why, control.OpRevise: why, control.OpReject: why, control.OpCancel: "", control.OpRevert: "ErrBusy 3 coven attach t", control.OpMessage: "",
 		}},
 		"waiting (review)": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitReview, Next: "coven approve t"}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 3 coven approve t", control.OpRetry: "", control.OpApprove: "", control.OpRevise: "",
@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 		for _, op := range declared {
 			want, ok := state.want[control.Operation(op)]
 			if op == string(control.OpChat) {
-				want, ok = "NotChatError 1 coven why t", true // see TestChatRefusals
+				want, ok = "Error 1 coven why t", true // see TestChatRefusals
 			}
 			if !ok {
 				t.Errorf("%s: the row does not have %q", name, op)
@@ -198,7 +198,7 @@ func TestRefusals(t *testing.T) {
 func TestChatRefusals(t *testing.T) {
 	c := repository(t)
 	for name, want := range map[string]string{
-		"running": "BusyError 3 coven attach t", "waiting (review)": "", "waiting (message)": "", "interrupted": "",
+		"running": "ErrBusy 3 coven attach t", "waiting (review)": "", "waiting (message)": "", "interrupted": "",
 		"waiting (limit)": "StateError 3 coven resume t", "waiting (budget)": "StateError 3 coven resume t", "blocked": "StateError 3 coven resume t",
 		"completed": "StateError 1 coven chat", "cancelled": "StateError 1 coven chat", "failed, rejected": "StateError 1 coven chat",
 		"damaged": "StateError 3 coven cancel t",
@@ -266,8 +266,8 @@ func TestRetryRefusals(t *testing.T) {
 	c := repository(t)
 	states := sessionStates()
 	for name, test := range map[string]struct{ from, want string }{
-		"waiting (review)": {"", "StepError 1 coven approve t"},
-		"blocked":          {"nowhere", "StepError 1 coven logs t"},
+		"waiting (review)": {"", "Error 1 coven approve t"},
+		"blocked":          {"nowhere", "Error 1 coven logs t"},
 		"failed":           {"", "StateError 1 coven run t"}, // its worktree is gone
 	} {
 		id := strings.Fields(name)[0]
@@ -297,7 +297,7 @@ func TestUndelivered(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-errs; kindOf(err, "t") != "UndeliveredError 1 coven why t" {
+	if err := <-errs; kindOf(err, "t") != "Error 1 coven why t" {
 		t.Error(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(c.Project.Repo.Root, ".coven/run/inbox/*/*.json")); err != nil || len(left) > 0 {
@@ -314,13 +314,17 @@ func kindOf(err error, id string) string {
 	if kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
 	}
+	name := kind.Name()
+	if errors.Is(err, session.ErrBusy) {
+		name = "ErrBusy"
+	}
 	words := strings.Fields(exit.Next(err))
 	for i, word := range words {
 		if word == id {
 			words[i] = "t"
 		}
 	}
-	return fmt.Sprintf("%s %d %s", kind.Name(), exit.Code(err), strings.Join(words, " "))
+	return fmt.Sprintf("%s %d %s", name, exit.Code(err), strings.Join(words, " "))
 }
 
 // repository opens a new repository in which nothing can run.

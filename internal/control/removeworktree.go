@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -21,8 +20,8 @@ type RemoveWorktreeRequest struct {
 }
 
 // RemoveWorktree stores the unlanded work of a worktree and removes the worktree. It returns the ref of the
-// stored work, or "" if all of it had landed. If the session of the task can continue, it returns an
-// *InUseError instead.
+// stored work, or "" if all of it had landed. It fails if the session of the task can
+// continue.
 func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
 	r.Task, err = p.Resolve(ctx, r.Task, project.Treed)
 	if none := (*project.NoSessionError)(nil); errors.As(err, &none) {
@@ -37,7 +36,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		return "", err
 	}
 	if err == nil && v.Live() {
-		return "", &InUseError{Task: r.Task, State: StateOf(v)}
+		return "", exit.Personf("coven reject "+shellword.Word(r.Task)+" --reason TEXT", "task %s is %s: its session needs the worktree", r.Task, StateOf(v))
 	}
 	tree, err := worktree.Leftover(ctx, p.Repo, r.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
@@ -62,20 +61,4 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 // Caches that cannot be removed do no harm.
 func ForgetCaches(p *project.Project, name string) {
 	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, name)
-}
-
-// InUseError reports that the session of a task still needs its worktree.
-type InUseError struct{ Task, State string }
-
-// Error implements error.
-func (e *InUseError) Error() string {
-	return fmt.Sprintf("task %s is %s: its session needs the worktree", e.Task, e.State)
-}
-
-// CommandExit returns exit.Person.
-func (e *InUseError) CommandExit() int { return exit.Person }
-
-// NextCommand returns the command that ends the session.
-func (e *InUseError) NextCommand() string {
-	return "coven reject " + shellword.Word(e.Task) + " --reason TEXT"
 }

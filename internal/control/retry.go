@@ -32,7 +32,8 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 	if r.From != "" {
 		path := stepAt(v, r.From)
 		if path == "" {
-			return Outcome{}, &StepError{Task: v.Task, State: StateOf(v), Step: r.From, Known: StepPaths(v)}
+			known := strings.Join(StepPaths(v), ", ")
+			return Outcome{}, exit.Failedf("coven logs "+shellword.Word(v.Task), "task %s has run no step %q; it has run: %s", v.Task, r.From, known)
 		}
 		again = event.Resumed{Retry: path, From: true}
 		if err := c.landedSince(ctx, v); err != nil {
@@ -40,7 +41,7 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 		}
 	}
 	if again.Retry == "" {
-		return Outcome{}, &StepError{Task: v.Task, State: StateOf(v), Next: NextOf(v)}
+		return Outcome{}, exit.Failedf(NextOf(v), "no step of task %s has failed: it is %s", v.Task, StateOf(v))
 	}
 	return c.resumeAt(ctx, v, again)
 }
@@ -60,7 +61,7 @@ func (c *Controller) retryRefusal(ctx context.Context, v session.View) error {
 	return nil
 }
 
-// landedSince returns a *LandedError if the session's change is on its target: the steps
+// landedSince returns an ErrLanded if the session's change is on its target: the steps
 // before the landing cannot run again in this session.
 func (c *Controller) landedSince(ctx context.Context, v session.View) error {
 	s, err := c.take(v)
@@ -70,7 +71,7 @@ func (c *Controller) landedSince(ctx context.Context, v session.View) error {
 	defer s.Close() //nolint:errcheck // every event is on disk
 	landing, err := c.landing(ctx, s, v)
 	if err == nil && landing.New != "" {
-		err = &LandedError{Task: v.Task, Commit: landing.New}
+		err = landed(v, landing.New)
 	}
 	return err
 }

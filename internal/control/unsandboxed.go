@@ -15,22 +15,6 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// UnsandboxedError reports that this machine has no sandbox, and that the user has not accepted this for
-// the repository. Nothing was claimed.
-type UnsandboxedError struct {
-	Gap  string
-	Next string // the command that accepts running without a sandbox
-}
-
-// Error implements error.
-func (e *UnsandboxedError) Error() string { return "there is no sandbox here: " + e.Gap }
-
-// CommandExit returns exit.Usage.
-func (e *UnsandboxedError) CommandExit() int { return exit.Usage }
-
-// NextCommand returns the command that accepts running without a sandbox.
-func (e *UnsandboxedError) NextCommand() string { return e.Next }
-
 // The commands that accept running without a sandbox.
 const (
 	runUnsandboxed    = "coven run --unsandboxed"
@@ -47,7 +31,7 @@ const (
 // consent serializes questions about a missing sandbox.
 type consent struct{ mu sync.Mutex }
 
-// checkSandbox returns an *UnsandboxedError if there is no sandbox and the user has not accepted this for
+// checkSandbox returns an error if there is no sandbox and the user has not accepted this for
 // the repository. It may ask the user. next is the command that accepts it.
 func (c *Controller) checkSandbox(ctx context.Context, next string) error {
 	s := c.Runtime.Sandbox
@@ -64,11 +48,12 @@ func (c *Controller) checkSandbox(ctx context.Context, next string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	refused := &UnsandboxedError{Gap: strings.Join(s.Gaps(), "; "), Next: next}
+	gap := strings.Join(s.Gaps(), "; ")
+	refused := exit.Usagef(next, "there is no sandbox here: %s", gap)
 	if c.Unsandboxed == nil {
 		return refused
 	}
-	accepted, err := c.Unsandboxed(ctx, refused.Gap)
+	accepted, err := c.Unsandboxed(ctx, gap)
 	if err != nil {
 		return err
 	}

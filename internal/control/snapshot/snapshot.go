@@ -86,7 +86,7 @@ func Revert(ctx context.Context, in *project.Project, r Request) (Reverted, erro
 	}
 	s, err := session.Open(in.Repo.Root, v.ID, in.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
-		return Reverted{}, &control.BusyError{Task: v.Task, Next: control.BusyNext(control.OpRevert) + " " + shellword.Word(v.Task)}
+		return Reverted{}, control.Busy(v, control.BusyNext(control.OpRevert)+" "+shellword.Word(v.Task))
 	}
 	if err != nil {
 		return Reverted{}, err
