@@ -49,5 +49,12 @@ func Meant(word string, known []string) string {
 	return ` (did you mean "` + strings.Join(slices.Compact(found), `" or "`) + `"?)`
 }
 
+// Group returns cmd as a command that only has the subcommands subs. Without arguments it prints its help.
+func Group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = NoCommand, ShowHelp
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
 // ShowHelp prints the help of a command that only has subcommands.
 func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -22,12 +22,9 @@ import (
 
 // NewAgents returns the command coven agents.
 func NewAgents(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "agents", Short: "List, show and validate the definitions of agents, and choose one",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newList(a), newShow(a), newValidate(a), newResolve(a), newTree(a))
-	return cmd
+	}, newList(a), newShow(a), newValidate(a), newResolve(a), newTree(a))
 }
 
 // listedJSON is an agent as agents list --json prints it.

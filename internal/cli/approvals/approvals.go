@@ -21,7 +21,7 @@ import (
 
 // NewApprovals returns the command coven approvals.
 func NewApprovals(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "approvals", Short: "Answer agents that ask before they act",
 		Long: `An agent asks before it does what its definition has under requires_approval, and what no rule
 allows or denies. Its call waits until a person answers, for at most five minutes unless its definition
@@ -29,10 +29,7 @@ says otherwise. Then the call is refused, and a subagent is stopped.
 
 A question has a number in its session. Name the task, too, if several sessions have a question with
 this number. Of several answers, the first one counts.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newList(a), newApprove(a), newDeny(a), newModify(a))
-	return cmd
+	}, newList(a), newApprove(a), newDeny(a), newModify(a))
 }
 
 func newList(a *cli.App) *cobra.Command {

@@ -23,12 +23,9 @@ import (
 
 // NewGrimoires returns the command coven grimoires.
 func NewGrimoires(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "grimoires", Short: "List, show, validate, draw and test workflows",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a), newGrimoiresTest(a))
-	return cmd
+	}, newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a), newGrimoiresTest(a))
 }
 
 // entryJSON is a grimoire as grimoires list --json prints it.

@@ -18,12 +18,9 @@ import (
 
 // NewPrompts returns the command coven prompts.
 func NewPrompts(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "prompts", Short: "List prompts, and show what an agent would be told",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newPromptsList(a), newPromptsRender(a))
-	return cmd
+	}, newPromptsList(a), newPromptsRender(a))
 }
 
 func newPromptsList(a *cli.App) *cobra.Command {

@@ -24,16 +24,13 @@ const (
 
 // NewGround returns the command coven ground.
 func NewGround(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "ground", Short: "Find files and text in the repository and in sessions",
 		Long: `Find files and text in the repository and in sessions. There are two sources: code_repo,
 the files of the checkout that git does not ignore, without those below .coven; and
 data_store, the Markdown files of sessions. Files that are binary or larger than 1 MiB are
 listed, but their text is not searched.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newList(a), newFiles(a), newSearch(a))
-	return cmd
+	}, newList(a), newFiles(a), newSearch(a))
 }
 
 // A source is a set of files that can be searched.

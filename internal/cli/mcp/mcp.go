@@ -11,12 +11,9 @@ import (
 
 // NewMCP returns the command coven mcp.
 func NewMCP(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "mcp", Short: "List MCP servers of agents, and offer coven's tools to others",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newServe(a), newList(a), newTools(a))
-	return cmd
+	}, newServe(a), newList(a), newTools(a))
 }
 
 func newServe(a *cli.App) *cobra.Command {

@@ -19,12 +19,9 @@ import (
 
 // NewPermissions returns the command coven permissions.
 func NewPermissions(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "permissions", Short: "List permissions, check what an agent may do, and propose rules",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newList(a), newCheck(a), newReview(a))
-	return cmd
+	}, newList(a), newCheck(a), newReview(a))
 }
 
 // wordJSON is a word as permissions list --json prints it.

@@ -22,12 +22,9 @@ import (
 
 // NewPlugins returns the command coven plugins.
 func NewPlugins(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "plugins", Short: "List, verify, test and write plugins; only test and models start them",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newPluginsList(a), newPluginsInfo(a), newPluginsModels(a), newPluginsVerify(a), newPluginsTest(a), newPluginsNew(a), newPluginsProto(a))
-	return cmd
+	}, newPluginsList(a), newPluginsInfo(a), newPluginsModels(a), newPluginsVerify(a), newPluginsTest(a), newPluginsNew(a), newPluginsProto(a))
 }
 
 // pluginJSON is a plugin as plugins list --json prints it.

@@ -20,15 +20,12 @@ import (
 
 // NewRescue returns the command coven rescue.
 func NewRescue(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "rescue", Short: "List, show and restore what coven stored",
 		Long: `Before coven removes or overwrites work that exists nowhere else, it stores it under
 refs/coven/rescue/. If refs, git configuration, hooks or files outside of a task's
 worktree change while its agent works, coven stores the states before and after.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newList(a), newShow(a), newRestore(a))
-	return cmd
+	}, newList(a), newShow(a), newRestore(a))
 }
 
 // rescueJSON is a rescue as rescue list --json prints it.

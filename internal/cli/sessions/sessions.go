@@ -22,12 +22,9 @@ import (
 
 // NewSessions returns the command coven sessions.
 func NewSessions(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "sessions", Short: "Create, list, read, fork, trace, replay, export and remove sessions",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newNew(a), newList(a), newShow(a), newMessages(a), newFork(a), newTrace(a), newResume(a), newReplay(a), newExport(a), newClean(a), newRemove(a))
-	return cmd
+	}, newNew(a), newList(a), newShow(a), newMessages(a), newFork(a), newTrace(a), newResume(a), newReplay(a), newExport(a), newClean(a), newRemove(a))
 }
 
 // listedJSON is a session as sessions list --json prints it.

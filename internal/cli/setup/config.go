@@ -14,16 +14,13 @@ import (
 
 // NewConfig returns the command coven config.
 func NewConfig(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "config",
 		Short: "Show and change settings",
 		Long: `Show and change settings. They come from your own file ($XDG_CONFIG_HOME/coven/config.yaml)
 and the project's (.coven/config.yaml), which takes precedence; flags of a command take
 precedence over both. coven help config describes every key.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newConfigList(a), newConfigGet(a), newConfigSet(a), newConfigExplain(a))
-	return cmd
+	}, newConfigList(a), newConfigGet(a), newConfigSet(a), newConfigExplain(a))
 }
 
 // settings returns the settings of the user's directory.

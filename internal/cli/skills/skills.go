@@ -20,14 +20,11 @@ import (
 
 // NewSkills returns the command coven skills.
 func NewSkills(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "skills", Short: "List and show the skills that agents can have",
 		Long: `List and show skills: instructions for a kind of work, which agents read when they have such
 work. An agent has those that its definition lists under skills.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newList(a), newShow(a))
-	return cmd
+	}, newList(a), newShow(a))
 }
 
 // load reads the skills, and warns of files that are not valid.

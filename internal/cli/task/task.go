@@ -18,16 +18,13 @@ import (
 
 // NewTask returns the command coven task.
 func NewTask(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "task",
 		Short: "Work with the repository's tasks",
 		Long: `Work with beads tasks: those of bd if the repository uses it, otherwise those in
 .beads/issues.jsonl. The first task creates that file; nothing else has to be
 installed.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newTaskAdd(a), newTaskImport(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
-	return cmd
+	}, newTaskAdd(a), newTaskImport(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
 }
 
 func newTaskAdd(a *cli.App) *cobra.Command {

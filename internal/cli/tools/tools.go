@@ -27,15 +27,12 @@ import (
 
 // NewTools returns the command coven tools.
 func NewTools(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "tools", Short: "List, show, call and export the tools of agents",
 		Long: `List, show, call and export the tools that agents have in coven's own loop: those of coven, and
 those of the repository in .coven/tools, which agents have whose definitions name them. An agent
 CLI such as Claude Code brings tools of its own instead of most of them.`,
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newList(a), newShow(a), newCall(a), newExport(a))
-	return cmd
+	}, newList(a), newShow(a), newCall(a), newExport(a))
 }
 
 // selection holds the flag --agent, which selects tools.

@@ -15,12 +15,9 @@ import (
 
 // NewWorktree returns the command coven worktree.
 func NewWorktree(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use: "worktree", Short: "List, prune and remove the worktrees of tasks",
-		Args: cli.NoCommand, RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newWorktreeList(a), newWorktreePrune(a), newWorktreeRemove(a))
-	return cmd
+	}, newWorktreeList(a), newWorktreePrune(a), newWorktreeRemove(a))
 }
 
 func newWorktreeList(a *cli.App) *cobra.Command {
