@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -53,6 +55,17 @@ func (a *App) Open(ctx context.Context) (*project.Project, error) {
 	p, err := project.Open(ctx, a.Environment)
 	a.project = p
 	return p, err
+}
+
+// InProject returns a function for cobra.Command.RunE that opens the repository and calls run with it.
+func (a *App) InProject(run func(*cobra.Command, *project.Project, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		p, err := a.Open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return run(cmd, p, args)
+	}
 }
 
 // OpenOrOutside opens the repository that contains the user's directory, if there is one.

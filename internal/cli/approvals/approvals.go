@@ -36,11 +36,7 @@ func newList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the questions that wait for an answer, the oldest first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
 			all, err := approval.List(p)
 			if err != nil {
 				return err
@@ -62,7 +58,7 @@ func newList(a *cli.App) *cobra.Command {
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -41,11 +41,7 @@ func newGrimoiresList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List workflows, where they come from, and which others they hide", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
 			entries, err := p.Library.Entries()
 			if err != nil {
 				return err
@@ -62,7 +58,7 @@ func newGrimoiresList(a *cli.App) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, terminal.Printable(e.Source), terminal.Printable(entryText(e))) //nolint:errcheck // Flush reports it
 			}
 			return cli.WriteError(w.Flush())
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -92,11 +88,7 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show a workflow with every default filled in, or its file",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneGrimoire),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, args []string) error {
 			text, from, err := p.Library.Text(args[0])
 			if err != nil {
 				return unknownGrimoire(err)
@@ -118,7 +110,7 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 				return printYAML(a, text)
 			}
 			return printText(a, append([]byte("# "+terminal.Printable(from)+"\n"), text...))
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&source, "source", false, "print the file's own text")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

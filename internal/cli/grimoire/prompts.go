@@ -26,11 +26,7 @@ func NewPrompts(a *cli.App) *cobra.Command {
 func newPromptsList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the prompts that a step can name", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
 			names, err := p.Library.PromptNames()
 			if err != nil {
 				return err
@@ -44,7 +40,7 @@ func newPromptsList(a *cli.App) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\n", name, prompt.Source) //nolint:errcheck // Flush reports it
 			}
 			return cli.WriteError(w.Flush())
-		},
+		}),
 	}
 }
 

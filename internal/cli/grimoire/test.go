@@ -25,11 +25,7 @@ that has tests.`,
 		Example: `  coven grimoires test
   coven grimoires test careful --strict`,
 		ValidArgsFunction: a.CompleteWords(oneGrimoire),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			reports, err := TestAll(cmd.Context(), p, args)
 			if err != nil {
 				return err
@@ -43,7 +39,7 @@ that has tests.`,
 				return exit.Status(exit.Failed)
 			}
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "fail if no test reaches a branch")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

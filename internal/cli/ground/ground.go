@@ -57,11 +57,7 @@ func newList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the sources, with the number of their files", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
 			var all []sourceJSON
 			for _, s := range []source{repository(p), sessions(p)} {
 				files, err := s.Files(cmd.Context(), "")
@@ -79,7 +75,7 @@ func newList(a *cli.App) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%d\t%s\n", s.Name, s.Files, terminal.Printable(s.Root)) //nolint:errcheck // Flush reports it
 			}
 			return cli.WriteError(w.Flush())
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -132,11 +128,7 @@ names in all directories; ** matches any number of directories.`,
   coven ground files 'docs/**/*.md'
   coven ground files --where status=failed`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			from, fields, err := selected.open(p)
 			if err != nil {
 				return err
@@ -158,7 +150,7 @@ names in all directories; ** matches any number of directories.`,
 				return a.PrintJSON(out)
 			}
 			return a.Printf("%s", text.String())
-		},
+		}),
 	}
 	selected.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

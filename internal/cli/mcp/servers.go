@@ -36,11 +36,7 @@ func newList(a *cli.App) *cobra.Command {
 		Long: `List the MCP servers that agents can use: those of .coven/mcp.json and of your own mcp.json. It
 starts none of them. Those of the repository need trust: see coven trust.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
 			all, err := listServers(p)
 			if err != nil {
 				return err
@@ -49,7 +45,7 @@ starts none of them. Those of the repository need trust: see coven trust.`,
 				return a.PrintJSON(all)
 			}
 			return printServers(a, all)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

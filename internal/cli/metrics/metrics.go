@@ -55,17 +55,13 @@ passed in the end; both say of how many.
 Sessions whose records are damaged do not count and are named.`,
 		Example: `  coven metrics --since 7d
   coven metrics --agent code-reviewer --json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
 			found, err := o.measure(p)
 			if err != nil {
 				return err
 			}
 			return o.print(found)
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.agent, "agent", "", "only the runs of this `AGENT`")

@@ -63,11 +63,7 @@ hold for all agents.`,
 		Example: `  coven permissions review
   coven permissions review --write 1,3`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
 			found, err := review(p)
 			if err != nil {
 				return err
@@ -81,7 +77,7 @@ hold for all agents.`,
 				return a.PrintJSON(found)
 			}
 			return a.Printf("%s", found.page())
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringSliceVar(&write, "write", nil, "add the rules of these numbers, `N`,N, to your configuration")

@@ -41,11 +41,7 @@ answer in tokens, and the prices in US dollars per million tokens. A dash is unk
 		Example: `  coven plugins models anthropic
   OPENAI_BASE_URL=http://localhost:11434/v1 coven plugins models openai`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(modelPlugins),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			c, err := control.New(p)
 			if err != nil {
 				return err
@@ -59,7 +55,7 @@ answer in tokens, and the prices in US dollars per million tokens. A dash is unk
 				return a.PrintJSON(modelsJSON(models))
 			}
 			return printModels(a, models)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

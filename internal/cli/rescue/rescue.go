@@ -43,17 +43,13 @@ func newList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list [TASK]", Short: "List what is stored, oldest first", Args: cobra.MaximumNArgs(1),
 		Example: "  coven rescue list\n  coven rescue list bd-12", ValidArgsFunction: a.CompleteTasks(cli.Recorded),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			all, err := rescue.List(cmd.Context(), p, strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
 			return list(a, all, asJSON)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -95,11 +91,7 @@ files that were added, changed and deleted.
 RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
 		Example: "  coven rescue show bd-12\n  coven rescue show bd-12#1", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteWords(names),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			r, err := rescue.Find(cmd.Context(), p, args[0])
 			if err != nil {
 				return err
@@ -109,7 +101,7 @@ RESCUE is a name that coven rescue list prints, its ref, or a task for its newes
 				return err
 			}
 			return a.Printf("%s", text(r, c))
-		},
+		}),
 	}
 }
 
@@ -182,13 +174,9 @@ git log coven/rescue/TASK/N shows them.
 RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
 		Example: "  coven rescue restore bd-12#2\n  coven rescue restore bd-12#1 --to ../bd-12", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteWords(names),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			return o.run(cmd.Context(), a, p, args[0])
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&o.to, "to", "", "check a stored worktree out into `DIR`, which is created")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "restore without asking")

@@ -41,11 +41,7 @@ func newList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all sessions, the newest first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
 			views, err := control.Sessions(p)
 			if err != nil {
 				return err
@@ -65,7 +61,7 @@ func newList(a *cli.App) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t$%.2f\n", terminal.Printable(s.ID), terminal.Printable(s.Task), s.Status, started, s.CostUSD) //nolint:errcheck // Flush reports it
 			}
 			return cli.WriteError(w.Flush())
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

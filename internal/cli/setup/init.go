@@ -27,13 +27,9 @@ func NewInit(a *cli.App) *cobra.Command {
 		Long: `Write .coven/config.yaml. coven works without it; the file fixes the checks that a
 change must pass before it lands, instead of detecting them on each run.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
 			return writeConfig(a, p)
-		},
+		}),
 	}
 }
 

@@ -25,11 +25,7 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 		Example: `  coven status
   coven status --all --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
 			if asJSON {
 				return printJSON(a, p, all)
 			}
@@ -38,7 +34,7 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 				return err
 			}
 			return a.PrintOverview(o, all)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "show every session and task")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -21,11 +22,7 @@ coven need not be running.`,
 		Example:           `  coven why bd-12`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.All),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			r, err := control.Why(cmd.Context(), p, args[0])
 			if err != nil {
 				return err
@@ -34,7 +31,7 @@ coven need not be running.`,
 				return a.PrintJSON(r)
 			}
 			return a.Printf("%s\n", terminal.PrintableLines(text(r)))
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control/prune"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -18,11 +19,7 @@ func newWorktreePrune(a *cli.App) *cobra.Command {
 the registrations and records of worktrees whose directory is gone. What has not
 landed, and what belongs to a session that can continue, stays.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
 			r.Warn = warn(a)
 			if asJSON {
 				r.Warn = func(string) {}
@@ -40,7 +37,7 @@ landed, and what belongs to a session that can continue, stays.`,
 				return err
 			}
 			return a.Printf("nothing to prune\n")
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only print what would be removed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -24,11 +25,7 @@ func newWorktreeList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the worktrees of tasks", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
 			trees, err := p.Worktrees(cmd.Context())
 			if err != nil {
 				return err
@@ -41,7 +38,7 @@ func newWorktreeList(a *cli.App) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%.10s\t%s\n", terminal.Clip(cmp.Or(t.TaskID, t.Name), 40), t.Branch, t.Tip, t.Path) //nolint:errcheck // Flush reports it
 			}
 			return cli.WriteError(w.Flush())
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -54,18 +51,14 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 		Short:             "Store the unlanded work of a worktree, then remove it",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Treed),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.Open(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			r.Task, r.Warn = args[0], warn(a)
 			ref, err := control.RemoveWorktree(cmd.Context(), p, r)
 			if err != nil {
 				return err
 			}
 			return a.Printf("removed%s\n", stored(ref))
-		},
+		}),
 	}
 	cli.RemoveFlags(cmd, &r.Ignored)
 	return cmd
