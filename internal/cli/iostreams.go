@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/terminal"
@@ -54,6 +55,19 @@ func WriteError(err error) error {
 		return nil
 	}
 	return fmt.Errorf("write output: %w", err)
+}
+
+// PrintTable prints a row for each item, below the heading. row returns its cells with tabs between them.
+// Without a heading, the table has only the rows.
+func PrintTable[T any](a *App, heading string, items []T, row func(T) string) error {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	if heading != "" {
+		fmt.Fprintln(w, heading) //nolint:errcheck // Flush reports it
+	}
+	for _, item := range items {
+		fmt.Fprintln(w, row(item)) //nolint:errcheck // Flush reports it
+	}
+	return WriteError(w.Flush())
 }
 
 // PrintJSON prints a value as indented JSON.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -63,13 +62,10 @@ enabled: false is not listed.`,
 				}
 				return a.PrintJSON(out)
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tDESCRIPTION\tMODEL\tSOURCE\tPERMISSIONS") //nolint:errcheck // Flush reports it
-			for _, d := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Name, terminal.Clip(terminal.Printable(oneline.Of(d.Description)), 60), //nolint:errcheck // Flush reports it
+			return cli.PrintTable(a, "NAME\tDESCRIPTION\tMODEL\tSOURCE\tPERMISSIONS", all, func(d agent.Definition) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", d.Name, terminal.Clip(terminal.Printable(oneline.Of(d.Description)), 60),
 					terminal.Printable(cmp.Or(d.Model, p.Config.DefaultModel)), d.Source, terminal.Printable(strings.Join(words(d), ", ")))
-			}
-			return cli.WriteError(w.Flush())
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

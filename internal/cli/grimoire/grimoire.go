@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
@@ -53,11 +52,9 @@ func newGrimoiresList(a *cli.App) *cobra.Command {
 				}
 				return a.PrintJSON(all)
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			for _, e := range entries {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, terminal.Printable(e.Source), terminal.Printable(entryText(e))) //nolint:errcheck // Flush reports it
-			}
-			return cli.WriteError(w.Flush())
+			return cli.PrintTable(a, "", entries, func(e grimoires.Entry) string {
+				return fmt.Sprintf("%s\t%s\t%s", e.Name, terminal.Printable(e.Source), terminal.Printable(entryText(e)))
+			})
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -5,7 +5,6 @@ package ground
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -69,12 +68,9 @@ func newList(a *cli.App) *cobra.Command {
 			if asJSON {
 				return a.PrintJSON(all)
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "SOURCE\tFILES\tROOT") //nolint:errcheck // Flush reports it
-			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%d\t%s\n", s.Name, s.Files, terminal.Printable(s.Root)) //nolint:errcheck // Flush reports it
-			}
-			return cli.WriteError(w.Flush())
+			return cli.PrintTable(a, "SOURCE\tFILES\tROOT", all, func(s sourceJSON) string {
+				return fmt.Sprintf("%s\t%d\t%s", s.Name, s.Files, terminal.Printable(s.Root))
+			})
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -71,15 +70,13 @@ func printServers(a *cli.App, all []listedServer) error {
 	if len(all) == 0 {
 		return a.Printf("no MCP servers: see coven help mcp\n")
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	for _, s := range all {
+	return cli.PrintTable(a, "", all, func(s listedServer) string {
 		state := "trusted"
 		if !s.Trusted {
 			state = "not trusted"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, state, terminal.Printable(s.File), terminal.Printable(oneline.Of(s.What))) //nolint:errcheck // Flush reports it
-	}
-	return cli.WriteError(w.Flush())
+		return fmt.Sprintf("%s\t%s\t%s\t%s", s.Name, state, terminal.Printable(s.File), terminal.Printable(oneline.Of(s.What)))
+	})
 }
 
 // listedTool is a tool as mcp tools --json prints it.
@@ -160,18 +157,16 @@ func printTools(a *cli.App, set *client.Set, asJSON bool) error {
 	for _, t := range set.Tools() {
 		all = append(all, listedTool{t.Name, t.Server, t.Description, t.Schema})
 	}
+	var err error
 	if asJSON {
-		if err := a.PrintJSON(all); err != nil {
-			return err
-		}
+		err = a.PrintJSON(all)
 	} else {
-		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-		for _, t := range all {
-			fmt.Fprintf(w, "%s\tmcp:%s\t%s\n", t.Name, t.Server, terminal.Printable(oneline.Clip(oneline.Of(t.Description), 80))) //nolint:errcheck // Flush reports it
-		}
-		if err := cli.WriteError(w.Flush()); err != nil {
-			return err
-		}
+		err = cli.PrintTable(a, "", all, func(t listedTool) string {
+			return fmt.Sprintf("%s\tmcp:%s\t%s", t.Name, t.Server, terminal.Printable(oneline.Clip(oneline.Of(t.Description), 80)))
+		})
+	}
+	if err != nil {
+		return err
 	}
 	for _, f := range set.Failures() {
 		a.PrintError(exit.Failedf("coven mcp list", "MCP server %s: %w", f.Server, f.Err))

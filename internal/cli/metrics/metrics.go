@@ -4,7 +4,6 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,14 +131,11 @@ func (o *options) print(found metricsJSON) error {
 	if len(found.Agents) == 0 {
 		return o.app.Printf("%s\n", o.nothing())
 	}
-	w := tabwriter.NewWriter(o.app.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "AGENT\tKIND\tRUNS\tSUCCESS\tP50\tP95\tTOKENS\tCOST\tAPPROVED\tREFLECTED") //nolint:errcheck // Flush reports it
-	for _, a := range found.Agents {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f%%\t%s\t%s\t%d\t$%.2f\t%s\t%s\n", //nolint:errcheck // Flush reports it
+	return cli.PrintTable(o.app, "AGENT\tKIND\tRUNS\tSUCCESS\tP50\tP95\tTOKENS\tCOST\tAPPROVED\tREFLECTED", found.Agents, func(a metrics.Agent) string {
+		return fmt.Sprintf("%s\t%s\t%d\t%.0f%%\t%s\t%s\t%d\t$%.2f\t%s\t%s",
 			terminal.Printable(a.Agent), a.Kind, a.Runs, 100*a.Success, took(a.P50), took(a.P95), a.Tokens, a.CostUSD,
 			share(a.Approvals.Rate, a.Approvals.Answered), share(a.Reflection.Rate, a.Reflection.Runs))
-	}
-	return cli.WriteError(w.Flush())
+	})
 }
 
 // nothing reports that no run was selected.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -45,11 +44,9 @@ func newList(a *cli.App) *cobra.Command {
 			if asJSON {
 				return a.PrintJSON(all)
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			for _, word := range all {
-				fmt.Fprintf(w, "%s\t%s\n", word.Word, word.Permissions[0]) //nolint:errcheck // Flush reports it
-			}
-			return cli.WriteError(w.Flush())
+			return cli.PrintTable(a, "", all, func(word wordJSON) string {
+				return fmt.Sprintf("%s\t%s", word.Word, word.Permissions[0])
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

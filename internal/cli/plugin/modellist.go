@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -86,16 +85,13 @@ func modelsJSON(models []model.Info) []modelJSON {
 }
 
 func printModels(a *cli.App, models []model.Info) error {
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "MODEL\tWINDOW\tANSWER\tINPUT\tOUTPUT") //nolint:errcheck // Flush reports it
-	for _, m := range models {
+	return cli.PrintTable(a, "MODEL\tWINDOW\tANSWER\tINPUT\tOUTPUT", models, func(m model.Info) string {
 		input, output := "-", "-"
 		if p := m.Prices; p != nil {
 			input, output = price(p.Input), price(p.Output)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Printable(m.ID), tokens(m.Window), tokens(m.MaxOutput), input, output) //nolint:errcheck // Flush reports it
-	}
-	return cli.WriteError(w.Flush())
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", terminal.Printable(m.ID), tokens(m.Window), tokens(m.MaxOutput), input, output)
+	})
 }
 
 func tokens(n int) string {

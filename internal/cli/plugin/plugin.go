@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -89,15 +88,13 @@ func allPlugins(ctx context.Context, a *cli.App, list func(*pluginregistry.Regis
 }
 
 func printPlugins(a *cli.App, proj *project.Project, all []pluginregistry.Plugin) error {
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	for _, p := range all {
+	return cli.PrintTable(a, "", all, func(p pluginregistry.Plugin) string {
 		kind, name := p.Kind, p.Name
 		if kind == "" {
 			kind, name = "-", p.ID()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", kind, terminal.Printable(name), terminal.Printable(whence(proj, p)), terminal.Printable(stateOf(proj, p))) //nolint:errcheck // Flush reports it
-	}
-	return cli.WriteError(w.Flush())
+		return fmt.Sprintf("%s\t%s\t%s\t%s", kind, terminal.Printable(name), terminal.Printable(whence(proj, p)), terminal.Printable(stateOf(proj, p)))
+	})
 }
 
 // whence returns the origin of a plugin.

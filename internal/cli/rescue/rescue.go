@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,12 +65,10 @@ func list(a *cli.App, all []rescue.Stored, asJSON bool) error {
 	if len(all) == 0 {
 		return a.Printf("nothing is stored\n")
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	for _, r := range all {
+	return cli.PrintTable(a, "", all, func(r rescue.Stored) string {
 		note, _, _ := strings.Cut(r.Note, "\n")
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(r.Name), r.Time.Local().Format("2006-01-02 15:04"), kind(r), terminal.Clip(note, 80)) //nolint:errcheck // Flush reports it
-	}
-	return cli.WriteError(w.Flush())
+		return fmt.Sprintf("%s\t%s\t%s\t%s", terminal.Printable(r.Name), r.Time.Local().Format("2006-01-02 15:04"), kind(r), terminal.Clip(note, 80))
+	})
 }
 
 // kind returns the kind of content of a rescue.

@@ -54,13 +54,10 @@ func newList(a *cli.App) *cobra.Command {
 			if asJSON {
 				return a.PrintJSON(all)
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "SESSION\tTASK\tSTATUS\tSTARTED\tCOST") //nolint:errcheck // Flush reports it
-			for _, s := range all {
+			return cli.PrintTable(a, "SESSION\tTASK\tSTATUS\tSTARTED\tCOST", all, func(s listedJSON) string {
 				started := s.Started.Local().Format("2006-01-02 15:04")
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t$%.2f\n", terminal.Printable(s.ID), terminal.Printable(s.Task), s.Status, started, s.CostUSD) //nolint:errcheck // Flush reports it
-			}
-			return cli.WriteError(w.Flush())
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t$%.2f", terminal.Printable(s.ID), terminal.Printable(s.Task), s.Status, started, s.CostUSD)
+			})
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -3,7 +3,6 @@ package setup
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -66,12 +65,9 @@ func newConfigList(a *cli.App) *cobra.Command {
 			if asJSON {
 				return a.PrintJSON(all)
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "KEY\tVALUE\tFROM") //nolint:errcheck // Flush reports it
-			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, terminal.Clip(s.Value.String(), 50), terminal.Printable(s.From)) //nolint:errcheck // Flush reports it
-			}
-			return cli.WriteError(w.Flush())
+			return cli.PrintTable(a, "KEY\tVALUE\tFROM", all, func(s config.Setting) string {
+				return fmt.Sprintf("%s\t%s\t%s", s.Key, terminal.Clip(s.Value.String(), 50), terminal.Printable(s.From))
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -54,11 +53,9 @@ func newList(a *cli.App) *cobra.Command {
 			case len(all) == 0:
 				return a.Printf("no skills: see coven help skill\n")
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, terminal.Printable(s.Path), terminal.Printable(oneline.Clip(s.Description, 80))) //nolint:errcheck // Flush reports it
-			}
-			return cli.WriteError(w.Flush())
+			return cli.PrintTable(a, "", all, func(s skill.Skill) string {
+				return fmt.Sprintf("%s\t%s\t%s", s.Name, terminal.Printable(s.Path), terminal.Printable(oneline.Clip(s.Description, 80)))
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -193,11 +192,9 @@ func printTasks(a *cli.App, tasks []task.Task, asJSON bool) error {
 		}
 		return a.PrintJSON(tasks)
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	for _, t := range tasks {
-		fmt.Fprintf(w, "%s\tP%d\t%s\t%s\n", terminal.Clip(t.ID, 40), t.Priority, t.Status, terminal.Clip(t.Title, 80)) //nolint:errcheck // Flush reports it
-	}
-	return cli.WriteError(w.Flush())
+	return cli.PrintTable(a, "", tasks, func(t task.Task) string {
+		return fmt.Sprintf("%s\tP%d\t%s\t%s", terminal.Clip(t.ID, 40), t.Priority, t.Status, terminal.Clip(t.Title, 80))
+	})
 }
 
 func taskText(t task.Task) string {

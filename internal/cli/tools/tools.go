@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -101,13 +100,10 @@ func newList(a *cli.App) *cobra.Command {
 				}
 				return a.PrintJSON(out)
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tID\tCATEGORY\tPERMISSION\tSOURCE\tDESCRIPTION") //nolint:errcheck // Flush reports it
-			for _, t := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.ID, t.Category, t.Permission, terminal.Printable(t.Source), //nolint:errcheck // Flush reports it
+			return cli.PrintTable(a, "NAME\tID\tCATEGORY\tPERMISSION\tSOURCE\tDESCRIPTION", all, func(t tool.Tool) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", t.Name, t.ID, t.Category, t.Permission, terminal.Printable(t.Source),
 					terminal.Clip(terminal.Printable(oneline.Of(t.Description)), 60))
-			}
-			return cli.WriteError(w.Flush())
+			})
 		},
 	}
 	s.add(cmd)

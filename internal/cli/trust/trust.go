@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/pluginregistry"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/project/trust"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -98,15 +98,6 @@ func offerTrust(ctx context.Context, a *cli.App, p *project.Project, names []str
 	return err
 }
 
-// trustedJSON is a trusted item as trust --list --json prints it.
-type trustedJSON struct {
-	Kind   string    `json:"kind"`
-	Name   string    `json:"name"`
-	What   string    `json:"what"`
-	SHA256 string    `json:"sha256"`
-	Since  time.Time `json:"since"`
-}
-
 func listTrusted(a *cli.App, p *project.Project, asJSON bool) error {
 	store, err := p.TrustStore()
 	if err != nil {
@@ -117,20 +108,14 @@ func listTrusted(a *cli.App, p *project.Project, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		all := []trustedJSON{}
-		for _, it := range items {
-			all = append(all, trustedJSON(it))
-		}
-		return a.PrintJSON(all)
+		return a.PrintJSON(append([]trust.Item{}, items...))
 	}
 	if len(items) == 0 {
 		return a.Printf("nothing of this repository is trusted\n")
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	for _, it := range items {
-		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%s\n", it.Kind, terminal.Printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), terminal.Printable(it.What)) //nolint:errcheck // Flush reports it
-	}
-	return cli.WriteError(w.Flush())
+	return cli.PrintTable(a, "", items, func(it trust.Item) string {
+		return fmt.Sprintf("%s\t%s\t%.12s\t%s\t%s", it.Kind, terminal.Printable(it.Name), it.SHA256, it.Since.Local().Format(time.DateOnly), terminal.Printable(it.What))
+	})
 }
 
 // revokeTrust stops trusting the named items, or everything of this repository.
