@@ -189,6 +189,16 @@ func (a *App) CompleteWords(values func(context.Context, *project.Project, []str
 	}
 }
 
+// CompleteOne completes a single argument with words that depend on the repository.
+func (a *App) CompleteOne(values func(context.Context, *project.Project, []string) []string) cobra.CompletionFunc {
+	return a.CompleteWords(func(ctx context.Context, p *project.Project, args []string) []string {
+		if len(args) > 0 {
+			return nil
+		}
+		return values(ctx, p, args)
+	})
+}
+
 func offered(words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	o := &offer{typed: typed, seen: map[string]bool{}}
 	for _, word := range words {

@@ -103,19 +103,11 @@ func words(d agent.Definition) []string {
 	return all
 }
 
-// oneAgent completes a single argument that names an agent.
-func oneAgent(_ context.Context, p *project.Project, args []string) []string {
-	if len(args) > 0 {
-		return nil
-	}
-	return p.Agents().Names()
-}
-
 func newShow(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show the definition of an agent, its file and its prompt",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneAgent),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteOne(cli.AgentNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.OpenOrOutside(cmd.Context())
 			if err != nil {

@@ -27,7 +27,7 @@ those with enabled: false, or in one. A FILE has a slash in its name or ends wit
 		Example: `  coven agents validate
   coven agents validate code-reviewer
   coven agents validate drafts/reviewer.md`,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.CompleteWords(oneAgent),
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.CompleteOne(cli.AgentNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := validated(cmd, a, args)
 			if err != nil {

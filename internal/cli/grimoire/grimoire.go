@@ -2,7 +2,6 @@
 package grimoire
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,7 +83,7 @@ func newGrimoiresShow(a *cli.App) *cobra.Command {
 	var asJSON, source bool
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show a workflow with every default filled in, or its file",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneGrimoire),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteOne(cli.GrimoireNames),
 		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, args []string) error {
 			text, from, err := p.Library.Text(args[0])
 			if err != nil {
@@ -139,15 +138,6 @@ func unknownGrimoire(err error) error {
 	return err
 }
 
-// oneGrimoire completes a single argument that names a grimoire.
-func oneGrimoire(_ context.Context, p *project.Project, args []string) []string {
-	if len(args) > 0 {
-		return nil
-	}
-	names, _ := p.Library.Names()
-	return names
-}
-
 func newGrimoiresGraph(a *cli.App) *cobra.Command {
 	var asJSON bool
 	var format string
@@ -157,7 +147,7 @@ func newGrimoiresGraph(a *cli.App) *cobra.Command {
 is a Mermaid flowchart, which GitHub renders in Markdown, or DOT for Graphviz.`,
 		Example: `  coven grimoires graph implement
   coven grimoires graph implement --format dot | dot -Tsvg > implement.svg`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(oneGrimoire),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteOne(cli.GrimoireNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(graphFormats, format) {
 				return exit.Usagef("coven grimoires graph --help", "unknown --format %s (known: %s)", terminal.Printable(format), strings.Join(graphFormats, ", "))

@@ -51,7 +51,7 @@ func newPromptsRender(a *cli.App) *cobra.Command {
 		Short:             "Show what an agent would be told about a task",
 		Long:              "Show what an agent would be told about a task before any step has run.",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.CompleteWords(promptNames),
+		ValidArgsFunction: a.CompleteOne(promptNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if id == "" {
 				return exit.Usagef("coven task list", "missing --task: coven prompts render NAME --task TASK")
@@ -98,11 +98,8 @@ func render(ctx context.Context, p *project.Project, name, id string) (string, e
 	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))
 }
 
-// promptNames completes a single argument that names a prompt.
-func promptNames(_ context.Context, p *project.Project, args []string) []string {
-	if len(args) > 0 {
-		return nil
-	}
+// promptNames returns the prompts of a project.
+func promptNames(_ context.Context, p *project.Project, _ []string) []string {
 	names, _ := p.Library.PromptNames()
 	return names
 }

@@ -24,7 +24,7 @@ steps and branches that no test reaches are listed. Without NAME: every workflow
 that has tests.`,
 		Example: `  coven grimoires test
   coven grimoires test careful --strict`,
-		ValidArgsFunction: a.CompleteWords(oneGrimoire),
+		ValidArgsFunction: a.CompleteOne(cli.GrimoireNames),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			reports, err := TestAll(cmd.Context(), p, args)
 			if err != nil {

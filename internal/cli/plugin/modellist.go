@@ -39,7 +39,7 @@ func newPluginsModels(a *cli.App) *cobra.Command {
 answer in tokens, and the prices in US dollars per million tokens. A dash is unknown.`,
 		Example: `  coven plugins models anthropic
   OPENAI_BASE_URL=http://localhost:11434/v1 coven plugins models openai`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(modelPlugins),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteOne(modelPlugins),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			c, err := control.New(p)
 			if err != nil {
@@ -60,11 +60,8 @@ answer in tokens, and the prices in US dollars per million tokens. A dash is unk
 	return cmd
 }
 
-// modelPlugins completes the name of a model plugin.
-func modelPlugins(_ context.Context, p *project.Project, args []string) []string {
-	if len(args) > 0 {
-		return nil
-	}
+// modelPlugins returns the model plugins of a project.
+func modelPlugins(_ context.Context, p *project.Project, _ []string) []string {
 	r, err := p.Registry()
 	if err != nil {
 		return nil

@@ -120,7 +120,7 @@ func newPluginsInfo(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "info NAME", Short: "Show details of a plugin, by its name or file name",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteWords(pluginNames),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteOne(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			proj, all, err := allPlugins(cmd.Context(), a, onlyCalled(args[0]))
 			if err != nil {
@@ -237,11 +237,8 @@ func printVerified(a *cli.App, proj *project.Project, all []pluginregistry.Plugi
 	return a.Printf("%s, %d may not run\n", oneline.Count(count, "plugin"), wrong)
 }
 
-// pluginNames completes a single argument that names a plugin.
-func pluginNames(_ context.Context, p *project.Project, args []string) []string {
-	if len(args) > 0 {
-		return nil
-	}
+// pluginNames returns the plugins of a project.
+func pluginNames(_ context.Context, p *project.Project, _ []string) []string {
 	r, err := p.Registry()
 	if err != nil {
 		return nil

@@ -226,6 +226,6 @@ func completePlugin(a *cli.App) cobra.CompletionFunc {
 		if len(args) == 0 && strings.ContainsRune(typed, filepath.Separator) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return a.CompleteWords(pluginNames)(cmd, args, typed)
+		return a.CompleteOne(pluginNames)(cmd, args, typed)
 	}
 }

@@ -87,7 +87,7 @@ files that were added, changed and deleted.
 
 RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
 		Example: "  coven rescue show bd-12\n  coven rescue show bd-12#1", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.CompleteWords(names),
+		ValidArgsFunction: a.CompleteOne(names),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			r, err := rescue.Find(cmd.Context(), p, args[0])
 			if err != nil {
@@ -136,11 +136,8 @@ func text(r rescue.Stored, c rescue.Content) string {
 	return b.String()
 }
 
-// names completes the names of rescues.
-func names(ctx context.Context, p *project.Project, given []string) []string {
-	if len(given) > 0 {
-		return nil
-	}
+// names returns the names of the rescues of a project.
+func names(ctx context.Context, p *project.Project, _ []string) []string {
 	all, _ := rescue.List(ctx, p, "")
 	var found []string
 	for _, r := range all {
@@ -170,7 +167,7 @@ git log coven/rescue/TASK/N shows them.
 
 RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
 		Example: "  coven rescue restore bd-12#2\n  coven rescue restore bd-12#1 --to ../bd-12", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.CompleteWords(names),
+		ValidArgsFunction: a.CompleteOne(names),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			return o.run(cmd.Context(), a, p, args[0])
 		}),
