@@ -85,12 +85,12 @@ func overBudget(v session.View) bool { return v.Reason == event.WaitBudget && v.
 
 // admitSession returns an error if the plugins of a session may not run. It may ask a person.
 func (c *Controller) admitSession(ctx context.Context, v session.View) error {
-	if c.Ask == nil {
-		return c.checkSession(v)
-	}
 	needs, err := project.NeedsOfSession(v.Dir)
 	if err != nil {
 		return err
+	}
+	if c.Ask == nil {
+		return c.Project.CheckPlugins(needs)
 	}
 	return c.Ask(ctx, needs)
 }

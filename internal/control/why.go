@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +168,7 @@ func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t tas
 	show, run := "coven task show "+shellword.Word(t.ID), "coven run "+shellword.Word(t.ID)
 	switch {
 	case t.Status == task.StatusClosed:
-		return Reason{State: "closed", Reason: closedBecause(t.CloseReason), Next: show}, nil
+		return Reason{State: "closed", Reason: cmp.Or(oneline.Of(t.CloseReason), "no reason given"), Next: show}, nil
 	case !t.Work():
 		return Reason{State: "no work", Reason: "its type is " + t.Type + ": coven runs the tasks that belong to it", Next: "coven task ready"}, nil
 	}
@@ -187,14 +188,6 @@ func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t tas
 		return Reason{State: "blocked", Reason: "blocked in the tracker" + lastNote(t.Notes), Next: run}, nil
 	}
 	return Reason{State: t.Status, Reason: "status in the tracker: " + t.Status, Next: show}, nil
-}
-
-// closedBecause returns why a task was closed, in one line.
-func closedBecause(text string) string {
-	if text = oneline.Of(text); text == "" {
-		return "no reason given"
-	}
-	return text
 }
 
 // lastNote returns the last line of a task's notes.

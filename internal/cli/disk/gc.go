@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/control/storage"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // NewGC returns the command coven gc.
@@ -57,14 +58,11 @@ after the last task has ended, unless the setting gc.auto is false.`,
 }
 
 func printCollection(a *cli.App, c storage.Collection, keep time.Duration) error {
-	did, sessions := "expired", "sessions"
+	did := "expired"
 	if c.DryRun {
 		did = "would expire"
 	}
-	if len(c.Expired) == 1 {
-		sessions = "session"
-	}
-	text := fmt.Sprintf("%s the snapshots of %d %s older than %s\n", did, len(c.Expired), sessions, days(keep))
+	text := fmt.Sprintf("%s the snapshots of %s older than %s\n", did, oneline.Count(len(c.Expired), "session"), days(keep))
 	if len(c.Expired) == 0 {
 		text = fmt.Sprintf("no snapshots to expire: of what has landed, none is older than %s\n", days(keep))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/control/snapshot"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
 
@@ -71,18 +72,11 @@ func list(a *cli.App, all []snapshot.State, asJSON bool) error {
 	for i, s := range all {
 		changed := ""
 		if i > 0 {
-			changed = files(len(s.Changed))
+			changed = oneline.Count(len(s.Changed), "file")
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", s.N, s.Time.Local().Format("2006-01-02 15:04:05"), changed, terminal.Clip(s.Note, 80)) //nolint:errcheck // Flush reports it
 	}
 	return cli.WriteError(w.Flush())
-}
-
-func files(n int) string {
-	if n == 1 {
-		return "1 file"
-	}
-	return strconv.Itoa(n) + " files"
 }
 
 // NewRevert returns the command coven revert.
@@ -129,5 +123,5 @@ func text(done snapshot.Reverted) string {
 		return fmt.Sprintf("task %s has the files of snapshot %d already (%s)\n", terminal.Printable(done.Task), done.To.N, terminal.Clip(note, 60))
 	}
 	return fmt.Sprintf("reverted %s of task %s to snapshot %d (%s); to undo this: coven revert %s %d\n",
-		files(len(done.Changed)), terminal.Printable(done.Task), done.To.N, terminal.Clip(note, 60), shellword.Word(done.Task), done.Undo.N)
+		oneline.Count(len(done.Changed), "file"), terminal.Printable(done.Task), done.To.N, terminal.Clip(note, 60), shellword.Word(done.Task), done.Undo.N)
 }

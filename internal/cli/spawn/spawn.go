@@ -100,10 +100,7 @@ func (o *spawnOptions) run(ctx context.Context) error {
 	}
 	stop := o.app.Watch(c, o.json, terminal.Lines)
 	defer stop()
-	r := o.request
-	outcome, err := c.Spawn(ctx, grimoires.SpawnRequest{
-		Agent: r.Agent, Task: r.Task, Permissions: r.Permissions, Model: r.Model, TaskID: r.TaskID,
-	}, control.Options{Provider: o.provider, Onto: branch})
+	outcome, err := c.Spawn(ctx, grimoires.SpawnRequest(o.request), control.Options{Provider: o.provider, Onto: branch})
 	if err != nil {
 		return err
 	}
