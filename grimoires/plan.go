@@ -15,24 +15,24 @@ import (
 // Plan contains everything that a session needs from grimoires, prompts, configuration and tracker. It is
 // frozen when the session starts, so that later edits have no effect.
 type Plan struct {
-	Grimoire *Grimoire
-	Prompts  map[string]Prompt          // all prompts that the steps use, including included ones
-	Agents   map[string]AgentDefinition // agents that the steps and agents can start
-	Tools    map[string]CommandTool     // project tools that some of the agents name
-	Tree     *Tree                      // of the agents; nil if each agent works alone
-	Spawn    *SpawnRequest              // the subagent that a person starts directly; may be nil
-	Chat     *Chat                      // nil unless the session is a chat
-	Rules    []permission.Rule          // the user's rules for all agents
-	MCP      []servers.Server           // for the agents
-	Skills   map[string]Skill           // of the agents
-	Checks   []string                   // commands that must pass before the change lands, in order
-	Worktree Worktree                   // commands for the worktree's setup and teardown
-	Raw      []string                   // places where a command uses a value without quoting
-	Model    string
-	Provider string
-	Target   string // full ref: refs/heads/main
-	Task     Task
-	Attempt  string // how the previous session of the task ended, empty if there was none
+	Model    string                     `yaml:"model"`
+	Provider string                     `yaml:"provider"`
+	Target   string                     `yaml:"target"`             // full ref: refs/heads/main
+	Checks   []string                   `yaml:"checks"`             // commands that must pass before the change lands, in order
+	Worktree Worktree                   `yaml:"worktree,omitempty"` // commands for the worktree's setup and teardown
+	Raw      []string                   `yaml:"raw,omitempty"`      // places where a command uses a value without quoting
+	Task     Task                       `yaml:"task"`
+	Attempt  string                     `yaml:"attempt,omitempty"` // how the previous session of the task ended, empty if there was none
+	Grimoire *Grimoire                  `yaml:"grimoire" later:"true"`
+	Prompts  map[string]Prompt          `yaml:"prompts"`          // all prompts that the steps use, including included ones
+	Agents   map[string]AgentDefinition `yaml:"agents,omitempty"` // agents that the steps and agents can start
+	Tools    map[string]CommandTool     `yaml:"tools,omitempty"`  // project tools that some of the agents name
+	Tree     *Tree                      `yaml:"tree,omitempty"`   // of the agents; nil if each agent works alone
+	Spawn    *SpawnRequest              `yaml:"spawn,omitempty"`  // the subagent that a person starts directly; may be nil
+	Chat     *Chat                      `yaml:"chat,omitempty"`   // nil unless the session is a chat
+	Rules    []permission.Rule          `yaml:"rules,omitempty"`  // the user's rules for all agents
+	MCP      []servers.Server           `yaml:"mcp,omitempty"`    // for the agents
+	Skills   map[string]Skill           `yaml:"skills,omitempty"` // of the agents
 }
 
 // AgentDefinition is the part of a plan that contains the definition of an agent. See package agent. The

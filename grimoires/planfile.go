@@ -9,7 +9,6 @@ import (
 
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/mcp/servers"
-	"github.com/coven-run/coven/internal/permission"
 )
 
 // planName is the name of a plan in errors.
@@ -20,34 +19,14 @@ const planComment = "# The plan of a session, frozen when it began. Edits to gri
 
 // planFile is the format of plan.yaml.
 type planFile struct {
-	V        int                        `yaml:"v"`
-	Source   string                     `yaml:"source"`
-	Model    string                     `yaml:"model"`
-	Provider string                     `yaml:"provider"`
-	Target   string                     `yaml:"target"`
-	Checks   []string                   `yaml:"checks"`
-	Worktree Worktree                   `yaml:"worktree,omitempty"`
-	Raw      []string                   `yaml:"raw,omitempty"`
-	Task     Task                       `yaml:"task"`
-	Attempt  string                     `yaml:"attempt,omitempty"`
-	Grimoire *Grimoire                  `yaml:"grimoire" later:"true"`
-	Prompts  map[string]Prompt          `yaml:"prompts"`
-	Agents   map[string]AgentDefinition `yaml:"agents,omitempty"`
-	Tools    map[string]CommandTool     `yaml:"tools,omitempty"`
-	Tree     *Tree                      `yaml:"tree,omitempty"`
-	Spawn    *SpawnRequest              `yaml:"spawn,omitempty"`
-	Chat     *Chat                      `yaml:"chat,omitempty"`
-	Rules    []permission.Rule          `yaml:"rules,omitempty"`
-	MCP      []servers.Server           `yaml:"mcp,omitempty"`
-	Skills   map[string]Skill           `yaml:"skills,omitempty"`
+	V      int    `yaml:"v"`
+	Source string `yaml:"source"`
+	Plan   Plan   `yaml:",inline"`
 }
 
 // Marshal encodes the plan for plan.yaml. It replaces invalid UTF-8.
 func (p *Plan) Marshal() ([]byte, error) {
-	data, err := yamldoc.Marshal(planFile{
-		V: PlanVersion, Source: p.Grimoire.Source, Model: p.Model, Provider: p.Provider, Target: p.Target, Checks: p.Checks,
-		Worktree: p.Worktree, Raw: p.Raw, Task: p.Task, Attempt: p.Attempt, Grimoire: p.Grimoire, Prompts: p.Prompts, Agents: p.Agents, Tools: p.Tools, Tree: p.Tree, Rules: p.Rules, Spawn: p.Spawn, Chat: p.Chat, MCP: p.MCP, Skills: p.Skills,
-	})
+	data, err := yamldoc.Marshal(planFile{V: PlanVersion, Source: p.Grimoire.Source, Plan: *p})
 	return append([]byte(planComment), data...), err
 }
 
@@ -63,15 +42,16 @@ func ReadPlan(data []byte) (*Plan, error) {
 	var file planFile
 	doc.Decode(&file)
 	r := &reader{doc: doc}
-	p := &Plan{
-		Worktree: file.Worktree, Grimoire: r.grimoire(doc.Key(doc.Root(), "grimoire")), Prompts: map[string]Prompt{}, Raw: file.Raw,
-		Model: file.Model, Provider: file.Provider, Target: file.Target, Task: file.Task, Attempt: file.Attempt, Agents: file.Agents, Tools: file.Tools, Tree: file.Tree, Rules: file.Rules, Spawn: file.Spawn, Chat: file.Chat, MCP: file.MCP, Skills: file.Skills,
-	}
+	p := &file.Plan
+	p.Grimoire = r.grimoire(doc.Key(doc.Root(), "grimoire"))
 	p.Grimoire.Source = file.Source
-	if len(file.Checks) > 0 {
-		p.Checks = file.Checks
+	if len(p.Checks) == 0 {
+		p.Checks = nil
 	}
-	for name, prompt := range file.Prompts {
+	if p.Prompts == nil {
+		p.Prompts = map[string]Prompt{}
+	}
+	for name, prompt := range p.Prompts {
 		prompt.Name = name
 		p.Prompts[name] = prompt
 	}
