@@ -36,6 +36,8 @@ import (
 	"net/http/httputil"
 	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // Limits of a forwarder.
@@ -100,7 +102,7 @@ func Start(ctx context.Context, opts Options) (*Forwarder, error) {
 		Handler: f, ErrorLog: quiet, BaseContext: func(net.Listener) context.Context { return life }, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 	}
-	limited := limit(listener, maxConnections)
+	limited := netutil.LimitListener(listener, maxConnections) // further connections wait
 	go func() { _ = f.server.Serve(limited) }()
 	f.stop = context.AfterFunc(ctx, func() { _ = f.Close() })
 	return f, nil
