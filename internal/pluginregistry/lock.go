@@ -3,7 +3,6 @@ package pluginregistry
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -51,7 +50,7 @@ func ReadLock(root string) (Lock, error) {
 	if root == "" {
 		return lock, nil
 	}
-	data, err := readLock(root)
+	data, err := regularfile.ReadIn(root, LockFile, maxLock)
 	if errors.Is(err, fs.ErrNotExist) {
 		return lock, nil
 	}
@@ -83,19 +82,6 @@ func ReadLock(root string) (Lock, error) {
 		}
 	}
 	return lock, doc.Err()
-}
-
-func readLock(root string) ([]byte, error) {
-	f, err := regularfile.OpenIn(root, LockFile)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	data, err := io.ReadAll(io.LimitReader(f, maxLock+1))
-	if err == nil && len(data) > maxLock {
-		err = fmt.Errorf("it is larger than %d bytes", maxLock)
-	}
-	return data, err
 }
 
 // Names reports whether the lock contains a plugin.

@@ -9,7 +9,6 @@ package secret
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -64,7 +63,7 @@ type Store struct {
 // user's environment. If the file is invalid, the error is a yamldoc.Errors.
 func Open(root string, getenv func(string) string) (*Store, error) {
 	s := &Store{file: map[string]string{}, getenv: getenv}
-	data, err := read(root)
+	data, err := regularfile.ReadIn(root, File, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -96,19 +95,6 @@ func Open(root string, getenv func(string) string) (*Store, error) {
 func Exists(root string) bool {
 	_, err := os.Lstat(path.Join(root, File))
 	return err == nil
-}
-
-func read(root string) ([]byte, error) {
-	f, err := regularfile.OpenIn(root, File)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is larger than %d bytes", maxFile)
-	}
-	return data, err
 }
 
 // Value returns a secret and hides it from then on. The error is an *UnknownError if
