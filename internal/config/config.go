@@ -8,7 +8,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -257,15 +256,11 @@ func (f file) path() string { return filepath.Join(f.dir, f.name) }
 
 // read returns the content of the file. If the file does not exist, the error is fs.ErrNotExist.
 func (f file) read() ([]byte, error) {
-	opened, err := f.open()
-	if err != nil {
-		return nil, f.readError(err)
+	if f.inside {
+		data, err := regularfile.ReadIn(f.dir, f.name, maxFile)
+		return data, f.readError(err)
 	}
-	defer func() { _ = opened.Close() }()
-	data, err := io.ReadAll(io.LimitReader(opened, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is larger than %d bytes", maxFile)
-	}
+	data, err := regularfile.Read(f.path(), maxFile)
 	return data, f.readError(err)
 }
 
@@ -306,13 +301,6 @@ func (f file) leadsOut() bool {
 	return err != nil || !filepath.IsLocal(inside)
 }
 
-func (f file) open() (*os.File, error) {
-	if f.inside {
-		return regularfile.OpenIn(f.dir, f.name)
-	}
-	return regularfile.Open(f.path())
-}
-
 var (
 	variableRE = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	wordRE     = lazyregexp.New(`^[^\s\pC-][^\s\pC]*$`)
@@ -345,15 +333,9 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.routes(c.Routing)
 	r.word("provider", c.Provider)
 	r.word("grimoire", c.Grimoire)
-	if at := r.at("run.max_tasks"); at.Set() && (c.Run.MaxTasks < 1 || c.Run.MaxTasks > MaxTasks) {
-		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Run.MaxTasks, MaxTasks), "")
-	}
-	if at := r.at("landing.batch"); at.Set() && (c.Landing.Batch < 1 || c.Landing.Batch > MaxTasks) {
-		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Landing.Batch, MaxTasks), "")
-	}
-	if at := r.at("agent.max_rounds"); at.Set() && (c.Agent.MaxRounds < 1 || c.Agent.MaxRounds > maxRounds) {
-		doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", c.Agent.MaxRounds, maxRounds), "")
-	}
+	r.between(r.at("run.max_tasks"), c.Run.MaxTasks, 1, MaxTasks)
+	r.between(r.at("landing.batch"), c.Landing.Batch, 1, MaxTasks)
+	r.between(r.at("agent.max_rounds"), c.Agent.MaxRounds, 1, maxRounds)
 	r.queue(&c.Queue, before.Queue)
 	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {
 		doc.Fail(at, fmt.Sprintf("%d is neither 0 (off) nor at least 2", c.Limits.SameCall), "")
@@ -401,6 +383,13 @@ func (r reader) at(key string) yamldoc.Node {
 		node = r.doc.Key(node, part)
 	}
 	return node
+}
+
+// between checks that the number at a node is in a range. A node that is not set is valid.
+func (r reader) between(at yamldoc.Node, n, least, most int) {
+	if at.Set() && (n < least || n > most) {
+		r.doc.Fail(at, fmt.Sprintf("%d is not between %d and %d", n, least, most), "")
+	}
 }
 
 // lines returns the lines of the keys in the file.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -18,18 +17,14 @@ func defaultQueue() Queue {
 
 // queue checks the section queue of a file. It adds the limits to the previous ones.
 func (r reader) queue(q *Queue, before Queue) {
-	if at := r.at("queue.max_concurrent"); at.Set() && (q.MaxConcurrent < 1 || q.MaxConcurrent > MaxTasks) {
-		r.doc.Fail(at, fmt.Sprintf("%d is not between 1 and %d", q.MaxConcurrent, MaxTasks), "")
-	}
+	r.between(r.at("queue.max_concurrent"), q.MaxConcurrent, 1, MaxTasks)
 	at := r.at("queue.provider_limits")
 	if !at.Set() {
 		return
 	}
 	limits := maps.Clone(before.ProviderLimits)
 	for _, account := range slices.Sorted(maps.Keys(q.ProviderLimits)) {
-		if n := q.ProviderLimits[account]; n < 1 || n > MaxTasks {
-			r.doc.Fail(r.doc.Key(at, account), fmt.Sprintf("%d is not between 1 and %d", n, MaxTasks), "")
-		}
+		r.between(r.doc.Key(at, account), q.ProviderLimits[account], 1, MaxTasks)
 		limits[account] = q.ProviderLimits[account]
 	}
 	q.ProviderLimits = limits

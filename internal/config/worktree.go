@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -61,9 +60,7 @@ func (r reader) worktree(w Worktree) {
 	}
 	r.each("worktree.keep", w.Keep, "a glob of paths in the worktree, or one of $"+strings.Join(Caches(), ", $"), isKept)
 	r.each("worktree.sparse_dirs", w.SparseDirs, "a directory in the worktree", isDirInside)
-	if at := r.at("worktree.pool_gb"); at.Set() && (w.PoolGB < 0 || w.PoolGB > maxPoolGB) {
-		r.doc.Fail(at, fmt.Sprintf("%d is not between 0 and %d", w.PoolGB, maxPoolGB), "")
-	}
+	r.between(r.at("worktree.pool_gb"), w.PoolGB, 0, maxPoolGB)
 }
 
 // isDirInside reports whether a string is a path of a directory in a repository, without a trailing slash.
