@@ -25,9 +25,9 @@ type clock struct {
 
 type clockKey struct{}
 
-// withClock returns a context that ends with cause after limit. The time while its step is paused does not
+// Limited returns a context that ends with cause after limit. The time while its step is paused does not
 // count.
-func withClock(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
+func Limited(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, c := started(ctx, &clock{left: limit, end: func() { cancel(cause) }})
 	return ctx, func() { c.stop(); cancel(nil) }
@@ -40,12 +40,6 @@ func stopwatch(ctx context.Context) (_ context.Context, worked func() time.Durat
 		c.stop()
 		return c.worked
 	}
-}
-
-// Limited returns a context that ends with cause after limit. The time while its step is paused does not
-// count.
-func Limited(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
-	return withClock(ctx, limit, cause)
 }
 
 func started(ctx context.Context, c *clock) (context.Context, *clock) {
@@ -128,5 +122,5 @@ func (c *clock) start() {
 
 // workClock returns the Clock of the engine, which measures working time without waits.
 func workClock() engine.Clock {
-	return engine.Clock{Limit: withClock, Measure: stopwatch, Charge: charge}
+	return engine.Clock{Limit: Limited, Measure: stopwatch, Charge: charge}
 }

@@ -12,9 +12,9 @@ import (
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, step := errors.New("run"), errors.New("step")
-		outer, stop := withClock(t.Context(), time.Hour, run)
+		outer, stop := Limited(t.Context(), time.Hour, run)
 		defer stop()
-		inner, stopInner := withClock(outer, 10*time.Minute, step)
+		inner, stopInner := Limited(outer, 10*time.Minute, step)
 		defer stopInner()
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		wait(9 * time.Minute)

@@ -58,7 +58,7 @@ func (x *Executor) setup(ctx context.Context, c engine.Call, b leafStart) (event
 // setupCommands runs the commands until one fails or their time is up.
 func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript io.Writer) (event.Result, error) {
 	over := &engine.OverTimeError{Step: event.SetupStep, Limit: c.Setup.Timeout}
-	ctx, stop := withClock(ctx, c.Setup.Timeout, over)
+	ctx, stop := Limited(ctx, c.Setup.Timeout, over)
 	defer stop()
 	result := event.Result{OK: true}
 	for _, command := range c.Setup.Commands {
