@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -46,20 +47,12 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		Connections:    either(l.Connections, 256),
-		HeaderBytes:    either(l.HeaderBytes, 64<<10),
-		HeaderTimeout:  either(l.HeaderTimeout, 15*time.Second),
-		ConnectTimeout: either(l.ConnectTimeout, 30*time.Second),
-		IdleTimeout:    either(l.IdleTimeout, 15*time.Minute),
+		Connections:    cmp.Or(l.Connections, 256),
+		HeaderBytes:    cmp.Or(l.HeaderBytes, 64<<10),
+		HeaderTimeout:  cmp.Or(l.HeaderTimeout, 15*time.Second),
+		ConnectTimeout: cmp.Or(l.ConnectTimeout, 30*time.Second),
+		IdleTimeout:    cmp.Or(l.IdleTimeout, 15*time.Minute),
 	}
-}
-
-func either[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 // user is the user name in the proxy's URL. The password is the token.

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func (r *refusals) note(host string) {
 func (r *refusals) text(refused *refusal) string {
 	text := "coven: " + refused.Error()
 	if refused.fixable {
-		text += fmt.Sprintf("; to allow it, add %q to sandbox.network in %s", refused.target, either(r.file, "your configuration file"))
+		text += fmt.Sprintf("; to allow it, add %q to sandbox.network in %s", refused.target, cmp.Or(r.file, "your configuration file"))
 	}
 	return text
 }

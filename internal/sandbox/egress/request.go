@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 )
@@ -21,7 +22,7 @@ func targetOf(r *http.Request) (target, error) {
 	if r.URL.Scheme != "http" {
 		return target{}, errors.New("only http:// URLs are forwarded; use CONNECT for others")
 	}
-	return newTarget(name, either(port, "80"))
+	return newTarget(name, cmp.Or(port, "80"))
 }
 
 func tunnelTarget(r *http.Request, name, port string) (target, error) {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -34,15 +35,15 @@ func newUpstream(environ []string) (*upstream, error) {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
-	value := func(name string) string { return either(env[name], env[strings.ToLower(name)]) }
+	value := func(name string) string { return cmp.Or(env[name], env[strings.ToLower(name)]) }
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 		if err := checkProxy(value(name)); err != nil {
 			return nil, fmt.Errorf("the variable %s (or %s): %w", name, strings.ToLower(name), err)
 		}
 	}
 	config := httpproxy.Config{
-		HTTPProxy:  either(value("HTTP_PROXY"), value("ALL_PROXY")),
-		HTTPSProxy: either(value("HTTPS_PROXY"), value("ALL_PROXY")),
+		HTTPProxy:  cmp.Or(value("HTTP_PROXY"), value("ALL_PROXY")),
+		HTTPSProxy: cmp.Or(value("HTTPS_PROXY"), value("ALL_PROXY")),
 		NoProxy:    value("NO_PROXY"),
 	}
 	return &upstream{choose: config.ProxyFunc()}, nil
@@ -79,7 +80,7 @@ func (u *upstream) connect(ctx context.Context, via *url.URL, t target) (net.Con
 }
 
 func (u *upstream) through(ctx context.Context, via *url.URL, t target) (net.Conn, error) {
-	address := net.JoinHostPort(via.Hostname(), either(via.Port(), defaultPorts[via.Scheme]))
+	address := net.JoinHostPort(via.Hostname(), cmp.Or(via.Port(), defaultPorts[via.Scheme]))
 	var dialer net.Dialer
 	if isSocks(via) {
 		socks, err := proxy.FromURL(&url.URL{Scheme: via.Scheme, User: via.User, Host: address}, &dialer)
