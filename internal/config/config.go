@@ -275,10 +275,7 @@ func (f file) readError(err error) error {
 	if f.inside && f.leadsOut() {
 		err = errLeadsOut
 	}
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		err = path.Err // the label contains the name of the file
-	}
-	return exit.Usagef("ls -ld "+shellword.Word(f.label), "read %s: %w", f.label, err)
+	return exit.Usagef("ls -ld "+shellword.Word(f.label), "read %s: %w", f.label, regularfile.Cause(err))
 }
 
 // leadsOut reports whether the file is a link to a target outside of its directory.

@@ -128,6 +128,14 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 	return data.Bytes(), err
 }
 
+// Cause returns the cause of an error of a file operation, without the operation and the path.
+func Cause(err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
 // Directory checks that all existing elements of a path below root are directories.
 // Otherwise the error is a *LinkError.
 func Directory(root, path string) error {

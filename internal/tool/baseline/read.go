@@ -129,10 +129,7 @@ func missing(name string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no file %s", name)
 	}
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err
-	}
-	return fmt.Errorf("%s cannot be read: %w", name, err)
+	return fmt.Errorf("%s cannot be read: %w", name, regularfile.Cause(err))
 }
 
 // part returns lines of a text. If lines follow, the last line says how to continue.

@@ -190,7 +190,7 @@ func (d dir) load(path string) (name string, data []byte, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil, &missingError{name}
 	case err != nil:
-		return "", nil, fmt.Errorf("path: %s cannot be read: %w", name, plain(err))
+		return "", nil, fmt.Errorf("path: %s cannot be read: %w", name, regularfile.Cause(err))
 	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
 		return "", nil, fmt.Errorf("path: %s is not a text file", name)
 	}
@@ -211,28 +211,20 @@ func (d dir) store(name string, data []byte) error {
 	}
 	defer root.Close() //nolint:errcheck // nothing is written through it
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return fmt.Errorf("path: the directory of %s cannot be made: %w", name, plain(err))
+		return fmt.Errorf("path: the directory of %s cannot be made: %w", name, regularfile.Cause(err))
 	}
 	f, err := regularfile.OpenFileIn(string(d), name, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
-		return fmt.Errorf("path: %s cannot be written: %w", name, plain(err))
+		return fmt.Errorf("path: %s cannot be written: %w", name, regularfile.Cause(err))
 	}
 	err = f.Truncate(0)
 	if err == nil {
 		_, err = f.Write(data)
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("path: %s cannot be written: %w", name, plain(err))
+		return fmt.Errorf("path: %s cannot be written: %w", name, regularfile.Cause(err))
 	}
 	return nil
-}
-
-// plain strips the operation and the path from an error.
-func plain(err error) error {
-	if in := (*fs.PathError)(nil); errors.As(err, &in) {
-		return in.Err
-	}
-	return err
 }
 
 func count(n int, what string) string {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/permission"
 )
 
@@ -58,12 +59,12 @@ func readDir(root *os.Root, name string) (entries []fs.DirEntry, more bool, err 
 		return nil, false, errNotDirectory
 	}
 	if err != nil {
-		return nil, false, reason(err)
+		return nil, false, regularfile.Cause(err)
 	}
 	defer dir.Close() //nolint:errcheck // read only
 	entries, err = dir.ReadDir(maxRead + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false, reason(err)
+		return nil, false, regularfile.Cause(err)
 	}
 	if more = len(entries) > maxRead; more {
 		entries = entries[:maxRead]
@@ -92,12 +93,4 @@ func describe(root *os.Root, name string, e fs.DirEntry) string {
 		return shown
 	}
 	return fmt.Sprintf("%s\t%d", shown, info.Size())
-}
-
-// reason strips the operation and the path from an error.
-func reason(err error) error {
-	if in := (*fs.PathError)(nil); errors.As(err, &in) {
-		return in.Err
-	}
-	return err
 }
