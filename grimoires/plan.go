@@ -219,7 +219,7 @@ func (p *Plan) RenderPrompt(nameOrInline string, data map[string]any) (string, e
 		return found.file(), found.Text, ok
 	}
 	inputs, _ := data["input"].(map[string]any)
-	return tmpl.PromptWith(file, text, data, lookup, inputs)
+	return tmpl.Prompt(file, text, data, lookup, inputs)
 }
 
 // prompt finds a prompt of the plan. The name may end with .md.

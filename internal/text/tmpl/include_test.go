@@ -65,7 +65,7 @@ func TestIncludeParameters(t *testing.T) {
 		"{{include \"one\"\n  key=.task.id\n  other=.nope.x}}":  `p.md:3:9: the data has no "nope" (known: input, loop, run-tests, steps, task)`,
 		"𐐀{{include \"one\" kéy-ö=.task.id b=.task.nope.deep}}": `p.md:1:40: .task has no "nope" (known: empty, id, labels, nothing, title, unset)`,
 	} {
-		got, err := Prompt("p.md", text, sample(), lookup)
+		got, err := Prompt("p.md", text, sample(), lookup, nil)
 		if err != nil {
 			got = strings.Replace(err.Error(), "include: unknown", "unknown", 1)
 			want = strings.Replace(want, "include: unknown", "unknown", 1)
@@ -90,7 +90,7 @@ func TestIncludeBounds(t *testing.T) {
 		`{{include "d0"}}`:   "d9.md:1:3: includes nest deeper than 10",
 		`{{include "wide"}}`: strings.Repeat("x", 40),
 	} {
-		got, err := Prompt("p.md", text, nil, prompts(files))
+		got, err := Prompt("p.md", text, nil, prompts(files), nil)
 		if err != nil {
 			got = err.Error()
 		}
@@ -98,7 +98,7 @@ func TestIncludeBounds(t *testing.T) {
 			t.Errorf("%s: got %s", text, got)
 		}
 	}
-	if _, err := Prompt("p.md", `{{include "wider"}}`, nil, prompts(files)); err == nil || !strings.Contains(err.Error(), "more than 1000 others") {
+	if _, err := Prompt("p.md", `{{include "wider"}}`, nil, prompts(files), nil); err == nil || !strings.Contains(err.Error(), "more than 1000 others") {
 		t.Errorf("1640 includes: %v", err)
 	}
 }

@@ -80,7 +80,7 @@ func TestFunctionsOfTheOriginal(t *testing.T) {
 		}
 	}
 	lookup := func(string) (string, string, bool) { return "i.md", "{{.hole}}{{.key}}", true }
-	if got, err := Prompt("f", `{{include "i" key=.hole}}`, data, lookup); err != nil || got != "{{.secret}}{{.secret}}" {
+	if got, err := Prompt("f", `{{include "i" key=.hole}}`, data, lookup, nil); err != nil || got != "{{.secret}}{{.secret}}" {
 		t.Errorf("include: got %q, %v", got, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestOptionalNames(t *testing.T) {
 		"{{if .step.output}}{{if .other}}{{end}}{{.step.output}}{{end}}":       "out",
 		`{{include "i"}}{{include "i" inner="x"}}{{include "i" given="mine"}}`: "-x-",
 	} {
-		got, err := PromptWith("f", text, data, lookup, map[string]any{"given": "G", "step": "hidden"})
+		got, err := Prompt("f", text, data, lookup, map[string]any{"given": "G", "step": "hidden"})
 		if err != nil || got != want {
 			t.Errorf("%s: got %q, %v; want %q", text, got, err, want)
 		}
@@ -139,7 +139,7 @@ func TestOptionalNames(t *testing.T) {
 		"{{.maybe}}", "{{if .a}}{{end}}{{.maybe}}", "{{if eq .maybe 1}}{{end}}", "{{.step.outputs.key}}", "{{range .maybe}}{{end}}",
 		"{{if .maybe.part}}{{end}}{{.maybe.other}}", "{{if .step.outputs.key}}{{.step.outputs.other}}{{else}}{{.step.outputs.other}}{{end}}",
 	} {
-		if got, err := Prompt("f", text, data, lookup); err == nil || !strings.Contains(err.Error(), "has no ") {
+		if got, err := Prompt("f", text, data, lookup, nil); err == nil || !strings.Contains(err.Error(), "has no ") {
 			t.Errorf("%s: got %q, %v", text, got, err)
 		}
 	}

@@ -59,14 +59,8 @@ type Lookup func(name string) (file, text string, ok bool)
 
 // Prompt renders a template that may include others. Included templates have the same data, the
 // parameters of the include, and the data of the including template as .parent. A
-// parameter may hide another parameter, but no other name.
-func Prompt(name, text string, data map[string]any, lookup Lookup) (string, error) {
-	return PromptWith(name, text, data, lookup, nil)
-}
-
-// PromptWith is Prompt with additional inputs. Names of the data hide inputs, and parameters
-// may hide inputs, too.
-func PromptWith(name, text string, data map[string]any, lookup Lookup, inputs map[string]any) (string, error) {
+// parameter may hide another parameter or an input, but no other name. Names of the data hide inputs.
+func Prompt(name, text string, data map[string]any, lookup Lookup, inputs map[string]any) (string, error) {
 	seen := data
 	if len(inputs) > 0 {
 		seen = maps.Clone(inputs)

@@ -142,7 +142,7 @@ func TestPromptIncludes(t *testing.T) {
 		`{{include .task.id}}`: `p.md:1:3: include takes the name of one prompt, in quotes, and parameters ({{include "name" key="text" other=.task.title}})`,
 		`{{"a" | include}}`:    `p.md:1:9: include takes the name of one prompt, in quotes, and parameters ({{include "name" key="text" other=.task.title}})`,
 	} {
-		got, err := Prompt("p.md", text, sample(), lookup)
+		got, err := Prompt("p.md", text, sample(), lookup, nil)
 		if err != nil {
 			got = err.Error()
 		}
