@@ -40,16 +40,8 @@ type reading struct {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// parse decodes the content of a file.
-func parse(path string, data []byte) (*document, error) { return reading{}.parse(path, data) }
-
-// parse decodes the content of a file, reusing an earlier reading.
-func (r reading) parse(path string, data []byte) (*document, error) {
-	return r.parseFrom(path, bytes.NewReader(data))
-}
-
-// parseFrom decodes the content of an open file.
-func (r reading) parseFrom(path string, from io.Reader) (*document, error) {
+// parse decodes the content of a file. It reuses the contents of unchanged lines.
+func (r reading) parse(path string, from io.Reader) (*document, error) {
 	d := &document{path: path, tasks: map[string]Task{}, line: map[string]int{}, typed: true}
 	var err error
 	if d.lines, d.longLines, err = readLines(from); err != nil {
@@ -202,5 +194,3 @@ func (d *document) ending() []byte {
 func (d *document) reading() reading {
 	return reading{slices.Clone(d.lines), slices.Clone(d.contents), maps.Clone(d.longLines)}
 }
-
-func (d *document) bytes() []byte { return bytes.Join(d.lines, nil) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"strings"
 	"sync"
 	"time"
 )
@@ -104,7 +105,7 @@ func (f *File) load(ctx context.Context) (*document, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if file == nil {
-		d, err := parse(f.path, nil)
+		d, err := reading{}.parse(f.path, strings.NewReader(""))
 		return d, nil, err
 	}
 	defer file.Close() //nolint:errcheck // read only
@@ -131,7 +132,7 @@ func (f *File) parse(from io.Reader) (*document, error) {
 	f.mu.Lock()
 	last := f.last
 	f.mu.Unlock()
-	d, err := last.parseFrom(f.path, from)
+	d, err := last.parse(f.path, from)
 	if err != nil {
 		return nil, err
 	}

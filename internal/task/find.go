@@ -21,27 +21,11 @@ const (
 	maxSetting = 1 << 20 // bytes of a settings file
 )
 
-// Find returns the path of the tasks file for a user in dir, a directory in a checkout
-// of the repository with the given main checkout: the file in $BEADS_DIR, or else in
-// the nearest .beads from dir up to the top of the checkout, or else in the main
-// checkout's .beads. In a linked worktree, it uses the file at the same
-// place in the main checkout instead of the worktree's copy. The file need not exist. The error is a *BackendError if a
-// database has the tasks, and a *RedirectError if the directory refers to another one.
-func Find(dir, mainCheckout string, getenv func(string) string) (string, error) {
-	beads, err := findDirectory(dir, mainCheckout, getenv)
-	if err != nil {
-		return "", fmt.Errorf("find tasks: %w", err)
-	}
-	if err := checkRedirect(beads); err != nil {
-		return "", err
-	}
-	name, err := fileName(beads)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(beads, name), nil
-}
-
+// findDirectory returns the .beads directory for a user in dir, a directory in a checkout
+// of the repository with the given main checkout: $BEADS_DIR, or else
+// the nearest .beads from dir up to the top of the checkout, or else the main
+// checkout's .beads. In a linked worktree, it is the directory at the same
+// place in the main checkout instead of the worktree's copy. It need not exist.
 func findDirectory(dir, mainCheckout string, getenv func(string) string) (string, error) {
 	if set := getenv("BEADS_DIR"); set != "" {
 		if !filepath.IsAbs(set) {
@@ -117,18 +101,6 @@ type metadata struct {
 	Backend  string `json:"backend"`
 	Database string `json:"database"`
 	Export   string `json:"jsonl_export"`
-}
-
-// fileName returns the name of the tasks file in a .beads directory.
-func fileName(beads string) (string, error) {
-	m, err := readMetadata(beads)
-	if err != nil {
-		return "", err
-	}
-	if !m.readable() {
-		return "", &BackendError{Dir: beads, Backend: m.backend(), Export: existing(filepath.Join(beads, defaultFile))}
-	}
-	return m.fileIn(beads)
 }
 
 // backend returns the backend, such as dolt or sqlite, or "" if it is not specified.

@@ -44,11 +44,21 @@ func git(t *testing.T, dir string, args ...string) string {
 
 func find(t *testing.T, dir, main string, env ...string) string {
 	t.Helper()
-	path, err := Find(dir, main, environment(env...))
+	path, err := fileOf(dir, main, environment(env...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// fileOf returns the path of the tasks file if neither bd nor br is on PATH.
+func fileOf(dir, main string, getenv func(string) string) (string, error) {
+	missing := func(string) (string, error) { return "", exec.ErrNotFound }
+	tracker, err := Open(Options{Dir: dir, MainCheckout: main, Getenv: getenv, LookPath: missing})
+	if err != nil {
+		return "", err
+	}
+	return tracker.(*File).path, nil
 }
 
 func environment(env ...string) func(string) string {
@@ -135,13 +145,13 @@ func TestFindRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t, c.files)
-			_, err := Find(dir, dir, environment("BEADS_DIR="+dir))
+			_, err := fileOf(dir, dir, environment("BEADS_DIR="+dir))
 			if !c.is(err) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
-	if _, err := Find(filepath.Join(t.TempDir(), "gone"), t.TempDir(), environment()); err == nil {
+	if _, err := fileOf(filepath.Join(t.TempDir(), "gone"), t.TempDir(), environment()); err == nil {
 		t.Error("found tasks from a directory that does not exist")
 	}
 }

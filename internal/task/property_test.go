@@ -15,6 +15,12 @@ import (
 	"pgregory.net/rapid"
 )
 
+func parse(path string, data []byte) (*document, error) {
+	return reading{}.parse(path, bytes.NewReader(data))
+}
+
+func (d *document) bytes() []byte { return bytes.Join(d.lines, nil) }
+
 // lineOf generates lines in the styles of different programs.
 func lineOf() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {

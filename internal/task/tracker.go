@@ -85,7 +85,7 @@ type Options struct {
 	LookPath func(string) (string, error) // defaults to exec.LookPath
 }
 
-// Open finds the tracker of a repository. Find determines the .beads directory, and
+// Open finds the tracker of a repository. findDirectory determines the .beads directory, and
 // its metadata determines the tracker:
 //
 //   - bd, if its metadata names a database other than SQLite (dolt);
@@ -93,8 +93,8 @@ type Options struct {
 //     reads one;
 //   - otherwise coven itself, with the JSONL file, which need not exist.
 //
-// Choice overrides that. The errors are a *BackendError if the required program
-// is not on PATH, and those of Find.
+// Choice overrides that. The error is a *BackendError if the required program
+// is not on PATH, and a *RedirectError if the directory refers to another one.
 func Open(o Options) (Tracker, error) {
 	beads, err := findDirectory(o.Dir, o.MainCheckout, o.Getenv)
 	if err != nil {
