@@ -20,13 +20,6 @@ type History struct {
 // span is an inclusive range of event numbers.
 type span struct{ first, last int64 }
 
-// NewHistory returns the history of a session with these events.
-func NewHistory(events []event.Event) *History {
-	h := &History{}
-	h.Read(events)
-	return h
-}
-
 // Read adds new events. events must begin with those that were read before.
 func (h *History) Read(events []event.Event) {
 	read := h.index.Len()

@@ -116,7 +116,9 @@ func TestRetryFrom(t *testing.T) {
 		add(event.SessionResumed, "", tt.retry)
 		var charged time.Duration
 		leaves := &answer{}
-		replay := NewReplay(NewHistory(events), leaves, Clock{Charge: func(_ context.Context, worked time.Duration) { charged += worked }},
+		history := &History{}
+		history.Read(events)
+		replay := NewReplay(history, leaves, Clock{Charge: func(_ context.Context, worked time.Duration) { charged += worked }},
 			func(_ string, r event.Result) (event.Result, error) { return r, nil })
 		for _, path := range paths {
 			if _, err := replay.Do(t.Context(), Call{Path: path}); err != nil {
