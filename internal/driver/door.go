@@ -28,7 +28,7 @@ type Door struct {
 func (r *Runner) Open(ctx context.Context, job Job) (*Door, error) {
 	d := &Door{job: job}
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
-		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: d.holds, Tools: d.paused(job.Offered()), Member: r.depthOf,
+		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: d.holds, Tools: paused(job.Offered(), d.command), Member: r.depthOf,
 		Refused: func(err error) { _ = job.Emit(event.Warning, event.Text{Text: err.Error()}) }, // the caller does not see the reason
 		Excuse:  func(pid int) string { return r.excuse(job, pid) },
 	})
@@ -109,12 +109,13 @@ func (d *Door) holds(pid int) bool {
 
 func (d *Door) depth() int { return d.job.Depth }
 
-// paused wraps tools so that the command's time limits are paused while they run.
-func (d *Door) paused(tools []tool.Tool) []tool.Tool {
+// paused wraps an agent's tools so that the time limits of its process are paused while they run. child
+// returns the process, or nil if there is none.
+func paused(tools []tool.Tool, child func() *process.Child) []tool.Tool {
 	tools = slices.Clone(tools)
 	for i, t := range tools {
 		tools[i].Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			if child := d.command(); child != nil {
+			if child := child(); child != nil {
 				child.Pause()
 				defer child.Resume()
 			}

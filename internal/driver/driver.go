@@ -176,7 +176,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	defer r.running.Delete(run)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: run.job.Gate, Admit: run.admit, Refused: run.turnedAway,
-		Tools: run.paused(run.judged(job.Offered())), Excuse: func(pid int) string { return r.excuse(job, pid) }, Member: r.depthOf,
+		Tools: paused(run.judged(job.Offered()), run.process), Excuse: func(pid int) string { return r.excuse(job, pid) }, Member: r.depthOf,
 	})
 	if err != nil {
 		return Report{}, err

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/text/oneline"
-	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -137,18 +135,10 @@ func (r *run) holds(pid int) bool {
 
 func (r *run) depth() int { return r.job.Depth }
 
-// paused wraps tools so that the agent's time limits are paused while they run.
-func (r *run) paused(tools []tool.Tool) []tool.Tool {
-	tools = slices.Clone(tools)
-	for i, t := range tools {
-		tools[i].Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			<-r.started // only the agent calls it
-			r.child.Pause()
-			defer r.child.Resume()
-			return t.Call(ctx, arguments)
-		}
-	}
-	return tools
+// process returns the CLI's process, once it has started.
+func (r *run) process() *process.Child {
+	<-r.started
+	return r.child
 }
 
 func (r *run) turnedAway(err error) {
