@@ -142,19 +142,26 @@ func (x *Executor) park(ctx context.Context, c engine.Call, b leafStart) error {
 // restoreStart restores the worktree to the state at the start of a step, and warns of the changes since
 // then.
 func (x *Executor) restoreStart(ctx context.Context, path, before string) error {
-	now, err := x.Workspace.Snapshot(ctx, "cut off in "+path)
-	if err != nil {
-		return err
-	}
-	files, err := x.Workspace.Changed(ctx, before, now.Commit)
+	files, saved, err := x.revert(ctx, before, "cut off in "+path)
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	if err := x.Workspace.Restore(ctx, before); err != nil {
-		return err
-	}
 	return x.warn(path, fmt.Sprintf("the step was interrupted and runs again: the worktree was restored; changes since its start are saved as snapshot %d: %s",
-		now.N, strings.Join(files, " ")))
+		saved.N, strings.Join(files, " ")))
+}
+
+// revert restores the worktree to a snapshot if it has changed since then. The changes are saved in another
+// snapshot with the given note. files is empty if there are none.
+func (x *Executor) revert(ctx context.Context, before, note string) (files []string, saved event.Snapshot, err error) {
+	saved, err = x.Workspace.Snapshot(ctx, note)
+	if err != nil {
+		return nil, saved, err
+	}
+	files, err = x.Workspace.Changed(ctx, before, saved.Commit)
+	if err == nil && len(files) > 0 {
+		err = x.Workspace.Restore(ctx, before)
+	}
+	return files, saved, err
 }
 
 // leafStart is the start of a leaf and the worktree at that time.

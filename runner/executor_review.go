@@ -270,19 +270,12 @@ func (x *Executor) whileUnchanged(ctx context.Context, path, tree string, ask fu
 	if err != nil || now == tree {
 		return errors.Join(answered, moved, err)
 	}
-	after, err := x.Workspace.Snapshot(ctx, "changed in "+path)
-	if err != nil {
-		return errors.Join(answered, err)
-	}
-	files, err := x.Workspace.Changed(ctx, before.Commit, after.Commit)
-	if err == nil {
-		err = x.Workspace.Restore(ctx, before.Commit)
-	}
+	files, saved, err := x.revert(ctx, before.Commit, "changed in "+path)
 	if err != nil {
 		return errors.Join(answered, err)
 	}
 	return errors.Join(answered, moved, &pluginError{err: fmt.Errorf("reviewer changed the worktree (%s); changes reverted and saved as snapshot %d",
-		strings.Join(slices.Sorted(slices.Values(files)), ", "), after.N)})
+		strings.Join(slices.Sorted(slices.Values(files)), ", "), saved.N)})
 }
 
 // restoreTip moves the branch back if a plugin has moved it. moved is the error that reports the move. It

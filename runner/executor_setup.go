@@ -83,20 +83,13 @@ func (x *Executor) undoSetup(ctx context.Context, path string, b leafStart) erro
 	if err != nil {
 		return err
 	}
-	after, err := x.Workspace.Snapshot(ctx, "left by "+path)
-	if err != nil {
-		return err
-	}
-	files, err := x.Workspace.Changed(ctx, b.Snapshot, after.Commit)
+	files, saved, err := x.revert(ctx, b.Snapshot, "left by "+path)
 	if err != nil {
 		return err
 	}
 	if len(files) > 0 {
-		if err := x.Workspace.Restore(ctx, b.Snapshot); err != nil {
-			return err
-		}
 		if err := x.warn(path, fmt.Sprintf("setup changed the worktree (%s); changes reverted and saved as snapshot %d; files that git ignores would stay",
-			strings.Join(files, ", "), after.N)); err != nil {
+			strings.Join(files, ", "), saved.N)); err != nil {
 			return err
 		}
 	}
