@@ -8,19 +8,13 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/coven-run/coven/plugins/builtin/streamjson"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
 // line contains the parts of a stream-json output line that coven uses.
 type line struct {
-	Type    string `json:"type"`
-	Subtype string `json:"subtype"`
-
-	// system init
-	SessionID  string      `json:"session_id"`
-	Model      string      `json:"model"`
-	Tools      []string    `json:"tools"`
-	MCPServers []mcpServer `json:"mcp_servers"`
+	streamjson.Line
 
 	// system api_retry
 	Attempt     int     `json:"attempt"`
@@ -56,28 +50,11 @@ type line struct {
 	Errors         []string `json:"errors"`
 }
 
-type mcpServer struct {
-	Name   string `json:"name"`
-	Status string `json:"status"`
-}
-
 type usage struct {
 	Input      int64 `json:"input_tokens"`
 	Output     int64 `json:"output_tokens"`
 	CacheRead  int64 `json:"cache_read_input_tokens"`
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
-}
-
-type block struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
 }
 
 // Parse implements provider.Provider. It skips everything except JSON: when the CLI exits, it resets the
@@ -104,7 +81,7 @@ func afterReset(text []byte) []byte {
 func (l line) events() []provider.Event {
 	switch {
 	case l.Type == "system" && l.Subtype == "init":
-		return []provider.Event{l.started()}
+		return []provider.Event{l.Started()}
 	case l.Type == "system" && l.Subtype == "api_retry":
 		return append([]provider.Event{provider.Retry{
 			Attempt: l.Attempt, MaxAttempts: l.MaxRetries, DelayMS: int64(l.RetryDelay),
@@ -135,25 +112,13 @@ func eventsIn[T interface{ events() []provider.Event }](raw json.RawMessage) []p
 	return part.events()
 }
 
-func (l line) started() provider.Started {
-	s := provider.Started{Conversation: l.SessionID, Model: l.Model, Tools: l.Tools}
-	for _, server := range l.MCPServers {
-		if server.Status == "failed" {
-			s.FailedServers = append(s.FailedServers, server.Name)
-		}
-	}
-	return s
-}
-
+// blocks returns the events in a message. A call that the CLI rejected itself never ran.
 func (l line) blocks() []provider.Event {
-	var blocks []block
-	if err := json.Unmarshal(l.Message.Content, &blocks); err != nil {
-		return nil // plain text: a message from coven
-	}
-	var events []provider.Event
-	for _, b := range blocks {
-		if e := b.event(l.Type); e != nil {
-			events = append(events, e)
+	events := l.Blocks(l.Message.Content)
+	for i, e := range events {
+		if result, ok := e.(provider.ToolResult); ok {
+			result.NeverRan = result.IsError && strings.HasPrefix(result.Text, "<tool_use_error>")
+			events[i] = result
 		}
 	}
 	return events
@@ -172,41 +137,6 @@ func (u usage) provider() provider.Usage {
 	return provider.Usage{
 		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
 	}
-}
-
-func (b block) event(from string) provider.Event {
-	switch {
-	case b.Type == "text" && from == "assistant" && strings.TrimSpace(b.Text) != "":
-		return provider.Text{Text: b.Text}
-	case b.Type == "thinking" && b.Thinking != "":
-		return provider.Reasoning{Text: b.Thinking}
-	case b.Type == "tool_use":
-		return provider.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input}
-	case b.Type == "tool_result":
-		text := contentText(b.Content)
-		return provider.ToolResult{
-			ID: b.ToolUseID, Text: text, IsError: b.IsError,
-			NeverRan: b.IsError && strings.HasPrefix(text, "<tool_use_error>"),
-		}
-	}
-	return nil
-}
-
-// contentText returns the text of a tool result, which is a string or a list of text blocks.
-func contentText(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	var parts []block
-	if json.Unmarshal(raw, &parts) != nil {
-		return string(raw)
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
 }
 
 // result returns the result in a line. It ignores the subtype, which is "success" even after all retries

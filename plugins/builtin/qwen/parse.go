@@ -10,19 +10,13 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/plugins/builtin/streamjson"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
 // line contains the parts of a stream-json output line that coven uses.
 type line struct {
-	Type    string `json:"type"`
-	Subtype string `json:"subtype"`
-
-	// system init
-	SessionID  string      `json:"session_id"`
-	Model      string      `json:"model"`
-	Tools      []string    `json:"tools"`
-	MCPServers []mcpServer `json:"mcp_servers"`
+	streamjson.Line
 
 	// assistant, user
 	Message struct {
@@ -43,27 +37,10 @@ type line struct {
 	} `json:"error"`
 }
 
-type mcpServer struct {
-	Name   string `json:"name"`
-	Status string `json:"status"`
-}
-
 type usage struct {
 	Input     int64 `json:"input_tokens"` // including cached tokens
 	Output    int64 `json:"output_tokens"`
 	CacheRead int64 `json:"cache_read_input_tokens"`
-}
-
-type block struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   string          `json:"content"`
-	IsError   bool            `json:"is_error"`
 }
 
 // Parse implements provider.Provider. It skips lines that are not JSON, except the message about an API
@@ -98,46 +75,15 @@ func waiting(attempt, seconds string) []provider.Event {
 func (l line) events() []provider.Event {
 	switch {
 	case l.Type == "system" && l.Subtype == "init":
-		return []provider.Event{l.started()}
+		return []provider.Event{l.Started()}
 	case l.Type == "assistant":
-		return append(l.blocks(), l.spent()...)
+		return append(l.Blocks(l.Message.Content), l.spent()...)
 	case l.Type == "user":
-		return l.blocks()
+		return l.Blocks(l.Message.Content)
 	case l.Type == "result":
 		return []provider.Event{l.result()}
 	}
 	return nil
-}
-
-func (l line) started() provider.Started {
-	s := provider.Started{Conversation: l.SessionID, Model: l.Model, Tools: l.Tools}
-	for _, server := range l.MCPServers {
-		if server.Status == "failed" {
-			s.FailedServers = append(s.FailedServers, server.Name)
-		}
-	}
-	return s
-}
-
-func (l line) blocks() []provider.Event {
-	var blocks []block
-	if json.Unmarshal(l.Message.Content, &blocks) != nil {
-		return nil // plain text: a message from coven
-	}
-	var events []provider.Event
-	for _, b := range blocks {
-		switch {
-		case b.Type == "text" && l.Type == "assistant" && strings.TrimSpace(b.Text) != "":
-			events = append(events, provider.Text{Text: b.Text})
-		case b.Type == "thinking" && b.Thinking != "":
-			events = append(events, provider.Reasoning{Text: b.Thinking})
-		case b.Type == "tool_use":
-			events = append(events, provider.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input})
-		case b.Type == "tool_result":
-			events = append(events, provider.ToolResult{ID: b.ToolUseID, Text: b.Content, IsError: b.IsError})
-		}
-	}
-	return events
 }
 
 // spent returns the usage of an answer. The CLI prints an answer as several lines, and the usage is in the
