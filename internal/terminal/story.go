@@ -181,10 +181,11 @@ func spawnStory(e event.Event) string {
 		if q := event.As[event.Spawn](e).Queue; q.Depth > 0 {
 			return running(q.Current, q.Depth)
 		}
-	case event.SpawnStarted, event.SpawnEnded:
-		var line spawnLine
-		_ = event.Observe(&line, e) // spawnLine never fails
-		return line.text
+	case event.SpawnStarted:
+		s := event.As[event.SpawnStart](e)
+		return running(s.Agent, s.Queue.Depth)
+	case event.SpawnEnded:
+		return spawnEnd(event.As[event.SpawnEnd](e))
 	case event.SpawnRejected:
 		r := event.As[event.SpawnRefusal](e)
 		return "  ✗ refused to start " + r.Agent + ": " + oneline.Of(r.Reason)
@@ -192,32 +193,20 @@ func spawnStory(e event.Event) string {
 	return ""
 }
 
-// spawnLine formats the line about a subagent. It implements event.Observer.
-type spawnLine struct{ text string }
-
-// OnSpawn implements event.Observer.
-func (l *spawnLine) OnSpawn(_ event.Event, s event.SpawnStart) error {
-	l.text = running(s.Agent, s.Queue.Depth)
-	return nil
-}
-
-// OnComplete implements event.Observer.
-func (l *spawnLine) OnComplete(_ event.Event, s event.SpawnEnd) error {
-	l.text = "  " + firstRunes(s.Summary)
+// spawnEnd describes the end of a subagent.
+func spawnEnd(s event.SpawnEnd) string {
+	if s.Error != nil {
+		severity := "error"
+		if s.Status != event.StatusFailed {
+			severity = "warning"
+		}
+		return fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", s.Agent, s.Error.Type, oneline.Of(s.Error.Message), severity)
+	}
+	text := "  " + firstRunes(s.Summary)
 	if s.ReflectionFailed {
-		l.text = fmt.Sprintf("  ✗ %s did its work in part: no attempt passed its evaluation, attempt %d counts (warning)\n", s.Agent, s.Attempt) + l.text
+		text = fmt.Sprintf("  ✗ %s did its work in part: no attempt passed its evaluation, attempt %d counts (warning)\n", s.Agent, s.Attempt) + text
 	}
-	return nil
-}
-
-// OnError implements event.Observer.
-func (l *spawnLine) OnError(_ event.Event, s event.SpawnEnd) error {
-	severity := "error"
-	if s.Status != event.StatusFailed {
-		severity = "warning"
-	}
-	l.text = fmt.Sprintf("  ✗ %s failed: %s: %s (%s)", s.Agent, s.Error.Type, oneline.Of(s.Error.Message), severity)
-	return nil
+	return text
 }
 
 // askedStory describes an event of an agent that a reviewer or an arbiter uses.
