@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/tool"
 )
 
@@ -101,7 +102,7 @@ func (d dir) read(in reading) (string, error) {
 	case in.EndLine != 0 && in.EndLine < first:
 		return "", fmt.Errorf("endLine: %d is before line %d", in.EndLine, first)
 	case first > len(lines):
-		return "", fmt.Errorf("startLine: the file has %s", count(len(lines), "line"))
+		return "", fmt.Errorf("startLine: the file has %s", oneline.Count(len(lines), "line"))
 	}
 	var b strings.Builder
 	for n := first; n <= last; n++ {
@@ -130,7 +131,7 @@ func (d dir) write(in writing) (string, error) {
 	if err := d.store(name, []byte(in.Content)); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Wrote %s to %s.", count(len(in.Content), "byte"), name), nil
+	return fmt.Sprintf("Wrote %s to %s.", oneline.Count(len(in.Content), "byte"), name), nil
 }
 
 type editing struct {
@@ -161,7 +162,7 @@ func (d dir) edit(in editing) (string, error) {
 	if err := d.store(name, []byte(strings.ReplaceAll(text, old, replacement))); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Replaced %s in %s.", count(n, "occurrence"), name), nil
+	return fmt.Sprintf("Replaced %s in %s.", oneline.Count(n, "occurrence"), name), nil
 }
 
 func crlf(text string) string {
@@ -225,11 +226,4 @@ func (d dir) store(name string, data []byte) error {
 		return fmt.Errorf("path: %s cannot be written: %w", name, regularfile.Cause(err))
 	}
 	return nil
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
