@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // ParseClaude reads an agent file of Claude Code. Many of these files are not strict YAML: descriptions
@@ -29,7 +30,7 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	values := looseFields(front)
 	d.Name = cmp.Or(claudeName(oneText(values["name"])), claudeName(ps.agent))
 	ps.agent = d.Name
-	d.Description = cmp.Or(shortened(oneText(values["description"])), d.Name)
+	d.Description = cmp.Or(oneline.Clip(oneText(values["description"]), maxDescription), d.Name)
 	d.Model = claudeModel(oneText(values["model"]))
 	d.Skills = list(values["skills"])
 	if turns, ok := values["maxTurns"].(int); ok && turns >= 1 && turns <= maxTurns {
@@ -168,7 +169,7 @@ func unquote(text string) string {
 
 func oneText(value any) string {
 	text, _ := value.(string)
-	return strings.Join(strings.Fields(text), " ")
+	return oneline.Of(text)
 }
 
 // list returns the items of a list, the words of a text, or the keys of a map whose value is true.
@@ -213,13 +214,6 @@ func words(text string) []string {
 		}
 		return depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\n')
 	})
-}
-
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > maxDescription {
-		return string(runes[:maxDescription-1]) + "…"
-	}
-	return text
 }
 
 // claudeName converts a name to a valid agent name. It returns "" if the name has no letter or digit.
