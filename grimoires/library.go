@@ -1,6 +1,7 @@
 package grimoires
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -187,9 +188,7 @@ func (l *Library) find(kind, name string) (text []byte, label string, err error)
 	if hint == "" || kind != "grimoire" {
 		hint = didyoumean.Hint(name, known)
 	}
-	if hint == "" {
-		hint = "known: " + strings.Join(known, ", ")
-	}
+	hint = cmp.Or(hint, "known: "+strings.Join(known, ", "))
 	return nil, "", &UnknownError{Kind: kind, Name: name, Hint: hint}
 }
 

@@ -89,8 +89,6 @@ func newPrompts(l *Library, g *Grimoire) *prompts {
 	}
 }
 
-func sortedNames(prompts map[string]Prompt) []string { return slices.Sorted(maps.Keys(prompts)) }
-
 // promptsOf finds the prompts of a grimoire, including included ones. It fails if a file cannot be read.
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := newPrompts(l, g)

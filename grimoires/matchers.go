@@ -1,6 +1,7 @@
 package grimoires
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -147,10 +148,7 @@ func (r *ruleReader) grimoire(name text) {
 	if slices.Contains(r.known, name.Value) {
 		return
 	}
-	hint := didyoumean.Hint(name.Value, r.known)
-	if hint == "" {
-		hint = "known: " + strings.Join(r.known, ", ")
-	}
+	hint := cmp.Or(didyoumean.Hint(name.Value, r.known), "known: "+strings.Join(r.known, ", "))
 	r.doc.Fail(name, fmt.Sprintf("unknown grimoire %q", name.Value), hint)
 }
 

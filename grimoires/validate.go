@@ -2,6 +2,7 @@ package grimoires
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -201,7 +202,7 @@ func (v *validation) grimoire(name string) {
 	c.Plugins = usesIn(c.File, data)
 	_, p, err := v.library.load(name, c.File, label, data)
 	if p != nil {
-		for _, name := range sortedNames(p.byName) {
+		for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 			v.file("prompt", name, p.byName[name].file())
 		}
 	}

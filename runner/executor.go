@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -199,9 +200,7 @@ func (x *Executor) begin(ctx context.Context, c engine.Call) (leafStart, error) 
 			return leafStart{}, err
 		}
 	}
-	if b.origin == "" {
-		b.origin = tree
-	}
+	b.origin = cmp.Or(b.origin, tree)
 	b.StepStart = start
 	return b, x.emit(event.StepStarted, c.Path, start)
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/coven-run/coven/grimoires"
@@ -13,9 +14,7 @@ import (
 func RunSteps(ctx context.Context, plan *grimoires.Plan, j *Journal, leaves engine.Leaves, exited func(step string, reason engine.ExitReason, path string)) (engine.Outcome, error) {
 	state := engine.NewState(Recorded(j, leaves), plan, engine.Options{Clock: workClock(), Exited: exited})
 	out, err := engine.Build(plan).Run(ctx, state)
-	if out.Result.Summary == "" {
-		out.Result.Summary = state.Summary()
-	}
+	out.Result.Summary = cmp.Or(out.Result.Summary, state.Summary())
 	return out, err
 }
 

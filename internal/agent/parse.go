@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,12 +96,7 @@ func (r *reader) fields() map[string]any {
 
 // Fields returns all keys of a definition, sorted.
 func Fields() []string {
-	var keys []string
-	for key := range (&reader{into: &Definition{}}).fields() {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys((&reader{into: &Definition{}}).fields()))
 }
 
 func (r *reader) read(front string) {
@@ -269,10 +266,7 @@ func (r *reader) rule(item yamldoc.Node, line int) (permission.Rule, bool) {
 	if countErrors(r.doc) > before {
 		return permission.Rule{}, false
 	}
-	rule := permission.Rule{Pattern: raw.Pattern, Action: permission.Action(raw.Action)}
-	if rule.Pattern == "" {
-		rule.Pattern = permission.Everything
-	}
+	rule := permission.Rule{Pattern: cmp.Or(raw.Pattern, permission.Everything), Action: permission.Action(raw.Action)}
 	names, known := permission.Expand(raw.Permission)
 	if !known {
 		r.unknown(line, "permissions", raw.Permission, permission.Words())

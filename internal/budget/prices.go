@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"path"
 	"slices"
 )
@@ -81,9 +82,7 @@ func gptPrices() []Price {
 // Over returns a table with the models of p before those of other. The first matching
 // pattern applies.
 func (p Prices) Over(other Prices) Prices {
-	if p.AsOf == "" {
-		p.AsOf = other.AsOf
-	}
+	p.AsOf = cmp.Or(p.AsOf, other.AsOf)
 	p.Models = append(slices.Clone(p.Models), other.Models...)
 	return p
 }

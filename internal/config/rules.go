@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/coven-run/coven/internal/permission"
@@ -20,11 +21,7 @@ func (c Config) Rules() []permission.Rule {
 	for _, r := range c.Permissions {
 		names, _ := permission.Expand(r.Permission)
 		for _, name := range names {
-			rule := permission.Rule{Permission: name, Pattern: r.Pattern, Action: permission.Action(r.Action)}
-			if rule.Pattern == "" {
-				rule.Pattern = permission.Everything
-			}
-			all = append(all, rule)
+			all = append(all, permission.Rule{Permission: name, Pattern: cmp.Or(r.Pattern, permission.Everything), Action: permission.Action(r.Action)})
 		}
 	}
 	return all

@@ -296,10 +296,7 @@ func (r *Registry) unknown(kind plugins.Kind, name string) error {
 		return fmt.Errorf("%w: %s is not a plugin kind (known: %s)", plugins.ErrUnknown, kind, strings.Join(kinds(), ", "))
 	}
 	names := r.Names(kind)
-	hint := didyoumean.Hint(name, names)
-	if hint == "" {
-		hint = "known: " + cmp.Or(strings.Join(names, ", "), "none")
-	}
+	hint := cmp.Or(didyoumean.Hint(name, names), "known: "+cmp.Or(strings.Join(names, ", "), "none"))
 	return &UnknownError{Kind: kind, Name: name, Hint: hint}
 }
 

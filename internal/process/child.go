@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -229,10 +230,7 @@ func (c *Child) verdict(cause, err error) Exit {
 // standard error.
 func (c *Child) broken(err error) error {
 	said, reading := io.ReadAll(io.NewSectionReader(c.shimErrors, 0, maxShimError))
-	text := strings.TrimSpace(string(said))
-	if text == "" {
-		text = "it ended before the program"
-	}
+	text := cmp.Or(strings.TrimSpace(string(said)), "it ended before the program")
 	return errors.Join(fmt.Errorf("%w: %s", ErrLauncher, text), err, reading)
 }
 

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"strings"
@@ -53,12 +54,8 @@ func (s Spec) completed() (Spec, error) {
 	if s.Grace <= 0 {
 		s.Grace = defaultGrace
 	}
-	if s.Size.Rows == 0 {
-		s.Size.Rows = defaultRows
-	}
-	if s.Size.Cols == 0 {
-		s.Size.Cols = defaultCols
-	}
+	s.Size.Rows = cmp.Or(s.Size.Rows, defaultRows)
+	s.Size.Cols = cmp.Or(s.Size.Cols, defaultCols)
 	return s, s.check()
 }
 

@@ -7,11 +7,14 @@
 package secret
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -107,22 +110,12 @@ func (s *Store) Value(name string) (string, error) {
 	value := s.getenv(variable)
 	switch {
 	case value == "":
-		hint := fmt.Sprintf("put it into %s, or set $%s", File, variable)
-		if near := didyoumean.Hint(name, s.names()); near != "" {
-			hint = near
-		}
+		near := didyoumean.Hint(name, slices.Collect(maps.Keys(s.file)))
+		hint := cmp.Or(near, fmt.Sprintf("put it into %s, or set $%s", File, variable))
 		return "", &UnknownError{Name: name, Hint: hint}
 	case len(value) < MinLength:
 		return "", fmt.Errorf("the secret %s of $%s has fewer than %d characters", name, variable, MinLength)
 	}
 	s.hide(value)
 	return value, nil
-}
-
-func (s *Store) names() []string {
-	var names []string
-	for name := range s.file {
-		names = append(names, name)
-	}
-	return names
 }

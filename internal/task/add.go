@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,9 +129,7 @@ func (n New) line(id, now string, typed bool) ([]byte, error) {
 	if typed {
 		r.Kind = "issue"
 	}
-	if r.Type == "" {
-		r.Type = "task"
-	}
+	r.Type = cmp.Or(r.Type, "task")
 	for _, on := range unique(n.After) {
 		r.Dependencies = append(r.Dependencies, edge{id, on, "blocks", now, author, "{}"})
 	}

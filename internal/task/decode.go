@@ -151,10 +151,7 @@ func (d *decoder) dependencies() []Dependency {
 		if dep.ID == "" {
 			d.fail("dependencies", "a list of objects with depends_on_id")
 		}
-		dep.Type = strings.ReplaceAll(dep.Type, "_", "-")
-		if dep.Type == "" {
-			dep.Type = "blocks"
-		}
+		dep.Type = cmp.Or(strings.ReplaceAll(dep.Type, "_", "-"), "blocks")
 		found = append(found, dep)
 	}
 	return found

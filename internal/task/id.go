@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -109,8 +110,5 @@ func prefixFrom(name string) string {
 	if len(prefix) > maxPrefix {
 		prefix = strings.TrimRight(prefix[:maxPrefix], "-")
 	}
-	if prefix == "" {
-		return "task"
-	}
-	return prefix
+	return cmp.Or(prefix, "task")
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,10 +150,7 @@ func (c *Choice) update(msg tea.Msg) (later tea.Cmd, done bool) {
 
 // Line returns the question with its options in one line.
 func (c *Choice) Line() string {
-	labels := c.Labels
-	if labels == "" {
-		labels = Labels(c.Options)
-	}
+	labels := cmp.Or(c.Labels, Labels(c.Options))
 	return strings.TrimPrefix(c.Question+"  "+labels, "  ")
 }
 

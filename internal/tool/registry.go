@@ -39,9 +39,7 @@ type Registry struct{ tools []Tool }
 // invalid. A tool without an ID gets its name as ID.
 func (r *Registry) Define(t Tool) error {
 	t.ID = cmp.Or(t.ID, t.Name)
-	if t.Source == "" {
-		t.Source = Builtin
-	}
+	t.Source = cmp.Or(t.Source, Builtin)
 	for _, other := range r.tools {
 		for _, taken := range []string{other.Name, other.ID} {
 			if taken == t.Name || taken == t.ID {

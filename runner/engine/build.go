@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
@@ -90,5 +88,3 @@ func kind(plan *grimoires.Plan, name string, spec grimoires.Kind) Step {
 	}
 	panic(fmt.Sprintf("runner/engine: no step for a %T", spec))
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,9 +14,7 @@ import (
 // call calls a leaf and returns the outcome for its result.
 func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) {
 	c.Path, c.Tolerated, c.Budgets = s.at.leaf(name, s.attempt), s.tolerant, s.budgets
-	if c.Step == "" {
-		c.Step = name
-	}
+	c.Step = cmp.Or(c.Step, name)
 	r, err := s.leaves.Do(ctx, c)
 	if err != nil {
 		return Outcome{Path: c.Path}, err

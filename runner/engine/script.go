@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/text/tmpl"
@@ -47,7 +49,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 // environment renders the environment variables of a step.
 func (s *State) environment(step string, env map[string]string) ([]string, error) {
 	var all []string
-	for _, key := range sortedKeys(env) {
+	for _, key := range slices.Sorted(maps.Keys(env)) {
 		value, err := tmpl.Variable(step+" env "+key, env[key], s.Data(nil))
 		if err != nil {
 			return nil, &templateError{err}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -154,9 +155,7 @@ func (s *State) add(r event.Result) {
 		s.tree = r.Tree
 	}
 	s.receipts = append(s.receipts, r.Receipts...)
-	if s.summary == "" {
-		s.summary = r.Summary
-	}
+	s.summary = cmp.Or(s.summary, r.Summary)
 	if r.Agent != "" {
 		s.lastMessage = r.Output
 	}

@@ -5,6 +5,7 @@ package reflection
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,9 +100,7 @@ func lastBlock(text string) string {
 	if start >= 0 { // not closed
 		last = strings.Join(lines[start:], "\n")
 	}
-	if last == "" {
-		last = text
-	}
+	last = cmp.Or(last, text)
 	return strings.TrimSpace(last)
 }
 

@@ -1,6 +1,7 @@
 package yamldoc
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -246,10 +247,7 @@ func (d *Document) fields(n *yaml.Node, structs ...reflect.Value) {
 	d.each(n, func(key, value *yaml.Node) {
 		f, ok := byKey[key.Value]
 		if !ok {
-			hint := d.hints[key.Value]
-			if hint == "" {
-				hint = unknown(key.Value, keys)
-			}
+			hint := cmp.Or(d.hints[key.Value], unknown(key.Value, keys))
 			d.Fail(Node{key}, fmt.Sprintf("unknown key %q", key.Value), hint)
 			return
 		}

@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -170,10 +171,7 @@ func (l *Login) fromVariables(getenv func(string) string) bool {
 func (l *Login) fromFile(getenv func(string) string, home string) error {
 	dir := credentialsDir(getenv, home)
 	l.kind, l.file = "claude.ai login", filepath.Join(dir, credentialsFile)
-	client := getenv("CLAUDE_CODE_OAUTH_CLIENT_ID")
-	if client == "" {
-		client = clientID
-	}
+	client := cmp.Or(getenv("CLAUDE_CODE_OAUTH_CLIENT_ID"), clientID)
 	login := newOAuth(dir, client, l.transport, l.reports)
 	saved, err := login.read()
 	switch {
@@ -223,9 +221,7 @@ func helperConfigured(dir string) bool {
 
 // apiURL parses ANTHROPIC_BASE_URL.
 func apiURL(base string) (*url.URL, error) {
-	if base == "" {
-		base = defaultAPI
-	}
+	base = cmp.Or(base, defaultAPI)
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, errors.New("ANTHROPIC_BASE_URL is not an http or https URL")

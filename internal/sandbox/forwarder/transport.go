@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"sync/atomic"
 )
@@ -84,9 +85,7 @@ func (s *sender) send(req *http.Request, used credential) (*http.Response, error
 	if used.bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+used.bearer)
 	}
-	for name, values := range s.login.further.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, s.login.further.header)
 	resp, err := s.login.transport.RoundTrip(req)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,12 +107,8 @@ func parse(show, name string, data []byte) (grimoires.CommandTool, error) {
 		doc.Fail(at("parameters"), "it is not a JSON Schema", "")
 	}
 	d.Description, d.Argv, d.Parameters, d.Category, d.Timeout = f.Description, f.Argv, string(schema), f.Category, f.Timeout
-	if d.Category == "" {
-		d.Category = "shell"
-	}
-	if d.Timeout == 0 {
-		d.Timeout = defaultTimeout
-	}
+	d.Category = cmp.Or(d.Category, "shell")
+	d.Timeout = cmp.Or(d.Timeout, defaultTimeout)
 	f.check(doc, at, name, d)
 	for _, reason := range argvProblems(d, parameters) {
 		doc.Fail(at("argv"), reason, "")
@@ -162,19 +159,11 @@ func argvProblems(d grimoires.CommandTool, parameters map[string]any) (all []str
 			name := use.Path[0]
 			switch _, known := properties[name]; {
 			case !known:
-				all = append(all, fmt.Sprintf("argv[%d]: there is no parameter %s%s", i, name, didyoumean.Aside(name, keys(properties))))
+				all = append(all, fmt.Sprintf("argv[%d]: there is no parameter %s%s", i, name, didyoumean.Aside(name, slices.Sorted(maps.Keys(properties)))))
 			case !use.Tested && uses.Sole == nil && !slices.Contains(required, any(name)):
 				all = append(all, fmt.Sprintf("argv[%d]: a call may leave out %s: add it to required, or test it with {{if .%s}}", i, name, name))
 			}
 		}
 	}
-	return all
-}
-
-func keys(m map[string]any) (all []string) {
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.Sort(all)
 	return all
 }

@@ -57,10 +57,7 @@ func text(all []event.Todo) string { return cmp.Or(Shown(all), "(the list is emp
 func Shown(all []event.Todo) string {
 	var lines []string
 	for _, t := range all {
-		mark := map[string]string{event.TodoDone: "x", event.TodoInProgress: "~"}[t.Status]
-		if mark == "" {
-			mark = " "
-		}
+		mark := cmp.Or(map[string]string{event.TodoDone: "x", event.TodoInProgress: "~"}[t.Status], " ")
 		lines = append(lines, fmt.Sprintf("[%s] %s", mark, strings.Join(strings.Fields(t.Text), " ")))
 	}
 	return strings.Join(lines, "\n")

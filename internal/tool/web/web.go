@@ -10,6 +10,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,10 +74,7 @@ func (o Options) fetch(ctx context.Context, in fetching) (string, error) {
 	} else if _, err := permission.Host(u); err != nil {
 		return "", err
 	}
-	limit := o.Timeout
-	if limit == 0 {
-		limit = maxTime
-	}
+	limit := cmp.Or(o.Timeout, maxTime)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
 	defer cancel()
 	response, err := o.get(ctx, in.URL)
@@ -91,10 +89,7 @@ func (o Options) fetch(ctx context.Context, in fetching) (string, error) {
 	if response.StatusCode >= http.StatusBadRequest {
 		return "", fmt.Errorf("HTTP %s\n%s", response.Status, shorten(text, maxFailure))
 	}
-	text = shorten(text, maxText)
-	if text == "" {
-		text = "(the page is empty)"
-	}
+	text = cmp.Or(shorten(text, maxText), "(the page is empty)")
 	if at := response.Request.URL.String(); at != in.URL {
 		text = "(" + at + ")\n" + text
 	}

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"time"
@@ -49,10 +50,7 @@ func (r rateLimit) events() []provider.Event {
 	if r.Status != "rejected" || r.Overage {
 		return nil
 	}
-	limit := provider.Limit{Reason: r.Type, Status: http.StatusTooManyRequests}
-	if limit.Reason == "" {
-		limit.Reason = "rate_limit"
-	}
+	limit := provider.Limit{Reason: cmp.Or(r.Type, "rate_limit"), Status: http.StatusTooManyRequests}
 	if r.ResetsAt > 0 {
 		limit.Until = time.Unix(int64(r.ResetsAt), 0)
 	}

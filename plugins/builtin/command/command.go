@@ -20,6 +20,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,8 +202,5 @@ func (b *bounded) Write(p []byte) (int, error) {
 // tail returns the end of an output for an error message.
 func tail(output []byte) string {
 	text := strings.ToValidUTF8(strings.TrimSpace(string(output[max(0, len(output)-maxTail):])), "")
-	if text == "" {
-		return "(no output)"
-	}
-	return text
+	return cmp.Or(text, "(no output)")
 }

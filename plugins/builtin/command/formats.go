@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -182,9 +183,7 @@ func (r result) severity(rules []rule, otherwise reviewer.Severity) reviewer.Sev
 
 func (r result) finding(dir string, severity reviewer.Severity) reviewer.Finding {
 	message, suggestion, file, line := strings.TrimSpace(r.Message.Text), "", "", 0
-	if message == "" {
-		message = "(no message)"
-	}
+	message = cmp.Or(message, "(no message)")
 	if r.RuleID != "" {
 		message += " (" + r.RuleID + ")"
 	}

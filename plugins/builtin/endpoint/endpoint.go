@@ -12,6 +12,7 @@ package endpoint
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -63,14 +64,7 @@ func Of(plugin string) (API, bool) {
 func (a API) Variables() []string { return append(slices.Clone(a.Keys), a.BaseURL) }
 
 // ShortNames returns the short names of models, sorted.
-func (a API) ShortNames() []string {
-	var names []string
-	for name := range a.short {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (a API) ShortNames() []string { return slices.Sorted(maps.Keys(a.short)) }
 
 // ModelID returns the ID of a model. name is the ID or a short name.
 func (a API) ModelID(name string) string { return cmp.Or(a.short[name], name) }

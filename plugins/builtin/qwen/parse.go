@@ -2,6 +2,7 @@ package qwen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -117,10 +118,7 @@ func (l line) result() provider.Result {
 		r.Status, _ = strconv.Atoi(found[1]) // three digits, or none
 		r.Limit = r.Status == http.StatusTooManyRequests && l.Usage == usage{}
 	case l.IsError:
-		r.Error = l.Error.Message
-		if r.Error == "" {
-			r.Error = l.Subtype
-		}
+		r.Error = cmp.Or(l.Error.Message, l.Subtype)
 	}
 	if r.Status == http.StatusUnauthorized || strings.HasPrefix(r.Error, "Missing API key") {
 		r.Error += " (set OPENAI_API_KEY, and OPENAI_BASE_URL where the server is not OpenAI's)"
