@@ -49,13 +49,25 @@ func request() provider.Request {
 	}
 }
 
+// provider calls use with the plugin, within the time limit of an answer. It skips the case if the plugin
+// does not work.
+func (s *suite) provider(ctx context.Context, use func(ctx context.Context, p provider.Provider) error) error {
+	if err := s.working(); err != nil {
+		return err
+	}
+	return s.within(ctx, func(ctx context.Context) error {
+		p, err := s.plugin().Provider(ctx)
+		if err != nil {
+			return err
+		}
+		return use(ctx, p)
+	})
+}
+
 // asked returns the plugin's command for a request.
 func (s *suite) asked(ctx context.Context, req provider.Request) (cmd provider.Command, err error) {
-	if err := s.working(); err != nil {
-		return cmd, err
-	}
-	err = s.within(ctx, func(ctx context.Context) error {
-		cmd, err = s.command(ctx, req)
+	err = s.provider(ctx, func(ctx context.Context, p provider.Provider) error {
+		cmd, err = p.Command(ctx, req)
 		return err
 	})
 	return cmd, err
@@ -234,11 +246,8 @@ func (s *suite) capabilities(ctx context.Context) (provider.Capabilities, error)
 	again.Resume = true
 	_, err = s.asked(ctx, again)
 	note(provider.Resume, err == nil)
-	err = s.within(ctx, func(ctx context.Context) error {
-		p, err := s.plugin().Provider(ctx)
-		if err == nil {
-			_, err = p.Message(ctx, provider.Message{ID: messageID, Text: "use the existing parser"})
-		}
+	err = s.provider(ctx, func(ctx context.Context, p provider.Provider) error {
+		_, err := p.Message(ctx, provider.Message{ID: messageID, Text: "use the existing parser"})
 		return err
 	})
 	note(provider.Messages, err == nil && !cmd.Once)
@@ -251,14 +260,7 @@ func (s *suite) capabilities(ctx context.Context) (provider.Capabilities, error)
 
 // parse calls Parse.
 func (s *suite) parse(ctx context.Context, lines []byte) (events []provider.Event, err error) {
-	if err := s.working(); err != nil {
-		return nil, err
-	}
-	err = s.within(ctx, func(ctx context.Context) error {
-		p, err := s.plugin().Provider(ctx)
-		if err != nil {
-			return err
-		}
+	err = s.provider(ctx, func(ctx context.Context, p provider.Provider) error {
 		events, err = p.Parse(ctx, lines)
 		return err
 	})
@@ -341,14 +343,7 @@ func parsesAlike(ctx context.Context, s *suite) error {
 
 // answer calls Answer.
 func (s *suite) answer(ctx context.Context, a provider.Answer) (reply provider.Reply, err error) {
-	if err := s.working(); err != nil {
-		return reply, err
-	}
-	err = s.within(ctx, func(ctx context.Context) error {
-		p, err := s.plugin().Provider(ctx)
-		if err != nil {
-			return err
-		}
+	err = s.provider(ctx, func(ctx context.Context, p provider.Provider) error {
 		answerer, ok := p.(provider.Answerer)
 		if !ok {
 			return pluginerr.ErrUnsupported
@@ -397,14 +392,7 @@ func answersRequests(ctx context.Context, s *suite) error {
 const messageID = "5f2a7a53-3a3f-4a87-a3a6-6f0f3f8f5a10"
 
 func takesMessage(ctx context.Context, s *suite) error {
-	if err := s.working(); err != nil {
-		return err
-	}
-	return s.within(ctx, func(ctx context.Context) error {
-		p, err := s.plugin().Provider(ctx)
-		if err != nil {
-			return err
-		}
+	return s.provider(ctx, func(ctx context.Context, p provider.Provider) error {
 		for _, text := range []string{"use the existing parser", "/clear", "@/etc/passwd", "two\nlines", "файл 名 🦉", strings.Repeat("long ", 100_000)} {
 			input, err := p.Message(ctx, provider.Message{ID: messageID, Text: text})
 			switch {

@@ -11,6 +11,7 @@
 package plugintest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,26 +61,11 @@ type Options struct {
 	Report func(Result)    // optional; receives each result immediately
 }
 
-func (o Options) ready() time.Duration {
-	if o.Ready > 0 {
-		return o.Ready
-	}
-	return 30 * time.Second
-}
+func (o Options) ready() time.Duration { return cmp.Or(o.Ready, 30*time.Second) }
 
-func (o Options) answer() time.Duration {
-	if o.Answer > 0 {
-		return o.Answer
-	}
-	return time.Minute
-}
+func (o Options) answer() time.Duration { return cmp.Or(o.Answer, time.Minute) }
 
-func (o Options) end() time.Duration {
-	if o.End > 0 {
-		return o.End
-	}
-	return 2 * time.Second
-}
+func (o Options) end() time.Duration { return cmp.Or(o.End, 2*time.Second) }
 
 // fileRE matches the file names of plugins.
 var fileRE = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
