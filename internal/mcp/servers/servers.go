@@ -346,11 +346,7 @@ func words(line string, getenv func(string) string) ([]string, error) {
 		}
 		all = append(all, w)
 	}
-	argv, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(getenv), NoUnset: true}, all...)
-	if err != nil {
-		return nil, err
-	}
-	return argv, nil
+	return expand.Fields(&expand.Config{Env: expand.FuncEnviron(getenv), NoUnset: true}, all...)
 }
 
 // Variables returns the sorted names of the variables that the server needs from the user's environment.
