@@ -291,10 +291,7 @@ func (d *Document) field(n *yaml.Node, f field) {
 
 // unknown returns the hint for an unknown word.
 func unknown(word string, known []string) string {
-	if hint := didyoumean.Hint(word, known); hint != "" {
-		return hint
-	}
-	return "known: " + strings.Join(known, ", ")
+	return cmp.Or(didyoumean.Hint(word, known), "known: "+strings.Join(known, ", "))
 }
 
 // collect collects the fields of a struct, including inlined structs.
