@@ -186,9 +186,6 @@ func (e *OpenFindingsError) Error() string {
 	return fmt.Sprintf("task %s has %s; without --accept-findings it does not land:\n%s", e.Task, oneline.Count(len(e.Findings), "open error finding"), OpenLines(e.Findings))
 }
 
-// CommandExit returns exit.Failed.
-func (e *OpenFindingsError) CommandExit() int { return exit.Failed }
-
 // NextCommand returns the command that approves the change with its findings.
 func (e *OpenFindingsError) NextCommand() string {
 	return "coven approve " + shellword.Word(e.Task) + " --accept-findings"

@@ -46,9 +46,6 @@ func (e *NoSessionError) Hint() string {
 	return " (" + e.Near + ")"
 }
 
-// CommandExit returns exit.Failed.
-func (e *NoSessionError) CommandExit() int { return exit.Failed }
-
 // NextCommand returns the command that lists the sessions.
 func (e *NoSessionError) NextCommand() string { return "coven status" }
 

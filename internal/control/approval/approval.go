@@ -120,9 +120,6 @@ func (e *AnsweredError) Error() string {
 	return text
 }
 
-// CommandExit returns exit.Failed.
-func (e *AnsweredError) CommandExit() int { return exit.Failed }
-
 // NextCommand returns the command that lists the open questions.
 func (e *AnsweredError) NextCommand() string { return "coven approvals list" }
 

@@ -162,9 +162,7 @@ func (o outside) spawn(ctx context.Context, r spawn.Request) (string, error) {
 			tool.Progress(ctx, r.Agent+": "+event.As[event.Tool](e).Summary)
 		}
 	}
-	outcome, err := c.Spawn(ctx, grimoires.SpawnRequest{
-		Agent: r.Agent, Task: r.Task, Permissions: r.Permissions, Model: r.Model, TaskID: r.TaskID,
-	}, control.Options{Onto: branch})
+	outcome, err := c.Spawn(ctx, grimoires.SpawnRequest(r), control.Options{Onto: branch})
 	if err != nil {
 		return "", explained(err)
 	}
