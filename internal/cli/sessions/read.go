@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -21,23 +22,21 @@ func newMessages(a *cli.App) *cobra.Command {
 the model. Messages of coven's own loop have an ID, for coven sessions fork, and a number of
 tokens: that of the API for what the model wrote, otherwise an estimate (about).`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), a, args[0], func(p *project.Project, v session.View) error {
-				all, err := conversation.Messages(dirOf(p, v))
-				if err != nil {
+		RunE: inSession(a, func(_ context.Context, p *project.Project, v session.View, _ []string) error {
+			all, err := conversation.Messages(dirOf(p, v))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(all)
+			}
+			for _, m := range all {
+				if err := a.Printf("%s", messageText(m)); err != nil {
 					return err
 				}
-				if asJSON {
-					return a.PrintJSON(all)
-				}
-				for _, m := range all {
-					if err := a.Printf("%s", messageText(m)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
+			}
+			return nil
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

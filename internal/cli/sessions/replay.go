@@ -22,16 +22,13 @@ func newReplay(a *cli.App) *cobra.Command {
 in a worktree and a session of its own. NAME is that of its record: code-reviewer-auth.`,
 		Example: `  coven sessions replay 2026-01-02-add-a-flag code-reviewer-auth`,
 		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return with(ctx, a, args[0], func(_ *project.Project, v session.View) error {
-				s, ok := v.Subagent(strings.TrimSuffix(args[1], ".md"))
-				if !ok {
-					return exit.Failedf("coven sessions show "+shellword.Word(v.ID), "session %s has no subagent %q", v.ID, args[1])
-				}
-				return again(ctx, a, s)
-			})
-		},
+		RunE: inSession(a, func(ctx context.Context, _ *project.Project, v session.View, args []string) error {
+			s, ok := v.Subagent(strings.TrimSuffix(args[1], ".md"))
+			if !ok {
+				return exit.Failedf("coven sessions show "+shellword.Word(v.ID), "session %s has no subagent %q", v.ID, args[1])
+			}
+			return again(ctx, a, s)
+		}),
 	}
 }
 

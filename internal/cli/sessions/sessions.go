@@ -64,17 +64,16 @@ func newList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// with calls do with the session that name identifies.
-func with(ctx context.Context, a *cli.App, name string, do func(*project.Project, session.View) error) error {
-	p, err := a.Open(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := p.SessionOf(ctx, name)
-	if err != nil {
-		return err
-	}
-	return do(p, v)
+// inSession returns a function for cobra.Command.RunE that calls run with the session that the first argument
+// identifies.
+func inSession(a *cli.App, run func(context.Context, *project.Project, session.View, []string) error) func(*cobra.Command, []string) error {
+	return a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
+		v, err := p.SessionOf(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), p, v, args)
+	})
 }
 
 func dirOf(p *project.Project, v session.View) string {
@@ -88,18 +87,16 @@ func newShow(a *cli.App) *cobra.Command {
 		Long: `Show what a session did, what it used, and its subagents. SESSION is the id of a session or of
 its task. --check tells whether all its records are there, readable and linked to each other.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), a, args[0], func(p *project.Project, v session.View) error {
-				if check {
-					return checked(a, p, v)
-				}
-				v = control.Shown(v)
-				if asJSON {
-					return a.PrintJSON(v)
-				}
-				return show(a, v)
-			})
-		},
+		RunE: inSession(a, func(_ context.Context, p *project.Project, v session.View, _ []string) error {
+			if check {
+				return checked(a, p, v)
+			}
+			v = control.Shown(v)
+			if asJSON {
+				return a.PrintJSON(v)
+			}
+			return show(a, v)
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&check, "check", false, "check the records instead")
@@ -157,19 +154,17 @@ func show(a *cli.App, v session.View) error {
 func newResume(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "resume SESSION", Short: "Resume a session, as coven resume does", Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Resting),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), a, args[0], func(p *project.Project, v session.View) error {
-				newest, err := p.Finder.OfTask(v.Task)
-				if err != nil {
-					return err
-				}
-				if newest.ID != v.ID {
-					return exit.Failedf("coven sessions show "+shellword.Word(newest.ID), "session %s was followed by session %s of the same task", v.ID, newest.ID)
-				}
-				return a.WithController(cmd.Context(), func(c *control.Controller) error {
-					return cli.ExitStatus(c.Resume(cmd.Context(), control.ResumeRequest{Task: v.Task}))
-				})
+		RunE: inSession(a, func(ctx context.Context, p *project.Project, v session.View, _ []string) error {
+			newest, err := p.Finder.OfTask(v.Task)
+			if err != nil {
+				return err
+			}
+			if newest.ID != v.ID {
+				return exit.Failedf("coven sessions show "+shellword.Word(newest.ID), "session %s was followed by session %s of the same task", v.ID, newest.ID)
+			}
+			return a.WithController(ctx, func(c *control.Controller) error {
+				return cli.ExitStatus(c.Resume(ctx, control.ResumeRequest{Task: v.Task}))
 			})
-		},
+		}),
 	}
 }

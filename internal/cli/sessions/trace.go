@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,16 +33,14 @@ runs is marked with an ellipsis.`,
 		Example: `  coven sessions trace 2026-01-02-add-a-flag
   coven sessions trace bd-12 --json`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Recorded),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), a, args[0], func(p *project.Project, v session.View) error {
-				now := p.Env.Now()
-				took := tookOf(v, now)
-				if asJSON {
-					return a.PrintJSON(traceJSON{v.ID, control.StateOf(control.Shown(v)), took.Milliseconds(), v.ExecutionTrace()})
-				}
-				return a.Printf("%s", terminal.PrintableLines(trace.Text(v.ID, took, v.ExecutionTrace(), now)))
-			})
-		},
+		RunE: inSession(a, func(_ context.Context, p *project.Project, v session.View, _ []string) error {
+			now := p.Env.Now()
+			took := tookOf(v, now)
+			if asJSON {
+				return a.PrintJSON(traceJSON{v.ID, control.StateOf(control.Shown(v)), took.Milliseconds(), v.ExecutionTrace()})
+			}
+			return a.Printf("%s", terminal.PrintableLines(trace.Text(v.ID, took, v.ExecutionTrace(), now)))
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
