@@ -24,8 +24,7 @@ func Load(dir string) (View, error) {
 			return View{}, damaged(dir, errNoEvents)
 		}
 	}
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return View{}, damaged(dir, err)
 	}
 	return v, err
@@ -302,6 +301,5 @@ func NeverStarted(root, id string) bool {
 	if held(dir) {
 		return false
 	}
-	v, err := Load(dir)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && v.Started.IsZero()
+	return hasNoEvents(Load(dir))
 }

@@ -28,12 +28,10 @@ type Summary struct {
 	view *View // nil until it is needed
 }
 
-func (v View) summary(root string) Summary {
+// SummaryOf returns the summary of a session.
+func SummaryOf(root string, v View) Summary {
 	return Summary{root: root, ID: v.ID, Task: v.Task, Status: v.Status, Started: v.Started, Ended: v.Ended, Cost: v.Used.USD, view: &v}
 }
-
-// SummaryOf returns the summary of a session.
-func SummaryOf(root string, v View) Summary { return v.summary(root) }
 
 // Dir returns the directory of the session.
 func (s Summary) Dir() string { return filepath.Join(s.root, Dir, s.ID) }
@@ -113,7 +111,7 @@ func (f *Finder) summarize(e os.DirEntry) (s Summary, line string, err error) {
 	if err != nil {
 		return Summary{}, "", err
 	}
-	s = v.summary(f.root)
+	s = SummaryOf(f.root, v)
 	if !isFile || !e.IsDir() || !before.settledAt(f.now()) {
 		return s, "", nil
 	}
