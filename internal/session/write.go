@@ -41,13 +41,13 @@ type metadata struct {
 	Summary      string           `json:"summary,omitempty"`
 	ForkedFrom   *event.Fork      `json:"forked_from,omitempty"`
 
-	Queue            event.Queue   `json:"queue"`
-	Subagents        []Subagent    `json:"subagents"`
-	PermissionGrants []Grant       `json:"permission_grants"`
-	Approvals        []any         `json:"approvals"`
-	ExecutionTrace   []trace.Entry `json:"execution_trace"`
-	Steps            []Step        `json:"steps"`
-	Receipts         any           `json:"receipts"`
+	Queue            event.Queue     `json:"queue"`
+	Subagents        []Subagent      `json:"subagents"`
+	PermissionGrants []Grant         `json:"permission_grants"`
+	Approvals        []any           `json:"approvals"`
+	ExecutionTrace   []trace.Entry   `json:"execution_trace"`
+	Steps            []Step          `json:"steps"`
+	Receipts         []event.Receipt `json:"receipts"`
 }
 
 // Tokens is the token usage of agents.
@@ -102,20 +102,8 @@ func (v View) metadata() metadata {
 		PrimaryAgent: v.PrimaryAgent(), Model: v.Info.Model, Provider: v.Info.Provider, Grimoire: v.Info.Grimoire,
 		Version: v.Info.Version, CostUSD: v.Used.USD, Commit: v.Commit, Summary: v.Summary, ForkedFrom: v.Info.Forked,
 		Tokens:    v.Tokens(),
-		Subagents: v.Subagents, PermissionGrants: v.Grants, Queue: v.Queue, Approvals: []any{},
-		ExecutionTrace: v.ExecutionTrace(), Steps: v.Steps, Receipts: v.Receipts,
-	}
-	if v.Subagents == nil {
-		m.Subagents = []Subagent{}
-	}
-	if v.Grants == nil {
-		m.PermissionGrants = []Grant{}
-	}
-	if v.Steps == nil {
-		m.Steps = []Step{}
-	}
-	if v.Receipts == nil {
-		m.Receipts = []any{}
+		Subagents: append([]Subagent{}, v.Subagents...), PermissionGrants: append([]Grant{}, v.Grants...), Queue: v.Queue, Approvals: []any{},
+		ExecutionTrace: v.ExecutionTrace(), Steps: append([]Step{}, v.Steps...), Receipts: append([]event.Receipt{}, v.Receipts...),
 	}
 	for _, a := range v.Approvals {
 		m.Approvals = append(m.Approvals, a.entry())
