@@ -46,8 +46,7 @@ func Person(plan *grimoires.Plan, root string) spawn.Caller {
 
 // RequestOf returns the request of coven spawn in a plan.
 func RequestOf(plan *grimoires.Plan) spawn.Request {
-	r := plan.Spawn
-	return spawn.Request{Agent: r.Agent, Task: r.Task, Permissions: r.Permissions, Model: r.Model, TaskID: r.TaskID}
+	return spawn.Request(*plan.Spawn)
 }
 
 func knownModel(model string) error {
