@@ -51,7 +51,7 @@ var boxes = []box{
 	{"sandbox", []string{"internal/sandbox"}},
 	{"process", []string{"internal/process", "internal/process/early"}},
 	{"holder", []string{"internal/task/holder"}},
-	{"worktree", []string{"worktree", "worktree/checkout", "worktree/claim", "worktree/commit", "worktree/diff", "worktree/files", "worktree/integrate", "worktree/isolation", "worktree/land", "worktree/pool", "worktree/remote", "worktree/rescue", "worktree/snapshot", "worktree/supply", "worktree/tripwire", "worktree/internal/cone", "worktree/internal/content", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/internal/names", "worktree/internal/protected", "worktree/internal/repo", "worktree/internal/sparse", "worktree/internal/submodule"}},
+	{"worktree", []string{"worktree", "worktree/checkout", "worktree/claim", "worktree/commit", "worktree/diff", "worktree/files", "worktree/integrate", "worktree/isolation", "worktree/land", "worktree/pool", "worktree/remote", "worktree/rescue", "worktree/snapshot", "worktree/supply", "worktree/tripwire", "worktree/internal/cone", "worktree/internal/content", "worktree/internal/covendir", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/internal/names", "worktree/internal/object", "worktree/internal/protected", "worktree/internal/ref", "worktree/internal/repo", "worktree/internal/sparse", "worktree/internal/submodule"}},
 	{"session", []string{"internal/session"}},
 	{"search", []string{"internal/search", "internal/tool/baseline"}},
 	{"record", []string{"internal/agent/channel", "internal/event", "internal/event/findings", "internal/session/usage"}},

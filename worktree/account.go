@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -66,7 +66,7 @@ func kindOf(ref string) string {
 
 // onlyFrom returns the disk size of the objects that only refs of the given kind reach. A detached HEAD of
 // the checkout counts as another ref.
-func onlyFrom(ctx context.Context, r *repo.Repo, kind string, refs []git.Ref) (int64, error) {
+func onlyFrom(ctx context.Context, r *repo.Repo, kind string, refs []ref.Ref) (int64, error) {
 	var lines []string
 	for _, ref := range refs {
 		if kindOf(ref.Name) == kind {

@@ -11,8 +11,9 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/covendir"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 	"github.com/coven-run/coven/worktree/pool"
@@ -66,7 +67,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	if err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
-	l, err := r.Lock(ctx, repo.TaskLock(names.SafeName(req.TaskID)), "add "+req.TaskID)
+	l, err := r.Lock(ctx, names.TaskLock(names.SafeName(req.TaskID)), "add "+req.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +104,10 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 // beginAdd creates the branch, the directory and the git directory. The directory contains the files of the
 // returned pool entry, if the pool had a suitable one.
 func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.Worktree, from pool.Entry, err error) {
-	if err := repo.EnsureCovenDir(r.Root); err != nil {
+	if err := covendir.Ensure(r.Root); err != nil {
 		return nil, pool.Entry{}, err
 	}
-	l, err := r.Lock(ctx, repo.WorktreesLock, "add "+taskID)
+	l, err := r.Lock(ctx, names.WorktreesLock, "add "+taskID)
 	if err != nil {
 		return nil, pool.Entry{}, err
 	}
@@ -177,7 +178,7 @@ func leftover(ctx context.Context, r *repo.Repo, taskID, start string) error {
 	tip, err := r.Git().Ref(ctx, names.HeadsPrefix+names.BranchPrefix+name)
 	if err == nil {
 		found.Branch = names.BranchPrefix + name
-	} else if !errors.Is(err, git.ErrNoRef) {
+	} else if !errors.Is(err, ref.ErrNoRef) {
 		return fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
 	rec, err := r.ReadRecord(name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/covendir"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
@@ -125,10 +126,10 @@ func TestAddAndRemoveAtOnce(t *testing.T) {
 
 func TestEnsureCovenDir(t *testing.T) {
 	dir := t.TempDir()
-	must(t, repo.EnsureCovenDir(dir))
-	equal(t, "content", read(t, filepath.Join(dir, ".coven/.gitignore")), repo.CovenIgnore)
+	must(t, covendir.Ensure(dir))
+	equal(t, "content", read(t, filepath.Join(dir, ".coven/.gitignore")), covendir.Ignore)
 	write(t, filepath.Join(dir, ".coven/.gitignore"), "mine\n")
-	must(t, repo.EnsureCovenDir(dir))
+	must(t, covendir.Ensure(dir))
 	equal(t, "a person's own", read(t, filepath.Join(dir, ".coven/.gitignore")), "mine\n")
 }
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/integrate"
-	"github.com/coven-run/coven/worktree/internal/git"
-	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/land"
 )
 
@@ -62,17 +62,17 @@ func TestLocksOfADeadTransaction(t *testing.T) {
 	tip := targetOf(r, t).Tip
 	refs := []string{"refs/coven/keep/T/landing", "refs/coven/keep/T/integrate"}
 	var locks []string
-	var edits []git.Edit
-	for _, ref := range refs {
-		lock := filepath.Join(r.GitDir, ref+".lock")
+	var edits []ref.Edit
+	for _, name := range refs {
+		lock := filepath.Join(r.GitDir, name+".lock")
 		must(t, os.MkdirAll(filepath.Dir(lock), 0o755))
 		must(t, os.WriteFile(lock, nil, 0o644))
 		old := time.Now().Add(-time.Minute)
 		must(t, os.Chtimes(lock, old, old))
-		locks, edits = append(locks, lock), append(edits, git.Set(ref, tip))
+		locks, edits = append(locks, lock), append(edits, ref.Set(name, tip))
 	}
 	err := r.Transact(t.Context(), r.Git(), "keep", edits...)
-	busy := (*repo.BusyError)(nil)
+	busy := (*lock.BusyError)(nil)
 	if !errors.As(err, &busy) {
 		t.Fatalf("%v", err)
 	}

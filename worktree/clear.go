@@ -30,12 +30,12 @@ const clearNote = "leftovers, removed"
 // content. If storing fails, nothing is removed. If there are more than 10 MB of ignored files, the error
 // is an *IgnoredError.
 func Clear(ctx context.Context, r *repo.Repo, s Stale) (rescueRef string, err error) {
-	l, err := r.Lock(ctx, repo.TaskLock(s.name()), "clear "+s.Kind+" of "+s.Task)
+	l, err := r.Lock(ctx, names.TaskLock(s.name()), "clear "+s.Kind+" of "+s.Task)
 	if err != nil {
 		return "", err
 	}
 	defer l.Release()
-	trees, err := r.Lock(ctx, repo.WorktreesLock, "clear "+s.Kind+" of "+s.Task)
+	trees, err := r.Lock(ctx, names.WorktreesLock, "clear "+s.Kind+" of "+s.Task)
 	if err != nil {
 		return "", err
 	}
@@ -181,7 +181,7 @@ func clearLanding(ctx context.Context, r *repo.Repo, w *repo.Worktree, path stri
 			continue
 		}
 		c.Ref = cmp.Or(left.Ref, names.HeadsPrefix+"HEAD")
-		l, err := r.Lock(ctx, repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(c.Ref, names.HeadsPrefix)}), "clear a landing of "+w.TaskID)
+		l, err := r.Lock(ctx, names.TargetLock(strings.TrimPrefix(c.Ref, names.HeadsPrefix)), "clear a landing of "+w.TaskID)
 		if err != nil {
 			return "", err
 		}

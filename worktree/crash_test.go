@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 )
@@ -186,7 +187,7 @@ func TestRecoverWaitsForOrphanedGit(t *testing.T) {
 
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := r.Lock(short, repo.TargetLock(targetOf(r, t)), "test")
+	_, err := r.Lock(short, names.TargetLock(targetOf(r, t).Branch), "test")
 	wantIs(t, err, context.DeadlineExceeded)
 
 	must(t, os.WriteFile(gate, []byte("go\n"), 0)) // returns when the filter reads

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/covendir"
+	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -21,7 +23,7 @@ type (
 	// Sparse selects the files of new worktrees.
 	Sparse = repo.Sparse
 	// A BusyError means that a lock file of git exists.
-	BusyError = repo.BusyError
+	BusyError = lock.BusyError
 	// A BareError means that the directory is a bare repository.
 	BareError = repo.BareError
 )
@@ -46,11 +48,11 @@ func SafeName(id string) string { return names.SafeName(id) }
 // Branch returns the name of a task's branch, without refs/heads/.
 func Branch(taskID string) string { return names.Branch(taskID) }
 
-// EnsureCovenDir creates coven's directory in a checkout. See repo.EnsureCovenDir.
-func EnsureCovenDir(root string) error { return repo.EnsureCovenDir(root) }
+// EnsureCovenDir creates coven's directory in a checkout. See covendir.Ensure.
+func EnsureCovenDir(root string) error { return covendir.Ensure(root) }
 
-// SessionsIgnored reports whether git ignores the session records. See repo.SessionsIgnored.
-func SessionsIgnored(root string) (bool, error) { return repo.SessionsIgnored(root) }
+// SessionsIgnored reports whether git ignores the session records. See covendir.SessionsIgnored.
+func SessionsIgnored(root string) (bool, error) { return covendir.SessionsIgnored(root) }
 
 // CurrentTree stores the worktree's current content and returns its tree. As in a commit, the tree contains
 // tracked files and untracked files that are not ignored. It equals the tree of the branch's tip if and

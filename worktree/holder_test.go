@@ -44,7 +44,7 @@ func TestLandingLock(t *testing.T) {
 	}))
 	_, held = landingLock(r, "refs/heads/main")
 	equal(t, "held after", held, false)
-	equal(t, "file", read(t, r.StatePath("locks", repo.TargetLock(c.Target))), "")
+	equal(t, "file", read(t, r.StatePath("locks", names.TargetLock(c.Target.Branch))), "")
 }
 
 // The remains of a killed holder in the file do not make the lock held, and the next holder replaces them.
@@ -54,7 +54,7 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	claim := claimFor(t, r, "T")
 	cmd := actorCommand(r.Root, "T", filepath.Join(t.TempDir(), "intent"), land.Squash)
 	killAt(t, cmd, "land.intent")
-	left := read(t, r.StatePath("locks", repo.TargetLock(c.Target)))
+	left := read(t, r.StatePath("locks", names.TargetLock(c.Target.Branch)))
 	if !strings.Contains(left, `"land T"`) {
 		t.Fatalf("the killed process left %q", left)
 	}
@@ -62,7 +62,7 @@ func TestLandingLockOfTheDead(t *testing.T) {
 	if held {
 		t.Fatalf("held by %v", holder)
 	}
-	l := value[*lock.Lock](t)(r.Lock(t.Context(), repo.TargetLock(c.Target), "x"))
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), names.TargetLock(c.Target.Branch), "x"))
 	holder, held = landingLock(r, "refs/heads/main")
 	equal(t, "held", held, true)
 	equal(t, "what", holder.What, "x")
@@ -77,7 +77,7 @@ func TestLandingLockOfTheDead(t *testing.T) {
 func TestLandingLockOfAnOrphan(t *testing.T) {
 	r := sample(t)
 	target := targetOf(r, t)
-	l := value[*lock.Lock](t)(r.Lock(t.Context(), repo.TargetLock(target), "land T"))
+	l := value[*lock.Lock](t)(r.Lock(t.Context(), names.TargetLock(target.Branch), "land T"))
 	child := exec.Command("cat")
 	child.ExtraFiles = []*os.File{l.File()}
 	in, err := child.StdinPipe()
@@ -112,7 +112,7 @@ func TestLandingLockAskedOften(t *testing.T) {
 		})
 	}
 	for range 50 {
-		l := value[*lock.Lock](t)(r.Lock(t.Context(), repo.TargetLock(targetOf(r, t)), "land T"))
+		l := value[*lock.Lock](t)(r.Lock(t.Context(), names.TargetLock(targetOf(r, t).Branch), "land T"))
 		if _, held := landingLock(r, "refs/heads/main"); !held {
 			t.Error("a held lock was called free")
 		}
@@ -138,7 +138,7 @@ func TestLandMeetsForeignLocks(t *testing.T) {
 			_, err := landTask(t, w, c, land.Squash)
 			text := err.Error()
 			if name == "refs/heads/main.lock" {
-				equal(t, "file", wantError[*repo.BusyError](t, err).File, file)
+				equal(t, "file", wantError[*lock.BusyError](t, err).File, file)
 			} else {
 				equal(t, "path", wantError[*land.CheckoutError](t, err).Path, r.Root)
 			}
@@ -216,7 +216,7 @@ func TestWritesMeetForeignLocks(t *testing.T) {
 			file := filepath.Join(r.GitDir, c.lock)
 			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 			letGo := holdFile(t, file)
-			equal(t, "file", wantError[*repo.BusyError](t, c.act(r, w, held)).File, file)
+			equal(t, "file", wantError[*lock.BusyError](t, c.act(r, w, held)).File, file)
 			letGo()
 			must(t, c.act(r, w, held))
 		})
@@ -236,5 +236,5 @@ func TestLandBesidePackRefs(t *testing.T) {
 
 // landingLock returns the holder of a target's lock.
 func landingLock(r *repo.Repo, targetRef string) (lock.Holder, bool) {
-	return r.Locks.Holder(repo.TargetLock(repo.Target{Branch: strings.TrimPrefix(targetRef, names.HeadsPrefix)}))
+	return r.Locks.Holder(names.TargetLock(strings.TrimPrefix(targetRef, names.HeadsPrefix)))
 }

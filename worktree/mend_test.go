@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/isolation"
 )
 
@@ -23,7 +23,7 @@ func TestMendHead(t *testing.T) {
 		"a pipe":      {func(head string) error { return syscall.Mkfifo(head, 0o644) }, branch},
 		"a link":      {func(head string) error { return os.Symlink(outside, head) }, branch},
 		"a directory": {func(head string) error { return os.MkdirAll(filepath.Join(head, "below"), 0o755) }, branch},
-		"too much":    {func(head string) error { return os.WriteFile(head, make([]byte, repo.MaxGitFile+1), 0o644) }, branch},
+		"too much":    {func(head string) error { return os.WriteFile(head, make([]byte, object.MaxGitFile+1), 0o644) }, branch},
 		"nothing":     {func(string) error { return nil }, branch},
 		"detached": {
 			func(head string) error { return os.WriteFile(head, []byte(strings.Repeat("1", 40)+"\n"), 0o644) },

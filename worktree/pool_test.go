@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/pool"
@@ -72,7 +73,7 @@ func modes(t testing.TB, dir string) string {
 
 func inodeAt(t testing.TB, path string) uint64 {
 	t.Helper()
-	return repo.InodeOf(value[os.FileInfo](t)(os.Lstat(path)))
+	return file.InodeOf(value[os.FileInfo](t)(os.Lstat(path)))
 }
 
 // The next worktree gets the files of a landed worktree, with the same result as if git had written them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/covendir"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
@@ -32,7 +33,7 @@ import (
 // with ErrNoWorktree if there is neither branch nor snapshot, and with a *LeftoverError if the worktree
 // exists. After a kill, it can be called again; until it has succeeded, Find does not find the worktree.
 func Recreate(ctx context.Context, r *repo.Repo, taskID, session string) (*repo.Worktree, snapshot.Snapshot, error) {
-	l, err := r.Lock(ctx, repo.TaskLock(names.SafeName(taskID)), "recreate "+taskID)
+	l, err := r.Lock(ctx, names.TaskLock(names.SafeName(taskID)), "recreate "+taskID)
 	if err != nil {
 		return nil, snapshot.Snapshot{}, err
 	}
@@ -118,7 +119,7 @@ func (re *recreation) startingPoint(ctx context.Context, last snapshot.Snapshot)
 }
 
 func (re *recreation) run(ctx context.Context) error {
-	if err := repo.EnsureCovenDir(re.w.Repo.Root); err != nil {
+	if err := covendir.Ensure(re.w.Repo.Root); err != nil {
 		return err
 	}
 	if err := re.register(ctx); err != nil {
@@ -142,7 +143,7 @@ func (re *recreation) run(ctx context.Context) error {
 // register replaces the old registration with a new one.
 func (re *recreation) register(ctx context.Context) error {
 	w := re.w
-	l, err := w.Repo.Lock(ctx, repo.WorktreesLock, "recreate "+w.TaskID)
+	l, err := w.Repo.Lock(ctx, names.WorktreesLock, "recreate "+w.TaskID)
 	if err != nil {
 		return err
 	}

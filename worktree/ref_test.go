@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // The value of a single ref is the same as in the list of all refs.
@@ -32,11 +32,11 @@ func TestRefIsAsListed(t *testing.T) {
 		"refs/coven/none-1-g" + tip[:8]: "", // the output of git describe is not the name of a ref
 	} {
 		got, err := r.Git().Ref(ctx, name)
-		if got != want || (want == "") != errors.Is(err, git.ErrNoRef) {
+		if got != want || (want == "") != errors.Is(err, ref.ErrNoRef) {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
 		}
 		listed := ""
-		for _, ref := range value[[]git.Ref](t)(r.Git().Refs(ctx, name)) {
+		for _, ref := range value[[]ref.Ref](t)(r.Git().Refs(ctx, name)) {
 			if ref.Name == name {
 				listed = ref.Oid
 			}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
@@ -35,7 +35,7 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 		return registerByGit(ctx, r, reg)
 	}
 	if reg.start != "" {
-		branch := git.Create(names.HeadsPrefix+reg.w.Branch, reg.start)
+		branch := ref.Create(names.HeadsPrefix+reg.w.Branch, reg.start)
 		if err := r.Transact(ctx, r.Git(), "branch: created by coven", branch); err != nil {
 			return err
 		}
@@ -99,20 +99,20 @@ func registerByGit(ctx context.Context, r *repo.Repo, reg registration) error {
 		return err
 	}
 	args := []string{"worktree", "add", "--quiet", "--no-checkout"}
-	var edits []git.Edit
+	var edits []ref.Edit
 	if reg.start == "" {
 		args = append(args, "--force", reg.w.Path, reg.w.Branch)
 	} else {
 		args = append(args, "--no-track", "-b", reg.w.Branch, reg.w.Path, reg.start)
-		edits = append(edits, git.Set(names.HeadsPrefix+reg.w.Branch, reg.start))
+		edits = append(edits, ref.Set(names.HeadsPrefix+reg.w.Branch, reg.start))
 	}
-	if err := r.LogRefs(edits...); err != nil {
+	if err := r.RefLog().Begin(edits...); err != nil {
 		return err
 	}
 	if err := r.Git().Run(ctx, args...); err != nil {
 		return r.Explain(ctx, err, names.HeadsPrefix+reg.w.Branch)
 	}
-	r.LogDone(edits)
+	r.RefLog().Done(edits)
 	after, err := r.Admins()
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 	"github.com/coven-run/coven/worktree/pool"
@@ -243,7 +243,7 @@ func (m *removal) onlyIgnored(ctx context.Context) (bool, error) {
 // unregister first moves the worktree's directory away, then removes its records. The branch is deleted
 // second to last: while it exists, an interrupted removal is detected and can be repeated.
 func (m *removal) unregister(ctx context.Context) error {
-	l, err := m.w.Repo.Lock(ctx, repo.WorktreesLock, "remove "+m.w.TaskID)
+	l, err := m.w.Repo.Lock(ctx, names.WorktreesLock, "remove "+m.w.TaskID)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 	failpoint.Point("remove.unregistered")
 	edits := w.Unkeep()
 	if tip != "" {
-		edits = append(edits, git.Delete(names.HeadsPrefix+w.Branch, tip))
+		edits = append(edits, ref.Delete(names.HeadsPrefix+w.Branch, tip))
 	}
 	if err := w.Repo.Transact(ctx, w.Repo.Git(), "coven: remove", edits...); err != nil {
 		return err

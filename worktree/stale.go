@@ -16,8 +16,9 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/pool"
@@ -296,7 +297,7 @@ func isUnfinished(entry fs.DirEntry) bool {
 
 // working reports whether an operation holds the lock of a task.
 func working(r *repo.Repo, taskID string) bool {
-	_, held := r.Locks.Holder(repo.TaskLock(names.SafeName(taskID)))
+	_, held := r.Locks.Holder(names.TaskLock(names.SafeName(taskID)))
 	return held
 }
 
@@ -317,7 +318,7 @@ func inUse(dir string) bool {
 
 func isOld(path string) bool {
 	info, err := os.Lstat(path)
-	return err == nil && repo.Age(info) >= staleAge
+	return err == nil && lock.Age(info) >= staleAge
 }
 
 // reachableElsewhere reports whether a ref other than ref reaches commit.
@@ -330,6 +331,6 @@ func reachableElsewhere(ctx context.Context, r *repo.Repo, commit, ref string) (
 }
 
 // deleteRef removes a ref if it still points to oid.
-func deleteRef(ctx context.Context, r *repo.Repo, ref, oid string) error {
-	return r.Transact(ctx, r.Git(), "coven: clear", git.Delete(ref, oid))
+func deleteRef(ctx context.Context, r *repo.Repo, name, oid string) error {
+	return r.Transact(ctx, r.Git(), "coven: clear", ref.Delete(name, oid))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/files"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -159,7 +159,7 @@ func TestNoHooksInBookkeeping(t *testing.T) {
 	value[snapshot.Snapshot](t)(snapshot.Take(ctx, w, "s", ""))
 	commitAll(t, w, "m")
 	commit := gitIn(t, r.Root, "commit-tree", "-p", "main", "-m", "m", "main^{tree}")
-	must(t, r.Git().Transact(ctx, "test", git.Move("refs/heads/main", commit, targetOf(r, t).Tip)))
+	must(t, r.Git().Transact(ctx, "test", ref.Move("refs/heads/main", commit, targetOf(r, t).Tip)))
 	c := value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t)))
 	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	value[snapshot.Snapshot](t)(snapshot.Revert(ctx, w, "s", 1))

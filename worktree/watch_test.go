@@ -12,9 +12,9 @@ import (
 
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/integrate"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/protected"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/land"
@@ -629,7 +629,7 @@ func TestRefLog(t *testing.T) {
 		{made, 0, len(made) - 1, "a", "a", true},
 		{made, len(made), -1, "a", "a", true},
 	} {
-		log, to := repo.RefLog{}, tt.to
+		log, to := ref.Moves{}, tt.to
 		if to < 0 {
 			to = len(tt.log)
 		}
@@ -639,27 +639,27 @@ func TestRefLog(t *testing.T) {
 		}
 	}
 	r := sample(t)
-	must(t, os.RemoveAll(filepath.Dir(r.RefLogPath()))) // the first change creates the log
-	must(t, r.LogRefs(git.Create("refs/x", "a")))
-	equal(t, "log", read(t, r.RefLogPath()), "- a refs/x\n")
+	must(t, os.RemoveAll(filepath.Dir(string(r.RefLog())))) // the first change creates the log
+	must(t, r.RefLog().Begin(ref.Create("refs/x", "a")))
+	equal(t, "log", read(t, string(r.RefLog())), "- a refs/x\n")
 }
 
 // A change of a sibling that is in progress when the step begins, and is not logged as completed when it
 // ends, is coven's own.
 func TestChangeInFlight(t *testing.T) {
 	e := watchedRepo(t)
-	branch := git.Create("refs/heads/coven/late", e.main)
-	must(t, e.r.LogRefs(git.Create("refs/heads/coven/killed", e.first))) // by a coven process that was killed
-	must(t, e.r.LogRefs(branch))
-	undone := git.Move("refs/heads/main", e.first, e.main) // moved back before the step
-	must(t, e.r.LogRefs(undone))
-	e.r.LogDone([]git.Edit{undone})
+	branch := ref.Create("refs/heads/coven/late", e.main)
+	must(t, e.r.RefLog().Begin(ref.Create("refs/heads/coven/killed", e.first))) // by a coven process that was killed
+	must(t, e.r.RefLog().Begin(branch))
+	undone := ref.Move("refs/heads/main", e.first, e.main) // moved back before the step
+	must(t, e.r.RefLog().Begin(undone))
+	e.r.RefLog().Done([]ref.Edit{undone})
 	m := e.watch(t, true)
 	e.plumbing(t, "update-ref", "refs/heads/coven/late", e.main)
 	found := value[tripwire.Found](t)(m.Compare(t.Context()))
 	equal(t, "changes", lines(found.Changes), "")
 
-	e.r.LogDone([]git.Edit{branch})
+	e.r.RefLog().Done([]ref.Edit{branch})
 	m = e.watch(t, true)
 	e.plumbing(t, "update-ref", "-d", "refs/heads/coven/late")
 	found = value[tripwire.Found](t)(m.Compare(t.Context()))

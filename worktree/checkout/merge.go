@@ -12,10 +12,11 @@ import (
 
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
 
 // merge creates the new index and the new files, and determines the steps.
-func (m *Move) merge(ctx context.Context, from, to string, changes []git.Change) error {
+func (m *Move) merge(ctx context.Context, from, to string, changes []object.Change) error {
 	units := unitsOf(changes)
 	before, err := m.copyIndex(ctx, from)
 	if err != nil {
@@ -141,7 +142,7 @@ func (m *Move) check(ctx context.Context, from, to string) error {
 
 // untouched reports whether the index proves that all files to be changed are unmodified and that no file
 // is in the way. If it returns false, git must check.
-func (m *Move) untouched(x *index, changes []git.Change) bool {
+func (m *Move) untouched(x *index, changes []object.Change) bool {
 	info, err := os.Stat(m.mergedPath())
 	if err != nil || x.split || x.sparse || x.unmerged {
 		return false
@@ -159,7 +160,7 @@ func (m *Move) untouched(x *index, changes []git.Change) bool {
 }
 
 // asBefore reports whether the index and the checkout have the old state of a change.
-func (m *Move) asBefore(x *index, c git.Change, written int64) bool {
+func (m *Move) asBefore(x *index, c object.Change, written int64) bool {
 	st, err := statOf(filepath.Join(m.c.top(), c.Path))
 	e, tracked := x.entries[c.Path]
 	if _, blocked := m.c.blocked(c.Path); blocked {
@@ -172,7 +173,7 @@ func (m *Move) asBefore(x *index, c git.Change, written int64) bool {
 }
 
 // retry refreshes the index and checks again. If the check fails, the error lists the files in the way.
-func (m *Move) retry(ctx context.Context, units []string, from, to string, before *index, changes []git.Change) (map[string]fingerprint, error) {
+func (m *Move) retry(ctx context.Context, units []string, from, to string, before *index, changes []object.Change) (map[string]fingerprint, error) {
 	have, err := m.look(units)
 	if err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ func (m *Move) retry(ctx context.Context, units []string, from, to string, befor
 
 // refused returns an error that lists the files in the way: modified files, untracked files, or files with
 // other staged changes.
-func (m *Move) refused(ctx context.Context, from string, before *index, changes []git.Change, cause error) error {
+func (m *Move) refused(ctx context.Context, from string, before *index, changes []object.Change, cause error) error {
 	dirty, err := m.git().Fields(ctx, "ls-files", "-z", "-m", "-d")
 	if err != nil {
 		return errors.Join(cause, err)
@@ -223,7 +224,7 @@ func (m *Move) refused(ctx context.Context, from string, before *index, changes 
 	return &Error{Path: m.c.top(), Reason: cause.Error(), Next: "git -C " + shellword.Quote(m.c.top()) + " status", Cause: cause}
 }
 
-func (m *Move) deletedByBoth(change git.Change) bool {
+func (m *Move) deletedByBoth(change object.Change) bool {
 	at, err := nodeOf(filepath.Join(m.c.top(), change.Path))
 	return change.Status == 'D' && err == nil && at == node{}
 }
@@ -237,7 +238,7 @@ func touches(names []string, p string) bool {
 
 // unitsOf returns the paths that each change in one step: files, and directories that become files or vice
 // versa.
-func unitsOf(changes []git.Change) []string {
+func unitsOf(changes []object.Change) []string {
 	leaf := map[string]bool{}
 	for _, change := range changes {
 		leaf[change.Path] = true
@@ -304,7 +305,7 @@ func (c *Checkout) blocked(path string) (string, bool) {
 
 // compare records the index entries that differ. If the sparse-checkout rules have changed, git also
 // changes entries outside the move, whose files would have to appear or disappear. Then compare fails.
-func (m *Move) compare(before *index, changes []git.Change) error {
+func (m *Move) compare(before *index, changes []object.Change) error {
 	ours := map[string]bool{}
 	for _, change := range changes {
 		ours[change.Path] = true

@@ -15,8 +15,9 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process/failpoint"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -78,9 +79,9 @@ func setClaim(ctx context.Context, r *repo.Repo, claim Claim, replaces, point st
 	if err != nil {
 		return Held{}, fmt.Errorf("claim %s: %w", claim.Task, err)
 	}
-	edit := git.Create(Ref(claim.Task), oid)
+	edit := ref.Create(Ref(claim.Task), oid)
 	if replaces != "" {
-		edit = git.Move(Ref(claim.Task), oid, replaces)
+		edit = ref.Move(Ref(claim.Task), oid, replaces)
 	}
 	failpoint.Point(point + ".before")
 	for range claimTries {
@@ -105,14 +106,14 @@ var errClaimGone = errors.New("conflicting claim has disappeared")
 func Of(ctx context.Context, r *repo.Repo, taskID string) (Held, error) {
 	var held Held
 	oid, err := r.Git().Ref(ctx, Ref(taskID))
-	if errors.Is(err, git.ErrNoRef) {
+	if errors.Is(err, ref.ErrNoRef) {
 		return held, fmt.Errorf("task %s: %w", taskID, ErrNoClaim)
 	}
 	if err != nil {
 		return held, fmt.Errorf("read the claim of %s: %w", taskID, err)
 	}
 	held.Oid = oid
-	err = r.Git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
+	err = r.Git().Objects(ctx, []string{oid}, func(_ object.Object, body io.Reader) error {
 		return json.NewDecoder(body).Decode(&held.Claim)
 	})
 	if err != nil {
@@ -132,7 +133,7 @@ func List(ctx context.Context, r *repo.Repo) ([]Held, error) {
 		oids = append(oids, ref.Oid)
 	}
 	var all []Held
-	err = r.Git().Objects(ctx, oids, func(o git.Object, body io.Reader) error {
+	err = r.Git().Objects(ctx, oids, func(o object.Object, body io.Reader) error {
 		held := Held{Oid: o.Oid}
 		if err := json.NewDecoder(body).Decode(&held.Claim); err != nil {
 			return fmt.Errorf("%s: %w", refs[len(all)].Name, err)
@@ -166,7 +167,7 @@ func Renew(ctx context.Context, r *repo.Repo, held Held, expires time.Time) (Hel
 // Release releases a task. The errors are those of Acquire if oid is not the current claim.
 func Release(ctx context.Context, r *repo.Repo, taskID, oid string) error {
 	failpoint.Point("claim.release.before")
-	err := r.Transact(ctx, r.Git(), "coven: unclaim", git.Delete(Ref(taskID), oid))
+	err := r.Transact(ctx, r.Git(), "coven: unclaim", ref.Delete(Ref(taskID), oid))
 	if err != nil {
 		return claimRefused(ctx, r, taskID, oid, err)
 	}

@@ -11,9 +11,10 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -76,7 +77,7 @@ type committing struct {
 	w   *repo.Worktree
 	req Request
 	ix  *content.Index
-	tip git.Commit
+	tip object.Commit
 	// merge is the second parent. It may be empty.
 	merge string
 }
@@ -181,7 +182,7 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 		return Commit{}, err
 	}
 	failpoint.Point("commit.made")
-	edit := git.Move(names.HeadsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
+	edit := ref.Move(names.HeadsPrefix+c.w.Branch, done.Oid, c.tip.Oid)
 	if err := c.w.Repo.Transact(ctx, c.ix.Git, "coven: commit", edit); err != nil {
 		return Commit{}, err
 	}

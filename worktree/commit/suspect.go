@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -87,11 +88,11 @@ func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree st
 }
 
 // findSuspects returns the suspects among changed files, sorted by path.
-func findSuspects(ctx context.Context, g git.Repo, changes []git.Change) ([]Suspect, error) {
+func findSuspects(ctx context.Context, g git.Repo, changes []object.Change) ([]Suspect, error) {
 	reasons := map[string]string{}
 	paths := map[string][]string{} // by object ID
 	for _, change := range changes {
-		if change.Status == 'D' || change.Mode == git.ModeSubmodule || content.IsReserved(change.Path) {
+		if change.Status == 'D' || change.Mode == object.ModeSubmodule || content.IsReserved(change.Path) {
 			continue
 		}
 		if reason := suspectName(change.Path); reason != "" {
@@ -130,7 +131,7 @@ func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, repo
 		}
 	}
 	kinds := tokens()
-	return g.Objects(ctx, small, func(o git.Object, body io.Reader) error {
+	return g.Objects(ctx, small, func(o object.Object, body io.Reader) error {
 		content, err := io.ReadAll(body)
 		if reason := suspectContent(kinds, content); reason != "" {
 			report(o.Oid, reason)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -197,7 +197,7 @@ type CommitInfo struct {
 	Parents            []string
 }
 
-func infoOf(c git.Commit) CommitInfo {
+func infoOf(c object.Commit) CommitInfo {
 	subject, _, _ := strings.Cut(c.Message, "\n")
 	return CommitInfo{Oid: c.Oid, Tree: c.Tree, Subject: subject, Parents: c.Parents}
 }

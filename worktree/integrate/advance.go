@@ -11,9 +11,9 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -51,7 +51,7 @@ func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, s
 		ix.SetEqual(tree)
 	}
 	failpoint.Point("integrate.worktree")
-	edit := git.Move(names.HeadsPrefix+w.Branch, m.New, m.Old)
+	edit := ref.Move(names.HeadsPrefix+w.Branch, m.New, m.Old)
 	if err := w.Repo.Transact(ctx, ix.Git, "coven: integrate", edit); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func finishMove(ctx context.Context, w *repo.Worktree, m Move, l *lock.Lock) err
 		return err
 	}
 	defer ix.Drop()
-	kept, err := w.Repo.HasCommit(ctx, m.New)
+	kept, err := w.Repo.Git().HasCommit(ctx, m.New)
 	if err != nil {
 		return err
 	}

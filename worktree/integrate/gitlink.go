@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -41,7 +42,7 @@ func gitlinksExist(ctx context.Context, w *repo.Worktree, c Landing) error {
 		return err
 	}
 	for _, change := range changes {
-		if change.Mode != git.ModeSubmodule || change.Status == 'D' || moved(changes, change) {
+		if change.Mode != object.ModeSubmodule || change.Status == 'D' || moved(changes, change) {
 			continue
 		}
 		known, err := submoduleHas(ctx, w, change)
@@ -60,28 +61,28 @@ func gitlinksExist(ctx context.Context, w *repo.Worktree, c Landing) error {
 }
 
 // moved reports whether a submodule's commit was at another path before.
-func moved(changes []git.Change, link git.Change) bool {
-	return slices.ContainsFunc(changes, func(c git.Change) bool {
-		return c.OldMode == git.ModeSubmodule && c.OldOid == link.Oid
+func moved(changes []object.Change, link object.Change) bool {
+	return slices.ContainsFunc(changes, func(c object.Change) bool {
+		return c.OldMode == object.ModeSubmodule && c.OldOid == link.Oid
 	})
 }
 
 // keepGitlink returns the command that fetches a submodule's commit into a branch of the main checkout's
 // submodule. It returns "" if there is no such submodule.
-func keepGitlink(ctx context.Context, w *repo.Worktree, c Landing, change git.Change) (string, error) {
+func keepGitlink(ctx context.Context, w *repo.Worktree, c Landing, change object.Change) (string, error) {
 	main := filepath.Join(w.Repo.Root, change.Path)
 	fetch := fmt.Sprintf("git -C %s fetch %s %s:refs/heads/%s", shellword.Quote(main), shellword.Quote(filepath.Join(w.Path, change.Path)), change.Oid, w.Branch)
 	if _, ok := ownSubmodule(w.Repo, change.Path); ok {
 		return fetch, nil
 	}
 	before, err := w.Repo.Git().Entries(ctx, c.Old, change.Path)
-	if err != nil || len(before) != 1 || before[0].Mode != git.ModeSubmodule {
+	if err != nil || len(before) != 1 || before[0].Mode != object.ModeSubmodule {
 		return "", err
 	}
 	return fmt.Sprintf("git -C %s submodule update --init -- %s && %s", shellword.Quote(w.Repo.Root), shellword.Quote(change.Path), fetch), nil
 }
 
-func submoduleHas(ctx context.Context, w *repo.Worktree, change git.Change) (bool, error) {
+func submoduleHas(ctx context.Context, w *repo.Worktree, change object.Change) (bool, error) {
 	if change.Path == names.WorktreesDir || strings.HasPrefix(change.Path, names.WorktreesDir+"/") {
 		return false, nil // agents create repositories there
 	}
@@ -149,11 +150,11 @@ func onRemote(ctx context.Context, r *repo.Repo, dir, oid string) (bool, error) 
 func remoteTips(dir string) ([]string, error) {
 	var tips []string
 	add := func(oid string) {
-		if repo.OidRE.MatchString(oid) {
+		if object.OidRE.MatchString(oid) {
 			tips = append(tips, oid)
 		}
 	}
-	if packed, err := repo.ReadPackedRefs(dir); err == nil {
+	if packed, err := object.ReadPackedRefs(dir); err == nil {
 		for name, oid := range packed {
 			if strings.HasPrefix(name, "refs/remotes/") {
 				add(oid)
@@ -164,7 +165,7 @@ func remoteTips(dir string) ([]string, error) {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		if raw, err := file.Read(path, repo.MaxGitFile); err == nil {
+		if raw, err := file.Read(path, object.MaxGitFile); err == nil {
 			add(strings.TrimSpace(string(raw)))
 		}
 		return nil

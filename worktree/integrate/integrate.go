@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -141,10 +142,10 @@ func related(ctx context.Context, w *repo.Worktree, tip string, target repo.Targ
 
 // CheckClean returns the branch's tip and an index of the worktree. It fails with a *DirtyError if the
 // files differ from the tip.
-func CheckClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (git.Commit, *content.Index, error) {
+func CheckClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (object.Commit, *content.Index, error) {
 	oid, err := w.Tip(ctx)
 	if err != nil {
-		return git.Commit{}, nil, err
+		return object.Commit{}, nil, err
 	}
 	tip, err := w.Repo.Git().Commit(ctx, oid)
 	if err != nil {

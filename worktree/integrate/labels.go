@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -60,7 +61,7 @@ func (m labelledMerge) byPath() map[string][4]side {
 func (m labelledMerge) submodules() []string {
 	var paths []string
 	for _, s := range m.stages {
-		if s.Mode == git.ModeSubmodule {
+		if s.Mode == object.ModeSubmodule {
 			paths = append(paths, s.path)
 		}
 	}
@@ -76,7 +77,7 @@ func (m labelledMerge) origin(name string) string {
 }
 
 // beside returns a free name for the other version of a file, in git's style.
-func beside(p, label string, taken map[string]git.Entry) string {
+func beside(p, label string, taken map[string]object.Entry) string {
 	base := p + "~" + strings.ReplaceAll(label, "/", "_")
 	name := base
 	for i := 0; ; i++ {

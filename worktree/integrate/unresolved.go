@@ -13,7 +13,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -83,7 +83,7 @@ func inConflict(ctx context.Context, w *repo.Worktree, tip, merge string) (Confl
 
 // marked reports whether a file has conflict markers. A version of one side that was taken without changes
 // is not examined.
-func marked(ctx context.Context, w *repo.Worktree, e git.Entry, c Conflicted) (bool, error) {
+func marked(ctx context.Context, w *repo.Worktree, e object.Entry, c Conflicted) (bool, error) {
 	found, err := fileHasMarkers(ctx, w, e.Oid)
 	if err != nil || !found {
 		return false, err
@@ -105,7 +105,7 @@ func marked(ctx context.Context, w *repo.Worktree, e git.Entry, c Conflicted) (b
 
 func fileHasMarkers(ctx context.Context, w *repo.Worktree, oid string) (bool, error) {
 	found := false
-	err := w.Repo.Git().Objects(ctx, []string{oid}, func(_ git.Object, body io.Reader) error {
+	err := w.Repo.Git().Objects(ctx, []string{oid}, func(_ object.Object, body io.Reader) error {
 		content, err := io.ReadAll(body)
 		found = HasMarkers(content)
 		return err

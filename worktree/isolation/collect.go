@@ -14,6 +14,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -75,7 +77,7 @@ func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) erro
 // those of all worktrees, even during a fetch into the repository, and would block on a pipe.
 func Mend(w *repo.Worktree) error {
 	head := filepath.Join(w.Admin, "HEAD")
-	if _, err := file.Read(head, repo.MaxGitFile); err != nil {
+	if _, err := file.Read(head, object.MaxGitFile); err != nil {
 		if err := putFile(w, head, "ref: "+names.HeadsPrefix+w.Branch+"\n"); err != nil {
 			return err
 		}
@@ -96,7 +98,7 @@ func Rejoin(ctx context.Context, w *repo.Worktree, since Record) error {
 // takeCommits takes the commits that were made since the branch was at tip.
 func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) error {
 	made, err := privateTip(w)
-	if errors.Is(err, git.ErrNoRef) || err == nil && made == tip {
+	if errors.Is(err, ref.ErrNoRef) || err == nil && made == tip {
 		return nil
 	}
 	if err == nil {
@@ -113,9 +115,9 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 	if err != nil {
 		return err
 	}
-	edits := []git.Edit{git.Drop(IncomingRef(w))}
+	edits := []ref.Edit{ref.Drop(IncomingRef(w))}
 	if refs[names.HeadsPrefix+w.Branch] != made { // otherwise coven was killed after the branch had moved
-		edits = append(edits, git.Move(names.HeadsPrefix+w.Branch, made, tip))
+		edits = append(edits, ref.Move(names.HeadsPrefix+w.Branch, made, tip))
 	}
 	err = w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", edits...)
 	failpoint.Point("collect.moved")
@@ -131,7 +133,7 @@ const MaxHeadLog = 16 << 20
 func settleHead(ctx context.Context, w *repo.Worktree, since Record) error {
 	branch := "ref: " + names.HeadsPrefix + w.Branch + "\n"
 	head := filepath.Join(w.Admin, "HEAD")
-	raw, err := file.Read(head, repo.MaxGitFile)
+	raw, err := file.Read(head, object.MaxGitFile)
 	if text := string(raw); err != nil || text != branch && !resolves(ctx, w.Repo, text) && !takeHead(ctx, w, text) {
 		if err := putFile(w, head, branch); err != nil {
 			return err
@@ -165,7 +167,7 @@ const leftHead = "refs/coven/left"
 // fails, leftHead preserves the commit.
 func takeHead(ctx context.Context, w *repo.Worktree, head string) bool {
 	oid := strings.TrimSuffix(head, "\n")
-	if !repo.OidRE.MatchString(oid) {
+	if !object.OidRE.MatchString(oid) {
 		return false
 	}
 	kinds, err := TakePrivate(ctx, w, []string{oid})
@@ -183,7 +185,7 @@ func resolves(ctx context.Context, r *repo.Repo, head string) bool {
 		_, err := r.Git().Ref(ctx, name)
 		return err == nil
 	}
-	if !repo.OidRE.MatchString(name) {
+	if !object.OidRE.MatchString(name) {
 		return false
 	}
 	has, err := r.Git().Has(ctx, name, "commit")
@@ -220,29 +222,29 @@ func knownEntries(ctx context.Context, r *repo.Repo, log string) (string, error)
 // IncomingRef returns the ref of the fetched commits until the branch reaches them.
 func IncomingRef(w *repo.Worktree) string { return "refs/coven/in/" + w.Name }
 
-// privateTip returns the tip of the task's branch in the private common directory, or git.ErrNoRef. It only
+// privateTip returns the tip of the task's branch in the private common directory, or ref.ErrNoRef. It only
 // reads files.
 func privateTip(w *repo.Worktree) (string, error) {
 	name := names.HeadsPrefix + w.Branch
-	raw, err := file.Read(PrivatePath(w, name), repo.MaxGitFile)
+	raw, err := file.Read(PrivatePath(w, name), object.MaxGitFile)
 	switch {
 	case err == nil:
 		oid := strings.TrimSuffix(string(raw), "\n")
-		if !repo.OidRE.MatchString(oid) {
+		if !object.OidRE.MatchString(oid) {
 			return "", fmt.Errorf("the branch %s is not a commit", w.Branch)
 		}
 		return oid, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	packed, err := repo.ReadPackedRefs(PrivatePath(w))
+	packed, err := object.ReadPackedRefs(PrivatePath(w))
 	if err != nil {
 		return "", err
 	}
 	if oid, found := packed[name]; found {
 		return oid, nil
 	}
-	return "", fmt.Errorf("%s: %w", name, git.ErrNoRef)
+	return "", fmt.Errorf("%s: %w", name, ref.ErrNoRef)
 }
 
 // checkPrivateObjects returns an error if the private object directory contains anything but files and
@@ -289,7 +291,7 @@ func fetchPrivate(ctx context.Context, w *repo.Worktree, oid string, l *lock.Loc
 		git.Setting{Key: "fetch.fsckObjects", Value: "true"}, git.Setting{Key: "protocol.file.allow", Value: "always"},
 		git.Setting{Key: "fetch.writeCommitGraph", Value: "false"},
 	)
-	if err := w.Repo.LogRefs(git.Set(IncomingRef(w), oid)); err != nil {
+	if err := w.Repo.RefLog().Begin(ref.Set(IncomingRef(w), oid)); err != nil {
 		return err
 	}
 	ref := names.HeadsPrefix + w.Branch

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -29,7 +30,7 @@ func refs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
 
 // tipNow is a cheaper w.Tip that first looks in refs.
 func tipNow(ctx context.Context, w *repo.Worktree, refs map[string]string) (string, error) {
-	if tip := refs[names.HeadsPrefix+w.Branch]; repo.OidRE.MatchString(tip) {
+	if tip := refs[names.HeadsPrefix+w.Branch]; object.OidRE.MatchString(tip) {
 		return tip, nil
 	}
 	return w.Tip(ctx)
@@ -49,7 +50,7 @@ func Shared(w *repo.Worktree, refs map[string]string) map[string]string {
 		if slices.ContainsFunc([]string{"refs/coven/", "refs/bisect/", "refs/worktree/", "refs/rewritten/"}, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
 			continue
 		}
-		if target, ok := strings.CutPrefix(to, symbolic); repo.OidRE.MatchString(to) || ok && isPlainName(target) {
+		if target, ok := strings.CutPrefix(to, symbolic); object.OidRE.MatchString(to) || ok && isPlainName(target) {
 			shared[name] = to
 		}
 	}
@@ -149,7 +150,7 @@ func updateRefs(w *repo.Worktree, refs map[string]string) error {
 		name, to, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		before[name] = to
 	}
-	packed, err := repo.ReadPackedRefs(PrivatePath(w))
+	packed, err := object.ReadPackedRefs(PrivatePath(w))
 	if err != nil {
 		return nil //nolint:nilerr // the agent's file, which git cannot read either
 	}
@@ -177,7 +178,7 @@ func privateRef(w *repo.Worktree, name string, packed map[string]string) string 
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir() {
 		return packed[name]
 	}
-	raw, err := file.Read(path, repo.MaxGitFile)
+	raw, err := file.Read(path, object.MaxGitFile)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}

@@ -138,8 +138,8 @@ func (c Checkout) ready(ctx context.Context) error {
 func (c Checkout) awaitIndex(ctx context.Context) error { return c.await(ctx, "index.lock") }
 
 func (c Checkout) await(ctx context.Context, name string) error {
-	err := repo.AwaitGone(ctx, filepath.Join(c.Git.Dir, name))
-	if busy, ok := errors.AsType[*repo.BusyError](err); ok {
+	err := lock.AwaitGone(ctx, filepath.Join(c.Git.Dir, name))
+	if busy, ok := errors.AsType[*lock.BusyError](err); ok {
 		return &CheckoutError{Path: c.Path, Reason: busy.Reason(), Next: busy.Next()}
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/rescue"
 )
@@ -109,11 +110,11 @@ func (c *Checkout) advance(ctx context.Context, from, to string) (err error) {
 // LogMove logs, before the first file moves, that the checkout moves to another commit. Call moved after
 // the last file has moved; it logs the end.
 func (c *Checkout) LogMove(from, to string) (moved func(), err error) {
-	edit := git.Move(repo.MovedCheckout+c.Ref, to, from)
-	if err := c.Repo.LogRefs(edit); err != nil {
+	edit := ref.Move(ref.MovedCheckout+c.Ref, to, from)
+	if err := c.Repo.RefLog().Begin(edit); err != nil {
 		return nil, err
 	}
-	return func() { c.Repo.LogDone([]git.Edit{edit}) }, nil
+	return func() { c.Repo.RefLog().Done([]ref.Edit{edit}) }, nil
 }
 
 // Settle finishes a move after the target has moved.
@@ -195,7 +196,7 @@ func keeps(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, e
 		return false, nil // no branch reaches the commit
 	}
 	landed, err := reached(ctx, r, intent)
-	if errors.Is(err, git.ErrNoRef) {
+	if errors.Is(err, ref.ErrNoRef) {
 		return false, nil // the branch does not exist, so nothing landed
 	}
 	if err != nil || landed {

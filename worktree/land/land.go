@@ -16,7 +16,9 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -87,7 +89,7 @@ func LandStack(ctx context.Context, parts ...Part) ([]integrate.Landing, error) 
 			return nil, fmt.Errorf("land %s on %s: %w", p.Worktree.TaskID, target.Branch, err)
 		}
 	}
-	lock, err := w.Repo.Lock(ctx, repo.TargetLock(target), "land "+w.TaskID)
+	lock, err := w.Repo.Lock(ctx, names.TargetLock(target.Branch), "land "+w.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +239,7 @@ func (l *landing) stillThere(ctx context.Context) error {
 		return ErrTargetMoved
 	}
 	held, err := l.git.Ref(ctx, claim.Ref(l.w.TaskID))
-	if errors.Is(err, git.ErrNoRef) || err == nil && held != l.req.ClaimOid {
+	if errors.Is(err, ref.ErrNoRef) || err == nil && held != l.req.ClaimOid {
 		return claim.ErrClaimLost
 	}
 	return err
@@ -259,7 +261,7 @@ func (l *landing) unobstructed(ctx context.Context) error {
 			return err
 		}
 	}
-	return repo.AwaitGone(ctx, filepath.Join(l.w.Repo.GitDir, ref+".lock"))
+	return lock.AwaitGone(ctx, filepath.Join(l.w.Repo.GitDir, ref+".lock"))
 }
 
 // move moves the checkouts, and then the target, if all claims are still valid.
@@ -272,10 +274,10 @@ func (s landings) move(ctx context.Context) error {
 	}
 	failpoint.Point("land.checkout.after")
 	failpoint.Point("land.ref.before")
-	edits := []git.Edit{git.Move(intent.Target.Ref, intent.New, intent.Old)}
+	edits := []ref.Edit{ref.Move(intent.Target.Ref, intent.New, intent.Old)}
 	var names []string
 	for _, l := range s {
-		edits = append(edits, git.Verify(claim.Ref(l.w.TaskID), l.req.ClaimOid))
+		edits = append(edits, ref.Verify(claim.Ref(l.w.TaskID), l.req.ClaimOid))
 		names = append(names, l.w.Name)
 	}
 	err = first.w.Repo.Transact(ctx, first.git, "coven: land "+strings.Join(names, ", "), edits...)

@@ -20,7 +20,7 @@ import (
 // waits for it.
 func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing) (landed bool, err error) {
 	target := repo.Target{Branch: strings.TrimPrefix(intent.Target.Ref, names.HeadsPrefix)}
-	l, err := r.Lock(ctx, repo.TargetLock(target), "recover the landing of "+intent.Task)
+	l, err := r.Lock(ctx, names.TargetLock(target.Branch), "recover the landing of "+intent.Task)
 	if err != nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func reached(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool,
 	if err != nil || tip == intent.New {
 		return err == nil, err
 	}
-	if kept, err := r.HasCommit(ctx, intent.New); err != nil || !kept {
+	if kept, err := r.Git().HasCommit(ctx, intent.New); err != nil || !kept {
 		return false, err // its ref was deleted and git gc removed the commit
 	}
 	return r.Git().IsAncestor(ctx, intent.New, tip)

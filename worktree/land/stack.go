@@ -6,7 +6,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/integrate"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -38,7 +38,7 @@ func Stack(ctx context.Context, w *repo.Worktree, below integrate.Landing) (inte
 	return c, nil
 }
 
-func stack(ctx context.Context, w *repo.Worktree, tip git.Commit, below integrate.Landing) (integrate.Landing, error) {
+func stack(ctx context.Context, w *repo.Worktree, tip object.Commit, below integrate.Landing) (integrate.Landing, error) {
 	base, err := stackBase(ctx, w.Repo, below)
 	if err != nil {
 		return integrate.Landing{}, err
@@ -52,7 +52,7 @@ func stack(ctx context.Context, w *repo.Worktree, tip git.Commit, below integrat
 		return c, err
 	}
 	for _, change := range changes {
-		if change.Mode == git.ModeSubmodule {
+		if change.Mode == object.ModeSubmodule {
 			return c, &integrate.GitlinkError{Path: change.Path, Commit: change.Oid}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
 
 // commit creates the commit that becomes the target's tip.
@@ -58,7 +58,7 @@ func (l *landing) replay(ctx context.Context) (string, error) {
 
 // pick applies the change of one commit to tip. A temporary commit with the tree of tip and the parent of
 // commit provides the base of the three-way merge.
-func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit, error) {
+func (l *landing) pick(ctx context.Context, commit, tip object.Commit) (object.Commit, error) {
 	if len(commit.Parents) != 1 {
 		return tip, fmt.Errorf("%s has no parent: %w", commit.Oid, ErrCannotRebase)
 	}
@@ -75,7 +75,7 @@ func (l *landing) pick(ctx context.Context, commit, tip git.Commit) (git.Commit,
 		return tip, err
 	}
 	oid, err := l.store(ctx, tree, commit.Message, authorOf(commit.Author), tip.Oid)
-	return git.Commit{Oid: oid, Tree: tree}, err
+	return object.Commit{Oid: oid, Tree: tree}, err
 }
 
 // authorOf converts "Name <email> seconds zone" to environment variables.

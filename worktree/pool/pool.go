@@ -31,6 +31,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -76,7 +77,7 @@ func List(r *repo.Repo) []Entry {
 		if !isRecord {
 			continue
 		}
-		raw, err := file.Read(RecordPath(r, id, ".json"), repo.MaxGitFile)
+		raw, err := file.Read(RecordPath(r, id, ".json"), object.MaxGitFile)
 		p := Entry{ID: id}
 		if err != nil || json.Unmarshal(raw, &p) != nil {
 			p = Entry{ID: id, Aside: true} // an entry with Aside is neither taken nor deleted for lack of content
@@ -143,7 +144,7 @@ func Settle(r *repo.Repo) {
 // trees do not differ in attributes files.
 func sameAttributes(ctx context.Context, r *repo.Repo, one, two string) bool {
 	changes, err := r.Git().Changes(ctx, one, two)
-	return err == nil && !slices.ContainsFunc(changes, func(c git.Change) bool { return path.Base(c.Path) == ".gitattributes" })
+	return err == nil && !slices.ContainsFunc(changes, func(c object.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
 // SettingsOf returns a hash of everything except the tree that determines the set of checked-out files,
@@ -221,7 +222,7 @@ func rewrite(ctx context.Context, w *repo.Worktree, ix *content.Index, paths []s
 
 // DiscardFiles removes all files in the worktree.
 func DiscardFiles(w *repo.Worktree) error {
-	link, err := file.Read(filepath.Join(w.Path, ".git"), repo.MaxGitFile)
+	link, err := file.Read(filepath.Join(w.Path, ".git"), object.MaxGitFile)
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func Tidy(ctx context.Context, r *repo.Repo) error {
 			bytes[id] = usage(ctx, Path(r, name)) // the other files of the entry were taken
 		}
 	}
-	l, err := r.Lock(ctx, repo.WorktreesLock, "tidy the pool")
+	l, err := r.Lock(ctx, names.WorktreesLock, "tidy the pool")
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -74,11 +76,11 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 	if err != nil {
 		return up, err
 	}
-	if up.Tip, _, _ = strings.Cut(listed, "\t"); !repo.OidRE.MatchString(up.Tip) {
+	if up.Tip, _, _ = strings.Cut(listed, "\t"); !object.OidRE.MatchString(up.Tip) {
 		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, names.HeadsPrefix))
 	}
 	before, err := r.Git().Ref(ctx, source.tracking)
-	if err != nil && !errors.Is(err, git.ErrNoRef) {
+	if err != nil && !errors.Is(err, ref.ErrNoRef) {
 		return up, err
 	}
 	if before == up.Tip {
@@ -93,9 +95,9 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 		return up, fmt.Errorf("%s changed meanwhile: %w", up.Name, err)
 	}
 	failpoint.Point("fetch.fetched")
-	edit := git.Create(source.tracking, up.Tip)
+	edit := ref.Create(source.tracking, up.Tip)
 	if before != "" {
-		edit = git.Move(source.tracking, up.Tip, before)
+		edit = ref.Move(source.tracking, up.Tip, before)
 	}
 	if err := r.Transact(ctx, r.Git(), "fetch "+source.remote, edit); err != nil {
 		if now, _ := r.Git().Ref(ctx, source.tracking); now != up.Tip { // the user may have fetched the same commit

@@ -14,8 +14,9 @@ import (
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 	"github.com/coven-run/coven/worktree/isolation"
@@ -31,7 +32,7 @@ type GitWork struct {
 	files map[string]string
 	// staged are the index entries whose content is neither in the worktree nor on its branch, with their
 	// paths in the rescue.
-	staged []git.Entry
+	staged []object.Entry
 	// commits are those that neither the branch nor another ref of the repository reaches: of a detached
 	// HEAD, of branches and the stash in the private common directory, and those named in files.
 	commits []string
@@ -66,7 +67,7 @@ func FindGitWork(ctx context.Context, w *repo.Worktree, tree string) (GitWork, e
 	if err != nil {
 		return found, err
 	}
-	found.staged = slices.DeleteFunc(found.staged, func(e git.Entry) bool { return kinds[e.Oid] != "blob" })
+	found.staged = slices.DeleteFunc(found.staged, func(e object.Entry) bool { return kinds[e.Oid] != "blob" })
 	named = slices.DeleteFunc(named, func(oid string) bool { return kinds[oid] != "commit" && kinds[oid] != "tag" })
 	found.commits, err = unkept(ctx, w, named)
 	return found, err
@@ -137,16 +138,16 @@ func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string
 		return nil, err
 	}
 	return slices.DeleteFunc(named, func(oid string) bool {
-		return slices.ContainsFunc(refs, func(ref git.Ref) bool { return ref.Oid == oid && !goesWith(w, ref.Name) })
+		return slices.ContainsFunc(refs, func(ref ref.Ref) bool { return ref.Oid == oid && !goesWith(w, ref.Name) })
 	}), nil
 }
 
 // readSmall reads a file that git would read, too. It returns "" unless name is a small regular file.
 func readSmall(name string) (string, error) {
-	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > repo.MaxPackedRefs {
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > object.MaxPackedRefs {
 		return "", nil //nolint:nilerr // git would not read it
 	}
-	raw, err := file.Read(name, repo.MaxPackedRefs)
+	raw, err := file.Read(name, object.MaxPackedRefs)
 	return string(raw), err
 }
 
@@ -179,7 +180,7 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 	}
 	var own []string
 	for name, oid := range refs {
-		if repo.OidRE.MatchString(oid) && !copied[name+" "+oid] {
+		if object.OidRE.MatchString(oid) && !copied[name+" "+oid] {
 			own = append(own, oid)
 		}
 	}
@@ -258,7 +259,7 @@ func takeWork(ctx context.Context, ix *content.Index, own GitWork) error {
 // ReservedDiffer reports whether the reserved files of two trees differ. Those of a commit are always the
 // target's.
 func ReservedDiffer(ctx context.Context, w *repo.Worktree, one, two string) (bool, error) {
-	var entries [2][]git.Entry
+	var entries [2][]object.Entry
 	for i, tree := range []string{one, two} {
 		var err error
 		if entries[i], err = w.Repo.Git().Entries(ctx, tree, content.Reserved()...); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -189,7 +189,7 @@ func size(name string) int64 {
 
 // TakeAs adds files to an index under different names.
 func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) error {
-	var entries []git.Entry
+	var entries []object.Entry
 	for as, name := range files {
 		e, err := blobOf(ctx, ix, name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -205,12 +205,12 @@ func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) err
 }
 
 // blobOf stores the unconverted content of a file or symbolic link.
-func blobOf(ctx context.Context, ix *content.Index, name string) (git.Entry, error) {
+func blobOf(ctx context.Context, ix *content.Index, name string) (object.Entry, error) {
 	info, err := os.Lstat(name)
 	if err != nil {
-		return git.Entry{}, err
+		return object.Entry{}, err
 	}
-	e := git.Entry{Mode: "100644"}
+	e := object.Entry{Mode: "100644"}
 	var content []byte
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

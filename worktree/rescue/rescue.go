@@ -14,7 +14,10 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -171,8 +174,8 @@ func AddRef(ctx context.Context, r *repo.Repo, g git.Repo, taskID string, info I
 			info.N = all[len(all)-1].N + 1
 		}
 		info.Ref = names.RescuePrefix(taskID) + strconv.Itoa(info.N)
-		refused = r.Transact(ctx, g, "coven: rescue", git.Create(info.Ref, info.Commit))
-		if _, busy := errors.AsType[*repo.BusyError](refused); refused == nil || busy {
+		refused = r.Transact(ctx, g, "coven: rescue", ref.Create(info.Ref, info.Commit))
+		if _, busy := errors.AsType[*lock.BusyError](refused); refused == nil || busy {
 			return info, refused
 		}
 	}
@@ -209,7 +212,7 @@ func ListIn(ctx context.Context, g git.Repo, taskID string) ([]Info, error) {
 }
 
 // infoOf parses the commit of a rescue.
-func infoOf(ref string, c git.Commit) Info {
+func infoOf(ref string, c object.Commit) Info {
 	subject, note, _ := strings.Cut(c.Message, "\n\n")
 	info := Info{Ref: ref, Commit: c.Oid, Note: strings.TrimSpace(note), Time: c.Time}
 	for _, kind := range []string{rescueSubject, ChangesSubject} {
@@ -249,26 +252,26 @@ func All(ctx context.Context, r *repo.Repo) ([]Info, error) {
 var ErrNone = errors.New("no such rescue")
 
 // Find returns the rescue with this full ref, or ErrNone.
-func Find(ctx context.Context, r *repo.Repo, ref string) (Info, error) {
-	if !strings.HasPrefix(ref, names.RescuesPrefix) {
-		return Info{}, fmt.Errorf("%s: %w", ref, ErrNone)
+func Find(ctx context.Context, r *repo.Repo, name string) (Info, error) {
+	if !strings.HasPrefix(name, names.RescuesPrefix) {
+		return Info{}, fmt.Errorf("%s: %w", name, ErrNone)
 	}
 	g, err := r.PlainGit()
 	if err != nil {
 		return Info{}, err
 	}
-	oid, err := g.Ref(ctx, ref)
-	if errors.Is(err, git.ErrNoRef) {
-		return Info{}, fmt.Errorf("%s: %w", ref, ErrNone)
+	oid, err := g.Ref(ctx, name)
+	if errors.Is(err, ref.ErrNoRef) {
+		return Info{}, fmt.Errorf("%s: %w", name, ErrNone)
 	}
 	if err != nil {
-		return Info{}, fmt.Errorf("read %s: %w", ref, err)
+		return Info{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	c, err := g.Commit(ctx, oid)
 	if err != nil {
-		return Info{}, fmt.Errorf("read %s: %w", ref, err)
+		return Info{}, fmt.Errorf("read %s: %w", name, err)
 	}
-	info := infoOf(ref, c)
-	info.N, _ = strconv.Atoi(ref[strings.LastIndexByte(ref, '/')+1:]) // 0 if the ref has another name
+	info := infoOf(name, c)
+	info.N, _ = strconv.Atoi(name[strings.LastIndexByte(name, '/')+1:]) // 0 if the ref has another name
 	return info, nil
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -86,9 +86,9 @@ func Export(ctx context.Context, r *repo.Repo, info Info, dir string) error {
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", info.Ref, err)
 	}
-	var plain []git.Entry
+	var plain []object.Entry
 	for _, e := range files {
-		if e.Mode != git.ModeSubmodule { // its files are not available
+		if e.Mode != object.ModeSubmodule { // its files are not available
 			plain = append(plain, e)
 		}
 	}

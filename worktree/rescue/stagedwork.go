@@ -14,13 +14,13 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // stagedOnly returns the entries of the worktree's index that are neither in tree nor on the branch. If the
 // index is damaged, it adds the index file to files.
-func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, tree string) ([]git.Entry, error) {
+func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, tree string) ([]object.Entry, error) {
 	from := filepath.Join(w.Admin, "index")
 	if same, err := publishedIndex(w, from); err != nil || same {
 		return nil, err
@@ -46,13 +46,13 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 	if err != nil {
 		return nil, err
 	}
-	var only []git.Entry
+	var only []object.Entry
 	for _, field := range fields {
 		e, err := content.IndexEntry(field)
 		if err != nil {
 			return nil, err
 		}
-		if has[git.Entry{Oid: e.Oid, Path: e.Path}] || e.Mode == git.ModeSubmodule {
+		if has[object.Entry{Oid: e.Oid, Path: e.Path}] || e.Mode == object.ModeSubmodule {
 			continue
 		}
 		meta, _, _ := strings.Cut(field, "\t")
@@ -105,12 +105,12 @@ func hasChecksum(name, format string) (bool, error) {
 }
 
 // stored returns the object IDs and paths of a tree and of the branch.
-func stored(ctx context.Context, w *repo.Worktree, tree string) (map[git.Entry]bool, error) {
+func stored(ctx context.Context, w *repo.Worktree, tree string) (map[object.Entry]bool, error) {
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return nil, err
 	}
-	has := map[git.Entry]bool{}
+	has := map[object.Entry]bool{}
 	for _, treeish := range []string{tree, tip} {
 		if treeish == "" {
 			continue
@@ -120,7 +120,7 @@ func stored(ctx context.Context, w *repo.Worktree, tree string) (map[git.Entry]b
 			return nil, err
 		}
 		for _, e := range entries {
-			has[git.Entry{Oid: e.Oid, Path: e.Path}] = true
+			has[object.Entry{Oid: e.Oid, Path: e.Path}] = true
 		}
 	}
 	return has, nil

@@ -11,7 +11,9 @@ import (
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -103,7 +105,7 @@ func expire(ctx context.Context, r *repo.Repo, g git.Repo, expired []Ref) (gone 
 				gone = append(gone, one)
 			case context.Cause(ctx) != nil:
 				return gone, context.Cause(ctx)
-			case errors.As(err, new(*repo.BusyError)):
+			case errors.As(err, new(*lock.BusyError)):
 				return gone, err
 			}
 		}
@@ -112,9 +114,9 @@ func expire(ctx context.Context, r *repo.Repo, g git.Repo, expired []Ref) (gone 
 }
 
 func expireAll(ctx context.Context, r *repo.Repo, g git.Repo, refs ...Ref) error {
-	var edits []git.Edit
-	for _, ref := range refs {
-		edits = append(edits, git.Delete(ref.Ref, ref.Oid))
+	var edits []ref.Edit
+	for _, s := range refs {
+		edits = append(edits, ref.Delete(s.Ref, s.Oid))
 	}
 	return r.Transact(ctx, g, "coven: gc", edits...)
 }
@@ -133,13 +135,13 @@ func LooseObjects(r *repo.Repo) int {
 
 // Drop deletes the snapshots of a session.
 func Drop(ctx context.Context, r *repo.Repo, session string) error {
-	ref := names.SnapshotRef(session)
-	oid, err := r.Git().Ref(ctx, ref)
-	if errors.Is(err, git.ErrNoRef) {
+	name := names.SnapshotRef(session)
+	oid, err := r.Git().Ref(ctx, name)
+	if errors.Is(err, ref.ErrNoRef) {
 		return nil
 	}
 	if err == nil {
-		err = expireAll(ctx, r, r.Git(), Ref{Ref: ref, Oid: oid})
+		err = expireAll(ctx, r, r.Git(), Ref{Ref: name, Oid: oid})
 	}
 	if err != nil {
 		return fmt.Errorf("delete the snapshots of session %s: %w", session, err)

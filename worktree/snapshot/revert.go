@@ -8,7 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 	"github.com/coven-run/coven/worktree/internal/submodule"
@@ -79,7 +79,7 @@ func restore(ctx context.Context, w *repo.Worktree, session, commitish string, p
 }
 
 // pathsOf returns the paths to restore when reverting to a snapshot. An empty result means all paths.
-func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
+func pathsOf(snapshot object.Commit, asked []string) ([]string, error) {
 	s, err := parse(snapshot)
 	if err != nil || s.Only == nil {
 		return asked, err
@@ -96,7 +96,7 @@ func pathsOf(snapshot git.Commit, asked []string) ([]string, error) {
 }
 
 // restoreTree restores a snapshot, after staging all files.
-func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit git.Commit, paths []string) (Snapshot, error) {
+func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit object.Commit, paths []string) (Snapshot, error) {
 	ix, now, err := content.OpenStaged(ctx, w, nil)
 	if err != nil {
 		return Snapshot{}, err
@@ -132,7 +132,7 @@ func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit g
 // goal returns the tree to move to: that of a snapshot, or the current tree with the given paths of the
 // snapshot. The move would overwrite some ignored files: goal adds them to the current tree, and returns
 // the result as all.
-func goal(ctx context.Context, w *repo.Worktree, ix *content.Index, now string, snapshot git.Commit, paths []string) (goal, all string, err error) {
+func goal(ctx context.Context, w *repo.Worktree, ix *content.Index, now string, snapshot object.Commit, paths []string) (goal, all string, err error) {
 	goal = snapshot.Tree
 	if len(paths) > 0 {
 		if goal, err = snapshotWithPaths(ctx, w, now, snapshot, paths); err != nil {
@@ -151,7 +151,7 @@ func goal(ctx context.Context, w *repo.Worktree, ix *content.Index, now string, 
 }
 
 // snapshotWithPaths returns a tree with the given paths of a snapshot.
-func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snapshot git.Commit, paths []string) (string, error) {
+func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snapshot object.Commit, paths []string) (string, error) {
 	g := w.Repo.Git()
 	for _, path := range paths {
 		have, err := g.Entries(ctx, tree, path)
@@ -177,7 +177,7 @@ func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, f
 	if err != nil {
 		return err
 	}
-	removed := map[string]git.Entry{}
+	removed := map[string]object.Entry{}
 	var paths []string
 	for _, change := range changes {
 		files, err := content.InTheWay(w.Path, change.Path)
@@ -199,7 +199,7 @@ func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, f
 	for _, e := range entries {
 		removed[e.Path] = e
 	}
-	var back []git.Entry
+	var back []object.Entry
 	for _, p := range ignored {
 		back = append(back, removed[p])
 	}
@@ -208,7 +208,7 @@ func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, f
 
 // restoreCommit restores a commit. Its files were stored with the repository's conversions, which snapshots
 // do not use.
-func restoreCommit(ctx context.Context, w *repo.Worktree, session string, commit git.Commit) (Snapshot, error) {
+func restoreCommit(ctx context.Context, w *repo.Worktree, session string, commit object.Commit) (Snapshot, error) {
 	tip, err := w.Tip(ctx)
 	if err != nil {
 		return Snapshot{}, err

@@ -13,8 +13,10 @@ import (
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -101,7 +103,7 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next 
 			return last, nil
 		}
 		made, err := Append(ctx, w.Repo, session, next, last)
-		if _, busy := errors.AsType[*repo.BusyError](err); err == nil || busy {
+		if _, busy := errors.AsType[*lock.BusyError](err); err == nil || busy {
 			return made, err
 		}
 		refused = err
@@ -121,9 +123,9 @@ func Append(ctx context.Context, r *repo.Repo, session string, next, last Snapsh
 	if next.Commit, err = r.MakeCommit(ctx, next.Tree, message, nil, parents...); err != nil {
 		return next, err
 	}
-	edit := git.Create(names.SnapshotRef(session), next.Commit)
+	edit := ref.Create(names.SnapshotRef(session), next.Commit)
 	if last.N > 0 {
-		edit = git.Move(names.SnapshotRef(session), next.Commit, last.Commit)
+		edit = ref.Move(names.SnapshotRef(session), next.Commit, last.Commit)
 	}
 	failpoint.Point("snapshot.made")
 	if err := r.Transact(ctx, r.Git(), "coven: snapshot", edit); err != nil {
@@ -136,7 +138,7 @@ func Append(ctx context.Context, r *repo.Repo, session string, next, last Snapsh
 // Last returns the newest snapshot of a session. Its N is 0 if there is none.
 func Last(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
 	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
-	if errors.Is(err, git.ErrNoRef) {
+	if errors.Is(err, ref.ErrNoRef) {
 		return Snapshot{}, nil
 	}
 	if err != nil {
@@ -152,7 +154,7 @@ func Last(ctx context.Context, r *repo.Repo, session string) (Snapshot, error) {
 // List lists a session's snapshots, oldest first. They outlast the worktree.
 func List(ctx context.Context, r *repo.Repo, session string) ([]Snapshot, error) {
 	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
-	if errors.Is(err, git.ErrNoRef) {
+	if errors.Is(err, ref.ErrNoRef) {
 		return nil, nil
 	}
 	if err != nil {
@@ -185,7 +187,7 @@ const maxSteps = 500
 func Find(ctx context.Context, r *repo.Repo, session string, n int) (Snapshot, error) {
 	none := fmt.Errorf("snapshot %d of session %s: %w", n, session, ErrNone)
 	oid, err := r.Git().Ref(ctx, names.SnapshotRef(session))
-	if errors.Is(err, git.ErrNoRef) {
+	if errors.Is(err, ref.ErrNoRef) {
 		return Snapshot{}, none
 	}
 	for steps := 0; err == nil; steps++ {
@@ -209,7 +211,7 @@ func Find(ctx context.Context, r *repo.Repo, session string, n int) (Snapshot, e
 	return Snapshot{}, err
 }
 
-func parse(c git.Commit) (Snapshot, error) {
+func parse(c object.Commit) (Snapshot, error) {
 	subject, note, _ := strings.Cut(c.Message, "\n")
 	n, err := strconv.Atoi(strings.TrimPrefix(subject, subjectPrefix))
 	if err != nil || !isSnapshot(c) {
@@ -248,13 +250,13 @@ func cutOnly(text string) (before string, paths []string) {
 	return before, paths
 }
 
-func isSnapshot(c git.Commit) bool { return strings.HasPrefix(c.Message, subjectPrefix) }
+func isSnapshot(c object.Commit) bool { return strings.HasPrefix(c.Message, subjectPrefix) }
 
 // StateAt returns the state of a worktree that a commit contains. The commit may be a snapshot of any
 // session, or a commit of a branch, which is its own Tip. The error is ErrNone if the commit or its Tip is
 // no longer in the repository.
 func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
-	has, err := r.HasCommit(ctx, oid)
+	has, err := r.Git().HasCommit(ctx, oid)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -273,7 +275,7 @@ func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	if has, err = r.HasCommit(ctx, s.Tip); err == nil && !has {
+	if has, err = r.Git().HasCommit(ctx, s.Tip); err == nil && !has {
 		err = gone
 	}
 	return s, err
@@ -281,12 +283,12 @@ func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 
 // leaveAsIn makes submodules count as their commits in a snapshot. If there are paths, it changes only
 // submodules at or below these.
-func leaveAsIn(ctx context.Context, w *repo.Worktree, snapshot git.Commit, paths []string) error {
+func leaveAsIn(ctx context.Context, w *repo.Worktree, snapshot object.Commit, paths []string) error {
 	s, err := parse(snapshot)
 	if err != nil {
 		return err
 	}
-	if has, err := w.Repo.HasCommit(ctx, s.Tip); err != nil || !has {
+	if has, err := w.Repo.Git().HasCommit(ctx, s.Tip); err != nil || !has {
 		return err
 	}
 	candidates, err := submodule.Links(ctx, w)

@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/covendir"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -69,7 +70,7 @@ func Into(ctx context.Context, w *repo.Worktree, start string) error {
 
 // include copies the files that includeFile selects. named reports whether includeFile exists.
 func include(ctx context.Context, w *repo.Worktree, done *Included) (named bool, err error) {
-	rules, err := regularfile.ReadIn(w.Repo.Root, includeFile, repo.MaxIgnore)
+	rules, err := regularfile.ReadIn(w.Repo.Root, includeFile, covendir.MaxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -34,7 +35,7 @@ func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (wa
 	}
 	for _, e := range entries {
 		name, known := names[e.Path]
-		if e.Mode != git.ModeSubmodule || !known || w.Cone.Skips(e.Path) {
+		if e.Mode != object.ModeSubmodule || !known || w.Cone.Skips(e.Path) {
 			continue
 		}
 		if err := populateOne(ctx, w, name, e); err != nil {
@@ -49,7 +50,7 @@ func populateSubmodules(ctx context.Context, w *repo.Worktree, start string) (wa
 }
 
 // populateOne checks out one submodule. If it fails, the directory is unchanged.
-func populateOne(ctx context.Context, w *repo.Worktree, name string, link git.Entry) error {
+func populateOne(ctx context.Context, w *repo.Worktree, name string, link object.Entry) error {
 	top := filepath.Join(w.Path, filepath.FromSlash(link.Path))
 	files, err := os.ReadDir(top)
 	if info, statErr := os.Lstat(top); statErr != nil || !info.IsDir() || file.BeyondLink(w.Path, link.Path) {
@@ -179,7 +180,7 @@ func SubmodulesEdited(ctx context.Context, w *repo.Worktree, tree, raw string) (
 		return false, err
 	}
 	for _, link := range links {
-		if link.Mode != git.ModeSubmodule {
+		if link.Mode != object.ModeSubmodule {
 			continue
 		}
 		files, err := w.Repo.Git().Entries(ctx, raw, link.Path)
@@ -193,7 +194,7 @@ func SubmodulesEdited(ctx context.Context, w *repo.Worktree, tree, raw string) (
 	return false, nil
 }
 
-func submoduleEdited(ctx context.Context, w *repo.Worktree, at string, files []git.Entry) (bool, error) {
+func submoduleEdited(ctx context.Context, w *repo.Worktree, at string, files []object.Entry) (bool, error) {
 	if len(files) == 0 {
 		return false, nil
 	}
@@ -214,10 +215,10 @@ func submoduleEdited(ctx context.Context, w *repo.Worktree, at string, files []g
 	if err != nil {
 		return true, err
 	}
-	has := map[git.Entry]bool{}
+	has := map[object.Entry]bool{}
 	for _, e := range entries {
 		e.Path = path.Join(at, e.Path)
 		has[e] = true
 	}
-	return slices.ContainsFunc(files, func(e git.Entry) bool { return !has[e] }), nil
+	return slices.ContainsFunc(files, func(e object.Entry) bool { return !has[e] }), nil
 }

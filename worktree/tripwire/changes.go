@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -81,7 +82,7 @@ func alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (rescue
 type storing struct {
 	repo    *repo.Repo
 	git     git.Repo
-	entries []git.Entry
+	entries []object.Entry
 	parents []string
 }
 
@@ -116,7 +117,7 @@ func (s *storing) file(ctx context.Context, c Change, dir string, v *protected.V
 		return nil
 	case c.Kind == protected.Checkout, c.Kind == protected.Sibling, c.Kind == protected.Index:
 		oid, _, _ := strings.Cut(v.Text, " ")
-		s.entries = append(s.entries, git.Entry{Mode: v.Mode, Oid: oid, Path: storedPath(c, dir)})
+		s.entries = append(s.entries, object.Entry{Mode: v.Mode, Oid: oid, Path: storedPath(c, dir)})
 		return nil
 	case content == nil && strings.HasPrefix(v.Text, "sha256:"):
 		content = []byte{}
@@ -150,7 +151,7 @@ func storedPath(c Change, dir string) string {
 
 func (s *storing) blob(ctx context.Context, path string, content []byte) error {
 	oid, err := s.git.Blob(ctx, content)
-	s.entries = append(s.entries, git.Entry{Mode: "100644", Oid: oid, Path: path})
+	s.entries = append(s.entries, object.Entry{Mode: "100644", Oid: oid, Path: path})
 	return err
 }
 
@@ -166,7 +167,7 @@ func (s *storing) refs(ctx context.Context, changes []Change) error {
 			if v.Exists() {
 				fmt.Fprintf(list, "%s %s\n", v.Text, c.Name)
 			}
-			if repo.OidRE.MatchString(v.Text) {
+			if object.OidRE.MatchString(v.Text) {
 				oids = append(oids, v.Text)
 			}
 		}
@@ -197,7 +198,7 @@ func (s *storing) objects(ctx context.Context, oids []string) error {
 		case "commit":
 			s.parents = append(s.parents, oid)
 		case "blob":
-			s.entries = append(s.entries, git.Entry{Mode: "100644", Oid: oid, Path: objectsDir + "/" + oid})
+			s.entries = append(s.entries, object.Entry{Mode: "100644", Oid: oid, Path: objectsDir + "/" + oid})
 		case "tag", "tree":
 			raw, err := s.git.Output(ctx, "cat-file", kind, oid)
 			if err != nil {
@@ -224,7 +225,7 @@ func (s *storing) commit(ctx context.Context, tree, message string) (string, err
 		message = s.repo.Redact(message)
 	}
 	commit := func(text string, parents []string) (string, error) {
-		return g.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: repo.CleanMessage(text), Parents: parents})
+		return g.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: git.CleanMessage(text), Parents: parents})
 	}
 	slices.Sort(s.parents)
 	parents := slices.Compact(s.parents)
@@ -243,7 +244,7 @@ func (s *storing) commit(ctx context.Context, tree, message string) (string, err
 }
 
 // treeOf stores entries as a tree.
-func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) (string, error) {
+func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []object.Entry) (string, error) {
 	scratch := &repo.Worktree{Repo: r, Name: content.ScratchName}
 	ix, err := content.Open(scratch, g, "none")
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -278,13 +279,13 @@ func (o *ownWork) notLanded(ctx context.Context, changes []Change) ([]Change, er
 		return nil, err
 	}
 	return slices.DeleteFunc(changes, func(c Change) bool {
-		return slices.ContainsFunc(landed[c.Name], func(e git.Entry) bool { return isLanded(ctx, o.m.Worktree.Repo, c, e) })
+		return slices.ContainsFunc(landed[c.Name], func(e object.Entry) bool { return isLanded(ctx, o.m.Worktree.Repo, c, e) })
 	}), nil
 }
 
 // isLanded reports whether a file or index entry equals a landed entry after git's conversions. Filters and
 // line endings change the bytes of a file.
-func isLanded(ctx context.Context, r *repo.Repo, c Change, e git.Entry) bool {
+func isLanded(ctx context.Context, r *repo.Repo, c Change, e object.Entry) bool {
 	switch {
 	case e.Mode != c.After.Mode:
 		return false

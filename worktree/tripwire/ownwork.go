@@ -10,7 +10,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/protected"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
 )
@@ -22,8 +24,8 @@ import (
 // An agent without a fence can forge both.
 type ownWork struct {
 	m      *Mark
-	log    repo.RefLog
-	until  repo.LogPosition
+	log    ref.Moves
+	until  ref.Position
 	head   string   // full name of the main checkout's branch
 	active []string // names of running tasks, nil until runs is called
 }
@@ -32,7 +34,7 @@ type ownWork struct {
 // repository, because coven may have worked since.
 func (o *ownWork) refresh() (err error) {
 	o.active = nil
-	o.log, err = o.m.Worktree.Repo.LogSince(o.m.Log, o.until)
+	o.log, err = o.m.Worktree.Repo.RefLog().Since(o.m.Log, o.until)
 	return err
 }
 
@@ -53,7 +55,7 @@ func (o *ownWork) explains(ctx context.Context, c Change) bool {
 	case !isBranch:
 		return false
 	case task == o.m.Worktree.Name:
-		return repo.OidRE.MatchString(c.After.Text) // coven's next commit would move the target of a symbolic ref
+		return object.OidRE.MatchString(c.After.Text) // coven's next commit would move the target of a symbolic ref
 	}
 	return o.runs(task) && committedIn(o.m.Worktree.Repo, task, c.After.Text)
 }
@@ -89,7 +91,7 @@ func (m *Mark) active() []string {
 // landings returns the commits to which coven moved the main checkout or its branch.
 func (o *ownWork) landings() []string {
 	var commits []string
-	for _, move := range slices.Concat(o.log[o.head], o.log[repo.MovedCheckout+o.head]) {
+	for _, move := range slices.Concat(o.log[o.head], o.log[ref.MovedCheckout+o.head]) {
 		if move.New != "" && !slices.Contains(commits, move.New) {
 			commits = append(commits, move.New)
 		}
@@ -136,14 +138,14 @@ func committedIn(r *repo.Repo, name, commit string) bool {
 
 // landedEntries returns the entries that landings gave the files at these paths. An entry without an Oid
 // means that a landing deleted the file.
-func (o *ownWork) landedEntries(ctx context.Context, g git.Repo, paths []string) (map[string][]git.Entry, error) {
-	found := map[string][]git.Entry{}
+func (o *ownWork) landedEntries(ctx context.Context, g git.Repo, paths []string) (map[string][]object.Entry, error) {
+	found := map[string][]object.Entry{}
 	for _, commit := range o.landings() {
 		entries, err := g.Entries(ctx, commit, paths...)
 		if err != nil {
 			return nil, err
 		}
-		there := map[string]git.Entry{}
+		there := map[string]object.Entry{}
 		for _, e := range entries {
 			there[e.Path] = e
 		}

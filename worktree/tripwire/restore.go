@@ -15,7 +15,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/protected"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -214,7 +216,7 @@ func undoChange(ctx context.Context, r *repo.Repo, info rescue.Info, todo []Chan
 		}
 		files = files[rest:]
 	}
-	var entries []git.Entry
+	var entries []object.Entry
 	for _, c := range index {
 		entries = append(entries, entryOf(c))
 	}
@@ -222,11 +224,11 @@ func undoChange(ctx context.Context, r *repo.Repo, info rescue.Info, todo []Chan
 }
 
 // entryOf returns the entry of the previous state. Its mode is "0" if there was none.
-func entryOf(c Change) git.Entry {
+func entryOf(c Change) object.Entry {
 	if !c.Before.Exists() {
-		return git.Entry{Mode: "0", Path: c.Name}
+		return object.Entry{Mode: "0", Path: c.Name}
 	}
-	return git.Entry{Mode: c.Before.Mode, Oid: c.Before.Text, Path: c.Name}
+	return object.Entry{Mode: c.Before.Mode, Oid: c.Before.Text, Path: c.Name}
 }
 
 // undoFile restores a configuration file or hook.
@@ -235,25 +237,25 @@ func undoFile(r *repo.Repo, c Change) error {
 	if c.In == protected.InCheckout {
 		dir = r.Root
 	}
-	if err := r.LogRefs(logged(c)...); err != nil {
+	if err := r.RefLog().Begin(logged(c)...); err != nil {
 		return err
 	}
 	return putFileIn(dir, c.Name, c.Before)
 }
 
 // logged returns the edits that log the restoration of a file.
-func logged(c Change) []git.Edit {
+func logged(c Change) []ref.Edit {
 	if strings.Contains(c.Before.Text+c.After.Text, " ") {
 		return nil // the format of the log does not permit it
 	}
 	name := logName(c)
 	switch {
 	case !c.Before.Exists():
-		return []git.Edit{git.Delete(name, c.After.Text)}
+		return []ref.Edit{ref.Delete(name, c.After.Text)}
 	case !c.After.Exists():
-		return []git.Edit{git.Create(name, c.Before.Text)}
+		return []ref.Edit{ref.Create(name, c.Before.Text)}
 	}
-	return []git.Edit{git.Move(name, c.Before.Text, c.After.Text)}
+	return []ref.Edit{ref.Move(name, c.Before.Text, c.After.Text)}
 }
 
 // putFileIn sets the value of a path in a directory. It follows no links out of the directory.
@@ -312,19 +314,19 @@ func undoRef(ctx context.Context, r *repo.Repo, info rescue.Info, c Change) erro
 	if err := giveBackObject(ctx, g, info, c.Before.Text); err != nil {
 		return err
 	}
-	edit := git.Move(c.Name, c.Before.Text, c.After.Text)
-	if !repo.OidRE.MatchString(c.After.Text) {
+	edit := ref.Move(c.Name, c.Before.Text, c.After.Text)
+	if !object.OidRE.MatchString(c.After.Text) {
 		if c.After.Exists() && isFile { // symbolic or broken
 			if err := putFileIn(r.GitDir, c.Name, protected.Value{}); err != nil {
 				return err
 			}
-			edit = git.Set(c.Name, c.Before.Text)
+			edit = ref.Set(c.Name, c.Before.Text)
 		} else {
-			edit = git.Create(c.Name, c.Before.Text)
+			edit = ref.Create(c.Name, c.Before.Text)
 		}
 	}
 	if !c.Before.Exists() {
-		if edit = git.Delete(c.Name, c.After.Text); !repo.OidRE.MatchString(c.After.Text) {
+		if edit = ref.Delete(c.Name, c.After.Text); !object.OidRE.MatchString(c.After.Text) {
 			return nil // the file was removed above
 		}
 	}
@@ -369,7 +371,7 @@ func undoFiles(ctx context.Context, r *repo.Repo, name string, changes []Change)
 		return err
 	}
 	defer root.Close() //nolint:errcheck // nothing is written through it
-	var entries []git.Entry
+	var entries []object.Entry
 	for _, c := range changes {
 		if err := root.Remove(c.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

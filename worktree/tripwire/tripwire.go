@@ -16,7 +16,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/protected"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
 )
@@ -85,7 +87,7 @@ type Mark struct {
 type mark struct {
 	Since  time.Time         `json:"since"`
 	Fenced bool              `json:"fenced"`
-	Log    repo.LogPosition  `json:"log"`
+	Log    ref.Position      `json:"log"`
 	Hooks  []string          `json:"hooks"` // directories
 	State  protected.State   `json:"state"`
 	Trees  map[string]string `json:"trees,omitempty"`  // tree of unconverted files by task name, or "" for the main checkout
@@ -130,7 +132,7 @@ func Watch(ctx context.Context, w *repo.Worktree, o WatchOptions) (*Mark, error)
 // take reads the state and writes watch.json.
 func (m *Mark) take(ctx context.Context) error {
 	var err error
-	if m.Log, err = m.Worktree.Repo.LogBegin(); err != nil { // first, so that the log misses no change
+	if m.Log, err = m.Worktree.Repo.RefLog().Position(); err != nil { // first, so that the log misses no change
 		return err
 	}
 	if m.Hooks, err = isolation.HookDirs(ctx, m.Worktree.Repo); err != nil {
@@ -186,7 +188,7 @@ func (m *Mark) Compare(ctx context.Context) (Found, error) {
 func (m *Mark) compare(ctx context.Context) (Found, error) {
 	found := Found{Fenced: m.Fenced, Since: m.Since, Interrupted: m.interrupted}
 	r := m.Worktree.Repo
-	until, err := r.LogEnd()
+	until, err := r.RefLog().End()
 	if err != nil {
 		return found, err
 	}
@@ -224,7 +226,7 @@ func (m *Mark) compare(ctx context.Context) (Found, error) {
 }
 
 // withUndone adds refs that coven moved but that have their previous value again: a landing was undone.
-func (m *Mark) withUndone(changes []Change, now protected.State, log repo.RefLog) []Change {
+func (m *Mark) withUndone(changes []Change, now protected.State, log ref.Moves) []Change {
 	for name := range log {
 		last, moved := log.Last(name)
 		is := now.Refs[name]
@@ -242,7 +244,7 @@ func (m *Mark) withUndone(changes []Change, now protected.State, log repo.RefLog
 func forward(ctx context.Context, r *repo.Repo, changes []Change) error {
 	var g git.Repo
 	for i, c := range changes {
-		if c.Kind != protected.Ref || !repo.OidRE.MatchString(c.Before.Text) || !repo.OidRE.MatchString(c.After.Text) {
+		if c.Kind != protected.Ref || !object.OidRE.MatchString(c.Before.Text) || !object.OidRE.MatchString(c.After.Text) {
 			continue
 		}
 		if g.Dir == "" {

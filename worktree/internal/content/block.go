@@ -10,15 +10,15 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
-	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
 
 // blockers lists the files in a checkout that the changes would overwrite and that are not in its index:
 // their content exists nowhere else. git itself protects only files that are not ignored.
-func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, error) {
+func blockers(ctx context.Context, g git.Repo, changes []object.Change) ([]string, error) {
 	var found []string
 	for _, change := range changes {
-		if change.Status == 'D' || change.Mode == git.ModeSubmodule {
+		if change.Status == 'D' || change.Mode == object.ModeSubmodule {
 			continue
 		}
 		files, err := InTheWay(g.WorkTree, change.Path)
@@ -31,7 +31,7 @@ func blockers(ctx context.Context, g git.Repo, changes []git.Change) ([]string, 
 		return nil, nil
 	}
 	tracked, err := g.Fields(ctx, "ls-files", "-z", "-c")
-	return repo.Without(found, tracked), err
+	return without(found, tracked), err
 }
 
 // InTheWay lists the files at or below a path. If one of the path's directories is a file, it lists that

@@ -22,6 +22,7 @@ import (
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -168,12 +169,12 @@ func (ix *Index) WriteTree(ctx context.Context) (string, error) {
 }
 
 // Put replaces, adds or (with mode "0") removes entries. It does not touch files.
-func (ix *Index) Put(ctx context.Context, entries []git.Entry) error {
+func (ix *Index) Put(ctx context.Context, entries []object.Entry) error {
 	return Put(ctx, ix.Worktree.Repo, ix.Git, entries)
 }
 
 // Put is Index.Put for the index of any checkout.
-func Put(ctx context.Context, r *repo.Repo, g git.Repo, entries []git.Entry) error {
+func Put(ctx context.Context, r *repo.Repo, g git.Repo, entries []object.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -197,10 +198,10 @@ func (ix *Index) Update(ctx context.Context, paths []string) error {
 // takePaths is Index.Update for the index of any checkout.
 func takePaths(ctx context.Context, r *repo.Repo, g git.Repo, paths []string) error {
 	var there []string
-	var gone []git.Entry
+	var gone []object.Entry
 	for _, p := range paths {
 		if file.BeyondLink(g.WorkTree, p) { // git refuses to add or remove such a path
-			gone = append(gone, git.Entry{Mode: "0", Path: p})
+			gone = append(gone, object.Entry{Mode: "0", Path: p})
 		} else {
 			there = append(there, p)
 		}
@@ -220,7 +221,7 @@ func oidLength(r *repo.Repo) int {
 }
 
 // CheckOutOnly writes the files of the entries. It does not add the entries to the index.
-func (ix *Index) CheckOutOnly(ctx context.Context, entries []git.Entry) error {
+func (ix *Index) CheckOutOnly(ctx context.Context, entries []object.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -120,12 +121,12 @@ func trackedIgnored(ctx context.Context, w *repo.Worktree, tip string, l Listing
 	}
 	var tracked []string
 	for _, e := range entries {
-		if e.Mode != git.ModeSubmodule {
+		if e.Mode != object.ModeSubmodule {
 			tracked = append(tracked, e.Path)
 		}
 	}
 	var paths []string
-	for _, p := range repo.Without(repo.Without(tracked, l.entries), l.Untracked) {
+	for _, p := range without(without(tracked, l.entries), l.Untracked) {
 		files, err := InTheWay(w.Path, p)
 		if err != nil {
 			return nil, err

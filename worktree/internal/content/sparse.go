@@ -7,13 +7,14 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
 // Outside returns the index entries outside the cone: the entries that are skipped, and the paths of
 // entries whose files are, or were, in the worktree.
-func (ix *Index) Outside(ctx context.Context) (skipped []git.Entry, visible map[string]bool, err error) {
+func (ix *Index) Outside(ctx context.Context) (skipped []object.Entry, visible map[string]bool, err error) {
 	visible = map[string]bool{}
 	if !file.Exists(ix.Git.Index) {
 		return nil, visible, nil
@@ -55,7 +56,7 @@ const (
 )
 
 // skip adds entries whose files are not in the worktree.
-func (ix *Index) skip(ctx context.Context, entries []git.Entry) error {
+func (ix *Index) skip(ctx context.Context, entries []object.Entry) error {
 	if err := ix.Put(ctx, entries); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (ix *Index) skip(ctx context.Context, entries []git.Entry) error {
 }
 
 // without removes entries from the index and returns the tree of the remaining ones.
-func (ix *Index) without(ctx context.Context, entries []git.Entry) (tree string, err error) {
+func (ix *Index) without(ctx context.Context, entries []object.Entry) (tree string, err error) {
 	if err := ix.Put(ctx, deleting(entries)); err != nil {
 		return "", err
 	}
@@ -71,15 +72,15 @@ func (ix *Index) without(ctx context.Context, entries []git.Entry) (tree string,
 }
 
 // deleting returns edits that remove the entries.
-func deleting(entries []git.Entry) []git.Entry {
-	var edits []git.Entry
+func deleting(entries []object.Entry) []object.Entry {
+	var edits []object.Entry
 	for _, e := range entries {
-		edits = append(edits, git.Entry{Mode: "0", Path: e.Path})
+		edits = append(edits, object.Entry{Mode: "0", Path: e.Path})
 	}
 	return edits
 }
 
-func paths(entries []git.Entry) []string {
+func paths(entries []object.Entry) []string {
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Path)
@@ -88,10 +89,10 @@ func paths(entries []git.Entry) []string {
 }
 
 // A Show reports whether a file outside the cone is checked out nevertheless.
-type Show func(git.Entry) bool
+type Show func(object.Entry) bool
 
 // ShowNone is a Show for worktrees that have only the files of their cone.
-func ShowNone(git.Entry) bool { return false }
+func ShowNone(object.Entry) bool { return false }
 
 // ShowUnlikeBranch returns a Show for files that differ from the branch, and for files that are, or were,
 // in the worktree.
@@ -108,21 +109,21 @@ func ShowUnlikeBranch(ctx context.Context, w *repo.Worktree) (Show, error) {
 		return nil, err
 	}
 	has, err := EntriesByPath(ctx, w, tip)
-	return func(e git.Entry) bool { return has[e.Path] != e || known[e.Path] }, err
+	return func(e object.Entry) bool { return has[e.Path] != e || known[e.Path] }, err
 }
 
 // skippedOf returns the entries of a tree that are not checked out: those outside the cone, except entries
 // that are visible in the index, that exist in the worktree, or that show selects.
-func skippedOf(ctx context.Context, w *repo.Worktree, tree string, visible map[string]bool, show Show) ([]git.Entry, error) {
+func skippedOf(ctx context.Context, w *repo.Worktree, tree string, visible map[string]bool, show Show) ([]object.Entry, error) {
 	entries, err := w.Repo.Git().Entries(ctx, tree)
 	there := sparse.PresenceOf(w)
-	return slices.DeleteFunc(entries, func(e git.Entry) bool {
+	return slices.DeleteFunc(entries, func(e object.Entry) bool {
 		return !w.Cone.Skips(e.Path) || visible[e.Path] || there.Has(e.Path) || show(e)
 	}), err
 }
 
 // treeWithout returns a tree without the given entries.
-func treeWithout(ctx context.Context, w *repo.Worktree, tree string, entries []git.Entry) (string, error) {
+func treeWithout(ctx context.Context, w *repo.Worktree, tree string, entries []object.Entry) (string, error) {
 	ix, err := Open(w, w.Git(), "none")
 	if err != nil {
 		return "", err
@@ -228,7 +229,7 @@ func NoteGoneAsIn(ctx context.Context, w *repo.Worktree, tree string) error {
 	var rec sparse.Outside
 	entries, err := w.Repo.Git().Entries(ctx, tip)
 	for _, e := range entries {
-		if w.Cone.Skips(e.Path) && has[e.Path].Path == "" && e.Mode != git.ModeSubmodule {
+		if w.Cone.Skips(e.Path) && has[e.Path].Path == "" && e.Mode != object.ModeSubmodule {
 			rec.Gone = append(rec.Gone, e.Path)
 		}
 	}
@@ -300,10 +301,10 @@ func (ix *Index) skipAsIn(ctx context.Context, tip string, l Listing) (bool, err
 	for _, p := range l.skippedButPresent {
 		vivid[p] = true
 	}
-	have := slices.DeleteFunc(slices.Clone(l.skipped), func(e git.Entry) bool { return vivid[e.Path] })
+	have := slices.DeleteFunc(slices.Clone(l.skipped), func(e object.Entry) bool { return vivid[e.Path] })
 	edits := replacing(have, want)
 	if err := ix.Put(ctx, edits); err != nil || len(edits) == 0 {
 		return false, err
 	}
-	return true, ix.mark(ctx, skipOption, paths(slices.DeleteFunc(edits, func(e git.Entry) bool { return e.Mode == "0" })))
+	return true, ix.mark(ctx, skipOption, paths(slices.DeleteFunc(edits, func(e object.Entry) bool { return e.Mode == "0" })))
 }

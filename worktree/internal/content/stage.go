@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 	"github.com/coven-run/coven/worktree/internal/submodule"
@@ -32,13 +33,13 @@ func IsReserved(p string) bool {
 
 // A Listing is git's comparison of a worktree with an index.
 type Listing struct {
-	Stale             []string    // entries that differ from their file, or whose file is missing
-	Untracked         []string    // files without an entry that are not ignored
-	Nested            []string    // repositories without an entry; the paths have no trailing slash
-	entries           []string    // paths of all entries
-	links             []string    // entries of type commit: submodules and nested repositories
-	skipped           []git.Entry // entries that a sparse worktree does not check out
-	skippedButPresent []string    // skipped entries whose file exists; they are also in Stale
+	Stale             []string       // entries that differ from their file, or whose file is missing
+	Untracked         []string       // files without an entry that are not ignored
+	Nested            []string       // repositories without an entry; the paths have no trailing slash
+	entries           []string       // paths of all entries
+	links             []string       // entries of type commit: submodules and nested repositories
+	skipped           []object.Entry // entries that a sparse worktree does not check out
+	skippedButPresent []string       // skipped entries whose file exists; they are also in Stale
 }
 
 // Clean reports whether the listing shows no differences and no links. Links would need a closer
@@ -85,7 +86,7 @@ func (l *Listing) add(field string) error {
 		return fmt.Errorf("git printed an unknown entry %q", field)
 	}
 	if words[0] == "S" {
-		l.skipped = append(l.skipped, git.Entry{Mode: words[1], Oid: words[2], Path: name})
+		l.skipped = append(l.skipped, object.Entry{Mode: words[1], Oid: words[2], Path: name})
 		l.entries = append(l.entries, name)
 		return nil
 	}
@@ -94,7 +95,7 @@ func (l *Listing) add(field string) error {
 		return nil
 	}
 	l.entries = append(l.entries, name)
-	if words[1] == git.ModeSubmodule {
+	if words[1] == object.ModeSubmodule {
 		l.links = append(l.links, name)
 	}
 	return nil
@@ -125,13 +126,13 @@ func (ix *Index) stageAll(ctx context.Context) (Listing, error) {
 	}
 	paths := append(l.Stale, l.Untracked...)
 	links := l.links
-	repositories := repo.Without(l.Nested, submodule.LeftBehind(ix.Worktree, left, l.Nested))
+	repositories := without(l.Nested, submodule.LeftBehind(ix.Worktree, left, l.Nested))
 	if len(links) > 0 {
 		unknown, err := ix.unknownLinks(ctx, links)
 		if err != nil {
 			return l, err
 		}
-		paths, links = repo.Without(paths, unknown), repo.Without(links, unknown)
+		paths, links = without(paths, unknown), without(links, unknown)
 		repositories = append(repositories, unknown...)
 	}
 	inside, err := ix.filesInside(ctx, repositories)
@@ -186,7 +187,7 @@ func (ix *Index) filesInside(ctx context.Context, repositories []string) ([]stri
 
 func (ix *Index) notIgnored(ctx context.Context, paths []string) ([]string, error) {
 	ignored, err := IgnoredBy(ctx, ix.Git, paths)
-	return repo.Without(paths, ignored), err
+	return without(paths, ignored), err
 }
 
 // IgnoredBy returns the paths that the repository's ignore rules match.
@@ -251,11 +252,11 @@ func (ix *Index) leftLinks() (submodule.Lefts, error) {
 // countLeft sets the index entries of the submodules that stayed behind to their recorded commits. The
 // worktree must have been staged in the index.
 func (ix *Index) countLeft(ctx context.Context, left submodule.Lefts, links []string) error {
-	var edits []git.Entry
+	var edits []object.Entry
 	for _, path := range links {
 		link, found := left[path]
 		if found && submodule.Head(ix.Worktree, path) == link.Head {
-			e := git.Entry{Mode: git.ModeSubmodule, Oid: link.As, Path: path}
+			e := object.Entry{Mode: object.ModeSubmodule, Oid: link.As, Path: path}
 			if link.As == "" {
 				e.Mode = "0"
 			}

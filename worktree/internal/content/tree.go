@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
 )
@@ -99,7 +99,7 @@ func (ix *Index) KnownTree() string {
 // reserve replaces the reserved entries with those of the commit from, and reports whether it changed the
 // index. The index had the entries of tree before the worktree was staged with listing l.
 func (ix *Index) reserve(ctx context.Context, tree, from string, l Listing) (bool, error) {
-	var present []git.Entry
+	var present []object.Entry
 	var err error
 	if slices.ContainsFunc(slices.Concat(l.Stale, l.Untracked, l.Nested, l.links), nearReserved) {
 		present, err = ix.reservedEntries(ctx)
@@ -129,7 +129,7 @@ func (ix *Index) ResetReserved(ctx context.Context, from string) error {
 	return err
 }
 
-func (ix *Index) reservedEntries(ctx context.Context) ([]git.Entry, error) {
+func (ix *Index) reservedEntries(ctx context.Context) ([]object.Entry, error) {
 	fields, err := ix.Git.Fields(ctx, append([]string{"ls-files", "-z", "-s", "--"}, Reserved()...)...)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (ix *Index) reservedEntries(ctx context.Context) ([]git.Entry, error) {
 
 // ReplaceReserved replaces the reserved entries in present with those of the commit from, and reports
 // whether it changed the index.
-func (ix *Index) ReplaceReserved(ctx context.Context, present []git.Entry, from string) (changed bool, err error) {
+func (ix *Index) ReplaceReserved(ctx context.Context, present []object.Entry, from string) (changed bool, err error) {
 	want, err := ix.Worktree.Repo.Git().Entries(ctx, from, Reserved()...)
 	if err != nil {
 		return false, err
@@ -149,8 +149,8 @@ func (ix *Index) ReplaceReserved(ctx context.Context, present []git.Entry, from 
 }
 
 // indexEntries parses the output of `ls-files -s -z`.
-func indexEntries(fields []string) ([]git.Entry, error) {
-	entries := make([]git.Entry, 0, len(fields))
+func indexEntries(fields []string) ([]object.Entry, error) {
+	entries := make([]object.Entry, 0, len(fields))
 	for _, field := range fields {
 		e, err := IndexEntry(field)
 		if err != nil {
@@ -162,18 +162,18 @@ func indexEntries(fields []string) ([]git.Entry, error) {
 }
 
 // IndexEntry parses an entry in the format of `git ls-files -s`: "MODE OID STAGE\tpath".
-func IndexEntry(field string) (git.Entry, error) {
+func IndexEntry(field string) (object.Entry, error) {
 	meta, name, found := strings.Cut(field, "\t")
 	words := strings.Fields(meta)
 	if !found || len(words) != 3 {
-		return git.Entry{}, fmt.Errorf("git printed an unknown entry %q", field)
+		return object.Entry{}, fmt.Errorf("git printed an unknown entry %q", field)
 	}
-	return git.Entry{Mode: words[0], Oid: words[1], Path: name}, nil
+	return object.Entry{Mode: words[0], Oid: words[1], Path: name}, nil
 }
 
 // replacing returns the edits that turn present into want.
-func replacing(present, want []git.Entry) []git.Entry {
-	has := make(map[git.Entry]bool, len(present))
+func replacing(present, want []object.Entry) []object.Entry {
+	has := make(map[object.Entry]bool, len(present))
 	for _, e := range present {
 		has[e] = true
 	}
@@ -181,10 +181,10 @@ func replacing(present, want []git.Entry) []git.Entry {
 	for _, e := range want {
 		wanted[e.Path] = true
 	}
-	var edits []git.Entry
+	var edits []object.Entry
 	for _, e := range present {
 		if !wanted[e.Path] {
-			edits = append(edits, git.Entry{Mode: "0", Path: e.Path})
+			edits = append(edits, object.Entry{Mode: "0", Path: e.Path})
 		}
 	}
 	for _, e := range want {
@@ -221,7 +221,7 @@ func TreeWithPaths(ctx context.Context, r *repo.Repo, treeish, from string, path
 }
 
 // editTree applies edits to a tree and returns the new tree.
-func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []git.Entry) (string, error) {
+func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []object.Entry) (string, error) {
 	scratch := &repo.Worktree{Repo: r, Name: ScratchName, Path: r.Root}
 	ix, err := Open(scratch, scratch.Git(), "none")
 	if err != nil {
@@ -238,9 +238,9 @@ func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []git.Ent
 }
 
 // EntriesByPath returns the entries of a tree, indexed by path.
-func EntriesByPath(ctx context.Context, w *repo.Worktree, tree string) (map[string]git.Entry, error) {
+func EntriesByPath(ctx context.Context, w *repo.Worktree, tree string) (map[string]object.Entry, error) {
 	list, err := w.Repo.Git().Entries(ctx, tree)
-	entries := make(map[string]git.Entry, len(list))
+	entries := make(map[string]object.Entry, len(list))
 	for _, e := range list {
 		entries[e.Path] = e
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
@@ -150,7 +150,7 @@ func SeedSnapshots(ctx context.Context, w *repo.Worktree) {
 		return
 	}
 	entries, err := w.Repo.Git().Entries(ctx, tree)
-	if err != nil || slices.ContainsFunc(entries, func(e git.Entry) bool { return e.Mode == git.ModeSubmodule }) {
+	if err != nil || slices.ContainsFunc(entries, func(e object.Entry) bool { return e.Mode == object.ModeSubmodule }) {
 		return // a snapshot contains the files of submodules
 	}
 	var paths []string
@@ -165,6 +165,6 @@ func SeedSnapshots(ctx context.Context, w *repo.Worktree) {
 // MayConvert reports whether git may write files whose bytes differ from their blobs.
 func MayConvert(ctx context.Context, r *repo.Repo, tree string) (bool, error) {
 	entries, err := r.Git().Entries(ctx, tree)
-	attributes := slices.ContainsFunc(entries, func(e git.Entry) bool { return path.Base(e.Path) == ".gitattributes" })
+	attributes := slices.ContainsFunc(entries, func(e object.Entry) bool { return path.Base(e.Path) == ".gitattributes" })
 	return attributes || !unconverting(ctx, r), err
 }

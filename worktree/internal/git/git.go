@@ -1,5 +1,5 @@
 // Package git reads repositories and runs the git program for package worktree, its only importer. Refs and
-// objects are read in process, with go-git, if the result is the same as git's (see Store).
+// objects are read in process if possible (see Store).
 //
 // Rules:
 //   - git is run with an argument list, never through a shell, and only -z or

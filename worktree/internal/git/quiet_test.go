@@ -3,6 +3,8 @@ package git
 import (
 	"os"
 	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // The shared git process makes only transactions that need nothing from the operation: no lock to hold, no
@@ -13,10 +15,10 @@ func TestQuiet(t *testing.T) {
 		change(&r)
 		return r
 	}
-	ours := []Edit{Create("refs/coven/a", "1"), Drop("refs/coven/b")}
+	ours := []ref.Edit{ref.Create("refs/coven/a", "1"), ref.Drop("refs/coven/b")}
 	for name, c := range map[string]struct {
 		repo  Repo
-		edits []Edit
+		edits []ref.Edit
 		want  bool
 	}{
 		"own refs":        {own(func(*Repo) {}), ours, true},
@@ -26,7 +28,7 @@ func TestQuiet(t *testing.T) {
 		"with objects":    {own(func(r *Repo) { r.ObjectDir = "/x" }), ours, false},
 		"with settings":   {own(func(r *Repo) { r.Settings = []Setting{{Key: "a.b", Value: "c"}} }), ours, false},
 		"with variables":  {own(func(r *Repo) { r.Env = []string{"A=b"} }), ours, false},
-		"a branch":        {own(func(*Repo) {}), append(ours, Create("refs/heads/x", "1")), false},
+		"a branch":        {own(func(*Repo) {}), append(ours, ref.Create("refs/heads/x", "1")), false},
 	} {
 		if got := c.repo.quiet(c.edits); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // Configured returns the user's settings whose keys match the regular expression, lowest precedence first,
@@ -109,8 +111,8 @@ func expand(value string) (string, bool) {
 type configList struct {
 	mu       sync.Mutex
 	settings []Setting
-	includes bool            // the configuration includes files, so that only git can evaluate it
-	files    map[string]seen // state of the files when git read them; nil means that nothing is cached
+	includes bool                  // the configuration includes files, so that only git can evaluate it
+	files    map[string]file.Stamp // state of the files when git read them; nil means that nothing is cached
 
 	now func() time.Time // for tests; nil means time.Now
 }
@@ -134,9 +136,9 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 		return c.settings, !c.includes
 	}
 	c.settings, c.includes, c.files = nil, false, nil
-	files := map[string]seen{}
-	for _, file := range configFiles(r.Dir) {
-		files[file] = look(file)
+	files := map[string]file.Stamp{}
+	for _, path := range configFiles(r.Dir) {
+		files[path] = file.StampOf(path)
 	}
 	fields, err := r.Fields(ctx, "config", "-z", "--show-origin", "--list")
 	if err != nil {
@@ -145,13 +147,13 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 	var settings []Setting
 	includes := false
 	for i := 0; i+1 < len(fields); i += 2 {
-		file, isFile := strings.CutPrefix(fields[i], "file:")
+		path, isFile := strings.CutPrefix(fields[i], "file:")
 		key, value, given := strings.Cut(fields[i+1], "\n")
-		if !isFile || !filepath.IsAbs(file) || !given {
+		if !isFile || !filepath.IsAbs(path) || !given {
 			return nil, false
 		}
-		if _, known := files[file]; !known {
-			files[file] = look(file) // the system's file, or an included one
+		if _, known := files[path]; !known {
+			files[path] = file.StampOf(path) // the system's file, or an included one
 		}
 		includes = includes || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.")
 		settings = append(settings, Setting{Key: key, Value: value})
@@ -161,7 +163,7 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 		now = c.now()
 	}
 	for _, s := range files {
-		if mtime := time.Unix(0, s.mtime); now.Sub(mtime) < unsettled(mtime) {
+		if mtime := s.Modified(); now.Sub(mtime) < unsettled(mtime) {
 			return settings, !includes // valid now, but not cached
 		}
 	}
@@ -170,8 +172,8 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 }
 
 func (c *configList) unchanged() bool {
-	for file, before := range c.files {
-		if look(file) != before {
+	for path, before := range c.files {
+		if file.StampOf(path) != before {
 			return false
 		}
 	}

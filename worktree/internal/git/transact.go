@@ -11,10 +11,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // Transact applies all edits or none. The message is written to the reflogs of the refs that have one.
-func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error {
+func (r Repo) Transact(ctx context.Context, message string, edits ...ref.Edit) error {
 	quiet := r.quiet(edits)
 	r.Settings = append(slices.Clip(r.Settings), Setting{"core.fsyncMethod", "fsync"})
 	if quiet {
@@ -25,13 +27,10 @@ func (r Repo) Transact(ctx context.Context, message string, edits ...Edit) error
 }
 
 // lines returns the edits in the input format of `git update-ref`.
-func lines(edits []Edit) []byte {
+func lines(edits []ref.Edit) []byte {
 	var in bytes.Buffer
 	for _, e := range edits {
-		fmt.Fprintf(&in, "%s %s\x00%s\x00", e.verb, e.ref, e.first)
-		if e.verb == "update" {
-			fmt.Fprintf(&in, "%s\x00", e.second)
-		}
+		in.WriteString(e.Command())
 	}
 	return in.Bytes()
 }
@@ -42,12 +41,12 @@ const quietPrefix = "refs/coven/"
 
 // quiet reports whether the shared git process can make the edits. It cannot hold the lock of an operation,
 // and its transactions have no message.
-func (r Repo) quiet(edits []Edit) bool {
+func (r Repo) quiet(edits []ref.Edit) bool {
 	if r.Store == nil || r.Store.dir != r.Dir || r.Hold != nil || r.ObjectDir != "" || len(r.Settings)+len(r.Env) > 0 {
 		return false
 	}
 	for _, e := range edits {
-		if !strings.HasPrefix(e.ref, quietPrefix) {
+		if !strings.HasPrefix(e.Ref(), quietPrefix) {
 			return false
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"compress/zlib"
 	"context"
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // what git names objects with
+	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,9 +16,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
 
 // Blob stores content and returns its object ID.
@@ -54,13 +53,19 @@ func (r Repo) StoreCommit(ctx context.Context, c NewCommit) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// commitBody returns the commit object that `git commit-tree` would write, or errAsk.
+// CleanMessage converts text to a commit message that git accepts.
+func CleanMessage(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	return strings.TrimRight(text, "\n") + "\n"
+}
+
+// commitBody returns the commit object that `git commit-tree` would write, or object.ErrUnsupported.
 func (r Repo) commitBody(ctx context.Context, c NewCommit) ([]byte, error) {
 	if len(c.Options) > 0 {
-		return nil, errAsk
+		return nil, object.ErrUnsupported
 	}
-	body, err := objects(ctx, r, append([]string{c.Tree}, c.Parents...), func(s *storage, ids []plumbing.Hash) ([]byte, error) {
-		return s.relations(ids[0], ids[1:])
+	body, err := objects(ctx, r, append([]string{c.Tree}, c.Parents...), func(s *object.Storage, ids []object.ID) ([]byte, error) {
+		return s.Relations(ids[0], ids[1:])
 	})
 	now := time.Now()
 	for _, who := range []string{"author", "committer"} {
@@ -73,37 +78,9 @@ func (r Repo) commitBody(ctx context.Context, c NewCommit) ([]byte, error) {
 	}
 	body = fmt.Appendf(body, "\n%s", c.Message)
 	if !utf8.Valid(body) {
-		return nil, errAsk // git converts the encoding
+		return nil, object.ErrUnsupported // git converts the encoding
 	}
 	return body, err
-}
-
-// relations returns the tree and parent lines of a commit. It fails unless these objects exist.
-func (s *storage) relations(tree plumbing.Hash, parents []plumbing.Hash) ([]byte, error) {
-	if err := s.mustBe(tree, plumbing.TreeObject); err != nil {
-		return nil, err
-	}
-	lines := fmt.Appendf(nil, "tree %s\n", tree)
-	seen := map[plumbing.Hash]bool{}
-	for _, parent := range parents {
-		if err := s.mustBe(parent, plumbing.CommitObject); err != nil || seen[parent] {
-			return nil, errors.Join(err, errAsk)
-		}
-		seen[parent] = true
-		lines = fmt.Appendf(lines, "parent %s\n", parent)
-	}
-	return lines, nil
-}
-
-func (s *storage) mustBe(oid plumbing.Hash, kind plumbing.ObjectType) error {
-	if _, err := s.size(oid); err != nil { // it may have been removed since it was read
-		return err
-	}
-	found, err := s.object(oid)
-	if err == nil && found.Type() != kind {
-		err = errAsk
-	}
-	return err
 }
 
 // ident returns the author or committer line of a new commit.
@@ -115,7 +92,7 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 	}
 	settings, ok := r.withoutNeutral().known(ctx, `^(user|author|committer)\.(name|email)$`, false)
 	if !ok {
-		return "", errAsk
+		return "", object.ErrUnsupported
 	}
 	configured := map[string]string{}
 	for _, s := range settings {
@@ -124,14 +101,14 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 	variable := "GIT_" + strings.ToUpper(who) + "_"
 	choose := func(what string) (string, error) {
 		if value, set := env[variable+strings.ToUpper(what)]; set && value == "" {
-			return "", errAsk // git handles an empty address
+			return "", object.ErrUnsupported // git handles an empty address
 		}
 		for _, value := range []string{env[variable+strings.ToUpper(what)], configured[who+"."+what], configured["user."+what]} {
 			if value != "" {
 				return withoutCrud(value)
 			}
 		}
-		return "", errAsk // git has more sources, and its own errors
+		return "", object.ErrUnsupported // git has more sources, and its own errors
 	}
 	name, err := choose("name")
 	if err != nil {
@@ -146,7 +123,7 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 		return fmt.Sprintf("%s <%s> %d %s", name, email, now.Unix(), now.Format("-0700")), nil
 	}
 	if date, ok = strings.CutPrefix(date, "@"); !ok || !plainDateRE.MatchString(date) {
-		return "", errAsk
+		return "", object.ErrUnsupported
 	}
 	return fmt.Sprintf("%s <%s> %s", name, email, date), nil
 }
@@ -162,11 +139,11 @@ func withoutCrud(text string) (string, error) {
 	}
 	trimmed := trim(",:;<>\"\\'")
 	if trimmed != trim(".,:;<>\"\\'") {
-		return "", errAsk
+		return "", object.ErrUnsupported
 	}
 	text = strings.NewReplacer("\n", "", "<", "", ">", "").Replace(trimmed)
 	if text == "" {
-		return "", errAsk
+		return "", object.ErrUnsupported
 	}
 	return text, nil
 }
@@ -184,7 +161,7 @@ func (r Repo) WritesInProcess(ctx context.Context) bool {
 // writeLoose writes a loose object to disk, unless the repository already has it as a loose object.
 func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string, error) {
 	if !r.WritesInProcess(ctx) {
-		return "", errAsk
+		return "", object.ErrUnsupported
 	}
 	oid, header := objectID(kind, body)
 	dir := filepath.Join(r.Store.dir, "objects", oid[:2])

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // emptyRepo creates a repository with one commit. It returns the repository, opened for reading in process,
@@ -160,10 +162,10 @@ func TestTransactions(t *testing.T) {
 	names := []string{"refs/coven/a", "refs/coven/b", "refs/coven/a/under", "refs/coven/c..d", "refs/coven/"}
 	pids := map[int]bool{}
 	for i := range 200 {
-		var edits []Edit
+		var edits []ref.Edit
 		for range 1 + random.IntN(2) {
 			name, oid, old := names[random.IntN(len(names))], oids[random.IntN(2)], oids[random.IntN(2)]
-			edits = append(edits, []Edit{Create(name, oid), Move(name, oid, old), Delete(name, old), Set(name, oid), Drop(name), Verify(name, oid)}[random.IntN(6)])
+			edits = append(edits, []ref.Edit{ref.Create(name, oid), ref.Move(name, oid, old), ref.Delete(name, old), ref.Set(name, oid), ref.Drop(name), ref.Verify(name, oid)}[random.IntN(6)])
 		}
 		err, want := r.Transact(ctx, "m", edits...), other.Transact(ctx, "m", edits...)
 		if (err == nil) != (want == nil) || ExitCode(err) != ExitCode(want) {
@@ -224,7 +226,7 @@ func TestWrittenAgain(t *testing.T) {
 func TestTransactionAfterKill(t *testing.T) {
 	r, commit, _ := emptyRepo(t, "git config user.name A; git config user.email a@example.org")
 	for i := range 5 {
-		if err := r.Transact(t.Context(), "m", Create(fmt.Sprint("refs/coven/", i), commit)); err != nil {
+		if err := r.Transact(t.Context(), "m", ref.Create(fmt.Sprint("refs/coven/", i), commit)); err != nil {
 			t.Fatalf("%d: %v", i, err)
 		}
 		p := r.Store.refs.running
@@ -288,7 +290,7 @@ func TestEndOfIdleGit(t *testing.T) {
 	t.Cleanup(r.Store.Close)
 	refs := &r.Store.refs
 	for i := range 2 {
-		if err := r.Transact(t.Context(), "m", Create(fmt.Sprint("refs/coven/", i), commit)); err != nil {
+		if err := r.Transact(t.Context(), "m", ref.Create(fmt.Sprint("refs/coven/", i), commit)); err != nil {
 			t.Fatal(err)
 		}
 	}

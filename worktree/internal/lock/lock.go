@@ -1,6 +1,6 @@
 // Package lock provides locks between processes and goroutines. Each lock is a file that names its holder.
 // A lock lasts until the last process that has the file open ends, so that the git child of a killed coven
-// still excludes others.
+// still excludes others. The package also waits for the lock files of git.
 package lock
 
 import (

@@ -111,3 +111,16 @@ const PrivateDir = "common"
 
 // HeadsPrefix is the prefix of the refs of branches.
 const HeadsPrefix = "refs/heads/"
+
+// TaskLock returns the name of the lock for a task. There are only 256 such locks, which limits the number
+// of files.
+func TaskLock(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "task-" + hex.EncodeToString(sum[:1])
+}
+
+// WorktreesLock is the name of the lock on the list of worktrees.
+const WorktreesLock = "worktrees"
+
+// TargetLock returns the name of the lock on a target.
+func TargetLock(branch string) string { return "land-" + SafeName(branch) }

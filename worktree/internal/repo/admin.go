@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
 
 // Admins lists the names in GitDir/worktrees.
@@ -30,7 +31,7 @@ func (r *Repo) Admins() ([]string, error) {
 // unknown, for example while git creates it.
 func (r *Repo) AdminPath(admin string) string {
 	dir := filepath.Join(r.GitDir, "worktrees", admin)
-	raw, err := file.Read(filepath.Join(dir, "gitdir"), MaxGitFile) // an agent may have replaced it with a pipe
+	raw, err := file.Read(filepath.Join(dir, "gitdir"), object.MaxGitFile) // an agent may have replaced it with a pipe
 	if err != nil {
 		return ""
 	}

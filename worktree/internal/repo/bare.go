@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
@@ -31,6 +32,12 @@ func (e *BareError) Error() string {
 
 // Is reports whether target is ErrBare.
 func (e *BareError) Is(target error) bool { return target == ErrBare }
+
+// CommandExit returns exit.Usage.
+func (e *BareError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns a command that creates a checkout.
+func (e *BareError) NextCommand() string { return "git clone . ../checkout" }
 
 func bareError(at git.Location) error {
 	r := &Repo{GitDir: at.Shared, Bare: true}

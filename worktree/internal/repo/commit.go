@@ -19,19 +19,13 @@ func (r *Repo) StoreCommit(ctx context.Context, c git.NewCommit, author []string
 	if r.Redact != nil {
 		c.Message = r.Redact(c.Message)
 	}
-	c.Message = CleanMessage(c.Message)
+	c.Message = git.CleanMessage(c.Message)
 	identity, err := r.identity(ctx)
 	if err != nil {
 		return "", err
 	}
 	g.Env = append(identity, author...)
 	return g.StoreCommit(ctx, c)
-}
-
-// CleanMessage converts text to a commit message that git accepts.
-func CleanMessage(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
-	return strings.TrimRight(text, "\n") + "\n"
 }
 
 // The identity of the committer if the user has none configured.

@@ -20,6 +20,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // Errors of Open.
@@ -178,7 +179,25 @@ func (r *Repo) StatePath(elem ...string) string {
 	return filepath.Join(append([]string{r.GitDir, "coven"}, elem...)...)
 }
 
+// RefLog returns the log of coven's ref changes.
+func (r *Repo) RefLog() ref.Log { return ref.Log(r.StatePath("refs.log")) }
+
+// Ignores reports whether git ignores a path in the main checkout and does not track it. path is relative
+// to the root.
+func (r *Repo) Ignores(ctx context.Context, path string) (bool, error) {
+	seen, err := r.RootGit().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
+	if err != nil {
+		return false, fmt.Errorf("ask git whether it ignores %s: %w", path, err)
+	}
+	return len(seen) == 0, nil
+}
+
 // Head returns the commit that is checked out in Checkout.
 func (r *Repo) Head(ctx context.Context) (string, error) {
 	return git.Repo{Dir: r.CheckoutGitDir, WorkTree: r.Checkout, Store: r.Store}.Head(ctx)
+}
+
+// Lock waits for the named lock until ctx is done. Other waiters see operation, such as "land T".
+func (r *Repo) Lock(ctx context.Context, name, operation string) (*lock.Lock, error) {
+	return r.Locks.Acquire(ctx, name, operation)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // Errors of Target.
@@ -30,22 +31,22 @@ type Target struct {
 
 // Target reads the branch onto. If onto is empty, it reads the branch that is checked out in Checkout.
 func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
-	ref := names.HeadsPrefix + strings.TrimPrefix(onto, names.HeadsPrefix)
+	name := names.HeadsPrefix + strings.TrimPrefix(onto, names.HeadsPrefix)
 	if onto == "" {
 		var err error
-		if ref, err = r.HeadOf(ctx, r.CheckoutGitDir); err != nil {
+		if name, err = r.HeadOf(ctx, r.CheckoutGitDir); err != nil {
 			return Target{}, err
 		}
 	}
-	target := Target{Branch: strings.TrimPrefix(ref, names.HeadsPrefix), Ref: ref}
+	target := Target{Branch: strings.TrimPrefix(name, names.HeadsPrefix), Ref: name}
 	if strings.HasPrefix(target.Branch, names.BranchPrefix) {
 		return target, fmt.Errorf("target %s: %w", target.Branch, ErrTaskBranch)
 	}
-	tip, err := r.Git().Ref(ctx, ref)
-	if errors.Is(err, git.ErrNoRef) && onto == "" {
+	tip, err := r.Git().Ref(ctx, name)
+	if errors.Is(err, ref.ErrNoRef) && onto == "" {
 		return target, fmt.Errorf("target %s: %w", target.Branch, ErrNoCommits)
 	}
-	if errors.Is(err, git.ErrNoRef) {
+	if errors.Is(err, ref.ErrNoRef) {
 		return target, fmt.Errorf("target %q: %w", target.Branch, ErrUnknownBranch)
 	}
 	if err != nil {

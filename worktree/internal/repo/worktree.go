@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // ErrNoWorktree means that the task has no worktree.
@@ -34,9 +35,6 @@ type Worktree struct {
 	// Partial permits access to the remains of a killed Recreate.
 	Partial bool
 	Cone    *cone.Cone // nil if all files of the branch are checked out
-	// LandedState and LandedTip are set for a landed worktree that was renamed and whose branch is deleted.
-	LandedState string // its directory of coven's files; empty for that of the task
-	LandedTip   string // tip of the branch
 }
 
 // Record is task.json, coven's data about a worktree. It is stored where the agent cannot write.
@@ -126,9 +124,6 @@ func (r *Repo) recordPath(name string) string { return r.StatePath("tasks", name
 
 // Tip returns the commit of the task's branch.
 func (w *Worktree) Tip(ctx context.Context) (string, error) {
-	if w.LandedTip != "" {
-		return w.LandedTip, nil
-	}
 	tip, err := w.Repo.Git().Ref(ctx, names.HeadsPrefix+w.Branch)
 	if err != nil {
 		return "", fmt.Errorf("read branch %s: %w", w.Branch, err)
@@ -172,15 +167,12 @@ func (w *Worktree) StateDir() string { return w.StatePath("state") }
 
 // StatePath returns a path in coven's private directory of the task.
 func (w *Worktree) StatePath(elem ...string) string {
-	if w.LandedState != "" {
-		return filepath.Join(append([]string{w.LandedState}, elem...)...)
-	}
 	return w.Repo.StatePath(append([]string{"tasks", w.Name}, elem...)...)
 }
 
 // Lock waits for the lock on the worktree until ctx is done. Other waiters see verb and the task.
 func (w *Worktree) Lock(ctx context.Context, verb string) (*lock.Lock, error) {
-	return w.Repo.Lock(ctx, TaskLock(w.Name), verb+" "+w.TaskID)
+	return w.Repo.Lock(ctx, names.TaskLock(w.Name), verb+" "+w.TaskID)
 }
 
 // CheckExists fails with ErrNoWorktree if the worktree does not exist or is empty. A worktree that contains
@@ -239,7 +231,7 @@ func (w *Worktree) OrMissing(err error) error {
 // TipIfAny is like Tip, but returns "" if the branch does not exist.
 func (w *Worktree) TipIfAny(ctx context.Context) (string, error) {
 	tip, err := w.Tip(ctx)
-	if errors.Is(err, git.ErrNoRef) {
+	if errors.Is(err, ref.ErrNoRef) {
 		return "", nil
 	}
 	return tip, err

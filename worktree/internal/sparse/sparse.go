@@ -13,7 +13,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/cone"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -99,7 +99,7 @@ func (p Presence) hasDir(dir string) bool {
 }
 
 // Present returns the paths of the entries that exist in the worktree.
-func Present(w *repo.Worktree, entries []git.Entry) []string {
+func Present(w *repo.Worktree, entries []object.Entry) []string {
 	var paths []string
 	there := PresenceOf(w)
 	for _, e := range entries {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -52,7 +53,7 @@ func Borrows(w *repo.Worktree, dir string) bool {
 // Lender returns the git directory from which dir borrows its objects. The bool reports whether it belongs
 // to a submodule of the main checkout.
 func Lender(w *repo.Worktree, dir string) (string, bool) {
-	raw, err := file.Read(filepath.Join(dir, "objects", "info", "alternates"), repo.MaxGitFile)
+	raw, err := file.Read(filepath.Join(dir, "objects", "info", "alternates"), object.MaxGitFile)
 	from, ok := strings.CutSuffix(string(raw), "/objects\n")
 	if err != nil || !ok || strings.Contains(from, "\n") || filepath.Clean(from) != from {
 		return "", false
@@ -71,7 +72,7 @@ func Dir(path string) (string, bool) {
 	if info.IsDir() {
 		return dotGit, true
 	}
-	raw, err := file.Read(dotGit, repo.MaxGitFile)
+	raw, err := file.Read(dotGit, object.MaxGitFile)
 	dir, found := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
 	if err != nil || !found {
 		return "", false

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -61,7 +62,7 @@ func Head(w *repo.Worktree, path string) string {
 	if !ok {
 		return ""
 	}
-	raw, err := file.Read(filepath.Join(dir, "HEAD"), repo.MaxGitFile)
+	raw, err := file.Read(filepath.Join(dir, "HEAD"), object.MaxGitFile)
 	if err != nil {
 		return ""
 	}
@@ -69,7 +70,7 @@ func Head(w *repo.Worktree, path string) string {
 	if name, symbolic := strings.CutPrefix(head, "ref: "); symbolic {
 		head = refIn(dir, name)
 	}
-	if !repo.OidRE.MatchString(head) {
+	if !object.OidRE.MatchString(head) {
 		return ""
 	}
 	return head
@@ -77,10 +78,10 @@ func Head(w *repo.Worktree, path string) string {
 
 // refIn returns the value of a ref in a git directory that an agent controls.
 func refIn(dir, name string) string {
-	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), repo.MaxGitFile); err == nil {
+	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), object.MaxGitFile); err == nil {
 		return strings.TrimSpace(string(raw))
 	}
-	packed, err := repo.ReadPackedRefs(dir)
+	packed, err := object.ReadPackedRefs(dir)
 	if err != nil {
 		return ""
 	}
@@ -96,9 +97,9 @@ func LeaveLinks(ctx context.Context, w *repo.Worktree, from, to string) error {
 	goals := map[string]string{}
 	for _, c := range changes {
 		switch {
-		case c.Mode == git.ModeSubmodule:
+		case c.Mode == object.ModeSubmodule:
 			goals[c.Path] = c.Oid
-		case c.OldMode == git.ModeSubmodule:
+		case c.OldMode == object.ModeSubmodule:
 			goals[c.Path] = ""
 		}
 	}
@@ -202,7 +203,7 @@ func OwnLinks(ctx context.Context, w *repo.Worktree, tip string) (string, error)
 // LinkIn returns the commit of a submodule in a tree, or "" if the tree has no such submodule.
 func LinkIn(ctx context.Context, w *repo.Worktree, tree, path string) (string, error) {
 	entries, err := w.Repo.Git().Entries(ctx, tree, path)
-	if err != nil || len(entries) != 1 || entries[0].Mode != git.ModeSubmodule {
+	if err != nil || len(entries) != 1 || entries[0].Mode != object.ModeSubmodule {
 		return "", err
 	}
 	return entries[0].Oid, nil
@@ -225,7 +226,7 @@ func ParseLinks(lines string) map[string]string {
 	links := map[string]string{}
 	for line := range strings.Lines(lines) {
 		oid, quoted, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), LinkPrefix), " ")
-		if path, err := strconv.Unquote(quoted); err == nil && repo.OidRE.MatchString(oid) {
+		if path, err := strconv.Unquote(quoted); err == nil && object.OidRE.MatchString(oid) {
 			links[path] = oid
 		}
 	}
@@ -246,7 +247,7 @@ func Links(ctx context.Context, w *repo.Worktree) ([]string, error) {
 	}
 	entries, err := w.Repo.Git().Entries(ctx, tip)
 	for _, e := range entries {
-		if e.Mode == git.ModeSubmodule {
+		if e.Mode == object.ModeSubmodule {
 			paths = append(paths, e.Path)
 		}
 	}

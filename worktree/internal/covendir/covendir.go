@@ -1,7 +1,7 @@
-package repo
+// Package covendir creates coven's directory in a checkout, with a .gitignore.
+package covendir
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,8 +14,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/names"
 )
 
-// CovenIgnore is the content of .coven/.gitignore.
-const CovenIgnore = `worktrees/
+// Ignore is the content of .coven/.gitignore.
+const Ignore = `worktrees/
 run/
 ` + keepSessions + `
 ` + ignoreSessions + `
@@ -51,9 +51,9 @@ func SessionsIgnored(root string) (bool, error) {
 	return slices.ContainsFunc(lines, ignores) || slices.Contains(lines, keepSessions), nil
 }
 
-// EnsureCovenDir creates ROOT/.coven. If the directory contains no .gitignore, EnsureCovenDir adds a file that
+// Ensure creates ROOT/.coven. If the directory contains no .gitignore, EnsureCovenDir adds a file that
 // excludes worktrees, locks and logs.
-func EnsureCovenDir(root string) error {
+func Ensure(root string) error {
 	dir := filepath.Join(root, ".coven")
 	if err := regularfile.Directory(root, names.WorktreesDir); err != nil {
 		return err
@@ -64,20 +64,10 @@ func EnsureCovenDir(root string) error {
 	path := filepath.Join(dir, ".gitignore")
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = regularfile.Replace(path, []byte(CovenIgnore), 0o644)
+		err = regularfile.Replace(path, []byte(Ignore), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
-}
-
-// Ignores reports whether git ignores a path in the main checkout and does not track it. path is relative
-// to the root.
-func (r *Repo) Ignores(ctx context.Context, path string) (bool, error) {
-	seen, err := r.RootGit().Output(ctx, "ls-files", "--cached", "--others", "--exclude-standard", "--", path)
-	if err != nil {
-		return false, fmt.Errorf("ask git whether it ignores %s: %w", path, err)
-	}
-	return len(seen) == 0, nil
 }

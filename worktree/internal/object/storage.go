@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"errors"
@@ -29,8 +29,8 @@ const (
 
 const alternatesFile = "objects/info/alternates"
 
-// storage is a git directory and its alternate object directories.
-type storage struct {
+// Storage is a git directory and its alternate object directories.
+type Storage struct {
 	refs    *filesystem.Storage
 	objects []*filesystem.Storage
 	cache   cache.Object // small objects; go-git itself opens the file of a loose object each time
@@ -38,16 +38,16 @@ type storage struct {
 
 // openStorage opens a git directory and its alternates. It follows alternates itself, because go-git reads
 // the indexes of their packs again for each object, and interprets relative paths differently from git.
-func openStorage(dir string) (*storage, error) {
+func openStorage(dir string) (*Storage, error) {
 	dirs, err := withAlternates(nil, dir)
 	if err != nil {
 		return nil, err
 	}
 	if !smallIndexes(dirs) {
-		return nil, errAsk
+		return nil, ErrUnsupported
 	}
 	shared := cache.NewObjectLRU(maxCached)
-	s := &storage{cache: shared}
+	s := &Storage{cache: shared}
 	for _, d := range dirs {
 		s.objects = append(s.objects, filesystem.NewStorageWithOptions(gitFiles{d}, shared, filesystem.Options{
 			LargeObjectThreshold: maxObject, AlternatesFS: nowhere{},
@@ -60,7 +60,7 @@ func openStorage(dir string) (*storage, error) {
 // withAlternates appends a git directory and its alternates to dirs, recursively.
 func withAlternates(dirs []string, dir string) ([]string, error) {
 	if len(dirs) == maxAlternates {
-		return nil, errAsk
+		return nil, ErrUnsupported
 	}
 	dirs = append(dirs, dir)
 	content, err := readRegular(filepath.Join(dir, alternatesFile))
@@ -76,7 +76,7 @@ func withAlternates(dirs []string, dir string) ([]string, error) {
 		case path == "" || path[0] == '#':
 			continue
 		case path[0] == '"' || filepath.Base(path) != "objects":
-			return nil, errAsk
+			return nil, ErrUnsupported
 		case !filepath.IsAbs(path):
 			path = filepath.Join(dir, "objects", path)
 		}
@@ -107,13 +107,13 @@ func readRegular(file string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxObject {
-		return nil, errAsk
+		return nil, ErrUnsupported
 	}
 	return os.ReadFile(file)
 }
 
 // find calls f with each object directory until it finds the object.
-func find[T any](s *storage, f func(*filesystem.Storage) (T, error)) (value T, err error) {
+func find[T any](s *Storage, f func(*filesystem.Storage) (T, error)) (value T, err error) {
 	for _, objects := range s.objects {
 		if value, err = f(objects); !errors.Is(err, plumbing.ErrObjectNotFound) {
 			break
@@ -122,13 +122,13 @@ func find[T any](s *storage, f func(*filesystem.Storage) (T, error)) (value T, e
 	return value, err
 }
 
-func (s *storage) size(oid plumbing.Hash) (int64, error) {
+func (s *Storage) size(oid ID) (int64, error) {
 	return find(s, func(objects *filesystem.Storage) (int64, error) {
 		return objects.EncodedObjectSize(oid)
 	})
 }
 
-func (s *storage) sizes(oids []plumbing.Hash) (map[string]int64, error) {
+func (s *Storage) Sizes(oids []ID) (map[string]int64, error) {
 	sizes := make(map[string]int64, len(oids))
 	for _, oid := range oids {
 		size, err := s.size(oid)
@@ -140,7 +140,7 @@ func (s *storage) sizes(oids []plumbing.Hash) (map[string]int64, error) {
 	return sizes, nil
 }
 
-func (s *storage) object(oid plumbing.Hash) (plumbing.EncodedObject, error) {
+func (s *Storage) object(oid ID) (plumbing.EncodedObject, error) {
 	if known, ok := s.cache.Get(oid); ok {
 		return known, nil
 	}
@@ -149,14 +149,26 @@ func (s *storage) object(oid plumbing.Hash) (plumbing.EncodedObject, error) {
 	})
 }
 
+// Kind returns the kind of an object that exists now: it may have been removed since it was read.
+func (s *Storage) Kind(oid ID) (string, error) {
+	if _, err := s.size(oid); err != nil {
+		return "", err
+	}
+	found, err := s.object(oid)
+	if err != nil {
+		return "", err
+	}
+	return found.Type().String(), nil
+}
+
 // body reads an object into memory.
-func (s *storage) body(oid plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+func (s *Storage) body(oid ID) (plumbing.ObjectType, []byte, error) {
 	object, err := s.object(oid)
 	if err != nil {
 		return plumbing.InvalidObject, nil, err
 	}
 	if object.Size() > maxObject {
-		return object.Type(), nil, errAsk
+		return object.Type(), nil, ErrUnsupported
 	}
 	in, err := object.Reader()
 	if err != nil {
@@ -170,14 +182,15 @@ func (s *storage) body(oid plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return object.Type(), content, err
 }
 
-type inMemory struct {
+// An InMemory is an object with its content.
+type InMemory struct {
 	Object
-	body []byte
+	Body []byte
 }
 
-// bodies reads objects whose total size is small.
-func (s *storage) bodies(oids []plumbing.Hash) ([]inMemory, error) {
-	var all []inMemory
+// Bodies reads objects whose total size is small.
+func (s *Storage) Bodies(oids []ID) ([]InMemory, error) {
+	var all []InMemory
 	size := 0
 	for _, oid := range oids {
 		kind, content, err := s.body(oid)
@@ -185,17 +198,20 @@ func (s *storage) bodies(oids []plumbing.Hash) ([]inMemory, error) {
 			return nil, err
 		}
 		if size += len(content); size > maxObject {
-			return nil, errAsk
+			return nil, ErrUnsupported
 		}
-		all = append(all, inMemory{Object{Oid: oid.String(), Kind: kind.String(), Size: int64(len(content))}, content})
+		all = append(all, InMemory{Object{Oid: oid.String(), Kind: kind.String(), Size: int64(len(content))}, content})
 	}
 	return all, nil
 }
 
+// ID is the ID of an object.
+type ID = plumbing.Hash
+
 // hash parses a full SHA-1 object ID.
-func hash(oid string) (plumbing.Hash, error) {
+func hash(oid string) (ID, error) {
 	if len(oid) != 40 || !plumbing.IsHash(oid) {
-		return plumbing.ZeroHash, errAsk
+		return plumbing.ZeroHash, ErrUnsupported
 	}
 	return plumbing.NewHash(oid), nil
 }

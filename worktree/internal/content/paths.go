@@ -1,7 +1,7 @@
-package repo
+package content
 
-// Without returns the items that are not in drop.
-func Without(items, drop []string) []string {
+// without returns the items that are not in drop.
+func without(items, drop []string) []string {
 	if len(drop) == 0 {
 		return items
 	}

@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"container/heap"
@@ -11,21 +11,21 @@ import (
 // faster, because it has a commit graph.
 const maxWalk = 256
 
-func (s *storage) commit(oid plumbing.Hash) (Commit, error) {
+func (s *Storage) Commit(oid ID) (Commit, error) {
 	kind, raw, err := s.body(oid)
 	if err != nil {
 		return Commit{}, err
 	}
 	if kind != plumbing.CommitObject {
-		return Commit{}, errAsk
+		return Commit{}, ErrUnsupported
 	}
-	return parseCommit(oid.String(), raw), nil
+	return ParseCommit(oid.String(), raw), nil
 }
 
-func (s *storage) commits(oids []plumbing.Hash) ([]Commit, error) {
+func (s *Storage) Commits(oids []ID) ([]Commit, error) {
 	var commits []Commit
 	for _, oid := range oids {
-		c, err := s.commit(oid)
+		c, err := s.Commit(oid)
 		if err != nil {
 			return nil, err
 		}
@@ -34,14 +34,14 @@ func (s *storage) commits(oids []plumbing.Hash) ([]Commit, error) {
 	return commits, nil
 }
 
-func (s *storage) isAncestor(ancestor, of plumbing.Hash) (bool, error) {
-	bases, err := s.mergeBases(ancestor, of)
+func (s *Storage) IsAncestor(ancestor, of ID) (bool, error) {
+	bases, err := s.MergeBases(ancestor, of)
 	return slices.Contains(bases, ancestor.String()), err
 }
 
-// mergeBases returns the common ancestors of two commits that git's walk finds. If there are several, some
+// MergeBases returns the common ancestors of two commits that git's walk finds. If there are several, some
 // may be ancestors of others.
-func (s *storage) mergeBases(one, two plumbing.Hash) ([]string, error) {
+func (s *Storage) MergeBases(one, two ID) ([]string, error) {
 	w := walk{storage: s, seen: map[string]*visited{}}
 	if err := w.reach(one.String(), fromOne); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ type visited struct {
 
 // walk visits commits, newest first.
 type walk struct {
-	storage *storage
+	storage *Storage
 	seen    map[string]*visited
 	queue   newestFirst
 }
@@ -98,13 +98,13 @@ func (w *walk) reach(oid string, marks int) error {
 	v, known := w.seen[oid]
 	if !known {
 		if len(w.seen) == maxWalk {
-			return errAsk
+			return ErrUnsupported
 		}
 		id, err := hash(oid)
 		if err != nil {
 			return err
 		}
-		c, err := w.storage.commit(id)
+		c, err := w.storage.Commit(id)
 		if err != nil {
 			return err
 		}
@@ -120,10 +120,13 @@ func (w *walk) reach(oid string, marks int) error {
 
 type newestFirst []*visited
 
-func (q newestFirst) Len() int           { return len(q) }
+func (q newestFirst) Len() int { return len(q) }
+
 func (q newestFirst) Less(i, j int) bool { return q[i].commit.Time.After(q[j].commit.Time) }
-func (q newestFirst) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *newestFirst) Push(v any)        { *q = append(*q, v.(*visited)) }
+
+func (q newestFirst) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+func (q *newestFirst) Push(v any) { *q = append(*q, v.(*visited)) }
 
 func (q *newestFirst) Pop() any {
 	last := len(*q) - 1

@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"bytes"
@@ -10,32 +10,30 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-const (
-	modeTree = ModeTree
-	modeNone = "000000" // mode of a path that does not exist
-)
+// modeNone is the mode of a path that does not exist.
+const modeNone = "000000"
 
 // treeNode is an entry of one tree object.
 type treeNode struct {
 	name, mode string
-	oid        plumbing.Hash
+	oid        ID
 }
 
 // order is git's sort key for the entries of a tree.
 func (n treeNode) order() string {
-	if n.mode == modeTree {
+	if n.mode == ModeTree {
 		return n.name + "/"
 	}
 	return n.name
 }
 
-func (s *storage) tree(oid plumbing.Hash) ([]treeNode, error) {
+func (s *Storage) tree(oid ID) ([]treeNode, error) {
 	raw, err := s.object(oid)
 	if err != nil {
 		return nil, err
 	}
 	if raw.Type() != plumbing.TreeObject || raw.Size() > maxObject {
-		return nil, errAsk
+		return nil, ErrUnsupported
 	}
 	decoded, err := object.DecodeTree(nil, raw)
 	if err != nil {
@@ -46,7 +44,7 @@ func (s *storage) tree(oid plumbing.Hash) ([]treeNode, error) {
 		nodes = append(nodes, treeNode{name: e.Name, mode: canonical(uint32(e.Mode)), oid: e.Hash})
 	}
 	if !wellFormed(nodes) {
-		return nil, errAsk
+		return nil, ErrUnsupported
 	}
 	return nodes, nil
 }
@@ -58,7 +56,7 @@ func wellFormed(nodes []treeNode) bool {
 		if n.name == "" || strings.Contains(n.name, "/") || i > 0 && nodes[i-1].order() >= n.order() {
 			return false
 		}
-		if n.mode != modeTree {
+		if n.mode != ModeTree {
 			continue
 		}
 		if _, file := slices.BinarySearchFunc(nodes[:i], n.name, func(n treeNode, name string) int { return strings.Compare(n.order(), name) }); file {
@@ -78,13 +76,13 @@ func canonical(mode uint32) string {
 	case kind == 0o120000:
 		return "120000"
 	case kind == 0o040000:
-		return modeTree
+		return ModeTree
 	}
 	return ModeSubmodule
 }
 
 // peel returns the tree of a commit or tree.
-func (s *storage) peel(oid plumbing.Hash) (plumbing.Hash, error) {
+func (s *Storage) peel(oid ID) (ID, error) {
 	kind, raw, err := s.body(oid)
 	switch {
 	case err != nil:
@@ -92,47 +90,33 @@ func (s *storage) peel(oid plumbing.Hash) (plumbing.Hash, error) {
 	case kind == plumbing.TreeObject:
 		return oid, nil
 	case kind == plumbing.CommitObject:
-		return hash(parseCommit(oid.String(), raw).Tree)
+		return hash(ParseCommit(oid.String(), raw).Tree)
 	}
-	return plumbing.ZeroHash, errAsk
+	return plumbing.ZeroHash, ErrUnsupported
 }
 
-// peelAndList is entries for a commit or tree.
-func (s *storage) peelAndList(treeish plumbing.Hash, paths []string) ([]Entry, error) {
-	for _, path := range paths {
-		if !isPlainPath(path) {
-			return nil, errAsk
-		}
+// TreeOf returns the tree of a commit or tree, which must be well-formed.
+func (s *Storage) TreeOf(treeish ID) (string, error) {
+	tree, err := s.peel(treeish)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.tree(tree)
+	return tree.String(), err
+}
+
+// Entries lists the files of a commit or tree, or only those under the given paths, if any.
+func (s *Storage) Entries(treeish ID, paths []string) ([]Entry, error) {
+	if slices.ContainsFunc(paths, isUnusualPath) {
+		return nil, ErrUnsupported
 	}
 	tree, err := s.peel(treeish)
 	if err != nil {
 		return nil, err
 	}
-	return s.entries(tree, paths)
-}
-
-// peelAndCompare is changes for commits or trees.
-func (s *storage) peelAndCompare(from, to plumbing.Hash) ([]Change, error) {
-	before, err := s.peel(from)
-	if err != nil {
-		return nil, err
-	}
-	after, err := s.peel(to)
-	if err != nil {
-		return nil, err
-	}
-	if before == after {
-		_, err := s.tree(before) // git reads it as well
-		return nil, err
-	}
-	return s.changes(before, after)
-}
-
-// entries lists the files of a tree, or only those under the given paths, if any.
-func (s *storage) entries(tree plumbing.Hash, paths []string) ([]Entry, error) {
 	found := []Entry{}
-	var walk func(tree plumbing.Hash, dir string) error
-	walk = func(tree plumbing.Hash, dir string) error {
+	var walk func(tree ID, dir string) error
+	walk = func(tree ID, dir string) error {
 		nodes, err := s.tree(tree)
 		if err != nil {
 			return err
@@ -141,9 +125,9 @@ func (s *storage) entries(tree plumbing.Hash, paths []string) ([]Entry, error) {
 			path := dir + n.name
 			inside, above := selected(path, paths)
 			switch {
-			case n.mode == modeTree && (inside || above):
+			case n.mode == ModeTree && (inside || above):
 				err = walk(n.oid, path+"/")
-			case n.mode != modeTree && inside:
+			case n.mode != ModeTree && inside:
 				found = append(found, Entry{Mode: n.mode, Oid: n.oid.String(), Path: path})
 			}
 			if err != nil {
@@ -165,31 +149,42 @@ func selected(path string, paths []string) (inside, above bool) {
 	return inside, above
 }
 
-// isPlainPath reports whether git uses a path unchanged. It normalizes doubled and trailing slashes and
-// dots.
-func isPlainPath(path string) bool {
+// isUnusualPath reports whether git changes a path. It normalizes doubled and trailing slashes and dots.
+func isUnusualPath(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if part == "" || part == "." || part == ".." {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
-// changes compares two trees like `git diff-tree -r --no-renames`.
-func (s *storage) changes(from, to plumbing.Hash) ([]Change, error) {
+// Changes compares two commits or trees like `git diff-tree -r --no-renames`.
+func (s *Storage) Changes(from, to ID) ([]Change, error) {
+	before, err := s.peel(from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.peel(to)
+	if err != nil {
+		return nil, err
+	}
+	if before == after {
+		_, err := s.tree(before) // git reads it as well
+		return nil, err
+	}
 	d := treeDiff{storage: s}
-	err := d.compare(from, to, "")
+	err = d.compare(before, after, "")
 	return d.changes, err
 }
 
 type treeDiff struct {
-	storage *storage
+	storage *Storage
 	changes []Change
 }
 
 // compare adds the changes below a directory. The zero hash stands for an empty directory.
-func (d *treeDiff) compare(from, to plumbing.Hash, dir string) error {
+func (d *treeDiff) compare(from, to ID, dir string) error {
 	if from == to {
 		return nil
 	}
@@ -218,7 +213,7 @@ func (d *treeDiff) compare(from, to plumbing.Hash, dir string) error {
 	return nil
 }
 
-func (d *treeDiff) side(tree plumbing.Hash) ([]treeNode, error) {
+func (d *treeDiff) side(tree ID) ([]treeNode, error) {
 	if tree.IsZero() {
 		return nil, nil
 	}
@@ -241,7 +236,7 @@ func (d *treeDiff) pair(old, now treeNode, dir string) error {
 	if old.mode == now.mode && old.oid == now.oid {
 		return nil
 	}
-	if old.mode == modeTree || now.mode == modeTree {
+	if old.mode == ModeTree || now.mode == ModeTree {
 		return d.compare(old.oid, now.oid, dir+old.name+now.nameUnless(old)+"/")
 	}
 	c := Change{Status: 'M', OldMode: old.mode, OldOid: old.oid.String(), Mode: now.mode, Oid: now.oid.String(), Path: dir + now.name}
@@ -268,8 +263,11 @@ func (n treeNode) nameUnless(other treeNode) string {
 // kindOf returns the part of a mode that distinguishes files, links and submodules.
 func kindOf(mode string) string { return mode[:3] }
 
-// entryAt returns the entry at a path. If a parent of the path is not a directory, it returns that parent.
-func (s *storage) entryAt(treeish plumbing.Hash, path string) (Entry, error) {
+// EntryAt returns the entry at a path. If a parent of the path is not a directory, it returns that parent.
+func (s *Storage) EntryAt(treeish ID, path string) (Entry, error) {
+	if isUnusualPath(path) {
+		return Entry{}, ErrUnsupported
+	}
 	at, err := s.peel(treeish)
 	rest, dir := path, ""
 	for err == nil {
@@ -282,7 +280,7 @@ func (s *storage) entryAt(treeish plumbing.Hash, path string) (Entry, error) {
 		if i < 0 {
 			return Entry{}, nil
 		}
-		if !deeper || nodes[i].mode != modeTree {
+		if !deeper || nodes[i].mode != ModeTree {
 			return Entry{Mode: nodes[i].mode, Oid: nodes[i].oid.String(), Path: dir + name}, nil
 		}
 		at, rest, dir = nodes[i].oid, below, dir+name+"/"
@@ -290,32 +288,18 @@ func (s *storage) entryAt(treeish plumbing.Hash, path string) (Entry, error) {
 	return Entry{}, err
 }
 
-// blobAt reads a file in a commit or tree.
-func (s *storage) blobAt(treeish plumbing.Hash, path string) ([]byte, error) {
-	tree, err := s.peel(treeish)
+// BlobAt reads a file in a commit or tree.
+func (s *Storage) BlobAt(treeish ID, path string) ([]byte, error) {
+	entry, err := s.EntryAt(treeish, path)
 	if err != nil {
 		return nil, err
 	}
-	parts := strings.Split(path, "/")
-	for i, part := range parts {
-		nodes, err := s.tree(tree)
-		if err != nil {
-			return nil, err
-		}
-		at := -1
-		for j, n := range nodes {
-			if n.name == part && (n.mode == modeTree) == (i < len(parts)-1) {
-				at = j
-			}
-		}
-		if at < 0 || nodes[at].mode == ModeSubmodule {
-			return nil, fmt.Errorf("%s: %w", path, errAsk)
-		}
-		tree = nodes[at].oid
+	if entry.Path != path || entry.Mode == ModeSubmodule || entry.Mode == ModeTree {
+		return nil, fmt.Errorf("%s: %w", path, ErrUnsupported)
 	}
-	kind, content, err := s.body(tree)
+	kind, content, err := s.body(plumbing.NewHash(entry.Oid))
 	if err == nil && kind != plumbing.BlobObject {
-		err = errAsk
+		err = ErrUnsupported
 	}
 	return bytes.Clone(content), err
 }

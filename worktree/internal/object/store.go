@@ -1,4 +1,6 @@
-package git
+// Package object reads refs and objects of repositories in process, with go-git, if the result is the same as
+// git's (see Store). Its only user is package git, which runs git otherwise.
+package object
 
 import (
 	"bytes"
@@ -9,44 +11,54 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
-// errAsk means that the caller must run git instead.
-var errAsk = errors.New("this repository is not read in process")
+// ErrUnsupported means that only git can answer.
+var ErrUnsupported = errors.New("this repository is not read in process")
 
-// A Store reads refs and objects of a repository in process, with go-git. The methods of Repo use it, and
-// run git whenever it fails. Unsupported repositories are therefore only slower: those with other formats
-// than SHA-1 objects and refs in files, shallow or partial clones, grafts, large packs, or damage. A Store
-// is safe for concurrent use.
+// A Store reads refs and objects of a repository in process. Every method fails if git must be run instead:
+// for other formats than SHA-1 objects and refs in files, shallow or partial clones, grafts, large packs, or
+// damage. A reader is safe for concurrent use.
 type Store struct {
 	dir string // the common git directory
 
 	mu     sync.Mutex
-	opened *storage // nil if it must be opened
+	opened *Storage // nil if it must be opened
 	read   layout   // the layout of dir when opened was opened
-
-	config configList
-	refs   refWriter
-
-	writeOut func(*os.File) error // starts writing the content of a new object to disk
 }
 
-// OpenStore returns the Store of a common git directory. It reads nothing yet.
-func OpenStore(dir string) *Store { return &Store{dir: dir, writeOut: writeOut} }
+// Open returns the reader of a common git directory. It reads nothing yet.
+func Open(dir string) *Store { return &Store{dir: dir} }
 
-// ReadInProcess reports whether the repository has the common format, so that it is read in process.
-func (r Repo) ReadInProcess() bool {
-	return r.Store != nil && r.Store.dir == r.Dir && r.Store.use(func(*storage) error { return nil }) == nil
+// IsReadable reports whether the repository has the common format.
+func (s *Store) IsReadable() bool { return s.use(func(*Storage) error { return nil }) == nil }
+
+// Read calls read with the storage and the IDs of the named objects. A name is an ID, HEAD of the git
+// directory dir, or the full name of a ref.
+func Read[T any](s *Store, dir string, names []string, read func(*Storage, []ID) (T, error)) (value T, err error) {
+	ids := make([]ID, len(names))
+	for i, name := range names {
+		if ids[i], err = s.named(dir, name); err != nil {
+			return value, err
+		}
+	}
+	err = s.use(func(opened *Storage) error {
+		value, err = read(opened, ids)
+		return err
+	})
+	return value, err
 }
 
 // use calls f with the storage. If f does not find an object, a repack may have moved it. Then use opens
 // the storage again and repeats the call.
-func (s *Store) use(f func(*storage) error) error {
+func (s *Store) use(f func(*Storage) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for again := false; ; again = true {
@@ -62,7 +74,7 @@ func (s *Store) use(f func(*storage) error) error {
 }
 
 // safely calls f and turns a panic into an error, so that git handles damaged data.
-func safely(f func(*storage) error, opened *storage) (err error) {
+func safely(f func(*Storage) error, opened *Storage) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("go-git: %v", p)
@@ -75,14 +87,14 @@ func isMissing(err error) bool {
 	return errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, dotgit.ErrPackfileNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-func (s *Store) open() (*storage, error) {
+func (s *Store) open() (*Storage, error) {
 	now := readLayout(s.dir)
 	if s.opened != nil && now == s.read {
 		return s.opened, nil
 	}
 	s.opened = nil
 	if !now.readable(s.dir) {
-		return nil, errAsk
+		return nil, ErrUnsupported
 	}
 	opened, err := openStorage(s.dir)
 	if err == nil {
@@ -93,35 +105,16 @@ func (s *Store) open() (*storage, error) {
 
 // layout is the state of the files that determine how a git directory is read. If it changes, everything is
 // read again.
-type layout struct{ config, shallow, grafts, alternates, packs seen }
-
-// seen identifies the state of a file. It is zero if the file does not exist.
-type seen struct {
-	inode uint64
-	size  int64
-	mtime int64 // nanoseconds since 1970
-}
-
-func look(file string) seen {
-	info, err := os.Stat(file)
-	if err != nil {
-		return seen{}
-	}
-	s := seen{size: info.Size(), mtime: info.ModTime().UnixNano()}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.inode = stat.Ino
-	}
-	return s
-}
+type layout struct{ config, shallow, grafts, alternates, packs file.Stamp }
 
 func readLayout(dir string) layout {
-	at := func(name string) seen { return look(filepath.Join(dir, name)) }
+	at := func(name string) file.Stamp { return file.StampOf(filepath.Join(dir, name)) }
 	return layout{config: at("config"), shallow: at("shallow"), grafts: at("info/grafts"), alternates: at(alternatesFile), packs: at("objects/pack")}
 }
 
 // readable reports whether go-git reads this git directory in the same way as git.
 func (l layout) readable(dir string) bool {
-	return l.config != seen{} && l.shallow == seen{} && l.grafts == seen{} && plainFormat(filepath.Join(dir, "config"))
+	return l.config != file.Stamp{} && l.shallow == file.Stamp{} && l.grafts == file.Stamp{} && plainFormat(filepath.Join(dir, "config"))
 }
 
 // plainFormat reports whether a repository has SHA-1 objects, refs in files, and no other extension, so
@@ -144,17 +137,17 @@ func plainFormat(file string) bool {
 	return true
 }
 
-// ref returns the object ID of a ref, or ErrNoRef. A Store does not contain the refs of single worktrees.
-func (s *Store) ref(name string) (oid string, err error) {
+// Ref returns the object ID of a ref, or ErrNoRef. A Store does not contain the refs of single worktrees.
+func (s *Store) Ref(name string) (oid string, err error) {
 	for _, own := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
 		if strings.HasPrefix(name, own) {
-			return "", errAsk
+			return "", ErrUnsupported
 		}
 	}
 	if !strings.HasPrefix(name, "refs/") {
-		return "", errAsk
+		return "", ErrUnsupported
 	}
-	err = s.use(func(opened *storage) error {
+	err = s.use(func(opened *Storage) error {
 		oid, err = s.resolve(opened, name)
 		return err
 	})
@@ -164,23 +157,23 @@ func (s *Store) ref(name string) (oid string, err error) {
 // maxSymbolic is the maximum number of symbolic refs to follow, as in git.
 const maxSymbolic = 5
 
-func (s *Store) resolve(opened *storage, name string) (string, error) {
+func (s *Store) resolve(opened *Storage, name string) (string, error) {
 	for range maxSymbolic {
 		_, looseErr := os.Lstat(filepath.Join(s.dir, name))
-		ref, err := opened.refs.Reference(plumbing.ReferenceName(name))
+		found, err := opened.refs.Reference(plumbing.ReferenceName(name))
 		switch {
 		case errors.Is(err, plumbing.ErrReferenceNotFound) && looseErr != nil && isAbsent(looseErr):
-			return "", fmt.Errorf("%s: %w", name, ErrNoRef)
+			return "", fmt.Errorf("%s: %w", name, ref.ErrNoRef)
 		case err != nil:
 			return "", err
-		case looseErr == nil && !s.isLoose(name, ref):
-			return "", errAsk // the file could not be read, and packed-refs has an old value
-		case ref.Type() == plumbing.HashReference:
-			return ref.Hash().String(), nil
+		case looseErr == nil && !s.isLoose(name, found):
+			return "", ErrUnsupported // the file could not be read, and packed-refs has an old value
+		case found.Type() == plumbing.HashReference:
+			return found.Hash().String(), nil
 		}
-		name = ref.Target().String()
+		name = found.Target().String()
 	}
-	return "", errAsk
+	return "", ErrUnsupported
 }
 
 func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
@@ -199,14 +192,14 @@ func (s *Store) isLoose(name string, ref *plumbing.Reference) bool {
 // named returns the object ID for a name: an ID, HEAD of a git directory, or the full name of a ref.
 func (s *Store) named(dir, name string) (plumbing.Hash, error) {
 	if name == "HEAD" {
-		branch, err := s.branch(dir)
+		branch, err := s.Branch(dir)
 		if err != nil {
 			return plumbing.ZeroHash, err
 		}
 		name = branch
 	}
 	if strings.HasPrefix(name, "refs/") {
-		oid, err := s.ref(name)
+		oid, err := s.Ref(name)
 		if err != nil {
 			return plumbing.ZeroHash, err
 		}
@@ -215,11 +208,11 @@ func (s *Store) named(dir, name string) (plumbing.Hash, error) {
 	return hash(name)
 }
 
-func (s *Store) branch(dir string) (branch string, err error) {
-	err = s.use(func(*storage) error {
+func (s *Store) Branch(dir string) (branch string, err error) {
+	err = s.use(func(*Storage) error {
 		head := filepath.Join(dir, "HEAD")
 		if info, err := os.Lstat(head); err != nil || !info.Mode().IsRegular() {
-			return errAsk // a symbolic link is an old format
+			return ErrUnsupported // a symbolic link is an old format
 		}
 		content, err := readRegular(head)
 		if err != nil {
@@ -228,7 +221,7 @@ func (s *Store) branch(dir string) (branch string, err error) {
 		name, attached := strings.CutPrefix(string(content), "ref: ")
 		branch = strings.TrimSpace(name)
 		if !attached || !strings.HasPrefix(branch, "refs/heads/") {
-			return errAsk
+			return ErrUnsupported
 		}
 		return nil
 	})

@@ -1,10 +1,11 @@
-package git
+package object
 
 import (
 	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -15,7 +16,11 @@ import (
 func TestGitFiles(t *testing.T) {
 	dir := t.TempDir()
 	files := gitFiles{filepath.Join(dir, "git")}
-	shell(t, dir, "mkdir -p git/refs; printf value > git/refs/one; touch outside; mkfifo git/pipe")
+	prepare := exec.Command("sh", "-c", "mkdir -p git/refs; printf value > git/refs/one; touch outside; mkfifo git/pipe")
+	prepare.Dir = dir
+	if err := prepare.Run(); err != nil {
+		t.Fatal(err)
+	}
 
 	if file, err := files.Open("refs/one"); err != nil {
 		t.Error(err)

@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"io/fs"
@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
-// refsUnder lists the refs below one directory, such as "refs/heads/".
-func (s *Store) refsUnder(dirs []string) ([]Ref, error) {
+// Refs lists the refs below one directory, such as "refs/heads/".
+func (s *Store) Refs(dirs []string) ([]ref.Ref, error) {
 	if len(dirs) != 1 || !strings.HasPrefix(dirs[0], "refs/") || !strings.HasSuffix(dirs[0], "/") || strings.ContainsAny(dirs[0], "*?[\\") {
-		return nil, errAsk
+		return nil, ErrUnsupported
 	}
 	names, err := s.loose(dirs[0])
 	if err != nil {
@@ -25,15 +27,15 @@ func (s *Store) refsUnder(dirs []string) ([]Ref, error) {
 	for _, name := range names {
 		packed[name] = ""
 	}
-	var refs []Ref
+	var refs []ref.Ref
 	for _, name := range slices.Sorted(maps.Keys(packed)) {
 		oid := packed[name]
 		if oid == "" {
-			if oid, err = s.ref(name); err != nil {
+			if oid, err = s.Ref(name); err != nil {
 				return nil, err // also if it was removed after the listing
 			}
 		}
-		refs = append(refs, Ref{Name: name, Oid: oid})
+		refs = append(refs, ref.Ref{Name: name, Oid: oid})
 	}
 	return refs, nil
 }
@@ -49,7 +51,7 @@ func (s *Store) loose(dir string) (names []string, err error) {
 		case entry.IsDir() || strings.HasSuffix(file, ".lock"):
 			return nil
 		case !entry.Type().IsRegular():
-			return errAsk
+			return ErrUnsupported
 		}
 		name, err := filepath.Rel(s.dir, file)
 		names = append(names, filepath.ToSlash(name))
@@ -61,7 +63,7 @@ func (s *Store) loose(dir string) (names []string, err error) {
 // packed returns the refs in packed-refs and their values.
 func (s *Store) packed(dir string) (map[string]string, error) {
 	refs := map[string]string{}
-	err := s.use(func(*storage) error { // check that the repository is readable in process
+	err := s.use(func(*Storage) error { // check that the repository is readable in process
 		content, err := readRegular(filepath.Join(s.dir, "packed-refs"))
 		if isAbsent(err) {
 			return nil

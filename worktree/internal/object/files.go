@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"errors"
@@ -108,12 +108,17 @@ func (f gitFiles) Root() string { return f.dir }
 
 func (gitFiles) Join(elem ...string) string { return filepath.Join(elem...) }
 
-func (gitFiles) Create(string) (billy.File, error)           { return nil, billy.ErrReadOnly }
+func (gitFiles) Create(string) (billy.File, error) { return nil, billy.ErrReadOnly }
+
 func (gitFiles) TempFile(string, string) (billy.File, error) { return nil, billy.ErrReadOnly }
-func (gitFiles) Rename(string, string) error                 { return billy.ErrReadOnly }
-func (gitFiles) Remove(string) error                         { return billy.ErrReadOnly }
-func (gitFiles) MkdirAll(string, fs.FileMode) error          { return billy.ErrReadOnly }
-func (gitFiles) Symlink(string, string) error                { return billy.ErrReadOnly }
+
+func (gitFiles) Rename(string, string) error { return billy.ErrReadOnly }
+
+func (gitFiles) Remove(string) error { return billy.ErrReadOnly }
+
+func (gitFiles) MkdirAll(string, fs.FileMode) error { return billy.ErrReadOnly }
+
+func (gitFiles) Symlink(string, string) error { return billy.ErrReadOnly }
 
 // Capabilities implements billy.Capable.
 func (gitFiles) Capabilities() billy.Capability { return billy.ReadCapability | billy.SeekCapability }
@@ -121,7 +126,8 @@ func (gitFiles) Capabilities() billy.Capability { return billy.ReadCapability | 
 // unlocked is an open file whose Lock does nothing: readers need no lock.
 type unlocked struct{ *os.File }
 
-func (unlocked) Lock() error   { return nil }
+func (unlocked) Lock() error { return nil }
+
 func (unlocked) Unlock() error { return nil }
 
 // nowhere is a file system in which no file exists, so that go-git finds no alternates.

@@ -1,4 +1,4 @@
-package repo
+package ref
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
 )
 
@@ -28,19 +28,19 @@ const (
 	done   = "="
 
 	MovedCheckout = "checkout:"
-	maxRefLog     = 4 << 20
+	maxLog        = 4 << 20
 )
 
-// RefLogPath returns the path of the log of coven's ref changes.
-func (r *Repo) RefLogPath() string { return r.StatePath("refs.log") }
+// A Log is the path of the log of coven's ref changes.
+type Log string
 
-// LogRefs logs edits before they are made.
-func (r *Repo) LogRefs(edits ...git.Edit) error { return r.logEdits("", edits) }
+// Begin logs edits before they are made.
+func (l Log) Begin(edits ...Edit) error { return l.add("", edits) }
 
-// LogDone logs edits after they are made. If that fails, the log merely permits more values than necessary.
-func (r *Repo) LogDone(edits []git.Edit) { _ = r.logEdits(done, edits) }
+// Done logs edits after they are made. If that fails, the log merely permits more values than necessary.
+func (l Log) Done(edits []Edit) { _ = l.add(done, edits) }
 
-func (r *Repo) logEdits(mark string, edits []git.Edit) error {
+func (l Log) add(mark string, edits []Edit) error {
 	var lines strings.Builder
 	for _, e := range edits {
 		before, after, known, ok := e.Values()
@@ -55,11 +55,10 @@ func (r *Repo) logEdits(mark string, edits []git.Edit) error {
 	if lines.Len() == 0 {
 		return nil
 	}
-	path := r.RefLogPath()
-	file, err := appendTo(path)
+	file, err := l.open()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			file, err = appendTo(path)
+		if err = os.MkdirAll(filepath.Dir(string(l)), 0o755); err == nil {
+			file, err = l.open()
 		}
 	}
 	if err != nil {
@@ -69,8 +68,8 @@ func (r *Repo) logEdits(mark string, edits []git.Edit) error {
 	return errors.Join(err, file.Close())
 }
 
-func appendTo(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
+func (l Log) open() (*os.File, error) {
+	return os.OpenFile(string(l), os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 }
 
 func orNoRef(oid string) string {
@@ -80,8 +79,8 @@ func orNoRef(oid string) string {
 	return oid
 }
 
-// A LogPosition is a position in the log.
-type LogPosition struct {
+// A Position is a position in the log.
+type Position struct {
 	Inode  uint64 `json:"inode"` // inode of the file, or 0 if it did not exist
 	Offset int64  `json:"offset"`
 	// End is the end of the log if it is after Offset, or 0. Edits before End count as about to be made,
@@ -89,38 +88,38 @@ type LogPosition struct {
 	End int64 `json:"end,omitempty"`
 }
 
-// LogEnd returns the end of the log. It renames a log that has become too long; earlier positions remain
+// End returns the end of the log. It renames a log that has become too long; earlier positions remain
 // valid.
-func (r *Repo) LogEnd() (LogPosition, error) {
-	info, err := os.Stat(r.RefLogPath())
-	if err == nil && info.Size() > maxRefLog {
-		err = os.Rename(r.RefLogPath(), r.RefLogPath()+".old")
+func (l Log) End() (Position, error) {
+	info, err := os.Stat(string(l))
+	if err == nil && info.Size() > maxLog {
+		err = os.Rename(string(l), string(l)+".old")
 		if err == nil {
-			return LogPosition{}, nil
+			return Position{}, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return LogPosition{}, nil
+		return Position{}, nil
 	}
 	if err != nil {
-		return LogPosition{}, fmt.Errorf("read the log of refs: %w", err)
+		return Position{}, fmt.Errorf("read the log of refs: %w", err)
 	}
-	return LogPosition{Inode: InodeOf(info), Offset: info.Size()}, nil
+	return Position{Inode: file.InodeOf(info), Offset: info.Size()}, nil
 }
 
 // pendingTail is the length of the end of the log that is searched for pending changes, in bytes.
 const pendingTail = 64 << 10
 
-// LogBegin returns the position from which the log explains all later changes: its end, or the beginning of
+// Position returns the position from which the log explains all later changes: its end, or the beginning of
 // the first change that is still being made.
-func (r *Repo) LogBegin() (LogPosition, error) {
-	at, err := r.LogEnd()
+func (l Log) Position() (Position, error) {
+	at, err := l.End()
 	if err != nil || at.Offset == 0 {
 		return at, err
 	}
 	from := at
 	from.Offset = max(0, at.Offset-pendingTail)
-	text, start, _, err := readLog(r.RefLogPath(), from)
+	text, start, _, err := readLog(string(l), from)
 	if err != nil {
 		return at, err
 	}
@@ -154,50 +153,42 @@ func firstPending(text string) (offset int, found bool) {
 	return offset, found
 }
 
-// InodeOf returns the inode of a file, or 0 if it is not available.
-func InodeOf(info fs.FileInfo) uint64 {
-	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		return sys.Ino
-	}
-	return 0
-}
-
 // A loggedMove is one line of the log.
 type loggedMove struct {
 	old, New string // empty for no ref; old may be anyRef
 	done     bool
 }
 
-// A RefLog maps the names of refs to their logged moves.
-type RefLog map[string][]loggedMove
+// Moves maps the names of refs to their logged moves.
+type Moves map[string][]loggedMove
 
-// LogSince reads the log from a position to its end. Edits that were logged as made after the position
+// Since reads the log from a position to its end. Edits that were logged as made after the position
 // until count as about to be made, because until is the position at which the refs were read.
-func (r *Repo) LogSince(from, until LogPosition) (RefLog, error) {
-	now, start, at, err := readLog(r.RefLogPath(), from)
+func (l Log) Since(from, until Position) (Moves, error) {
+	now, start, at, err := readLog(string(l), from)
 	if err != nil {
 		return nil, err
 	}
-	log := RefLog{}
+	moves := Moves{}
 	if !at && from.Inode != 0 { // it was renamed since
-		old, _, found, err := readLog(r.RefLogPath()+".old", from)
+		old, _, found, err := readLog(string(l)+".old", from)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			log.Read(old, int(max(from.End-from.Offset, 0)), len(old))
+			moves.Read(old, int(max(from.End-from.Offset, 0)), len(old))
 		}
 	}
 	since := int64(0)
 	if at {
 		since = max(from.End-start, 0)
 	}
-	log.Read(now, int(since), int(until.Offset-start))
-	return log, nil
+	moves.Read(now, int(since), int(until.Offset-start))
+	return moves, nil
 }
 
 // Read adds the lines of text. Moves whose second line ends after from and at or before to count as made.
-func (l RefLog) Read(text string, from, to int) {
+func (m Moves) Read(text string, from, to int) {
 	at := 0
 	for line := range strings.Lines(text) {
 		at += len(line)
@@ -207,61 +198,61 @@ func (l RefLog) Read(text string, from, to int) {
 		}
 		old, isDone := strings.CutPrefix(words[0], done)
 		move := loggedMove{strings.TrimPrefix(old, noRef), strings.TrimPrefix(words[1], noRef), isDone && at > from && at <= to}
-		l[words[2]] = append(l[words[2]], move)
+		m[words[2]] = append(m[words[2]], move)
 	}
 }
 
 // readLog reads a log from a position in it. If the position is in another file, it reads the whole log.
 // start is the offset of the returned text.
-func readLog(path string, from LogPosition) (text string, start int64, at bool, err error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+func readLog(path string, from Position) (text string, start int64, at bool, err error) {
+	log, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", 0, false, nil
 	}
 	if err != nil {
 		return "", 0, false, fmt.Errorf("read the log of refs: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // read only
-	info, err := file.Stat()
+	defer log.Close() //nolint:errcheck // read only
+	info, err := log.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return "", 0, false, errors.Join(fmt.Errorf("%s is not a file", path), err)
 	}
-	if InodeOf(info) == from.Inode {
-		if _, err := file.Seek(from.Offset, io.SeekStart); err != nil {
+	if file.InodeOf(info) == from.Inode {
+		if _, err := log.Seek(from.Offset, io.SeekStart); err != nil {
 			return "", 0, true, err
 		}
 		start, at = from.Offset, true
 	}
-	raw, err := io.ReadAll(io.LimitReader(file, 16*maxRefLog))
+	raw, err := io.ReadAll(io.LimitReader(log, 16*maxLog))
 	return string(raw), start, at, err
 }
 
 // Explains reports whether the logged moves lead from one value of a ref to another. After a completed
 // move, the value before that move is no longer possible.
-func (l RefLog) Explains(name, before, after string) bool {
+func (m Moves) Explains(name, before, after string) bool {
 	possible := map[string]bool{before: true}
-	for _, m := range l[name] {
-		if m.done {
-			delete(possible, m.old)
+	for _, move := range m[name] {
+		if move.done {
+			delete(possible, move.old)
 		}
-		if m.done || m.old == anyRef || possible[m.old] {
-			possible[m.New] = true
+		if move.done || move.old == anyRef || possible[move.old] {
+			possible[move.New] = true
 		}
 	}
 	return possible[after]
 }
 
 // Last returns the value of a ref after its last completed move. ok is false if there was none.
-func (l RefLog) Last(name string) (value string, ok bool) {
-	for _, m := range l[name] {
-		if m.done {
-			value, ok = m.New, true
+func (m Moves) Last(name string) (value string, ok bool) {
+	for _, move := range m[name] {
+		if move.done {
+			value, ok = move.New, true
 		}
 	}
 	return value, ok
 }
 
 // Mentions reports whether the log contains a change of the task's claim or branch.
-func (l RefLog) Mentions(name string) bool {
-	return l[names.ClaimsPrefix+name] != nil || l[names.HeadsPrefix+names.BranchPrefix+name] != nil
+func (m Moves) Mentions(name string) bool {
+	return m[names.ClaimsPrefix+name] != nil || m[names.HeadsPrefix+names.BranchPrefix+name] != nil
 }
