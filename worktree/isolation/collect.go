@@ -194,25 +194,20 @@ func resolves(ctx context.Context, r *repo.Repo, head string) bool {
 
 // knownEntries returns the entries of a reflog whose commits are in the repository.
 func knownEntries(ctx context.Context, r *repo.Repo, log string) (string, error) {
-	var asked strings.Builder
+	var asked []string
 	for line := range strings.Lines(log) {
 		if fields := strings.Fields(line); len(fields) > 1 {
-			asked.WriteString(fields[0] + "\n" + fields[1] + "\n")
+			asked = append(asked, fields[0], fields[1])
 		}
 	}
-	answers, err := r.Git().Feed(ctx, []byte(asked.String()), "cat-file", "--batch-check")
+	kinds, err := r.Git().Kinds(ctx, asked)
 	if err != nil {
 		return "", err
 	}
-	missing := map[string]bool{}
-	for line := range strings.Lines(string(answers)) {
-		if oid, ok := strings.CutSuffix(strings.TrimSuffix(line, "\n"), " missing"); ok && strings.Trim(oid, "0") != "" {
-			missing[oid] = true
-		}
-	}
+	known := func(oid string) bool { return kinds[oid] != "" || strings.Trim(oid, "0") == "" }
 	var kept strings.Builder
 	for line := range strings.Lines(log) {
-		if fields := strings.Fields(line); len(fields) > 1 && !missing[fields[0]] && !missing[fields[1]] {
+		if fields := strings.Fields(line); len(fields) > 1 && known(fields[0]) && known(fields[1]) {
 			kept.WriteString(line)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -20,7 +19,7 @@ func TakePrivate(ctx context.Context, w *repo.Worktree, oids []string) (map[stri
 		return nil, err
 	}
 	g.ObjectDir = PrivatePath(w, "objects")
-	kinds, err := KindsOf(ctx, g, oids)
+	kinds, err := g.Kinds(ctx, oids)
 	if err != nil || len(kinds) == 0 {
 		return kinds, err
 	}
@@ -41,22 +40,4 @@ func TakePrivate(ctx context.Context, w *repo.Worktree, oids []string) (map[stri
 	}
 	_, err = w.Repo.Git().Feed(ctx, pack, "unpack-objects", "-q", "--strict")
 	return kinds, err
-}
-
-// KindsOf returns the types of those objects that exist, by object ID.
-func KindsOf(ctx context.Context, g git.Repo, oids []string) (map[string]string, error) {
-	kinds := map[string]string{}
-	if len(oids) == 0 {
-		return kinds, nil
-	}
-	out, err := g.Feed(ctx, []byte(strings.Join(oids, "\n")+"\n"), "cat-file", "--batch-check=%(objectname) %(objecttype)")
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(out)) {
-		if oid, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind != "missing" {
-			kinds[oid] = kind
-		}
-	}
-	return kinds, nil
 }

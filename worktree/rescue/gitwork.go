@@ -196,7 +196,7 @@ func goesWith(w *repo.Worktree, ref string) bool {
 // returns the types of the existing objects. If git refuses them, it adds the private directory and the
 // index to files.
 func takeObjects(ctx context.Context, w *repo.Worktree, oids []string, files map[string]string) (map[string]string, error) {
-	kinds, err := isolation.KindsOf(ctx, w.Repo.Git(), oids)
+	kinds, err := w.Repo.Git().Kinds(ctx, oids)
 	if err != nil {
 		return nil, err
 	}

@@ -185,16 +185,12 @@ func (s *storing) refs(ctx context.Context, changes []Change) error {
 
 // objects stores existing objects: commits as parents, others in the tree.
 func (s *storing) objects(ctx context.Context, oids []string) error {
-	if len(oids) == 0 {
-		return nil
-	}
-	out, err := s.git.Feed(ctx, []byte(strings.Join(oids, "\n")+"\n"), "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	kinds, err := s.git.Kinds(ctx, oids)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(out)) {
-		oid, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch kind {
+	for _, oid := range oids {
+		switch kind := kinds[oid]; kind {
 		case "commit":
 			s.parents = append(s.parents, oid)
 		case "blob":

@@ -72,22 +72,51 @@ func (r Repo) Sizes(ctx context.Context, oids []string) (map[string]int64, error
 	if err == nil {
 		return read, nil
 	}
-	stdin := []byte(strings.Join(oids, "\n") + "\n")
-	sizes := make(map[string]int64, len(oids))
-	if len(oids) == 0 {
-		return sizes, nil
-	}
-	out, err := r.Feed(ctx, stdin, "cat-file", "--batch-check=%(objectname) %(objectsize)")
+	answers, err := r.describe(ctx, oids, "%(objectsize)")
 	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(out)) {
-		oid, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if sizes[oid], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s: %w", oid, ErrNoObject)
+	sizes := make(map[string]int64, len(oids))
+	for i, text := range answers {
+		if sizes[oids[i]], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, fmt.Errorf("%s: %w", oids[i], ErrNoObject)
 		}
 	}
 	return sizes, nil
+}
+
+// Kinds returns the types of those objects that exist, by the names that were given for them.
+func (r Repo) Kinds(ctx context.Context, names []string) (map[string]string, error) {
+	answers, err := r.describe(ctx, names, "%(objecttype)")
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[string]string{}
+	for i, kind := range answers {
+		if kind != "missing" {
+			kinds[names[i]] = kind
+		}
+	}
+	return kinds, nil
+}
+
+// describe returns a field of each object, or "missing".
+func (r Repo) describe(ctx context.Context, names []string, field string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	out, err := r.Feed(ctx, []byte(strings.Join(names, "\n")+"\n"), "cat-file", "--batch-check=%(objectname) "+field)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) != len(names) {
+		return nil, fmt.Errorf("git described %d of %d objects", len(lines), len(names))
+	}
+	for i, line := range lines {
+		_, lines[i], _ = strings.Cut(line, " ")
+	}
+	return lines, nil
 }
 
 // Commits reads the commits with these object IDs.
