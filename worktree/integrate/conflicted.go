@@ -159,26 +159,10 @@ func settleBeside(ctx context.Context, w *repo.Worktree, m labelledMerge, c *Con
 			puts = append(puts, object.Entry{Mode: sides[3].Mode, Oid: sides[3].Oid, Path: name})
 		}
 	}
-	return treeWith(ctx, w, m.tree, puts)
-}
-
-// treeWith returns a tree with some entries added.
-func treeWith(ctx context.Context, w *repo.Worktree, tree string, entries []object.Entry) (string, error) {
-	if len(entries) == 0 {
-		return tree, nil
+	if len(puts) == 0 {
+		return m.tree, nil
 	}
-	ix, err := content.Open(w, w.Git(), "none")
-	if err != nil {
-		return "", err
-	}
-	defer ix.Drop()
-	if err := ix.Git.Run(ctx, "read-tree", tree); err != nil {
-		return "", err
-	}
-	if err := ix.Put(ctx, entries); err != nil {
-		return "", err
-	}
-	return ix.WriteTree(ctx)
+	return content.EditTree(ctx, w, w.Git(), m.tree, puts)
 }
 
 // publishUnmerged gives the worktree's git an index in which the conflicts are unmerged paths. coven's own

@@ -53,7 +53,8 @@ func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Ch
 	if err := s.add(ctx, changes); err != nil {
 		return info, err
 	}
-	tree, err := treeOf(ctx, r, g, s.entries)
+	scratch := &repo.Worktree{Repo: r, Name: content.ScratchName}
+	tree, err := content.EditTree(ctx, scratch, g, "", s.entries)
 	if err != nil {
 		return info, err
 	}
@@ -237,20 +238,6 @@ func (s *storing) commit(ctx context.Context, tree, message string) (string, err
 		parents = above
 	}
 	return commit(message, parents)
-}
-
-// treeOf stores entries as a tree.
-func treeOf(ctx context.Context, r *repo.Repo, g git.Repo, entries []object.Entry) (string, error) {
-	scratch := &repo.Worktree{Repo: r, Name: content.ScratchName}
-	ix, err := content.Open(scratch, g, "none")
-	if err != nil {
-		return "", err
-	}
-	defer ix.Drop()
-	if err := content.Put(ctx, r, ix.Git, entries); err != nil {
-		return "", err
-	}
-	return ix.WriteTree(ctx)
 }
 
 // RescuedChanges returns the changes in a rescue, with the contents of files.

@@ -63,14 +63,6 @@ func (ix *Index) skip(ctx context.Context, entries []object.Entry) error {
 	return ix.mark(ctx, skipOption, paths(entries))
 }
 
-// without removes entries from the index and returns the tree of the remaining ones.
-func (ix *Index) without(ctx context.Context, entries []object.Entry) (tree string, err error) {
-	if err := ix.Put(ctx, deleting(entries)); err != nil {
-		return "", err
-	}
-	return ix.WriteTree(ctx)
-}
-
 // deleting returns edits that remove the entries.
 func deleting(entries []object.Entry) []object.Entry {
 	var edits []object.Entry
@@ -124,15 +116,7 @@ func skippedOf(ctx context.Context, w *repo.Worktree, tree string, visible map[s
 
 // treeWithout returns a tree without the given entries.
 func treeWithout(ctx context.Context, w *repo.Worktree, tree string, entries []object.Entry) (string, error) {
-	ix, err := Open(w, w.Git(), "none")
-	if err != nil {
-		return "", err
-	}
-	defer ix.Drop()
-	if err := ix.Git.Run(ctx, "read-tree", tree); err != nil {
-		return "", err
-	}
-	return ix.without(ctx, entries)
+	return EditTree(ctx, w, w.Git(), tree, deleting(entries))
 }
 
 // CheckOut reads a tree into the index and writes its files.
@@ -249,7 +233,10 @@ func (ix *Index) Move(ctx context.Context, from, to string, show Show) error {
 	if err != nil {
 		return err
 	}
-	if from, err = ix.without(ctx, before); err != nil {
+	if err := ix.Put(ctx, deleting(before)); err != nil {
+		return err
+	}
+	if from, err = ix.WriteTree(ctx); err != nil {
 		return err
 	}
 	if to, err = treeWithout(ctx, ix.Worktree, to, after); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/sparse"
@@ -217,19 +218,22 @@ func TreeWithPaths(ctx context.Context, r *repo.Repo, treeish, from string, path
 	if len(edits) == 0 {
 		return r.Git().Tree(ctx, treeish)
 	}
-	return editTree(ctx, r, treeish, edits)
+	scratch := &repo.Worktree{Repo: r, Name: ScratchName, Path: r.Root}
+	return EditTree(ctx, scratch, scratch.Git(), treeish, edits)
 }
 
-// editTree applies edits to a tree and returns the new tree.
-func editTree(ctx context.Context, r *repo.Repo, treeish string, edits []object.Entry) (string, error) {
-	scratch := &repo.Worktree{Repo: r, Name: ScratchName, Path: r.Root}
-	ix, err := Open(scratch, scratch.Git(), "none")
+// EditTree applies edits to a tree, or to an empty one if treeish is empty, and returns the new tree. The
+// index for it is a file of the worktree w.
+func EditTree(ctx context.Context, w *repo.Worktree, g git.Repo, treeish string, edits []object.Entry) (string, error) {
+	ix, err := Open(w, g, "none")
 	if err != nil {
 		return "", err
 	}
 	defer ix.Drop()
-	if err := ix.Git.Run(ctx, "read-tree", treeish); err != nil {
-		return "", err
+	if treeish != "" {
+		if err := ix.Git.Run(ctx, "read-tree", treeish); err != nil {
+			return "", err
+		}
 	}
 	if err := ix.Put(ctx, edits); err != nil {
 		return "", err
