@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -123,7 +122,7 @@ func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *content.Index, our
 func named(ctx context.Context, w *repo.Worktree, dir string, branches map[string]string) (git.Repo, error) {
 	r := w.Repo
 	g := git.Repo{Dir: dir, WorkTree: r.Root, ObjectDir: filepath.Join(r.GitDir, "objects")}
-	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": content.RawConfig(r)}
+	files := map[string]string{}
 	for branch, oid := range branches {
 		files[names.HeadsPrefix+branch] = oid + "\n"
 	}
@@ -136,14 +135,8 @@ func named(ctx context.Context, w *repo.Worktree, dir string, branches map[strin
 			files[name] = content
 		}
 	}
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return g, err
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			return g, err
-		}
+	if err := git.PrepareDir(dir, content.RawConfig(r), files); err != nil {
+		return g, err
 	}
 	for branch, oid := range branches {
 		c, err := g.Commit(ctx, branch)

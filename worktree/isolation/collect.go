@@ -304,22 +304,11 @@ func exportIndex(w *repo.Worktree, oid string) (string, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
-	for _, sub := range []string{"refs", "objects/info"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return "", err
-		}
+	if err := os.MkdirAll(filepath.Join(dir, "refs"), 0o755); err != nil {
+		return "", err
 	}
-	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-	if len(oid) == 64 {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
-	}
-	for name, text := range map[string]string{
-		"HEAD": "ref: " + names.HeadsPrefix + w.Branch + "\n", "config": config, "packed-refs": oid + " " + names.HeadsPrefix + w.Branch + "\n",
+	return dir, git.PrepareDir(dir, git.MinimalConfig(w.Repo.Format, true), map[string]string{
+		"packed-refs":             oid + " " + names.HeadsPrefix + w.Branch + "\n",
 		"objects/info/alternates": PrivatePath(w, "objects") + "\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return "", err
-		}
-	}
-	return dir, nil
+	})
 }

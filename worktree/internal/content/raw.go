@@ -38,10 +38,8 @@ func RawGit(w *repo.Worktree) (git.Repo, error) {
 
 // PrepareRaw creates the git directory for snapshots, or updates the files in it.
 func PrepareRaw(r *repo.Repo, dir string) error {
-	for _, sub := range []string{"refs", "info"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(filepath.Join(dir, "refs"), 0o755); err != nil {
+		return err
 	}
 	attributes, err := file.ReadIfExists(filepath.Join(r.GitDir, "info", "attributes"))
 	if err != nil {
@@ -51,29 +49,17 @@ func PrepareRaw(r *repo.Repo, dir string) error {
 	if err != nil {
 		return err
 	}
-	files := map[string]string{
-		"HEAD":            "ref: refs/heads/none\n",
-		"config":          RawConfig(r),
+	return git.PrepareDir(dir, RawConfig(r), map[string]string{
 		"info/attributes": strings.TrimSuffix(attributes, "\n") + "\n" + unconverted,
 		"info/exclude":    exclude,
-	}
-	for name, content := range files {
-		if err := file.WriteIfChanged(filepath.Join(dir, name), content); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // RawConfig returns the configuration for snapshots. It includes the repository's settings, which define
 // its filters.
 func RawConfig(r *repo.Repo) string {
-	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-	if r.Format == "sha256" {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectformat = sha256\n"
-	}
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(filepath.Join(r.GitDir, "config"))
-	return config + "[include]\n\tpath = \"" + path + "\"\n"
+	return git.MinimalConfig(r.Format, false) + "[include]\n\tpath = \"" + path + "\"\n"
 }
 
 // StageRaw stages the worktree's unconverted files in the snapshot index and returns the tree. Nested

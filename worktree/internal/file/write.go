@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Recreate creates a file. It first removes anything that the agent may have created at the path.
@@ -23,12 +21,13 @@ func Recreate(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// WriteIfChanged writes a file, unless it already has this content.
+// WriteIfChanged writes a file, unless it already has this content. The new content need not survive a power
+// failure.
 func WriteIfChanged(path, content string) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(content)) {
 		return nil
 	}
-	return regularfile.Replace(path, []byte(content), 0o644)
+	return WriteNoSync(path, []byte(content))
 }
 
 // WriteNoSync replaces a file atomically. The new content need not survive a power failure.

@@ -18,18 +18,9 @@ func (r *Repo) PlainGit() (git.Repo, error) {
 		return r.Git(), nil // the refs are not files, so git needs the repository's configuration to write them
 	}
 	dir := r.StatePath("plain")
-	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-	if r.Format == "sha256" {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
-	}
 	g := git.Repo{Dir: dir, Store: r.Store} // the configuration only contains the format
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := git.PrepareDir(dir, git.MinimalConfig(r.Format, true), nil); err != nil {
 		return g, fmt.Errorf("prepare git: %w", err)
-	}
-	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config} {
-		if err := file.WriteIfChanged(filepath.Join(dir, name), text); err != nil {
-			return g, fmt.Errorf("prepare git: %w", err)
-		}
 	}
 	for _, name := range []string{"objects", "refs", "packed-refs", "shallow"} {
 		err := os.Symlink(filepath.Join(r.GitDir, name), filepath.Join(dir, name))
