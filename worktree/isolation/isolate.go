@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -116,11 +115,8 @@ func isolationPath(w *repo.Worktree) string { return w.StatePath("isolated.json"
 // ReadRecord returns the record. The error is fs.ErrNotExist if the worktree is not isolated.
 func ReadRecord(w *repo.Worktree) (Record, error) {
 	var i Record
-	raw, err := os.ReadFile(isolationPath(w))
-	if err != nil {
-		return i, err
-	}
-	return i, json.Unmarshal(raw, &i)
+	err := file.ReadJSON(isolationPath(w), &i)
+	return i, err
 }
 
 // putPrivateTip sets the task's branch in the private common directory, where the agent may have put

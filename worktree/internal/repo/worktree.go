@@ -2,7 +2,6 @@ package repo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -108,11 +107,8 @@ func (r *Repo) WorktreePath(name string) string {
 // ReadRecord reads the record of the worktree with this name.
 func (r *Repo) ReadRecord(name string) (Record, error) {
 	var rec Record
-	raw, err := os.ReadFile(r.recordPath(name))
-	if err != nil {
-		return rec, err
-	}
-	return rec, json.Unmarshal(raw, &rec)
+	err := file.ReadJSON(r.recordPath(name), &rec)
+	return rec, err
 }
 
 // WriteRecord replaces the record of the worktree with this name.
