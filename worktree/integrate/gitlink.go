@@ -150,7 +150,7 @@ func onRemote(ctx context.Context, r *repo.Repo, dir, oid string) (bool, error) 
 func remoteTips(dir string) ([]string, error) {
 	var tips []string
 	add := func(oid string) {
-		if object.OidRE.MatchString(oid) {
+		if object.IsID(oid) {
 			tips = append(tips, oid)
 		}
 	}

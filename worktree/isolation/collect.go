@@ -167,7 +167,7 @@ const leftHead = "refs/coven/left"
 // fails, leftHead preserves the commit.
 func takeHead(ctx context.Context, w *repo.Worktree, head string) bool {
 	oid := strings.TrimSuffix(head, "\n")
-	if !object.OidRE.MatchString(oid) {
+	if !object.IsID(oid) {
 		return false
 	}
 	kinds, err := TakePrivate(ctx, w, []string{oid})
@@ -185,7 +185,7 @@ func resolves(ctx context.Context, r *repo.Repo, head string) bool {
 		_, err := r.Git().Ref(ctx, name)
 		return err == nil
 	}
-	if !object.OidRE.MatchString(name) {
+	if !object.IsID(name) {
 		return false
 	}
 	has, err := r.Git().Has(ctx, name, "commit")
@@ -220,26 +220,11 @@ func IncomingRef(w *repo.Worktree) string { return "refs/coven/in/" + w.Name }
 // privateTip returns the tip of the task's branch in the private common directory, or ref.ErrNoRef. It only
 // reads files.
 func privateTip(w *repo.Worktree) (string, error) {
-	name := names.HeadsPrefix + w.Branch
-	raw, err := file.Read(PrivatePath(w, name), object.MaxGitFile)
-	switch {
-	case err == nil:
-		oid := strings.TrimSuffix(string(raw), "\n")
-		if !object.OidRE.MatchString(oid) {
-			return "", fmt.Errorf("the branch %s is not a commit", w.Branch)
-		}
-		return oid, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", err
+	oid, err := object.ReadRef(PrivatePath(w), names.HeadsPrefix+w.Branch, nil)
+	if err == nil && !object.IsID(oid) {
+		err = fmt.Errorf("the branch %s is not a commit", w.Branch)
 	}
-	packed, err := object.ReadPackedRefs(PrivatePath(w))
-	if err != nil {
-		return "", err
-	}
-	if oid, found := packed[name]; found {
-		return oid, nil
-	}
-	return "", fmt.Errorf("%s: %w", name, ref.ErrNoRef)
+	return oid, err
 }
 
 // checkPrivateObjects returns an error if the private object directory contains anything but files and

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -30,7 +30,7 @@ func refs(ctx context.Context, r *repo.Repo) (map[string]string, error) {
 
 // tipNow is a cheaper w.Tip that first looks in refs.
 func tipNow(ctx context.Context, w *repo.Worktree, refs map[string]string) (string, error) {
-	if tip := refs[names.HeadsPrefix+w.Branch]; object.OidRE.MatchString(tip) {
+	if tip := refs[names.HeadsPrefix+w.Branch]; object.IsID(tip) {
 		return tip, nil
 	}
 	return w.Tip(ctx)
@@ -50,7 +50,7 @@ func Shared(w *repo.Worktree, refs map[string]string) map[string]string {
 		if slices.ContainsFunc([]string{"refs/coven/", "refs/bisect/", "refs/worktree/", "refs/rewritten/"}, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
 			continue
 		}
-		if target, ok := strings.CutPrefix(to, symbolic); object.OidRE.MatchString(to) || ok && isPlainName(target) {
+		if target, ok := strings.CutPrefix(to, symbolic); object.IsID(to) || ok && isPlainName(target) {
 			shared[name] = to
 		}
 	}
@@ -173,16 +173,14 @@ func updateRefs(w *repo.Worktree, refs map[string]string) error {
 
 // privateRef returns the value of a ref in the private common directory, or "" if it does not exist.
 func privateRef(w *repo.Worktree, name string, packed map[string]string) string {
-	path := PrivatePath(w, name)
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir() {
-		return packed[name]
-	}
-	raw, err := file.Read(path, object.MaxGitFile)
-	if err != nil {
+	value, err := object.ReadRef(PrivatePath(w), name, packed)
+	switch {
+	case errors.Is(err, ref.ErrNoRef):
+		return ""
+	case err != nil:
 		return "unreadable: " + err.Error()
 	}
-	return strings.TrimSuffix(string(raw), "\n")
+	return value
 }
 
 // putPrivateRef writes a ref, unless another file or directory is in the way.

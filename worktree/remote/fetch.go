@@ -76,7 +76,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 	if err != nil {
 		return up, err
 	}
-	if up.Tip, _, _ = strings.Cut(listed, "\t"); !object.OidRE.MatchString(up.Tip) {
+	if up.Tip, _, _ = strings.Cut(listed, "\t"); !object.IsID(up.Tip) {
 		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, names.HeadsPrefix))
 	}
 	before, err := r.Git().Ref(ctx, source.tracking)

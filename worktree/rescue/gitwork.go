@@ -162,11 +162,7 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs := map[string]string{}
-	for line := range strings.Lines(text) {
-		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		refs[name] = oid
-	}
+	refs := object.ParsePackedRefs(text)
 	loose, err := content.FilesBelow(isolation.PrivatePath(w, "refs"), ".")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -180,7 +176,7 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 	}
 	var own []string
 	for name, oid := range refs {
-		if object.OidRE.MatchString(oid) && !copied[name+" "+oid] {
+		if object.IsID(oid) && !copied[name+" "+oid] {
 			own = append(own, oid)
 		}
 	}

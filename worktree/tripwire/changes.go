@@ -168,7 +168,7 @@ func (s *storing) refs(ctx context.Context, changes []Change) error {
 			if v.Exists() {
 				fmt.Fprintf(list, "%s %s\n", v.Text, c.Name)
 			}
-			if object.OidRE.MatchString(v.Text) {
+			if object.IsID(v.Text) {
 				oids = append(oids, v.Text)
 			}
 		}

@@ -55,7 +55,7 @@ func (o *ownWork) explains(ctx context.Context, c Change) bool {
 	case !isBranch:
 		return false
 	case task == o.m.Worktree.Name:
-		return object.OidRE.MatchString(c.After.Text) // coven's next commit would move the target of a symbolic ref
+		return object.IsID(c.After.Text) // coven's next commit would move the target of a symbolic ref
 	}
 	return o.runs(task) && committedIn(o.m.Worktree.Repo, task, c.After.Text)
 }

@@ -315,7 +315,7 @@ func undoRef(ctx context.Context, r *repo.Repo, info rescue.Info, c Change) erro
 		return err
 	}
 	edit := ref.Move(c.Name, c.Before.Text, c.After.Text)
-	if !object.OidRE.MatchString(c.After.Text) {
+	if !object.IsID(c.After.Text) {
 		if c.After.Exists() && isFile { // symbolic or broken
 			if err := putFileIn(r.GitDir, c.Name, protected.Value{}); err != nil {
 				return err
@@ -326,7 +326,7 @@ func undoRef(ctx context.Context, r *repo.Repo, info rescue.Info, c Change) erro
 		}
 	}
 	if !c.Before.Exists() {
-		if edit = ref.Delete(c.Name, c.After.Text); !object.OidRE.MatchString(c.After.Text) {
+		if edit = ref.Delete(c.Name, c.After.Text); !object.IsID(c.After.Text) {
 			return nil // the file was removed above
 		}
 	}

@@ -244,7 +244,7 @@ func (m *Mark) withUndone(changes []Change, now protected.State, log ref.Moves) 
 func forward(ctx context.Context, r *repo.Repo, changes []Change) error {
 	var g git.Repo
 	for i, c := range changes {
-		if c.Kind != protected.Ref || !object.OidRE.MatchString(c.Before.Text) || !object.OidRE.MatchString(c.After.Text) {
+		if c.Kind != protected.Ref || !object.IsID(c.Before.Text) || !object.IsID(c.After.Text) {
 			continue
 		}
 		if g.Dir == "" {

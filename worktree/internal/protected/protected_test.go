@@ -116,16 +116,6 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-func TestIsOid(t *testing.T) {
-	for _, c := range "/09:@AFG`afg" {
-		for _, n := range []int{0, 39, 40, 41, 63, 64, 65} {
-			if text := strings.Repeat(string(c), n); isOid(text) != oid.MatchString(text) {
-				t.Errorf("%q: %v", text, isOid(text))
-			}
-		}
-	}
-}
-
 // Hooks are all files that are not samples, including those in subdirectories.
 func TestHooks(t *testing.T) {
 	from := gitDir(t)

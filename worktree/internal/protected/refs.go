@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
-	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
 
 // Limits for reading, in bytes.
@@ -19,8 +19,6 @@ const (
 	maxPacked = 256 << 20
 	maxRef    = 4 << 10
 )
-
-var oid = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // packTries limits how often the refs are read again because git packed them during the reading.
 const packTries = 10
@@ -72,26 +70,7 @@ func (r *reader) packed() {
 		r.state.Files[path] = File{Kind: Config, Name: "packed-refs", In: InGitDir, Value: Value{Text: oddPrefix + "unreadable"}}
 		return
 	}
-	text := string(raw)
-	r.state.cache.packed = make(map[string]string, strings.Count(text, "\n"))
-	for line := range strings.Lines(text) {
-		if to, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found && isOid(to) {
-			r.state.cache.packed[name] = to
-		}
-	}
-}
-
-// isOid is a faster oid.MatchString.
-func isOid(text string) bool {
-	if len(text) != 40 && len(text) != 64 {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	r.state.cache.packed = object.ParsePackedRefs(string(raw))
 }
 
 // below reads the loose refs in a directory, relative to the git directory.
@@ -152,7 +131,7 @@ func refValue(raw []byte, err error) string {
 		return oddPrefix + "unreadable"
 	case symbolic:
 		return symbolicPrefix + strings.TrimSpace(target)
-	case oid.MatchString(text):
+	case object.IsID(text):
 		return text
 	}
 	return fmt.Sprintf("%sbroken %.60q", oddPrefix, text)

@@ -68,24 +68,14 @@ func Head(w *repo.Worktree, path string) string {
 	}
 	head := strings.TrimSpace(string(raw))
 	if name, symbolic := strings.CutPrefix(head, "ref: "); symbolic {
-		head = refIn(dir, name)
+		if head, err = object.ReadRef(dir, name, nil); err != nil {
+			return ""
+		}
 	}
-	if !object.OidRE.MatchString(head) {
+	if !object.IsID(head) {
 		return ""
 	}
 	return head
-}
-
-// refIn returns the value of a ref in a git directory that an agent controls.
-func refIn(dir, name string) string {
-	if raw, err := file.Read(filepath.Join(dir, filepath.FromSlash(name)), object.MaxGitFile); err == nil {
-		return strings.TrimSpace(string(raw))
-	}
-	packed, err := object.ReadPackedRefs(dir)
-	if err != nil {
-		return ""
-	}
-	return packed[name]
 }
 
 // LeaveLinks records the submodules that stayed behind when the worktree moved from one tree to another.
@@ -226,7 +216,7 @@ func ParseLinks(lines string) map[string]string {
 	links := map[string]string{}
 	for line := range strings.Lines(lines) {
 		oid, quoted, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), LinkPrefix), " ")
-		if path, err := strconv.Unquote(quoted); err == nil && object.OidRE.MatchString(oid) {
+		if path, err := strconv.Unquote(quoted); err == nil && object.IsID(oid) {
 			links[path] = oid
 		}
 	}
