@@ -9,19 +9,22 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 )
 
-// blockers lists the files in a checkout that the changes would overwrite and that are not in its index:
-// their content exists nowhere else. git itself protects only files that are not ignored.
-func blockers(ctx context.Context, g git.Repo, changes []object.Change) ([]string, error) {
+// Blocking lists the files that a move between two trees would overwrite and that have no index entry: their
+// content exists nowhere else. git itself protects only files that are not ignored.
+func Blocking(ctx context.Context, ix *Index, from, to string) ([]string, error) {
+	changes, err := ix.Git.Changes(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
 	var found []string
 	for _, change := range changes {
 		if change.Status == 'D' || change.Mode == object.ModeSubmodule {
 			continue
 		}
-		files, err := InTheWay(g.WorkTree, change.Path)
+		files, err := InTheWay(ix.Git.WorkTree, change.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +33,7 @@ func blockers(ctx context.Context, g git.Repo, changes []object.Change) ([]strin
 	if len(found) == 0 {
 		return nil, nil
 	}
-	tracked, err := g.Fields(ctx, "ls-files", "-z", "-c")
+	tracked, err := ix.Git.Fields(ctx, "ls-files", "-z", "-c")
 	return without(found, tracked), err
 }
 

@@ -230,16 +230,6 @@ func StageOn(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock) (*
 	return ix, tree, err
 }
 
-// Blocking lists the files that have no index entry and whose paths would be written by a move between two
-// trees. git would overwrite ignored ones.
-func Blocking(ctx context.Context, ix *Index, from, to string) ([]string, error) {
-	changes, err := ix.Git.Changes(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
-	return blockers(ctx, ix.Git, changes)
-}
-
 // leftLinks returns the recorded commits of submodules that stayed behind. It returns nil for the snapshot
 // index, because snapshots contain the files of submodules.
 func (ix *Index) leftLinks() (submodule.Lefts, error) {
