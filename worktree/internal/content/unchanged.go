@@ -19,16 +19,33 @@ import (
 // of its own.
 func unconverting(ctx context.Context, r *repo.Repo) bool {
 	settings, err := r.Git().Configured(ctx, `^core\.(autocrlf|eol|attributesfile|symlinks)$`, false)
-	return err == nil && len(settings) == 0 && !slices.ContainsFunc(attributesFiles(r.GitDir), file.Exists)
+	return err == nil && len(settings) == 0 && !slices.ContainsFunc(attributesFiles(ctx, r), file.Exists)
 }
 
 // attributesFiles lists the attributes files that git reads in addition to those of a checkout.
-func attributesFiles(gitDir string) []string {
+func attributesFiles(ctx context.Context, r *repo.Repo) []string {
 	config := os.Getenv("XDG_CONFIG_HOME")
 	if config == "" {
 		config = filepath.Join(os.Getenv("HOME"), ".config")
 	}
-	return []string{filepath.Join(gitDir, "info", "attributes"), filepath.Join(config, "git", "attributes"), "/etc/gitattributes"}
+	return []string{filepath.Join(r.GitDir, "info", "attributes"), filepath.Join(config, "git", "attributes"), systemAttributes(ctx, r)}
+}
+
+// systemAttributes returns the path of the system's attributes file, which differs between builds of git.
+func systemAttributes(ctx context.Context, r *repo.Repo) string {
+	r.Memo.Mu.Lock()
+	defer r.Memo.Mu.Unlock()
+	if r.Memo.Attributes == "" {
+		path, err := r.Git().Line(ctx, "var", "GIT_ATTR_SYSTEM")
+		if err != nil || path == "" { // git before 2.42 does not know the variable
+			path = "/etc/gitattributes"
+		}
+		if ctx.Err() != nil {
+			return path // git may have been interrupted
+		}
+		r.Memo.Attributes = path
+	}
+	return r.Memo.Attributes
 }
 
 // dirsHave reports whether one of the names exists at the top of the worktree or in a directory of the

@@ -10,10 +10,13 @@ import (
 // state of the refs, and the trees of kept indexes. Each field belongs to one of the packages that import
 // this one.
 type memo struct {
-	Mu      sync.Mutex
-	Config  string
-	Dirs    []string
-	State   protected.State
+	Mu     sync.Mutex
+	Config string
+	Dirs   []string
+	State  protected.State
+
+	Attributes string // path of the system's attributes file, or "" if unknown
+
 	Trees   sync.Map // of keptTree, by the path of a kept index
 	Tickets sync.Map // of chan struct{}, by the path of a ticket of this process; closed when it is dropped
 
