@@ -17,7 +17,11 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	return io.ReadAll(io.LimitReader(file, limit))
+	raw, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(raw)) > limit {
+		err = fmt.Errorf("%s has become larger than %d bytes", path, limit)
+	}
+	return raw, err
 }
 
 // Open opens a regular file of at most limit bytes. It does not follow links or wait for pipes.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // Prefixes of Value.Text.
@@ -199,12 +200,10 @@ func valueOf(path string, info fs.FileInfo, now stamp) Value {
 		v.Content = []byte(target)
 	case !info.Mode().IsRegular():
 		v.Text = oddPrefix + info.Mode().Type().String()
+	case info.Size() > maxContent:
+		v.Text = fmt.Sprintf("%s%d bytes, written %d, changed %d, inode %d", oddPrefix, now.size, now.mtime, now.ctime, now.ino)
 	default:
-		raw, err := read(path, maxContent)
-		if large := (*regularfile.SizeError)(nil); errors.As(err, &large) {
-			v.Text = fmt.Sprintf("%s%d bytes, written %d, changed %d, inode %d", oddPrefix, now.size, now.mtime, now.ctime, now.ino)
-			return v
-		}
+		raw, err := file.Read(path, maxContent)
 		if err != nil {
 			v.Text = fmt.Sprintf("%sunreadable, changed %d", oddPrefix, now.ctime)
 			return v

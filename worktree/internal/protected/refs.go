@@ -3,14 +3,13 @@ package protected
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
-	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/object"
 )
 
@@ -65,7 +64,7 @@ func (r *reader) packed() {
 		return
 	}
 	r.state.cache.packedFresh = isFresh(now)
-	raw, err := read(path, maxPacked)
+	raw, err := file.Read(path, maxPacked)
 	if err != nil { // its refs count as deleted
 		r.state.Files[path] = File{Kind: Config, Name: "packed-refs", In: InGitDir, Value: Value{Text: oddPrefix + "unreadable"}}
 		return
@@ -114,7 +113,7 @@ func (r *reader) loose(name string) {
 	case !info.Mode().IsRegular():
 		r.state.Refs[name] = oddPrefix + info.Mode().Type().String()
 	default:
-		raw, err := read(path, maxRef)
+		raw, err := file.Read(path, maxRef)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
@@ -135,21 +134,4 @@ func refValue(raw []byte, err error) string {
 		return text
 	}
 	return fmt.Sprintf("%sbroken %.60q", oddPrefix, text)
-}
-
-// read reads a regular file of at most limit bytes. It does not follow links.
-func read(path string, limit int64) ([]byte, error) {
-	file, err := regularfile.Open(path, syscall.O_NOFOLLOW)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // read only
-	if info, err := file.Stat(); err != nil || info.Size() > limit {
-		return nil, errors.Join(err, &regularfile.SizeError{Max: limit})
-	}
-	raw, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(raw)) > limit {
-		err = &regularfile.SizeError{Max: limit}
-	}
-	return raw, err
 }
