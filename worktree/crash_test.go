@@ -158,7 +158,7 @@ func TestRecoverAfterPersonCommitted(t *testing.T) {
 	equal(t, "landed", recoverFrom(t, r, intentPath), false)
 	equal(t, "status", gitIn(t, r.Root, "status", "--porcelain"), "?? .coven/")
 	landed := value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(t.Context(), w, targetOf(r, t))), land.Squash))
-	equal(t, "already there", landed.Already(), true)
+	equal(t, "already there", landed.New == landed.Old, true)
 }
 
 // The git process of a killed coven continues to run. Recovery waits for it, because it inherited the lock.

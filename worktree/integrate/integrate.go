@@ -41,9 +41,6 @@ func (l Landing) Moved() Landing {
 	return l
 }
 
-// Already reports whether the target already had the tree, so that nothing had to move.
-func (l Landing) Already() bool { return l.New == l.Old }
-
 // A ConflictError lists the files that the branch and the target changed in conflicting ways.
 type ConflictError struct {
 	Target string

@@ -21,9 +21,6 @@ import (
 // unchanged.
 type CheckoutError = checkout.Error
 
-// ErrDiskFull means that a file system has no space left for the operation.
-var ErrDiskFull = checkout.ErrFull
-
 // LeftByLanding reports whether a git lock file was created by a landing, which may be running or killed.
 func LeftByLanding(file string) bool { return checkout.Token(file) != "" }
 

@@ -148,9 +148,9 @@ func withoutCrud(text string) (string, error) {
 	return text, nil
 }
 
-// WritesInProcess reports whether objects are written in process. This requires the common format, and no
+// writesInProcess reports whether objects are written in process. This requires the common format, and no
 // setting that only git supports.
-func (r Repo) WritesInProcess(ctx context.Context) bool {
+func (r Repo) writesInProcess(ctx context.Context) bool {
 	if !r.ReadInProcess() || r.ObjectDir != "" {
 		return false
 	}
@@ -160,7 +160,7 @@ func (r Repo) WritesInProcess(ctx context.Context) bool {
 
 // writeLoose writes a loose object to disk, unless the repository already has it as a loose object.
 func (r Repo) writeLoose(ctx context.Context, kind string, body []byte) (string, error) {
-	if !r.WritesInProcess(ctx) {
+	if !r.writesInProcess(ctx) {
 		return "", object.ErrUnsupported
 	}
 	oid, header := objectID(kind, body)
