@@ -1,7 +1,6 @@
 package object
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -50,8 +49,8 @@ func (s *Storage) MergeBases(one, two ID) ([]string, error) {
 		return nil, err
 	}
 	var found []*visited
-	for w.queue.unsettled() {
-		v := heap.Pop(&w.queue).(*visited)
+	for w.unsettled() {
+		v := w.next()
 		marks := v.marks
 		if marks == fromOne|fromTwo {
 			if !slices.Contains(found, v) { // otherwise it was reached again
@@ -90,7 +89,7 @@ type visited struct {
 type walk struct {
 	storage *Storage
 	seen    map[string]*visited
-	queue   newestFirst
+	queue   []*visited
 }
 
 // reach adds marks to a commit, and queues it if some of them are new.
@@ -113,34 +112,20 @@ func (w *walk) reach(oid string, marks int) error {
 	}
 	if v.marks&marks != marks {
 		v.marks |= marks
-		heap.Push(&w.queue, v)
+		w.queue = append(w.queue, v)
 	}
 	return nil
 }
 
-type newestFirst []*visited
-
-func (q newestFirst) Len() int { return len(q) }
-
-func (q newestFirst) Less(i, j int) bool { return q[i].commit.Time.After(q[j].commit.Time) }
-
-func (q newestFirst) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-func (q *newestFirst) Push(v any) { *q = append(*q, v.(*visited)) }
-
-func (q *newestFirst) Pop() any {
-	last := len(*q) - 1
-	v := (*q)[last]
-	*q = (*q)[:last]
+// next removes the newest commit from the queue.
+func (w *walk) next() *visited {
+	v := slices.MaxFunc(w.queue, func(a, b *visited) int { return a.commit.Time.Compare(b.commit.Time) })
+	i := slices.Index(w.queue, v)
+	w.queue = slices.Delete(w.queue, i, i+1)
 	return v
 }
 
 // unsettled reports whether a queued commit may lead to another common ancestor.
-func (q newestFirst) unsettled() bool {
-	for _, v := range q {
-		if v.marks&below == 0 {
-			return true
-		}
-	}
-	return false
+func (w *walk) unsettled() bool {
+	return slices.ContainsFunc(w.queue, func(v *visited) bool { return v.marks&below == 0 })
 }
