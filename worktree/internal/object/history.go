@@ -10,6 +10,7 @@ import (
 // faster, because it has a commit graph.
 const maxWalk = 256
 
+// Commit reads a commit.
 func (s *Storage) Commit(oid ID) (Commit, error) {
 	kind, raw, err := s.body(oid)
 	if err != nil {
@@ -21,6 +22,7 @@ func (s *Storage) Commit(oid ID) (Commit, error) {
 	return ParseCommit(oid.String(), raw), nil
 }
 
+// Commits reads commits.
 func (s *Storage) Commits(oids []ID) ([]Commit, error) {
 	var commits []Commit
 	for _, oid := range oids {
@@ -33,6 +35,7 @@ func (s *Storage) Commits(oids []ID) ([]Commit, error) {
 	return commits, nil
 }
 
+// IsAncestor reports whether a commit is reachable from another, or from itself.
 func (s *Storage) IsAncestor(ancestor, of ID) (bool, error) {
 	bases, err := s.MergeBases(ancestor, of)
 	return slices.Contains(bases, ancestor.String()), err

@@ -128,6 +128,7 @@ func (s *Storage) size(oid ID) (int64, error) {
 	})
 }
 
+// Sizes returns the size in bytes of each object.
 func (s *Storage) Sizes(oids []ID) (map[string]int64, error) {
 	sizes := make(map[string]int64, len(oids))
 	for _, oid := range oids {

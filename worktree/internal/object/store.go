@@ -25,7 +25,7 @@ var ErrUnsupported = errors.New("this repository is not read in process")
 
 // A Store reads refs and objects of a repository in process. Every method fails if git must be run instead:
 // for other formats than SHA-1 objects and refs in files, shallow or partial clones, grafts, large packs, or
-// damage. A reader is safe for concurrent use.
+// damage. A Store is safe for concurrent use.
 type Store struct {
 	dir string // the common git directory
 
@@ -34,7 +34,7 @@ type Store struct {
 	read   layout   // the layout of dir when opened was opened
 }
 
-// Open returns the reader of a common git directory. It reads nothing yet.
+// Open returns the Store of a common git directory. It reads nothing yet.
 func Open(dir string) *Store { return &Store{dir: dir} }
 
 // IsReadable reports whether the repository has the common format.
@@ -208,6 +208,7 @@ func (s *Store) named(dir, name string) (plumbing.Hash, error) {
 	return hash(name)
 }
 
+// Branch returns the full name of the branch that HEAD of a git directory is attached to.
 func (s *Store) Branch(dir string) (branch string, err error) {
 	err = s.use(func(*Storage) error {
 		head := filepath.Join(dir, "HEAD")
