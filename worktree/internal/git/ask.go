@@ -33,7 +33,7 @@ func (r Repo) ReadInProcess() bool {
 	return r.Store != nil && r.Store.dir == r.Dir && r.Store.objects.IsReadable()
 }
 
-// inProcess calls read with the reader of the repository. If it returns an error, the caller must run git.
+// inProcess calls read with the object.Store of the repository. If it returns an error, the caller must run git.
 func inProcess[T any](ctx context.Context, r Repo, read func(*object.Store) (T, error)) (T, error) {
 	if r.Store == nil || r.ObjectDir != "" || ctx.Err() != nil {
 		var none T
