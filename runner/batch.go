@@ -14,7 +14,7 @@ type Batch struct {
 	Max int // maximum number of changes to check together; at most 1 means that each is checked alone
 
 	mu    sync.Mutex
-	seats []*seat // in order of arrival
+	seats []*waiter // in order of arrival
 }
 
 // Batches contains the Batch of each target. The zero value is empty.
@@ -26,9 +26,9 @@ func (b *Batches) On(target string, limit int) *Batch {
 	return found.(*Batch)
 }
 
-// A seat is a waiting session. Until it leaves, its goroutine runs functions for other sessions (do), and
+// A waiter is a waiting session. Until it leaves, its goroutine runs functions for other sessions (do), and
 // is blocked while they act for several sessions at once (holding).
-type seat struct {
+type waiter struct {
 	x     *Executor
 	c     engine.Call
 	calls chan func()
@@ -40,8 +40,8 @@ type seat struct {
 }
 
 // join adds a session to the batch.
-func (b *Batch) join(ctx context.Context, x *Executor, c engine.Call) *seat {
-	s := &seat{x: x, c: c, ctx: ctx, calls: make(chan func()), left: make(chan struct{})}
+func (b *Batch) join(ctx context.Context, x *Executor, c engine.Call) *waiter {
+	s := &waiter{x: x, c: c, ctx: ctx, calls: make(chan func()), left: make(chan struct{})}
 	if b != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -51,30 +51,30 @@ func (b *Batch) join(ctx context.Context, x *Executor, c engine.Call) *seat {
 }
 
 // leave removes a session from the batch.
-func (b *Batch) leave(s *seat) {
+func (b *Batch) leave(s *waiter) {
 	close(s.left)
 	if b != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.seats = slices.DeleteFunc(b.seats, func(other *seat) bool { return other == s })
+		b.seats = slices.DeleteFunc(b.seats, func(other *waiter) bool { return other == s })
 	}
 }
 
 // others returns the waiting sessions whose changes may be checked together with others.
-func (b *Batch) others() []*seat {
+func (b *Batch) others() []*waiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.seats), func(s *seat) bool { return s.alone })
+	return slices.DeleteFunc(slices.Clone(b.seats), func(s *waiter) bool { return s.alone })
 }
 
-// setAlone makes a session wait for its own turn and land alone.
-func (b *Batch) setAlone(s *seat) {
+// requireOwnTurn makes a session wait for its own turn and land alone.
+func (b *Batch) requireOwnTurn(s *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.alone = true
 }
 
-func (b *Batch) isAlone(s *seat) bool {
+func (b *Batch) isAlone(s *waiter) bool {
 	if b == nil {
 		return true
 	}
@@ -84,7 +84,7 @@ func (b *Batch) isAlone(s *seat) bool {
 }
 
 // do runs work in the goroutine of the session. It returns false if the session no longer waits.
-func (s *seat) do(work func()) bool {
+func (s *waiter) do(work func()) bool {
 	done := make(chan struct{})
 	select {
 	case s.calls <- func() { defer close(done); work() }:
@@ -95,13 +95,13 @@ func (s *seat) do(work func()) bool {
 	}
 }
 
-// holding runs work while none of the sessions can leave. If one has left, it returns false without running
+// heldChanges runs work while none of the sessions can leave. If one has left, it returns false without running
 // work.
-func holding(seats []*seat, work func()) bool {
+func heldChanges(seats []*waiter, work func()) bool {
 	if len(seats) == 0 {
 		work()
 		return true
 	}
 	held := false
-	return seats[0].do(func() { held = holding(seats[1:], work) }) && held
+	return seats[0].do(func() { held = heldChanges(seats[1:], work) }) && held
 }

@@ -57,7 +57,7 @@ func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
 			b.Max, used = budget.Amount{Wall: b.Max.Wall}, budget.Amount{Wall: used.Wall}
 		}
 		if text := b.Max.Reached(used); text != "" {
-			return nil, spent(b, text, b.Max.Like(used))
+			return nil, spent(b, text, b.Max.SuggestMore(used))
 		}
 	}
 	limit, left := x.Budget.Wall()
@@ -133,7 +133,7 @@ func (s *leafUsage) clock(ctx context.Context) (context.Context, context.CancelF
 			continue
 		}
 		wall := budget.Amount{Wall: b.Max.Wall}
-		cause := spent(b.StepBudget, wall.Reached(wall), wall.Like(wall))
+		cause := spent(b.StepBudget, wall.Reached(wall), wall.SuggestMore(wall))
 		var end context.CancelFunc
 		ctx, end = Limited(ctx, max(b.Max.Wall-b.used.Wall, time.Millisecond), cause)
 		ends = append(ends, end)
@@ -166,7 +166,7 @@ func (t *agentUsage) charge(u event.Usage) error {
 	}
 	for _, b := range t.budgets {
 		if text := b.Max.Exceeds(b.used.Add(t.now)); text != "" {
-			t.wait = spent(b.StepBudget, text, b.Max.Like(b.used.Add(t.now)))
+			t.wait = spent(b.StepBudget, text, b.Max.SuggestMore(b.used.Add(t.now)))
 		}
 	}
 	if t.wait != nil {
@@ -212,7 +212,7 @@ func (s *leafUsage) exhausted() *Wait {
 	defer s.mu.Unlock()
 	for _, b := range s.budgets {
 		if text := b.Max.Reached(b.used.Add(s.now)); text != "" {
-			return spent(b.StepBudget, text, b.Max.Like(b.used.Add(s.now)))
+			return spent(b.StepBudget, text, b.Max.SuggestMore(b.used.Add(s.now)))
 		}
 	}
 	if text := s.executor.Budget.Reached(); text != "" {

@@ -312,7 +312,7 @@ func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (d
 	}
 	prompt := c.Agent.Prompt
 	if c.Agent.Chat {
-		prompt = x.retold(c) + prompt
+		prompt = x.earlierMessages(c) + prompt
 	}
 	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: prompt})
 }

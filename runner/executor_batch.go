@@ -22,15 +22,15 @@ import (
 // A batch is a stack of changes.
 type batch struct {
 	turn     *Turn
-	parts    []*part         // the first is that of the session that has the turn
+	parts    []*member       // the first is that of the session that has the turn
 	receipts []event.Receipt // of the largest stack that passed
 }
 
-// A part is the change of one session.
-type part struct {
+// A member is the change of one session.
+type member struct {
 	x         *Executor
 	c         engine.Call
-	seat      *seat // nil for the session that has the turn
+	seat      *waiter // nil for the session that has the turn
 	candidate event.Landing
 	answer    *event.MergeDecision // an approval to record; nil if none is needed
 	landing   event.Landing        // as recorded when it landed
@@ -61,7 +61,7 @@ func (x *Executor) gather(c engine.Call, candidate event.Landing, turn *Turn) *b
 	if !ok {
 		return nil
 	}
-	b := &batch{turn: turn, parts: []*part{first}}
+	b := &batch{turn: turn, parts: []*member{first}}
 	for _, s := range x.Batch.others() {
 		if len(b.parts) >= x.Batch.Max {
 			break
@@ -76,7 +76,7 @@ func (x *Executor) gather(c engine.Call, candidate event.Landing, turn *Turn) *b
 
 // add stacks the change of a session. It does nothing if the change cannot be checked with the others or
 // needs anything else. The session then waits for its own turn, which shows the reason.
-func (b *batch) add(s *seat) {
+func (b *batch) add(s *waiter) {
 	top := b.parts[len(b.parts)-1].candidate
 	if !slices.Equal(s.c.Merge.Checks, b.parts[0].c.Merge.Checks) || s.ctx.Err() != nil {
 		return
@@ -93,11 +93,11 @@ func (b *batch) add(s *seat) {
 
 // part returns the part of a session in a batch. ok is false if the change cannot be part of one, because
 // of its strategy or because a person has to approve it.
-func (x *Executor) part(c engine.Call, candidate event.Landing) (*part, bool) {
+func (x *Executor) part(c engine.Call, candidate event.Landing) (*member, bool) {
 	candidate.Strategy = c.Merge.Strategy
 	d, err := x.decide(c, candidate)
 	ok := err == nil && d.wait == nil && c.Merge.Strategy != "rebase"
-	return &part{x: x, c: c, candidate: candidate, answer: d.answer}, ok
+	return &member{x: x, c: c, candidate: candidate, answer: d.answer}, ok
 }
 
 // run checks the stack and lands the changes that pass. done reports whether the session that has the turn
@@ -122,7 +122,7 @@ func (b *batch) run(ctx context.Context) (result event.Result, done bool, err er
 	}
 	if failed <= len(b.parts) {
 		culprit := b.parts[failed-1]
-		culprit.x.Batch.setAlone(culprit.seat)
+		culprit.x.Batch.requireOwnTurn(culprit.seat)
 	}
 	b.turn.alone = true
 	if passed == 1 {
@@ -137,7 +137,7 @@ func (b *batch) check(ctx context.Context, n int) (event.Result, error) {
 	lead := b.parts[0]
 	if n == 1 {
 		b.turn.Doing("runs its checks")
-		return lead.x.prove(ctx, lead.c, lead.candidate)
+		return lead.x.runChecks(ctx, lead.c, lead.candidate)
 	}
 	b.turn.Doing("runs the checks of its change with " + strings.Join(b.names(n)[1:], ", "))
 	snapshot, err := lead.x.Workspace.Snapshot(ctx, "before the checks with "+strings.Join(b.names(n)[1:], ", "))
@@ -178,7 +178,7 @@ func (b *batch) check(ctx context.Context, n int) (event.Result, error) {
 // paused, because it must not be charged for the time of others.
 func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 	lead, top := b.parts[0], b.parts[n-1].candidate
-	ctx, cancel := b.together(ctx, n)
+	ctx, cancel := b.stopTogether(ctx, n)
 	defer cancel()
 	if err := lead.putStack(ctx, top); err != nil {
 		return event.Result{}, cause(ctx, &stackError{err})
@@ -203,7 +203,7 @@ func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 }
 
 // putStack writes the files of a stack to the worktree.
-func (p *part) putStack(ctx context.Context, top event.Landing) error {
+func (p *member) putStack(ctx context.Context, top event.Landing) error {
 	if err := p.x.Workspace.Restore(ctx, top.New); err != nil {
 		return err
 	}
@@ -214,9 +214,9 @@ func (p *part) putStack(ctx context.Context, top event.Landing) error {
 	return err
 }
 
-// together returns a context that ends when one of the first n sessions stops, or when the remaining time
+// stopTogether returns a context that ends when one of the first n sessions stops, or when the remaining time
 // of the first session's step is over.
-func (b *batch) together(ctx context.Context, n int) (context.Context, func()) {
+func (b *batch) stopTogether(ctx context.Context, n int) (context.Context, func()) {
 	resume, left := Pause(ctx), remaining(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func(){resume, func() { cancel(nil) }}
@@ -267,11 +267,11 @@ func (b *batch) record(n int, t event.Type, data any) (failed error) {
 // land lands the first n changes, whose tree has passed the checks.
 func (b *batch) land(ctx context.Context, n int) (result event.Result, done bool, err error) {
 	b.turn.Doing("lands with " + strings.Join(b.names(n)[1:], ", "))
-	var seats []*seat
+	var seats []*waiter
 	for _, p := range b.parts[1:n] {
 		seats = append(seats, p.seat)
 	}
-	held := holding(seats, func() { err = b.landHeld(ctx, b.parts[:n]) })
+	held := heldChanges(seats, func() { err = b.landHeld(ctx, b.parts[:n]) })
 	lead := b.parts[0]
 	switch {
 	case !held, errors.Is(err, errLeft):
@@ -285,7 +285,7 @@ func (b *batch) land(ctx context.Context, n int) (result event.Result, done bool
 		return event.Result{}, true, err
 	}
 	for _, s := range seats { // one of them cannot land; its own turn will show the reason
-		lead.x.Batch.setAlone(s)
+		lead.x.Batch.requireOwnTurn(s)
 	}
 	return event.Result{}, false, nil
 }
@@ -295,7 +295,7 @@ type unknownError struct{ error }
 
 // landHeld lands parts while their sessions are blocked. Afterwards, each part that has landed has a
 // landing.
-func (b *batch) landHeld(ctx context.Context, parts []*part) error {
+func (b *batch) landHeld(ctx context.Context, parts []*member) error {
 	intended := false
 	var changes []Change
 	for _, p := range parts {
@@ -325,7 +325,7 @@ func (b *batch) landHeld(ctx context.Context, parts []*part) error {
 
 // recoverAll determines whether a landing that failed after its intents were recorded took place. The error
 // is an *unknownError if that is not possible for the first part.
-func recoverAll(ctx context.Context, parts []*part) (failed error) {
+func recoverAll(ctx context.Context, parts []*member) (failed error) {
 	for _, p := range parts {
 		l, ok, err := p.x.recoverLanding(ctx, p.c.Path)
 		if err != nil {
@@ -339,7 +339,7 @@ func recoverAll(ctx context.Context, parts []*part) (failed error) {
 }
 
 // finish sets the outcome of a part's session.
-func (p *part) finish(l event.Landing, err error) error {
+func (p *member) finish(l event.Landing, err error) error {
 	if p.seat != nil {
 		p.seat.landed = &landedOutcome{l, err}
 		return nil
@@ -351,7 +351,7 @@ func (p *part) finish(l event.Landing, err error) error {
 }
 
 // intend records in the session of a part the other parts of its landing, and that it is about to land.
-func (b *batch) intend(p *part, parts []*part, l event.Landing) error {
+func (b *batch) intend(p *member, parts []*member, l event.Landing) error {
 	if p.seat != nil {
 		for _, r := range b.receipts {
 			if err := p.x.emit(event.CheckEnded, p.c.Path, r); err != nil {
@@ -375,7 +375,7 @@ func (b *batch) intend(p *part, parts []*part, l event.Landing) error {
 }
 
 // others returns the tasks of the other parts.
-func others(parts []*part, but *part) []string {
+func others(parts []*member, but *member) []string {
 	var tasks []string
 	for _, p := range parts {
 		if p != but {

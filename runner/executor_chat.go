@@ -76,9 +76,9 @@ func (x *Executor) recordAnswer(c engine.Call, b leafStart, r event.Result) erro
 	return x.emit(event.MessageCreated, c.Path, event.ChatMessage{ID: uuid.NewString(), Role: event.RoleAssistant, Text: r.Output, By: r.Agent})
 }
 
-// heard returns a person's message at the merge step of a turn. ok is false if the change is approved.
+// chatReply returns a person's message at the merge step of a turn. ok is false if the change is approved.
 // Otherwise the error is a *Wait.
-func (x *Executor) heard(ctx context.Context, c engine.Call) (result event.Result, ok bool, err error) {
+func (x *Executor) chatReply(ctx context.Context, c engine.Call) (result event.Result, ok bool, err error) {
 	last, found := x.Journal.lastAt(c.Path, event.MessageCreated, event.ReviewAsked, event.ReviewAnswered)
 	if found && last.Type == event.MessageCreated {
 		m := event.As[event.ChatMessage](last)
@@ -121,8 +121,8 @@ const retoldHeading = "# The conversation so far\n\nYou do not remember it, and 
 // maxRetold limits each retold message, in bytes.
 const maxRetold = 4 << 10
 
-// retold returns the messages of earlier turns, for a new conversation.
-func (x *Executor) retold(c engine.Call) string {
+// earlierMessages returns the messages of earlier turns, for a new conversation.
+func (x *Executor) earlierMessages(c engine.Call) string {
 	if c.Agent.Continues == "" {
 		return ""
 	}

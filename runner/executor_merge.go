@@ -58,7 +58,7 @@ func (x *Executor) answered(ctx context.Context, c engine.Call) (result event.Re
 	if ok || err != nil || !c.Merge.Chat {
 		return result, ok, err
 	}
-	return x.heard(ctx, c)
+	return x.chatReply(ctx, c)
 }
 
 // turn waits until no other session lands on the target, or until another session has landed the change
@@ -120,7 +120,7 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call, turn *Turn) (even
 		}
 	}
 	turn.Doing("runs its checks")
-	if failed, err := x.prove(ctx, c, candidate); err != nil || failed.Error != "" {
+	if failed, err := x.runChecks(ctx, c, candidate); err != nil || failed.Error != "" {
 		return event.Landing{}, failed, err
 	}
 	if err := x.approval(ctx, c, candidate); err != nil {
@@ -163,8 +163,8 @@ func (x *Executor) recoverLanding(ctx context.Context, path string) (landing eve
 	return landing, true, x.emit(event.LandDone, path, landing)
 }
 
-// prove runs the checks on the candidate's tree, unless they have already passed on it.
-func (x *Executor) prove(ctx context.Context, c engine.Call, candidate event.Landing) (event.Result, error) {
+// runChecks runs the checks on the candidate's tree, unless they have already passed on it.
+func (x *Executor) runChecks(ctx context.Context, c engine.Call, candidate event.Landing) (event.Result, error) {
 	if x.isProven(c, candidate) {
 		return event.Result{}, nil
 	}

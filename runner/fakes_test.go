@@ -164,7 +164,7 @@ func (f *fakeWorkspace) Compare(context.Context) (change *event.RepositoryChange
 	return change, nil
 }
 
-func (f *fakeWorkspace) Watched() error {
+func (f *fakeWorkspace) EndWatch() error {
 	f.watches += "d"
 	return nil
 }

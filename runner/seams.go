@@ -72,10 +72,10 @@ type tripwire interface {
 	// Watch records the state of these parts.
 	Watch(ctx context.Context) error
 	// Compare returns the changes since Watch, or nil. No program of the task may still be running. Until
-	// Watched is called, it returns the same changes, also after a crash.
+	// EndWatch is called, it returns the same changes, also after a crash.
 	Compare(ctx context.Context) (*event.RepositoryChange, error)
-	// Watched ends Watch. Call it after recording the result of Compare.
-	Watched() error
+	// EndWatch ends Watch. Call it after recording the result of Compare.
+	EndWatch() error
 }
 
 // Commit is the state of the task branch after workspace.Commit.

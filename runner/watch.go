@@ -49,7 +49,7 @@ func (x *Executor) watched(ctx context.Context, path string, work func() error) 
 			return errors.Join(err, emitErr)
 		}
 	}
-	if watchErr := x.Tripwire.Watched(); watchErr != nil {
+	if watchErr := x.Tripwire.EndWatch(); watchErr != nil {
 		return errors.Join(err, watchErr)
 	}
 	if change != nil && change.Severity == event.SeverityStops {

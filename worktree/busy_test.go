@@ -46,7 +46,7 @@ func TestLandWhileTheIndexIsTaken(t *testing.T) {
 		c := land.CheckoutOf(r, r.GitDir, r.Root)
 		c.Ref = "refs/heads/main"
 		must(t, c.Follow(t.Context(), landed.New, tip))
-		must(t, c.Settle(t.Context()))
+		must(t, c.Finish(t.Context()))
 		gitIn(t, r.Root, "update-ref", "refs/heads/main", tip)
 	}
 	close(stop)

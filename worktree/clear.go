@@ -163,7 +163,7 @@ func clearIntegration(ctx context.Context, w *repo.Worktree, l *lock.Lock) error
 		return err
 	}
 	if tip != "" && w.CheckExists() == nil {
-		return integrate.Settle(ctx, w, l)
+		return integrate.FinishInterrupted(ctx, w, l)
 	}
 	return os.Remove(integrate.MovePath(w))
 }

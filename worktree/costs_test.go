@@ -169,7 +169,7 @@ func passWorktree(b testing.TB, r *repo.Repo, round int, found costs) {
 	gitIn(b, r.Root, "merge", "-q", "--ff-only", landedTip(b, w))
 	tip := landedTip(b, w)
 	took = timeOf(func() { value[string](b)(Remove(b.Context(), w, RemoveRequest{Landed: tip})) })
-	pool.Settle(r)
+	pool.Wait(r)
 	found.note("release", took, timeOf(func() { readRef(b, r) }))
 }
 

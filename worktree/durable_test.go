@@ -55,12 +55,12 @@ func traceGit(t *testing.T) gitTrace {
 // after, because the git process for transactions reports at its end.
 func (g gitTrace) of(t *testing.T, r *repo.Repo, do func()) []gitRun {
 	t.Helper()
-	pool.Settle(r)
+	pool.Wait(r)
 	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
 		must(t, os.Remove(file))
 	}
 	do()
-	pool.Settle(r)
+	pool.Wait(r)
 	var runs []gitRun
 	for _, file := range value[[]string](t)(filepath.Glob(filepath.Join(string(g), "*"))) {
 		var run gitRun

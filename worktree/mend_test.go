@@ -36,7 +36,7 @@ func TestMendHead(t *testing.T) {
 			head := filepath.Join(w.Admin, "HEAD")
 			must(t, os.Remove(head))
 			must(t, c.put(head))
-			must(t, isolation.Mend(w))
+			must(t, isolation.RepairLinks(w))
 			info, err := os.Lstat(head)
 			must(t, err)
 			if !info.Mode().IsRegular() {

@@ -205,7 +205,7 @@ func destructions() []destruction {
 				return err
 			}
 			r.Pool = repo.Pool{Bytes: 1 << 30}
-			defer pool.Settle(r)
+			defer pool.Wait(r)
 			return remove(RemoveRequest{Landed: string(tip)})(ctx, r)
 		}},
 		{name: "remove a deleted worktree", prepare: deleteFiles, run: remove(RemoveRequest{})},

@@ -38,7 +38,7 @@ func landAndLeave(t testing.TB, r *repo.Repo, w *repo.Worktree) {
 // leave removes a worktree that has landed, and returns the ref of the stored content.
 func leave(t testing.TB, r *repo.Repo, w *repo.Worktree) string {
 	t.Helper()
-	defer pool.Settle(r)
+	defer pool.Wait(r)
 	return value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 }
 
@@ -89,7 +89,7 @@ func TestPool(t *testing.T) {
 	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
 	equal(t, "the ignored file", gitIn(t, r.Root, "show", ref+":x.log"), "ignored")
-	pool.Settle(r)
+	pool.Wait(r)
 	equal(t, "W", exists(w.Path), false)
 	equal(t, "registrations", len(value[[]string](t)(r.Admins())), 0)
 	equal(t, "parked", len(pool.List(r)), 1)
@@ -207,7 +207,7 @@ func TestPoolIsAsNew(t *testing.T) {
 		tip := value[string](t)(w.Tip(t.Context()))
 		gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
 		value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
-		pool.Settle(r)
+		pool.Wait(r)
 		afterwards[int(seed)%len(afterwards)](t, r)
 		want := fresh(t, r)
 		w = add(t, r, "T")
@@ -318,7 +318,7 @@ func poolTwice(ctx context.Context, r *repo.Repo, changed bool) error {
 	if _, err := Remove(ctx, w, RemoveRequest{Landed: tip}); err != nil {
 		return err
 	}
-	pool.Settle(r)
+	pool.Wait(r)
 	for _, p := range pool.List(r) {
 		if changed {
 			err = os.Chmod(pool.Path(r, p.ID, "file1.txt"), 0o600)

@@ -294,7 +294,7 @@ func (re *recreation) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := content.NoteGoneAsIn(ctx, w, re.from.Tree); err != nil {
+	if err := content.RecordDeletedIn(ctx, w, re.from.Tree); err != nil {
 		return err
 	}
 	err = load(w, g, content.SnapshotIndex, (*content.Index).Keep, func(ix *content.Index) error { return ix.CheckOut(ctx, re.from.Tree, show) })

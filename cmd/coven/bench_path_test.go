@@ -216,7 +216,7 @@ func (r *pathRepo) recycle(b testing.TB) time.Duration {
 	must(b, err)
 	_, err = worktree.Remove(b.Context(), w, worktree.RemoveRequest{Landed: tip})
 	must(b, err)
-	pool.Settle(repo)
+	pool.Wait(repo)
 	return took
 }
 

@@ -73,7 +73,7 @@ func stems(texts ...string) []string {
 	var all []string
 	for _, text := range texts {
 		for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
-			if len(word) > 1 && !slices.Contains(emptyWords(), word) {
+			if len(word) > 1 && !slices.Contains(stopWords(), word) {
 				all = append(all, stem(word))
 			}
 		}
@@ -94,8 +94,8 @@ func stem(word string) string {
 	return word
 }
 
-// emptyWords returns the stop words.
-func emptyWords() []string {
+// stopWords returns the stop words.
+func stopWords() []string {
 	return strings.Fields(`
 		an and are as at be by for from if in into is it its not of on only or our please so that the their them then
 		this to up use used we what when where which who with without you your`)

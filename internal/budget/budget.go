@@ -50,9 +50,9 @@ func (a Amount) Raised(more Amount) Amount {
 	return a
 }
 
-// Together returns the sum of limits. A part that one of them does not limit is
+// Sum returns the sum of limits. A part that one of them does not limit is
 // unlimited in the sum.
-func Together(limits []Amount) Amount {
+func Sum(limits []Amount) Amount {
 	var sum Amount
 	for _, l := range limits {
 		sum = sum.Add(l)
@@ -111,9 +111,9 @@ func (a Amount) Reached(used Amount) string {
 	return ""
 }
 
-// Like returns the value of --budget that raises the reached limit by the used
+// SuggestMore returns the value of --budget that raises the reached limit by the used
 // amount.
-func (a Amount) Like(used Amount) string {
+func (a Amount) SuggestMore(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:
 		return "usd=+" + number(math.Ceil(used.USD*100)/100)

@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s is read as more: %+v", text, got)
 		}
 	}
-	if got := Together([]Amount{{USD: 5, Turns: 3}, {USD: 1}}); got != (Amount{USD: 6}) {
+	if got := Sum([]Amount{{USD: 5, Turns: 3}, {USD: 1}}); got != (Amount{USD: 6}) {
 		t.Errorf("together: %v", got)
 	}
 }
@@ -63,8 +63,8 @@ func TestReached(t *testing.T) {
 		if got := limit.Exceeds(tt.used); got != tt.exceeds {
 			t.Errorf("%v exceeds: %q", tt.used, got)
 		}
-		if tt.more != "" && limit.Like(tt.used) != tt.more {
-			t.Errorf("%v: more is %s", tt.used, limit.Like(tt.used))
+		if tt.more != "" && limit.SuggestMore(tt.used) != tt.more {
+			t.Errorf("%v: more is %s", tt.used, limit.SuggestMore(tt.used))
 		}
 	}
 	if got := (Amount{}).Reached(Amount{1e9, 1e9, 1e9, 1e9}); got != "" {

@@ -27,12 +27,12 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 	if strings.TrimSpace(args[0]) == "" {
 		return fmt.Errorf("the command after %s is empty (is a variable unset?)", cmd.CommandPath())
 	}
-	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], Meant(args[0], names))
+	return fmt.Errorf("no command %q%s", cmd.CommandPath()+" "+args[0], Suggest(args[0], names))
 }
 
-// Meant returns a suggestion to append to an error about an unknown word, such as (did you mean "run"?), or
+// Suggest returns a suggestion to append to an error about an unknown word, such as (did you mean "run"?), or
 // "". It names the known words with this prefix, or else the most similar word.
-func Meant(word string, known []string) string {
+func Suggest(word string, known []string) string {
 	var found []string
 	for _, k := range known {
 		if word != "" && strings.HasPrefix(k, strings.ToLower(word)) {

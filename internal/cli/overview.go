@@ -76,7 +76,7 @@ func (a *App) taskList(heading, allOf string, tasks []task.Task, note func(i int
 		title.add(oneline.Of(t.Title))
 		notes.add(note(i))
 	}
-	lines := tableLines(a.width(), []*column{id, priority, title, notes}, squeeze{title, minTitle}, squeeze{notes, minColumn}, squeeze{title, 0})
+	lines := tableLines(a.width(), []*column{id, priority, title, notes}, shrink{title, minTitle}, shrink{notes, minColumn}, shrink{title, 0})
 	text := fmt.Sprintf("\n%s: %d\n%s\n", heading, len(tasks), strings.Join(lines[1:], "\n"))
 	if more := len(tasks) - len(shown); more > 0 {
 		text += cut(fmt.Sprintf("  and %d more: %s", more, allOf), a.width()) + "\n"

@@ -34,8 +34,8 @@ var (
 // errElsewhere ends a question that was answered elsewhere.
 var errElsewhere = errors.New("answered elsewhere")
 
-// lookEvery is the interval at which an open question checks whether it was answered elsewhere.
-const lookEvery = 500 * time.Millisecond
+// pollInterval is the interval at which an open question checks whether it was answered elsewhere.
+const pollInterval = 500 * time.Millisecond
 
 // question is an open question about a change.
 type question struct {
@@ -49,7 +49,7 @@ func (a *App) Question(ctx context.Context, c *control.Controller, v session.Vie
 	q := question{app: a, controller: c, view: v}
 	asking, over := context.WithCancelCause(ctx)
 	defer over(nil)
-	go q.look(asking, over)
+	go q.watch(asking, over)
 	decided, err := q.ask(ctx, asking)
 	if ctx.Err() == nil && (err != nil || decided.Verdict != scheduler.Later) {
 		err = cmp.Or(q.current(), err) // a change that no longer waits may have no worktree
@@ -60,9 +60,9 @@ func (a *App) Question(ctx context.Context, c *control.Controller, v session.Vie
 	return decided, err
 }
 
-// look ends the question when the change no longer waits for an answer.
-func (q question) look(ctx context.Context, over context.CancelCauseFunc) {
-	ticker := time.NewTicker(lookEvery)
+// watch ends the question when the change no longer waits for an answer.
+func (q question) watch(ctx context.Context, over context.CancelCauseFunc) {
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -91,7 +91,7 @@ func (q question) ask(ctx, asking context.Context) (scheduler.Decision, error) {
 	if err := q.current(); err != nil {
 		return scheduler.Decision{}, err
 	}
-	if err := q.introduce(ctx); err != nil {
+	if err := q.printSummary(ctx); err != nil {
 		return scheduler.Decision{}, err
 	}
 	for {
@@ -187,8 +187,8 @@ func (q question) acceptFindings(ctx context.Context) (bool, error) {
 // fewFiles is the number of files that a question lists.
 const fewFiles = 6
 
-// introduce prints a summary of the change.
-func (q question) introduce(ctx context.Context) error {
+// printSummary prints a summary of the change.
+func (q question) printSummary(ctx context.Context) error {
 	v := q.view
 	diff, err := q.controller.Diff(ctx, v.Task)
 	if err != nil {

@@ -39,13 +39,13 @@ func (a *App) StatusTable(views []session.View, short map[string]string) error {
 		age.add(ageText(now.Sub(control.StateSince(v))))
 		cost.add(costText(v))
 		title.add(oneline.Of(v.Info.Query))
-		next.add(cmp.Or(doingText(v, now), command, becameText(v)))
+		next.add(cmp.Or(actionText(v, now), command, resultText(v)))
 	}
 	if a.Color() {
 		state.color = func(row int) string { return stateColor(views, row) }
 	}
 	columns := []*column{id, state, age, cost, title, next}
-	lines := tableLines(width, columns, squeeze{title, minTitle}, squeeze{next, max(longest, minTitle)}, squeeze{title, 0}, squeeze{next, 0})
+	lines := tableLines(width, columns, shrink{title, minTitle}, shrink{next, max(longest, minTitle)}, shrink{title, 0}, shrink{next, 0})
 	if err := a.Printf("%s\n", strings.Join(lines, "\n")); err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func shortNext(v session.View, short map[string]string) string {
 	return strings.TrimSpace(next)
 }
 
-// doingText returns the current action of a running session, or "" if there is none.
-func doingText(v session.View, now time.Time) string {
+// actionText returns the current action of a running session, or "" if there is none.
+func actionText(v session.View, now time.Time) string {
 	step, action := control.Doing(v)
 	switch {
 	case v.Status == session.Running && v.Parked != nil:
@@ -110,8 +110,8 @@ func doingText(v session.View, now time.Time) string {
 	return step + terminal.Colon(action)
 }
 
-// becameText returns the result of a completed session.
-func becameText(v session.View) string {
+// resultText returns the result of a completed session.
+func resultText(v session.View) string {
 	switch {
 	case v.Status != session.Completed:
 		return ""

@@ -15,8 +15,8 @@ type column struct {
 	color func(row int) string // SGR code of a cell; may be nil
 }
 
-// squeeze narrows a column of a table that is too wide, down to least.
-type squeeze struct {
+// shrink narrows a column of a table that is too wide, down to least.
+type shrink struct {
 	*column
 	least int
 }
@@ -29,7 +29,7 @@ const (
 // tableLines returns the lines of a table that is at most width columns wide. A width of 0 means no limit.
 // Columns with only a heading are omitted. If the table is too wide, the columns in givingWay shrink in
 // order, and the rest is cut off.
-func tableLines(width int, columns []*column, givingWay ...squeeze) []string {
+func tableLines(width int, columns []*column, givingWay ...shrink) []string {
 	var shown []*column
 	for _, c := range columns {
 		if strings.Join(c.cells[1:], "") != "" {
@@ -51,7 +51,7 @@ func tableLines(width int, columns []*column, givingWay ...squeeze) []string {
 }
 
 // fit returns the widths of columns.
-func fit(width int, columns []*column, givingWay []squeeze) map[*column]int {
+func fit(width int, columns []*column, givingWay []shrink) map[*column]int {
 	widths, excess := map[*column]int{}, -width-len(gap)
 	for _, c := range columns {
 		widths[c] = c.width()
@@ -92,7 +92,7 @@ func tableLine(width int, columns []*column, widths map[*column]int, row int) st
 		text := ansi.Truncate(terminal.Printable(c.cells[row]), room, "…")
 		pad := room - ansi.StringWidth(text)
 		if c.color != nil && text != "" {
-			text = painted(text, c.color(row))
+			text = colorize(text, c.color(row))
 		}
 		b.WriteString(text + strings.Repeat(" ", pad) + gap)
 		used += room + len(gap)
@@ -100,8 +100,8 @@ func tableLine(width int, columns []*column, widths map[*column]int, row int) st
 	return strings.TrimRight(b.String(), " ")
 }
 
-// painted adds an SGR code to a text, unless the code is empty.
-func painted(text, code string) string {
+// colorize adds an SGR code to a text, unless the code is empty.
+func colorize(text, code string) string {
 	if code == "" {
 		return text
 	}

@@ -13,7 +13,7 @@ func TestTable(t *testing.T) {
 	title := &column{cells: []string{"TITLE", "a title of some length", "修复登录页面的错误"}}
 	next := &column{cells: []string{"NEXT", "coven review bd-1", ""}}
 	table := func(width int) []string {
-		return tableLines(width, []*column{id, empty, title, next}, squeeze{title, 12}, squeeze{next, 0})
+		return tableLines(width, []*column{id, empty, title, next}, shrink{title, 12}, shrink{next, 0})
 	}
 	for width := 1; width <= 60; width++ {
 		for _, line := range table(width) {

@@ -35,7 +35,7 @@ func trustPage(proj *project.Project, open []pluginregistry.Plugin) string {
 
 func trustEntry(proj *project.Project, p pluginregistry.Plugin) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, novelty(p))
+	fmt.Fprintf(&b, "%s  %s  %s\n", p.Kind, p.Name, changeText(p))
 	fmt.Fprintf(&b, "  file    %s (%s, %s)\n", terminal.Printable(proj.Near(p.File)), terminal.Size(p.Size), Nature(p))
 	if real, err := filepath.EvalSymlinks(p.File); err == nil && real != p.File {
 		fmt.Fprintf(&b, "          a link to %s\n", terminal.Printable(proj.Near(real)))
@@ -68,8 +68,8 @@ func trustEntry(proj *project.Project, p pluginregistry.Plugin) string {
 	return b.String()
 }
 
-// novelty describes whether a plugin is new or changed.
-func novelty(p pluginregistry.Plugin) string {
+// changeText describes whether a plugin is new or changed.
+func changeText(p pluginregistry.Plugin) string {
 	text := "new"
 	if p.Before.SHA256 != "" {
 		text = fmt.Sprintf("CHANGED since you trusted it on %s (was sha256 %.12s)", p.Before.Since.Local().Format(time.DateOnly), p.Before.SHA256)

@@ -17,8 +17,8 @@ import (
 	"github.com/coven-run/coven/plugins"
 )
 
-// admits returns an error if the agents of a plan may not run here.
-func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
+// checkProviders returns an error if the agents of a plan may not run here.
+func (c *Controller) checkProviders(ctx context.Context, plan *grimoires.Plan) error {
 	for _, need := range project.NeedsOf(plan.Grimoire, plan.Provider) {
 		if need.Kind != plugins.KindProvider {
 			continue
@@ -27,14 +27,14 @@ func (c *Controller) admits(ctx context.Context, plan *grimoires.Plan) error {
 			return err
 		}
 	}
-	if err := c.confines(ctx, plan); err != nil {
+	if err := c.checkPermissionsEnforced(ctx, plan); err != nil {
 		return err
 	}
-	return c.reviewable(ctx, plan)
+	return c.checkReviewers(ctx, plan)
 }
 
-// confines returns an error if a provider cannot enforce the permissions of an agent.
-func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
+// checkPermissionsEnforced returns an error if a provider cannot enforce the permissions of an agent.
+func (c *Controller) checkPermissionsEnforced(ctx context.Context, plan *grimoires.Plan) error {
 	for _, step := range append(plan.Grimoire.AgentSteps(), &grimoires.Agent{}) {
 		name := cmp.Or(step.Agent, grimoires.DefaultAgent)
 		if name == spawn.User { // package agents checks the subagent
@@ -55,8 +55,8 @@ func (c *Controller) confines(ctx context.Context, plan *grimoires.Plan) error {
 	return nil
 }
 
-// reviewable returns an error if reviewing agents could change files.
-func (c *Controller) reviewable(ctx context.Context, plan *grimoires.Plan) error {
+// checkReviewers returns an error if reviewing agents could change files.
+func (c *Controller) checkReviewers(ctx context.Context, plan *grimoires.Plan) error {
 	for step, providers := range agents.ReviewProviders(plan) {
 		for _, provider := range providers {
 			drives, err := c.Runtime.providers.Traits(ctx, provider)
@@ -95,17 +95,17 @@ func (c *Controller) allowsUngated() bool {
 	return c.Project.Config.AllowUngated || c.Runtime.Sandbox.Level() != sandbox.None
 }
 
-// mayUse returns an error if a secret of a plan is missing, or if a variable or an MCP server of the plan
+// checkTrust returns an error if a secret of a plan is missing, or if a variable or an MCP server of the plan
 // is not trusted.
-func (c *Controller) mayUse(plan *grimoires.Plan) error {
-	if err := c.Runtime.has(plan.Grimoire.Secrets()); err != nil {
+func (c *Controller) checkTrust(plan *grimoires.Plan) error {
+	if err := c.Runtime.checkSecrets(plan.Grimoire.Secrets()); err != nil {
 		return err
 	}
 	return c.Project.CheckPlan(plan, c.Runtime.secrets)
 }
 
-// has returns an error if one of the secrets is missing. Records hide them from then on.
-func (r *Runtime) has(names []string) error {
+// checkSecrets returns an error if one of the secrets is missing. Records hide them from then on.
+func (r *Runtime) checkSecrets(names []string) error {
 	for _, name := range names {
 		if _, err := r.secrets.Value(name); err != nil {
 			return &exit.Error{Exit: exit.Usage, Err: err, Next: "echo '" + name + ": ...' >> " + secret.File}

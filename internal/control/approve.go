@@ -25,7 +25,7 @@ type ApproveRequest struct {
 // Approve records a person's approval of a change and of its open error findings, and
 // resumes the session. If the worktree has changed since the session asked, it asks again.
 func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, error) {
-	v, err := c.subject(ctx, r.Task, r.Seen)
+	v, err := c.sessionOf(ctx, r.Task, r.Seen)
 	if err == nil {
 		err = Refusal(OpApprove, v)
 	}
@@ -93,8 +93,8 @@ func (c *Controller) allToApprove(accept bool) (Approvals, error) {
 	return found, err
 }
 
-// subject returns the session that a request is about.
-func (c *Controller) subject(ctx context.Context, task string, seen session.View) (session.View, error) {
+// sessionOf returns the session that a request is about.
+func (c *Controller) sessionOf(ctx context.Context, task string, seen session.View) (session.View, error) {
 	if seen.ID != "" {
 		return seen, nil
 	}
@@ -117,7 +117,7 @@ func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *stri
 // in between, so that no other process can answer or resume it.
 func (c *Controller) answer(ctx context.Context, v session.View, decision event.MergeDecision) (Outcome, error) {
 	defer c.park()()
-	s, err := c.take(v)
+	s, err := c.openForWriting(v)
 	if err != nil {
 		return Outcome{}, err
 	}

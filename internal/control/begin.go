@@ -76,7 +76,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 		}
 	}
 	// The claim excludes other writers: now the leftovers can be removed.
-	err = c.clear(ctx, item, prior)
+	err = c.removeLeftover(ctx, item, prior)
 	if err == nil {
 		err = c.claimTask(ctx, item, holder.ActorOf(s.ID))
 	}
@@ -102,8 +102,8 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	return nil
 }
 
-// clear stores the contents of a failed session's worktree and removes it.
-func (c *Controller) clear(ctx context.Context, item project.Item, prior session.View) error {
+// removeLeftover stores the contents of a failed session's worktree and removes it.
+func (c *Controller) removeLeftover(ctx context.Context, item project.Item, prior session.View) error {
 	tree, err := worktree.Leftover(ctx, c.Project.Repo, item.Task.ID)
 	switch {
 	case errors.Is(err, worktree.ErrNoWorktree):

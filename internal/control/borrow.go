@@ -20,7 +20,7 @@ func (c *Controller) Borrow(ctx context.Context, task string) (_ *workspace.Work
 	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
 		return nil, nil, err
 	}
-	s, err := c.take(v)
+	s, err := c.openForWriting(v)
 	if err != nil {
 		return nil, nil, err
 	}

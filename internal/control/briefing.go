@@ -42,7 +42,7 @@ func (c *Controller) briefing(uncommitted []string, branch string) []string {
 		lines = append(lines, line)
 	}
 	if len(uncommitted) > 0 {
-		lines = append(lines, "agents do not see your uncommitted files: "+nameSome(uncommitted))
+		lines = append(lines, "agents do not see your uncommitted files: "+firstNames(uncommitted))
 	}
 	if c.Runtime.Warning != "" {
 		lines = append(lines, c.Runtime.Warning)
@@ -57,8 +57,8 @@ func (c *Controller) briefing(uncommitted []string, branch string) []string {
 	return append(lines, "landing on "+branch)
 }
 
-// nameSome lists the first few names and counts the others.
-func nameSome(names []string) string {
+// firstNames lists the first few names and counts the others.
+func firstNames(names []string) string {
 	const few = 5
 	if len(names) <= few {
 		return strings.Join(names, " ")

@@ -49,7 +49,7 @@ func withCause(detail string, r event.Result, open []event.Finding) string {
 			command := "the command " + oneline.Clip(r.Receipts[n-1].Command, maxCommand) + " ended"
 			detail = strings.Replace(detail, "the command ended", command, 1)
 		}
-		if last := tellingLine(r.Output); last != "" {
+		if last := informativeLine(r.Output); last != "" {
 			detail += ": " + last
 		}
 	case event.ErrorFindings:
@@ -63,9 +63,9 @@ func withCause(detail string, r event.Result, open []event.Finding) string {
 // place matches a file with a line number, as compilers and tests print it.
 var place = lazyregexp.New(`(^|[\s("])[^\s:("]+\.\w+:\d+\b`)
 
-// tellingLine returns the last line of an output that names a line of a file, or the last line if there is
+// informativeLine returns the last line of an output that names a line of a file, or the last line if there is
 // none, clipped. Many test runners end with "FAIL".
-func tellingLine(output string) string {
+func informativeLine(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
 		if place.MatchString(lines[i]) {

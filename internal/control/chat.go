@@ -99,8 +99,8 @@ func (c *Controller) Chat(ctx context.Context, name string) (session.View, error
 	return v, Refusal(OpChat, v)
 }
 
-// CutOff returns the message whose turn was interrupted. It is empty if no turn was.
-func (c *Controller) CutOff(v session.View) (string, error) {
+// InterruptedMessage returns the message whose turn was interrupted. It is empty if no turn was.
+func (c *Controller) InterruptedMessage(v session.View) (string, error) {
 	if v.Status != session.Interrupted || v.Said != "" {
 		return v.Said, nil
 	}
@@ -140,7 +140,7 @@ func (c *Controller) Say(ctx context.Context, v session.View, text string) (Outc
 }
 
 func (c *Controller) recordMessage(v session.View, text string) error {
-	s, err := c.take(v)
+	s, err := c.openForWriting(v)
 	if err != nil {
 		return err
 	}

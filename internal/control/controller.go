@@ -76,7 +76,7 @@ type Notice struct {
 // Settle waits until the pool of worktrees has been tidied.
 func (c *Controller) Settle() {
 	if c.Project.Repo != nil {
-		pool.Settle(c.Project.Repo)
+		pool.Wait(c.Project.Repo)
 	}
 }
 
@@ -110,9 +110,9 @@ func (c *Controller) park() (done func()) {
 	return c.Parking()
 }
 
-// take opens a session for writing. It returns a *ChangedError if the session is no longer in the state of
+// openForWriting opens a session for writing. It returns a *ChangedError if the session is no longer in the state of
 // v, which the person decided about.
-func (c *Controller) take(v session.View) (*session.Session, error) {
+func (c *Controller) openForWriting(v session.View) (*session.Session, error) {
 	s, err := session.Open(c.Project.Repo.Root, v.ID, c.Project.Env.Now)
 	if errors.Is(err, session.ErrBusy) {
 		return nil, Busy(v, "coven status")

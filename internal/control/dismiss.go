@@ -39,7 +39,7 @@ func (c *Controller) Reject(ctx context.Context, r RejectRequest) (Dismissal, er
 	if strings.TrimSpace(r.Reason) == "" {
 		return Dismissal{}, exit.Usagef("", "a rejection needs a reason for the next attempt")
 	}
-	v, err := c.subject(ctx, r.Task, r.Seen)
+	v, err := c.sessionOf(ctx, r.Task, r.Seen)
 	if err == nil {
 		err = c.dismissRefusal(ctx, OpReject, v)
 	}
@@ -96,7 +96,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	if err != nil {
 		return done, err
 	}
-	s, err := c.take(v)
+	s, err := c.openForWriting(v)
 	if err != nil {
 		return done, err
 	}
@@ -128,7 +128,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	// An interrupt from here on would leave the task claimed.
 	ctx = context.WithoutCancel(ctx)
 	v.Landed, v.Detail = landing, why
-	if ended.Rescue, err = c.free(ctx, s, item, v, ignored); err != nil {
+	if ended.Rescue, err = c.releaseWorktree(ctx, s, item, v, ignored); err != nil {
 		return done, err
 	}
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
@@ -174,16 +174,16 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	if err != nil {
 		return
 	}
-	if ref, err := c.free(ctx, s, item, v, IgnoredFiles{}); err == nil && ref != "" {
+	if ref, err := c.releaseWorktree(ctx, s, item, v, IgnoredFiles{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
 		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // the work is stored even if this fails
 	}
 }
 
-// free stores and removes the worktree of a session and reopens its task for the reason in
+// releaseWorktree stores and removes the worktree of a session and reopens its task for the reason in
 // v.Detail. It does nothing if the session no longer has the claim. A worktree with ignored
 // files that are too large to store stays.
-func (c *Controller) free(ctx context.Context, s *session.Session, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
+func (c *Controller) releaseWorktree(ctx context.Context, s *session.Session, item project.Item, v session.View, ignored IgnoredFiles) (ref string, err error) {
 	held, err := claim.Of(ctx, c.Project.Repo, v.Task)
 	if errors.Is(err, claim.ErrNoClaim) || err == nil && held.Session != v.ID {
 		return "", nil

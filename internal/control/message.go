@@ -19,7 +19,7 @@ type Message struct {
 }
 
 // Pending reports whether no agent has acknowledged the message yet.
-func (m Message) Pending() bool { return session.Asked(m.file) }
+func (m Message) Pending() bool { return session.Pending(m.file) }
 
 // Withdraw takes the message back. It returns false if an agent has acknowledged it.
 func (m Message) Withdraw() bool { return session.Withdraw(m.file) }
@@ -56,7 +56,7 @@ func (c *Controller) Deliver(ctx context.Context, task, text string) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(launch.LookEvery)
+	ticker := time.NewTicker(launch.PollInterval)
 	defer ticker.Stop()
 	for {
 		now, err := session.Load(v.Dir)

@@ -29,7 +29,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 		return nil, err
 	}
 	known := c.Project.Agents()
-	if err := starts(g, known, cfg.DefaultAgent, o); err != nil {
+	if err := setStartAgent(g, known, cfg.DefaultAgent, o); err != nil {
 		return nil, err
 	}
 	definitions, tree, err := c.definitions(g, known, o)
@@ -53,7 +53,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if plan.MCP, err = c.Project.PlannedServers(); err != nil {
 		return nil, err
 	}
-	if err := c.mayUse(plan); err != nil {
+	if err := c.checkTrust(plan); err != nil {
 		return nil, err
 	}
 	plan.Provider = cmp.Or(o.Provider, cfg.Provider)
@@ -67,7 +67,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err := agents.CheckModels(plan, c.Project.IsBuiltin); err != nil {
 		return nil, err
 	}
-	if err := c.admits(ctx, plan); err != nil {
+	if err := c.checkProviders(ctx, plan); err != nil {
 		return nil, err
 	}
 	if err := agents.Admit(plan); err != nil {
@@ -76,7 +76,7 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err := c.preflight(ctx, plan); err != nil {
 		return nil, err
 	}
-	plan.Target, plan.Worktree = target.Ref, lifeOf(cfg.Worktree)
+	plan.Target, plan.Worktree = target.Ref, worktreeSettings(cfg.Worktree)
 	plan.Task = project.PlanTask(item.Task)
 	if cfg.PriorAttempt {
 		plan.Attempt = AttemptText(prior)
@@ -100,18 +100,18 @@ func (c *Controller) grimoire(item project.Item, o Options) (*grimoires.Grimoire
 	return g, err
 }
 
-// starts sets the agent that a grimoire of a single agent starts: the subagent of a request, the agent of
+// setStartAgent sets the agent that a grimoire of a single agent starts: the subagent of a request, the agent of
 // the options, or the configured default.
-func starts(g *grimoires.Grimoire, known *agent.Registry, name string, o Options) error {
+func setStartAgent(g *grimoires.Grimoire, known *agent.Registry, name string, o Options) error {
 	switch {
 	case o.spawn != nil:
-		directly(g)
+		useSpawnRequest(g)
 		return nil
 	case o.Agent != "":
 		name = o.Agent
 	}
 	switch {
-	case o.chat == nil && g.Name != justAgent || name == "" || name == grimoires.DefaultAgent:
+	case o.chat == nil && g.Name != singleAgent || name == "" || name == grimoires.DefaultAgent:
 		return nil
 	}
 	if _, err := known.Get(name); err != nil {
@@ -144,8 +144,8 @@ func (c *Controller) definitions(g *grimoires.Grimoire, known *agent.Registry, o
 	return all, tree, nil
 }
 
-// lifeOf returns the worktree settings for a plan, without time limits for empty lists of commands.
-func lifeOf(w config.Worktree) (life grimoires.Worktree) {
+// worktreeSettings returns the worktree settings for a plan, without time limits for empty lists of commands.
+func worktreeSettings(w config.Worktree) (life grimoires.Worktree) {
 	if len(w.Setup) > 0 {
 		life.Setup, life.SetupTimeout = w.Setup, w.SetupTimeout
 	}

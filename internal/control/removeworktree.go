@@ -23,7 +23,7 @@ type RemoveWorktreeRequest struct {
 // stored work, or "" if all of it had landed. It fails if the session of the task can
 // continue.
 func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
-	r.Task, err = p.Resolve(ctx, r.Task, project.Treed)
+	r.Task, err = p.Resolve(ctx, r.Task, project.WithWorktree)
 	if none := (*project.NoSessionError)(nil); errors.As(err, &none) {
 		return "", exit.Failedf("coven worktree list", "task %s has no worktree%s", none.Task, none.Hint())
 	}

@@ -24,7 +24,7 @@ type ResumeRequest struct {
 
 // Resume continues the session of a task. A step that blocked it runs again.
 func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, error) {
-	v, err := c.subject(ctx, r.Task, r.Seen)
+	v, err := c.sessionOf(ctx, r.Task, r.Seen)
 	if err == nil {
 		err = Refusal(OpResume, v)
 	}
@@ -119,7 +119,7 @@ func (c *Controller) resume(ctx context.Context, v session.View, more budget.Amo
 // resumeAt continues a session. It discards the recorded results that retry names.
 func (c *Controller) resumeAt(ctx context.Context, v session.View, retry event.Resumed) (Outcome, error) {
 	defer c.park()()
-	s, err := c.take(v)
+	s, err := c.openForWriting(v)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -140,10 +140,10 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
 		return Outcome{}, err
 	}
-	if err := c.mayUse(plan); err != nil {
+	if err := c.checkTrust(plan); err != nil {
 		return Outcome{}, err
 	}
-	if err := c.admits(ctx, plan); err != nil {
+	if err := c.checkProviders(ctx, plan); err != nil {
 		return Outcome{}, err
 	}
 	if err := c.checkSandbox(ctx, resumeUnsandboxed); err != nil {

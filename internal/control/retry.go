@@ -64,7 +64,7 @@ func (c *Controller) retryRefusal(ctx context.Context, v session.View) error {
 // landedSince returns an ErrLanded if the session's change is on its target: the steps
 // before the landing cannot run again in this session.
 func (c *Controller) landedSince(ctx context.Context, v session.View) error {
-	s, err := c.take(v)
+	s, err := c.openForWriting(v)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, erro
 	if len(changes) == 0 {
 		return Outcome{}, exit.Usagef("coven revise "+shellword.Word(r.Task)+` -m "what to change"`, "a comment is required: it tells the agent what to change")
 	}
-	v, err := c.subject(ctx, r.Task, r.Seen)
+	v, err := c.sessionOf(ctx, r.Task, r.Seen)
 	if err == nil {
 		err = Refusal(OpRevise, v)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 )
 
-// justAgent is the grimoire of a single agent.
-const justAgent = "none"
+// singleAgent is the grimoire of a single agent.
+const singleAgent = "none"
 
 // Spawn runs a subagent for a person in a separate worktree. Nothing starts if the request is invalid.
 func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Options) (Outcome, error) {
@@ -17,7 +17,7 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	if err != nil {
 		return Outcome{}, err
 	}
-	o.Grimoire, o.spawn = justAgent, &r
+	o.Grimoire, o.spawn = singleAgent, &r
 	target, err := c.Project.Repo.Target(ctx, o.Onto)
 	if err != nil {
 		return Outcome{}, err
@@ -28,8 +28,8 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	return c.beginNew(ctx, item, target, o)
 }
 
-// directly makes the agent steps of a grimoire run the requested subagent.
-func directly(g *grimoires.Grimoire) {
+// useSpawnRequest makes the agent steps of a grimoire run the requested subagent.
+func useSpawnRequest(g *grimoires.Grimoire) {
 	for _, step := range g.AgentSteps() {
 		step.Agent = spawn.User
 	}

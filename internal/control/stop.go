@@ -22,7 +22,7 @@ func (c *Controller) stop(ctx context.Context, v session.View) (session.View, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	ticker := time.NewTicker(launch.LookEvery)
+	ticker := time.NewTicker(launch.PollInterval)
 	defer ticker.Stop()
 	for {
 		now, err := session.Load(v.Dir)

@@ -158,13 +158,13 @@ func whyTask(ctx context.Context, p *project.Project, id string) (Reason, error)
 			return Reason{Task: id, State: "queued", Reason: "ready to run", Next: "coven run " + shellword.Word(id)}, nil
 		}
 	}
-	r, err := holdup(ctx, p, tracker, t)
+	r, err := whyNotReady(ctx, p, tracker, t)
 	r.Task = id
 	return r, err
 }
 
-// holdup returns why a task is not ready.
-func holdup(ctx context.Context, p *project.Project, tracker task.Tracker, t task.Task) (Reason, error) {
+// whyNotReady returns why a task is not ready.
+func whyNotReady(ctx context.Context, p *project.Project, tracker task.Tracker, t task.Task) (Reason, error) {
 	show, run := "coven task show "+shellword.Word(t.ID), "coven run "+shellword.Word(t.ID)
 	switch {
 	case t.Status == task.StatusClosed:

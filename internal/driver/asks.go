@@ -59,8 +59,8 @@ func newAsks(r *run) *asks {
 	return a
 }
 
-// take accepts a request. It stops an agent with too many unanswered requests.
-func (a *asks) take(e provider.Asked) {
+// accept accepts a request. It stops an agent with too many unanswered requests.
+func (a *asks) accept(e provider.Asked) {
 	if a.known[e.ID] {
 		a.run.warn("the agent CLI made two requests with the ID %.40q; only the first is answered", e.ID)
 		return

@@ -29,7 +29,7 @@ func TestUndecidedAfterTheResult(t *testing.T) {
 		r.report.Result = provider.Result{OK: true}
 		r.talk.answered()
 		r.asked(id)
-		r.judge(process.Exit{})
+		r.conclude(process.Exit{})
 		if r.report.Kind != want || want == Ungated && !errors.Is(r.bypass, errUngated) {
 			t.Errorf("a call that is %s: %s %v", id, r.report.Kind, r.bypass)
 		}

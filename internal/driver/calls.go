@@ -38,7 +38,7 @@ func (r *run) takeRequest(e provider.Asked) error {
 	if r.spent != nil { // the CLI continues after its last answer
 		r.overspent()
 	}
-	r.asks.take(e)
+	r.asks.accept(e)
 	return nil
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Door gives the commands of an agent in coven's own loop, which is not a process, access to coven's
+// ToolServer gives the commands of an agent in coven's own loop, which is not a process, access to coven's
 // tools through coven spawn. Like the gate of an agent CLI, it identifies the agent by its processes.
-type Door struct {
+type ToolServer struct {
 	job      Job
 	listener *mcp.Listener
 	withdraw []func()
@@ -24,9 +24,9 @@ type Door struct {
 	child   *process.Child
 }
 
-// Open opens the door of an agent. It uses only Own, More, Gate, Depth, Excuse and Emit of the job.
-func (r *Runner) Open(ctx context.Context, job Job) (*Door, error) {
-	d := &Door{job: job}
+// OpenToolServer opens the door of an agent. It uses only Own, More, Gate, Depth, Excuse and Emit of the job.
+func (r *Runner) OpenToolServer(ctx context.Context, job Job) (*ToolServer, error) {
+	d := &ToolServer{job: job}
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: job.Gate, Admit: d.holds, Tools: paused(job.Offered(), d.command), Member: r.depthOf,
 		Refused: func(err error) { _ = job.Emit(event.Warning, event.Text{Text: err.Error()}) }, // the caller does not see the reason
@@ -51,7 +51,7 @@ func (r *Runner) Open(ctx context.Context, job Job) (*Door, error) {
 }
 
 // Close closes the door. No command may be running.
-func (d *Door) Close() {
+func (d *ToolServer) Close() {
 	for _, undo := range d.withdraw {
 		undo()
 	}
@@ -59,11 +59,11 @@ func (d *Door) Close() {
 }
 
 // Dir returns the directory of the socket. Commands need access to it.
-func (d *Door) Dir() string { return d.listener.Dir() }
+func (d *ToolServer) Dir() string { return d.listener.Dir() }
 
 // Pass returns spec with access to the door. Only one such command may run at a time. The caller must
 // call over when the command has ended or failed to start.
-func (d *Door) Pass(spec process.Spec) (_ process.Spec, over func()) {
+func (d *ToolServer) Pass(spec process.Spec) (_ process.Spec, over func()) {
 	started := make(chan struct{})
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *Door) Pass(spec process.Spec) (_ process.Spec, over func()) {
 	return spec, d.passed
 }
 
-func (d *Door) passed() {
+func (d *ToolServer) passed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.child == nil {
@@ -88,7 +88,7 @@ func (d *Door) passed() {
 }
 
 // command returns the running command, or nil.
-func (d *Door) command() *process.Child {
+func (d *ToolServer) command() *process.Child {
 	d.mu.Lock()
 	started := d.started
 	d.mu.Unlock()
@@ -102,12 +102,12 @@ func (d *Door) command() *process.Child {
 }
 
 // holds reports whether a process belongs to the running command.
-func (d *Door) holds(pid int) bool {
+func (d *ToolServer) holds(pid int) bool {
 	child := d.command()
 	return child != nil && child.Contains(pid)
 }
 
-func (d *Door) depth() int { return d.job.Depth }
+func (d *ToolServer) depth() int { return d.job.Depth }
 
 // paused wraps an agent's tools so that the time limits of its process are paused while they run. child
 // returns the process, or nil if there is none.

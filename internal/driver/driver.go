@@ -176,7 +176,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	defer r.running.Delete(run)
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
 		Version: r.Version, Dir: r.Sockets, Decider: run.job.Gate, Admit: run.admit, Refused: run.turnedAway,
-		Tools: paused(run.judged(job.Offered()), run.process), Excuse: func(pid int) string { return r.excuse(job, pid) }, Member: r.depthOf,
+		Tools: paused(run.gated(job.Offered()), run.process), Excuse: func(pid int) string { return r.excuse(job, pid) }, Member: r.depthOf,
 	})
 	if err != nil {
 		return Report{}, err
@@ -199,7 +199,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	run.command, run.met = command, listener.Met
+	run.command, run.met = command, listener.Connected
 	// Output is not recorded after coven decides to stop the agent: a CLI whose shell
 	// command was killed may continue and report success.
 	record := &transcript{to: job.Transcript, partial: []byte(command.Partial)}
@@ -265,7 +265,7 @@ func (r *Runner) depthOf(pid int) (depth int, ok bool) {
 }
 
 // request returns the provider's request for a job.
-func (r *Runner) request(job Job, listener *mcp.Listener, at place) provider.Request {
+func (r *Runner) request(job Job, listener *mcp.Listener, at cliEnvironment) provider.Request {
 	return provider.Request{
 		Conversation: job.Conversation, Resume: job.Resume, Prompt: job.Prompt, System: job.System,
 		Model: job.Model, Tools: job.Tools, Dir: job.Dir, FilesDir: at.files, StateDir: at.state, TempDir: at.temp,

@@ -49,7 +49,7 @@ type run struct {
 	stop     func()        // closes stopping
 	resulted chan struct{} // closed after the first result
 	child    *process.Child
-	talk     *talk
+	talk     *owedResults
 	asks     *asks
 	notes    chan Message // messages from coven to the agent
 	sending  sync.Mutex   // serializes writes to the agent's input
@@ -160,7 +160,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 		side.Go(func() { r.save(ctx, done) })
 	}
 	r.read(ctx)
-	r.rest()
+	r.flushPending()
 	exit := r.child.Wait()
 	close(done)
 	r.asks.cancel() // a person need not answer any more
@@ -171,7 +171,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	if r.recordErr == nil {
 		r.recordErr = cmp.Or(r.sendErr, r.storeErr)
 	}
-	r.judge(exit)
+	r.conclude(exit)
 	r.report.Used = r.meter.total()
 	r.report.fillUsage(r.meter)
 	if _, unread := r.talk.open(); unread > 0 {
@@ -273,8 +273,8 @@ func plainText(lines []byte) (text string) {
 	return text
 }
 
-// rest handles the pending text after the agent has ended.
-func (r *run) rest() {
+// flushPending handles the pending text after the agent has ended.
+func (r *run) flushPending() {
 	r.handling.Lock()
 	defer r.handling.Unlock()
 	for _, e := range r.assembly.flush() {
@@ -309,7 +309,7 @@ func (r *run) handle(e provider.Event) error {
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
-		r.compare(e)
+		r.checkDecided(e)
 		r.job.Gate.Ended(e.ID)
 		r.called = slices.DeleteFunc(r.called, func(id string) bool { return id == e.ID })
 		return r.stuck(r.circle.Result(e))
@@ -330,8 +330,8 @@ func (r *run) handle(e provider.Event) error {
 		if e.Limit && r.job.Limit != nil {
 			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // the CLI has given up, so it need not be stopped
 		}
-		r.meter.settle(r.report.Result.Usage)
-		r.unasked()
+		r.meter.applyResult(r.report.Result.Usage)
+		r.checkUndecided()
 		err := r.job.Emit(event.AgentUsage, r.meter.total())
 		r.talk.answered()
 		r.finish()
@@ -406,8 +406,8 @@ func (r *run) stuck(loop *event.Loop) error {
 	return err
 }
 
-// compare stops the agent at the first call that ran without a decision or despite a refusal.
-func (r *run) compare(result provider.ToolResult) {
+// checkDecided stops the agent at the first call that ran without a decision or despite a refusal.
+func (r *run) checkDecided(result provider.ToolResult) {
 	switch {
 	case result.NeverRan:
 	case r.command.Gated && !r.job.Gate.Decided(result.ID):
@@ -424,9 +424,9 @@ func (r *run) asked(id string) {
 	}
 }
 
-// unasked stops the agent at its result if a call without a reported result never
+// checkUndecided stops the agent at its result if a call without a reported result never
 // reached the gate. A provider that falsely claims to be gated may report no results.
-func (r *run) unasked() {
+func (r *run) checkUndecided() {
 	if r.spent != nil {
 		return // all its calls are refused
 	}

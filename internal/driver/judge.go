@@ -10,14 +10,14 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 )
 
-// judge decides whether the run succeeded, and records the failure otherwise.
-func (r *run) judge(exit process.Exit) {
+// conclude decides whether the run succeeded, and records the failure otherwise.
+func (r *run) conclude(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
 	owed, _ := r.talk.open()
 	if r.command.Server && !owed && (exit.Cause == nil || errors.Is(exit.Cause, errOver)) {
 		exit = process.Exit{Err: exit.Err} // a server need not exit cleanly
 	}
-	r.decided(exit, owed)
+	r.checkAfterResult(exit, owed)
 	stopped, kindOfStop, reason := r.stopped(exit.Cause)
 	switch {
 	case r.bypass != nil:
@@ -69,8 +69,8 @@ func kindOfSpent(why error) event.ErrorType {
 	return Budget
 }
 
-// decided looks for a call that never reached the gate after the last result.
-func (r *run) decided(exit process.Exit, owed bool) {
+// checkAfterResult looks for a call that never reached the gate after the last result.
+func (r *run) checkAfterResult(exit process.Exit, owed bool) {
 	if r.bypass == nil && exit.Cause == nil && exit.Err == nil && !owed {
 		r.bypass = r.undecidedCall()
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// judged wraps tools so that their calls pass the gate here if the CLI need not ask about them. Calls that
+// gated wraps tools so that their calls pass the gate here if the CLI need not ask about them. Calls that
 // the CLI asked about are not decided again.
-func (r *run) judged(tools []tool.Tool) []tool.Tool {
+func (r *run) gated(tools []tool.Tool) []tool.Tool {
 	tools = slices.Clone(tools)
 	for i, t := range tools {
 		tools[i].Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {

@@ -37,7 +37,7 @@ func TestToolsOfACLIThatNeedNotAsk(t *testing.T) {
 	keeper := &picky{}
 	r := newRun(Job{Gate: keeper})
 	close(r.started)
-	look := r.judged([]tool.Tool{{Kind: tool.Kind{Name: "look"}, Call: func(_ context.Context, arguments json.RawMessage) (string, error) { return string(arguments), nil }}})[0]
+	look := r.gated([]tool.Tool{{Kind: tool.Kind{Name: "look"}, Call: func(_ context.Context, arguments json.RawMessage) (string, error) { return string(arguments), nil }}})[0]
 	ask := func(arguments string) error {
 		return r.asks.permit(provider.ToolCall{ID: "c", Name: provider.CallOwn + "look", Input: json.RawMessage(arguments)})
 	}

@@ -99,9 +99,9 @@ func plausible(u provider.Usage) provider.Usage {
 	}
 }
 
-// settle replaces the usage of answers by that of the result, unless the result
+// applyResult replaces the usage of answers by that of the result, unless the result
 // reports less: a CLI may omit interrupted answers, which cost money too.
-func (m *meter) settle(total provider.Usage) {
+func (m *meter) applyResult(total provider.Usage) {
 	m.settled, m.last = largest(total, m.sum()), nil
 	clear(m.answers)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// place holds the directories and access rights of a job's CLI.
-type place struct {
+// cliEnvironment holds the directories and access rights of a job's CLI.
+type cliEnvironment struct {
 	room    *sandbox.Room // nil for no sandbox
 	files   string        // Request.FilesDir
 	state   string        // Request.StateDir
@@ -29,19 +29,19 @@ type place struct {
 }
 
 // newPlace returns the place of a job. files is the directory of its socket.
-func newPlace(job Job, files string, gate []string) (place, error) {
-	p := place{gate: gate, room: job.Room, files: files, state: cmp.Or(job.StateDir, files), temp: files, reading: job.ReadOnly}
+func newPlace(job Job, files string, gate []string) (cliEnvironment, error) {
+	p := cliEnvironment{gate: gate, room: job.Room, files: files, state: cmp.Or(job.StateDir, files), temp: files, reading: job.ReadOnly}
 	if p.room != nil {
 		p.temp = p.room.Temp()
 	}
 	if err := os.MkdirAll(p.state, 0o700); err != nil {
-		return place{}, fmt.Errorf("make the agent's directory: %w", err)
+		return cliEnvironment{}, fmt.Errorf("make the agent's directory: %w", err)
 	}
 	return p, nil
 }
 
 // forward starts the command's forwarder, if it needs one.
-func (p *place) forward(ctx context.Context, job Job, command provider.Command) error {
+func (p *cliEnvironment) forward(ctx context.Context, job Job, command provider.Command) error {
 	if command.Forward == "" || job.Forward == nil {
 		return nil
 	}
@@ -54,14 +54,14 @@ func (p *place) forward(ctx context.Context, job Job, command provider.Command) 
 }
 
 // close ends the forwarder. The CLI must have ended.
-func (p *place) close() {
+func (p *cliEnvironment) close() {
 	if p.forwarder != nil {
 		_ = p.forwarder.Close() // the run is over
 	}
 }
 
 // link links the files of the CLI's login into its state directory and returns those that exist.
-func (p place) link(logins []string) ([]string, error) {
+func (p cliEnvironment) link(logins []string) ([]string, error) {
 	var found []string
 	for _, file := range logins {
 		at := filepath.Join(p.state, filepath.Base(file))
@@ -86,7 +86,7 @@ func (p place) link(logins []string) ([]string, error) {
 }
 
 // boundary returns the access rights of the CLI, or nil if it runs without a sandbox.
-func (p place) boundary(command provider.Command) (*process.Boundary, error) {
+func (p cliEnvironment) boundary(command provider.Command) (*process.Boundary, error) {
 	var logins []string
 	var err error
 	if p.forwarder == nil {
@@ -102,7 +102,7 @@ func (p place) boundary(command provider.Command) (*process.Boundary, error) {
 
 // environment returns the variables of the CLI. Later values override earlier ones, in the order
 // user, sandbox, provider, step, gate, forwarder, network.
-func (r *Runner) environment(job Job, command provider.Command, at place) []string {
+func (r *Runner) environment(job Job, command provider.Command, at cliEnvironment) []string {
 	user := Environment(r.Environ(), slices.Concat(job.Pass, command.Pass))
 	var own, forwarded []string
 	if at.forwarder != nil {

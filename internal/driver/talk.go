@@ -12,9 +12,9 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// talk tracks the results that the agent still owes. The agent's input stays open until a
+// owedResults tracks the results that the agent still owes. The agent's input stays open until a
 // result follows its task and every message.
-type talk struct {
+type owedResults struct {
 	mu             sync.Mutex
 	sent           map[string]bool // IDs of accepted messages
 	unacknowledged map[string]bool // IDs of messages that the CLI has not acknowledged
@@ -23,26 +23,26 @@ type talk struct {
 	moved          chan struct{}   // receives a value after each result
 }
 
-func newTalk() *talk {
-	return &talk{sent: map[string]bool{}, unacknowledged: map[string]bool{}, owed: true, moved: make(chan struct{}, 1)}
+func newTalk() *owedResults {
+	return &owedResults{sent: map[string]bool{}, unacknowledged: map[string]bool{}, owed: true, moved: make(chan struct{}, 1)}
 }
 
 // expect records that a message is about to be sent.
-func (t *talk) expect(id string) {
+func (t *owedResults) expect(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sent[id], t.unacknowledged[id] = true, true
 }
 
 // knows reports whether the message was sent before. A CLI may return no result for a duplicate.
-func (t *talk) knows(id string) bool {
+func (t *owedResults) knows(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.sent[id]
 }
 
 // acknowledged records that a message is in the conversation: a result must follow.
-func (t *talk) acknowledged(id string) {
+func (t *owedResults) acknowledged(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owed = t.owed || t.unacknowledged[id]
@@ -50,7 +50,7 @@ func (t *talk) acknowledged(id string) {
 }
 
 // answered records a result and wakes feed, which may now close the input.
-func (t *talk) answered() {
+func (t *owedResults) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owed = false
@@ -61,7 +61,7 @@ func (t *talk) answered() {
 }
 
 // closeIfDone closes the talk if the agent owes nothing, and reports whether it is closed.
-func (t *talk) closeIfDone() bool {
+func (t *owedResults) closeIfDone() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = t.closed || !t.owed && len(t.unacknowledged) == 0
@@ -69,14 +69,14 @@ func (t *talk) closeIfDone() bool {
 }
 
 // done reports whether the input is closed and everything has been answered.
-func (t *talk) done() bool {
+func (t *owedResults) done() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closed
 }
 
 // open reports whether a result is missing, and the number of unacknowledged messages.
-func (t *talk) open() (owed bool, unread int) {
+func (t *owedResults) open() (owed bool, unread int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.owed, len(t.unacknowledged)

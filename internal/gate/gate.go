@@ -227,7 +227,7 @@ func (g *Gate) permit(s subject) (place string, d permission.Decision) {
 	if s.err != nil {
 		return "", refused(s.err.Error())
 	}
-	if why := free(s.permission); why != "" {
+	if why := exempt(s.permission); why != "" {
 		return "", permission.Decision{Action: permission.Allow, Reason: why}
 	}
 	if s.permission == permission.AgentSpawn && g.options.Descend != nil {

@@ -29,8 +29,8 @@ type subject struct {
 	err        error  // the call cannot be parsed
 }
 
-// free returns why an action needs no permission, or "" if it does.
-func free(name permission.Name) string {
+// exempt returns why an action needs no permission, or "" if it does.
+func exempt(name permission.Name) string {
 	switch name {
 	case tool.FreeApproval:
 		return "everybody may ask"
@@ -119,8 +119,8 @@ func lingers(command string) bool {
 	return strings.Contains(plain, "&")
 }
 
-// named guesses the subject of an unknown tool's call for display.
-func named(call Call) subject {
+// guessSubject guesses the subject of an unknown tool's call for display.
+func guessSubject(call Call) subject {
 	var arguments struct {
 		Command  string `json:"command"`
 		FilePath string `json:"file_path"`
@@ -155,7 +155,7 @@ func clip(text string, most int) string {
 func Summary(call Call, root string) string {
 	s := describe(call)
 	if s.permission == permission.Unknown || s.err != nil {
-		s = named(call)
+		s = guessSubject(call)
 	}
 	text := s.text()
 	if s.path != "" {

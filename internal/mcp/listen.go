@@ -91,8 +91,8 @@ func (l *Listener) Env() []string {
 	return []string{SocketEnv + "=" + filepath.Join(l.dir, "gate"), TokenEnv + "=" + l.token}
 }
 
-// Met reports whether the agent's CLI has ever connected.
-func (l *Listener) Met() bool { return l.met.Load() }
+// Connected reports whether the agent's CLI has ever connected.
+func (l *Listener) Connected() bool { return l.met.Load() }
 
 // Lost returns a channel that is closed when the first admitted connection ends. If the agent is still running,
 // it has lost its gate. Later connections come from commands that the agent runs.
@@ -122,10 +122,10 @@ func (l *Listener) accept(ctx context.Context) {
 func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close() //nolint:errcheck // the connection is over either way
 	in := bufio.NewReader(conn)
-	pid, err := l.greet(conn, in)
+	pid, err := l.authenticate(conn, in)
 	switch {
 	case errors.Is(err, errAsks):
-		l.tell(conn, pid)
+		l.answerMember(conn, pid)
 		return
 	case err != nil:
 		l.refused(err)
@@ -142,8 +142,8 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	order.end()
 }
 
-// greet identifies a caller and checks its token.
-func (l *Listener) greet(conn *net.UnixConn, in *bufio.Reader) (pid int, err error) {
+// authenticate identifies a caller and checks its token.
+func (l *Listener) authenticate(conn *net.UnixConn, in *bufio.Reader) (pid int, err error) {
 	pid, err = peer(conn)
 	if err != nil {
 		return 0, fmt.Errorf("identify the process that connected to the gate: %w", err)

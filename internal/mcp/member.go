@@ -62,8 +62,8 @@ func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// tell answers a process that asks which agent started it, with the agent's depth or -1.
-func (l *Listener) tell(conn *net.UnixConn, pid int) {
+// answerMember answers a process that asks which agent started it, with the agent's depth or -1.
+func (l *Listener) answerMember(conn *net.UnixConn, pid int) {
 	depth := -1
 	if l.member != nil {
 		if d, ok := l.member(pid); ok {

@@ -31,22 +31,22 @@ type Proposal struct {
 	Overrides *Rule
 }
 
-// Hopeless is a refused request that no proposed rule can allow.
-type Hopeless struct {
+// Unresolvable is a refused request that no proposed rule can allow.
+type Unresolvable struct {
 	Refusal
 	Reason string
 }
 
-// minKin is the minimum number of similar rules that are merged into one with a pattern.
-const minKin = 3
+// minSimilar is the minimum number of similar rules that are merged into one with a pattern.
+const minSimilar = 3
 
 // Propose returns the narrowest rules for the user's layer that would allow the refused requests, the
 // most useful first, and the requests that no rule can allow. user are the existing rules. Requests that
 // they allow by now are omitted.
-func Propose(root string, user []Rule, refused []Refusal) ([]Proposal, []Hopeless) {
+func Propose(root string, user []Rule, refused []Refusal) ([]Proposal, []Unresolvable) {
 	var rules []Rule
 	var open []Refusal
-	var none []Hopeless
+	var none []Unresolvable
 	for _, r := range refused {
 		p := r.policy(root, user)
 		if p.Decide(r.Request).Allowed() {
@@ -54,7 +54,7 @@ func Propose(root string, user []Rule, refused []Refusal) ([]Proposal, []Hopeles
 		}
 		needed, reason := p.needs(r.Request)
 		if reason != "" {
-			none = append(none, Hopeless{r, reason})
+			none = append(none, Unresolvable{r, reason})
 			continue
 		}
 		rules, open = append(rules, needed...), append(open, r)
@@ -144,7 +144,7 @@ func (p *Policy) with(rules ...Rule) *Policy {
 
 // measure determines the effect of a rule on refused requests. others are all proposed rules.
 func measure(root string, user []Rule, rule Rule, others []Rule, refused []Refusal) Proposal {
-	found := Proposal{Rule: rule, Exact: !isKin(rule)}
+	found := Proposal{Rule: rule, Exact: !isPattern(rule)}
 	without := slices.DeleteFunc(slices.Clone(others), func(r Rule) bool { return r == rule })
 	for _, r := range refused {
 		p := r.policy(root, user)
@@ -168,11 +168,11 @@ func measure(root string, user []Rule, rule Rule, others []Rule, refused []Refus
 func merged(rules []Rule) []Rule {
 	kin := map[Rule]int{}
 	for _, r := range rules {
-		kin[kinOf(r)]++
+		kin[patternOf(r)]++
 	}
 	var all []Rule
 	for _, r := range rules {
-		if k := kinOf(r); kin[k] >= minKin {
+		if k := patternOf(r); kin[k] >= minSimilar {
 			r = k
 		}
 		all = append(all, r)
@@ -180,8 +180,8 @@ func merged(rules []Rule) []Rule {
 	return unique(all)
 }
 
-// kinOf returns the pattern rule that covers r and similar rules, or r itself if there is none.
-func kinOf(r Rule) Rule {
+// patternOf returns the pattern rule that covers r and similar rules, or r itself if there is none.
+func patternOf(r Rule) Rule {
 	switch {
 	case r.Permission == BashExecute:
 		words := strings.Fields(r.Pattern)
@@ -200,8 +200,8 @@ func kinOf(r Rule) Rule {
 	return r
 }
 
-// isKin reports whether the pattern of a rule comes from kinOf.
-func isKin(r Rule) bool {
+// isPattern reports whether the pattern of a rule comes from patternOf.
+func isPattern(r Rule) bool {
 	return strings.Contains(strings.ReplaceAll(r.Pattern, `\*`, ""), "*")
 }
 

@@ -93,7 +93,7 @@ func (c *clock) restart() {
 		return
 	}
 	c.since = ourclock.Now()
-	c.timer.Reset(ourclock.World(c.limit))
+	c.timer.Reset(ourclock.ToReal(c.limit))
 }
 
 // due reports whether the limit is reached, and restarts the timer if it is not.
@@ -105,7 +105,7 @@ func (c *clock) due() bool {
 	}
 	left := c.limit - c.used - ourclock.Since(c.since)
 	if left > 0 {
-		c.timer.Reset(ourclock.World(left))
+		c.timer.Reset(ourclock.ToReal(left))
 	}
 	return left <= 0
 }

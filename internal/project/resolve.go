@@ -18,10 +18,10 @@ type Scope int
 
 // Scopes.
 const (
-	Recorded  Scope = iota // tasks with a session
-	Treed                  // tasks with a session or a worktree
-	InTracker              // tasks of the tracker
-	Known                  // tasks with a session or of the tracker
+	Recorded     Scope = iota // tasks with a session
+	WithWorktree              // tasks with a session or a worktree
+	InTracker                 // tasks of the tracker
+	Known                     // tasks with a session or of the tracker
 )
 
 // Resolve returns the ID of the task that a person names by its ID or by a unique
@@ -39,7 +39,7 @@ func (p *Project) Resolve(ctx context.Context, name string, scope Scope) (string
 	if err != nil || slices.Contains(known, name) {
 		return name, err
 	}
-	if scope == Recorded || scope == Treed {
+	if scope == Recorded || scope == WithWorktree {
 		return p.resolveLocal(ctx, name, known)
 	}
 	tracked, err := p.trackerIDs(ctx)
@@ -78,7 +78,7 @@ func (p *Project) localIDs(ctx context.Context, scope Scope) ([]string, error) {
 		return nil, nil
 	}
 	ids, err := p.Finder.Tasks()
-	if err != nil || scope != Treed {
+	if err != nil || scope != WithWorktree {
 		return ids, err
 	}
 	trees, err := p.Worktrees(ctx)

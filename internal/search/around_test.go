@@ -29,7 +29,7 @@ func TestAround(t *testing.T) {
 		}
 		return text
 	}
-	found, more, err := index.Search(t.Context(), "x", search.Wanted{Glob: "[ab]"})
+	found, more, err := index.Search(t.Context(), "x", search.QueryOptions{Glob: "[ab]"})
 	if err != nil || more || show(found) != "a3:x3 a5:x5 b1:x1 " {
 		t.Fatalf("%s, %v (%v)", show(found), more, err)
 	}
@@ -40,7 +40,7 @@ func TestAround(t *testing.T) {
 			t.Errorf("%d lines around: %s (%v)", n, show(all), err)
 		}
 	}
-	found, more, err = index.Search(t.Context(), "x", search.Wanted{First: true})
+	found, more, err = index.Search(t.Context(), "x", search.QueryOptions{First: true})
 	if err != nil || more || show(found) != "a3:x3 b1:x1 c1:x " {
 		t.Errorf("the first of each: %s, %v (%v)", show(found), more, err)
 	}

@@ -17,7 +17,7 @@ func BenchmarkSearch(b *testing.B) {
 	const query = "rareWord17 common value"
 	ask := func(b *testing.B) {
 		b.Helper()
-		hits, err := f.Query(b.Context(), query, search.Wanted{})
+		hits, err := f.Query(b.Context(), query, search.QueryOptions{})
 		if err != nil || len(hits) != search.DefaultLimit || !strings.HasPrefix(hits[0].Path, "dir17/sub7/") {
 			b.Fatalf("%d hits, %v", len(hits), err)
 		}

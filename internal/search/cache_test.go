@@ -91,7 +91,7 @@ func TestNamesOfBytes(t *testing.T) {
 	}
 	f := repository(t, map[string]string{"bad\xffname": "apple"})
 	f.answer("apple", "bad\xffname")
-	lines, _, err := f.Search(t.Context(), "apple", search.Wanted{})
+	lines, _, err := f.Search(t.Context(), "apple", search.QueryOptions{})
 	if err != nil || len(lines) != 1 || lines[0].Path != "bad\xffname" {
 		t.Errorf("%+v, %v", lines, err)
 	}
@@ -187,7 +187,7 @@ func askForever(t *testing.T, dir string) {
 	for i := 0; ; i++ {
 		asked := word(i) + strings.TrimSuffix(own, ".txt")
 		must(t, os.WriteFile(filepath.Join(dir, own), []byte(asked), 0o644))
-		hits, err := x.Query(t.Context(), asked, search.Wanted{})
+		hits, err := x.Query(t.Context(), asked, search.QueryOptions{})
 		if err != nil || len(hits) != 1 || hits[0].Path != own {
 			t.Fatalf("%s is answered by %+v, %v", asked, hits, err)
 		}
@@ -206,13 +206,13 @@ func TestCanceled(t *testing.T) {
 	}})
 	done := make(chan error, 1)
 	go func() {
-		_, err := slow.Query(t.Context(), "apple", search.Wanted{})
+		_, err := slow.Query(t.Context(), "apple", search.QueryOptions{})
 		done <- err
 	}()
 	<-listing
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Query(ctx, "apple", search.Wanted{}); !errors.Is(err, context.Canceled) {
+	if _, err := f.Query(ctx, "apple", search.QueryOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the canceled query ended with %v", err)
 	}
 	close(release)

@@ -23,7 +23,7 @@ const DefaultLines = 1000
 
 // Search returns the lines that match a regular expression, sorted by path and line. more
 // reports whether the limit was reached.
-func (x *Index) Search(ctx context.Context, expression string, w Wanted) (lines []Line, more bool, err error) {
+func (x *Index) Search(ctx context.Context, expression string, w QueryOptions) (lines []Line, more bool, err error) {
 	re, err := regexp.Compile(expression)
 	if err != nil {
 		return nil, false, exit.Usagef("coven ground search --help", "invalid regular expression: %w", err)
@@ -59,7 +59,7 @@ func (x *Index) Search(ctx context.Context, expression string, w Wanted) (lines 
 }
 
 // grepAll searches files in parallel.
-func grepAll(root *os.Root, paths []string, re *regexp.Regexp, w Wanted) [][]Line {
+func grepAll(root *os.Root, paths []string, re *regexp.Regexp, w QueryOptions) [][]Line {
 	found, limit := make([][]Line, len(paths)), w.Limit+1
 	if w.First {
 		limit = 1

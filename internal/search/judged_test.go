@@ -44,7 +44,7 @@ func TestJudged(t *testing.T) {
 		git(t, dir, "checkout", "--quiet", "--force", "--detach", commit+"^")
 		subject := strings.TrimSpace(git(t, dir, "log", "-1", "--format=%s", commit))
 		relevant := strings.Split(strings.TrimSuffix(git(t, dir, "diff", "-z", "--no-renames", "--name-only", "--diff-filter=MD", commit+"^", commit), "\x00"), "\x00")
-		hits, err := x.Query(t.Context(), subject, search.Wanted{})
+		hits, err := x.Query(t.Context(), subject, search.QueryOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestSimilarities(t *testing.T) {
 		}
 		return scores, nil
 	}
-	hits, err := f.Query(t.Context(), "stop the car", search.Wanted{Limit: 3, Keep: func(path string) bool { return !strings.HasPrefix(path, "secret/") }})
+	hits, err := f.Query(t.Context(), "stop the car", search.QueryOptions{Limit: 3, Keep: func(path string) bool { return !strings.HasPrefix(path, "secret/") }})
 	must(t, err)
 	if len(compared) != 50 || slices.ContainsFunc(compared, func(text string) bool { return strings.Contains(text, "secret/") }) {
 		t.Errorf("%d passages are compared: %.200q", len(compared), compared)
@@ -44,17 +44,17 @@ func TestSimilarities(t *testing.T) {
 	broken := errors.New("broken")
 	f.Similarities = func(context.Context, string, []string) ([]float64, error) { return nil, broken }
 	var told []error
-	byWords, err := f.Query(t.Context(), "stop the car", search.Wanted{Limit: 3, Warn: func(err error) { told = append(told, err) }})
+	byWords, err := f.Query(t.Context(), "stop the car", search.QueryOptions{Limit: 3, Warn: func(err error) { told = append(told, err) }})
 	must(t, err)
 	f.Similarities = nil
-	plain, err := f.Query(t.Context(), "stop the car", search.Wanted{Limit: 3})
+	plain, err := f.Query(t.Context(), "stop the car", search.QueryOptions{Limit: 3})
 	must(t, err)
 	if !slices.Equal(byWords, plain) || len(told) != 1 || !errors.Is(told[0], broken) {
 		t.Errorf("%+v, %+v, told %v", byWords, plain, told)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.Similarities = func(context.Context, string, []string) ([]float64, error) { cancel(); return nil, broken }
-	if _, err := f.Query(ctx, "stop the car", search.Wanted{}); !errors.Is(err, context.Canceled) {
+	if _, err := f.Query(ctx, "stop the car", search.QueryOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a query that was stopped: %v", err)
 	}
 }

@@ -19,8 +19,8 @@ type Hit struct {
 // DefaultLimit is the default limit of Query.
 const DefaultLimit = 10
 
-// Wanted restricts the results of Search and Query.
-type Wanted struct {
+// QueryOptions restricts the results of Search and Query.
+type QueryOptions struct {
 	Glob  string                 // for Search: only in matching files; empty for all
 	First bool                   // for Search: only the first line of each file
 	Limit int                    // maximum number of results; 0 for the default
@@ -31,7 +31,7 @@ type Wanted struct {
 // Query returns the files that best match words or identifiers, best first.
 // They are ranked with BM25 over the words and identifiers of the text, the headings and
 // the path, and, if Options.Similarities is set, by the meaning of their best passages.
-func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error) {
+func (x *Index) Query(ctx context.Context, query string, w QueryOptions) ([]Hit, error) {
 	terms := queryTerms(query)
 	if len(terms) == 0 || x.missing() {
 		return nil, nil
@@ -73,8 +73,8 @@ func (x *Index) Query(ctx context.Context, query string, w Wanted) ([]Hit, error
 // maxCompared limits the files that are compared by meaning.
 const maxCompared = 50
 
-// nearTop is the constant of reciprocal rank fusion, which reduces the weight of the first ranks.
-const nearTop = 60
+// rrfConstant is the constant of reciprocal rank fusion, which reduces the weight of the first ranks.
+const rrfConstant = 60
 
 // byMeaning reorders hits by combining their rank with the rank of their passages' similarity to the query.
 func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
@@ -95,7 +95,7 @@ func (x *Index) byMeaning(ctx context.Context, query string, hits []Hit) error {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(similar[b], similar[a]) })
 	for rank, i := range order {
-		hits[i].Score = 1/float64(nearTop+i) + 1/float64(nearTop+rank)
+		hits[i].Score = 1/float64(rrfConstant+i) + 1/float64(rrfConstant+rank)
 	}
 	closest := make([]Hit, len(hits)) // ties are resolved by similarity
 	for rank, i := range order {
@@ -143,7 +143,7 @@ func passage(text string, weights map[string]float64) (first int, snippet string
 		if len(terms[i]) == 0 {
 			continue
 		}
-		if score := worth(terms[i:min(i+passageLines, len(lines))], weights); score > best {
+		if score := passageScore(terms[i:min(i+passageLines, len(lines))], weights); score > best {
 			best, at = score, i
 		}
 	}
@@ -154,8 +154,8 @@ func passage(text string, weights map[string]float64) (first int, snippet string
 	return at + 1, strings.TrimRight(strings.Join(out, "\n"), "\n \t")
 }
 
-// worth rates a passage by its distinct terms and, with little weight, by their frequency.
-func worth(lines [][]string, weights map[string]float64) float64 {
+// passageScore rates a passage by its distinct terms and, with little weight, by their frequency.
+func passageScore(lines [][]string, weights map[string]float64) float64 {
 	seen, total := map[string]bool{}, 0.0
 	for i, line := range lines {
 		for _, term := range line {

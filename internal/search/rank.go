@@ -39,7 +39,7 @@ func rarest(found map[string][]posting) (chosen []string) {
 }
 
 // best returns the best documents that may be shown, ranked with BM25.
-func best(found map[string][]posting, files map[int64]indexed, w Wanted) []Hit {
+func best(found map[string][]posting, files map[int64]indexed, w QueryOptions) []Hit {
 	total := 0.0 // number of terms
 	for _, f := range files {
 		total += float64(f.length)

@@ -25,7 +25,7 @@ func TestScores(t *testing.T) {
 		"banana apple": "apple.md 3.03101, c.txt 1.47525, b.md 1.22870",
 		"date":         "more/5.txt 1.78193e-06, more/4.txt 1.75460e-06, more/3.txt 1.71514e-06", // in most files
 	} {
-		hits, err := f.Query(t.Context(), query, search.Wanted{Limit: 3})
+		hits, err := f.Query(t.Context(), query, search.QueryOptions{Limit: 3})
 		must(t, err)
 		var got []string
 		for _, h := range hits {

@@ -18,7 +18,7 @@ func (x *Index) refresh(ctx context.Context, s *store) error {
 		return err
 	}
 	defer at.Close() //nolint:errcheck // read only
-	u := &updating{Index: x, at: at, old: s.manifest, next: &manifest{last: s.manifest.last, gone: s.manifest.gone, files: map[string]entry{}}}
+	u := &update{Index: x, at: at, old: s.manifest, next: &manifest{last: s.manifest.last, gone: s.manifest.gone, files: map[string]entry{}}}
 	relisted, err := u.list(ctx)
 	if err != nil {
 		return err
@@ -33,8 +33,8 @@ func (x *Index) refresh(ctx context.Context, s *store) error {
 	return s.update(u.next, c)
 }
 
-// updating is one update of an index.
-type updating struct {
+// update is one update of an index.
+type update struct {
 	*Index
 	at        *os.File
 	old, next *manifest
@@ -44,7 +44,7 @@ type updating struct {
 
 // list determines the current files. It reuses the previous listing if neither the directories
 // nor the files that affect the listing have changed.
-func (u *updating) list(ctx context.Context) (changed bool, err error) {
+func (u *update) list(ctx context.Context) (changed bool, err error) {
 	if len(u.old.directories) > 0 && u.same(u.old.directories) && u.same(u.old.depends) {
 		u.next.directories, u.next.depends = u.old.directories, u.old.depends
 		u.paths = slices.Collect(maps.Keys(u.old.files))
@@ -68,7 +68,7 @@ func (u *updating) list(ctx context.Context) (changed bool, err error) {
 }
 
 // same reports whether files and directories still have their stored stamps.
-func (u *updating) same(stamps map[string]stamp) bool {
+func (u *update) same(stamps map[string]stamp) bool {
 	paths := slices.Collect(maps.Keys(stamps))
 	for i, now := range stampAll(u.at, paths) {
 		if now != stamps[paths[i]] {
@@ -80,7 +80,7 @@ func (u *updating) same(stamps map[string]stamp) bool {
 
 // walk returns the directories in which a listed file may appear, and their files with
 // ignore rules for git.
-func (u *updating) walk(l Listing) (open, rules []string) {
+func (u *update) walk(l Listing) (open, rules []string) {
 	closed := map[string]bool{}
 	for _, dir := range slices.Concat(l.Ignored, l.Files) { // a listed directory is a nested repository
 		closed[strings.TrimSuffix(dir, "/")] = true
@@ -102,7 +102,7 @@ func (u *updating) walk(l Listing) (open, rules []string) {
 }
 
 // compare finds the changed files, and reports whether there are any changes.
-func (u *updating) compare() bool {
+func (u *update) compare() bool {
 	for i, now := range stampAll(u.at, u.paths) {
 		path := u.paths[i]
 		known, ok := u.old.files[path]
@@ -134,7 +134,7 @@ type text struct {
 }
 
 // read reads the changed files in parallel, completes the manifest, and returns the new lists.
-func (u *updating) read(ctx context.Context) (change, error) {
+func (u *update) read(ctx context.Context) (change, error) {
 	c := change{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,7 +160,7 @@ func (u *updating) read(ctx context.Context) (change, error) {
 }
 
 // texts reads the stale files. The channel is closed at the end, or soon after ctx ends.
-func (u *updating) texts(ctx context.Context) (<-chan text, error) {
+func (u *update) texts(ctx context.Context) (<-chan text, error) {
 	root, err := os.OpenRoot(u.Root)
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (u *updating) texts(ctx context.Context) (<-chan text, error) {
 	return texts, nil
 }
 
-func (u *updating) readOne(root *os.Root, path string, e entry) text {
+func (u *update) readOne(root *os.Root, path string, e entry) text {
 	now := u.Now()
 	data, ok := readText(root, path)
 	t := text{path: path, entry: e, ok: ok}

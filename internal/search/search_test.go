@@ -56,7 +56,7 @@ func (f *fixture) write(path, text string) {
 // answer checks the paths in the result of a query, best first.
 func (f *fixture) answer(query string, want ...string) {
 	f.t.Helper()
-	hits, err := f.Query(f.t.Context(), query, search.Wanted{})
+	hits, err := f.Query(f.t.Context(), query, search.QueryOptions{})
 	must(f.t, err)
 	var got []string
 	for _, h := range hits {
@@ -116,7 +116,7 @@ func TestRanking(t *testing.T) {
 		{`"quokka" OR NEAR(wallaby) -x*`, "docs/headed.md"},   // the query is text, not a language
 		{"' ; DROP TABLE docs; -- wallaby", "docs/headed.md"}, //
 	} {
-		hits, err := f.Query(t.Context(), c.query, search.Wanted{Limit: 3})
+		hits, err := f.Query(t.Context(), c.query, search.QueryOptions{Limit: 3})
 		must(t, err)
 		if len(hits) == 0 || hits[0].Path != c.first {
 			t.Errorf("%q is answered by %+v, want %s first", c.query, hits, c.first)
@@ -134,7 +134,7 @@ func TestPassage(t *testing.T) {
 	lines := slices.Repeat([]string{"retry"}, 30)
 	lines[20], lines[21] = "func retryAfter(limit time.Duration) {", "\twait(limit)"
 	f := repository(t, map[string]string{"a.go": strings.Join(lines, "\n"), "b.go": "x", "c.go": "y"})
-	hits, err := f.Query(t.Context(), "retry after limit", search.Wanted{})
+	hits, err := f.Query(t.Context(), "retry after limit", search.QueryOptions{})
 	must(t, err)
 	if len(hits) != 1 || hits[0].Line != 21 || !strings.HasPrefix(hits[0].Snippet, lines[20]+"\n"+lines[21]) || hits[0].Score <= 0 {
 		t.Errorf("the hits are %+v", hits)
@@ -208,7 +208,7 @@ func TestOnlyFiles(t *testing.T) {
 	must(t, os.Symlink(filepath.Dir(outside), at("linked")))
 	must(t, syscall.Mkfifo(at("pipe.txt"), 0o644))
 	f.answer("apple", "a.txt")
-	lines, more, err := f.Search(t.Context(), "appl[e]", search.Wanted{})
+	lines, more, err := f.Search(t.Context(), "appl[e]", search.QueryOptions{})
 	must(t, err)
 	if want := []search.Line{{Path: "a.txt", Line: 1, Text: "apple"}}; more || !slices.Equal(lines, want) {
 		t.Errorf("the lines are %v, want %v", lines, want)
@@ -250,17 +250,17 @@ func TestGlobs(t *testing.T) {
 
 func TestSearchIsBounded(t *testing.T) {
 	f := repository(t, map[string]string{"a.txt": strings.Repeat("apple\r\n", 10), "b.txt": "x\napple\n" + strings.Repeat("y", 9999) + " apple"})
-	lines, more, err := f.Search(t.Context(), "^apple$", search.Wanted{Limit: 10})
+	lines, more, err := f.Search(t.Context(), "^apple$", search.QueryOptions{Limit: 10})
 	must(t, err)
 	if len(lines) != 10 || !more || lines[9] != (search.Line{Path: "a.txt", Line: 10, Text: "apple"}) {
 		t.Errorf("more: %v, lines %v", more, lines)
 	}
-	lines, more, err = f.Search(t.Context(), "apple", search.Wanted{Keep: func(path string) bool { return path == "b.txt" }})
+	lines, more, err = f.Search(t.Context(), "apple", search.QueryOptions{Keep: func(path string) bool { return path == "b.txt" }})
 	must(t, err)
 	if len(lines) != 2 || more || lines[0].Line != 2 || len(lines[1].Text) > 300 {
 		t.Errorf("more: %v, lines %v", more, lines)
 	}
-	if _, _, err = f.Search(t.Context(), "(", search.Wanted{}); err == nil {
+	if _, _, err = f.Search(t.Context(), "(", search.QueryOptions{}); err == nil {
 		t.Error("an invalid expression is accepted")
 	}
 }
@@ -272,7 +272,7 @@ func TestKeep(t *testing.T) {
 		files[fmt.Sprintf("secret/%d.txt", i)] = "apple"
 	}
 	f := repository(t, files)
-	hits, err := f.Query(t.Context(), "apple", search.Wanted{Limit: 2, Keep: func(path string) bool { return !strings.HasPrefix(path, "secret/") }})
+	hits, err := f.Query(t.Context(), "apple", search.QueryOptions{Limit: 2, Keep: func(path string) bool { return !strings.HasPrefix(path, "secret/") }})
 	must(t, err)
 	if len(hits) != 1 || hits[0].Path != "z/public.txt" {
 		t.Errorf("the hits are %+v", hits)

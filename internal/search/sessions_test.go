@@ -43,7 +43,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("with %v there are %q, want %q", c.fields, got, c.want)
 		}
 	}
-	hits, err := x.Query(t.Context(), "walrus", search.Wanted{})
+	hits, err := x.Query(t.Context(), "walrus", search.QueryOptions{})
 	must(t, err)
 	if len(hits) != 3 || hits[0].Path != "2026-01-01-a/session.md" {
 		t.Errorf("the hits are %+v", hits)

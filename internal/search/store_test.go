@@ -52,7 +52,7 @@ func use(t *testing.T, s *store) error {
 	ask := func() error {
 		files := s.manifest.documents()
 		found, err := s.find([]string{"apple", "pear"}, files)
-		for _, h := range best(found, files, Wanted{Limit: 10}) {
+		for _, h := range best(found, files, QueryOptions{Limit: 10}) {
 			if math.IsNaN(h.Score) || math.IsInf(h.Score, 0) {
 				t.Errorf("the score of %q is %v", h.Path, h.Score)
 			}

@@ -34,7 +34,7 @@ func newFolder() *folder {
 // call. The view is valid until the next call. After an error, later calls ignore new events.
 func (f *folder) fold(events []event.Event) (View, error) {
 	for _, e := range events[f.seen:] {
-		if err := errors.Join(f.view.take(e), f.view.traced(e)); err != nil {
+		if err := errors.Join(f.view.apply(e), f.view.traced(e)); err != nil {
 			return f.view, err
 		}
 		f.clock(e)
@@ -72,7 +72,7 @@ func (f *folder) clock(e event.Event) {
 	}
 }
 
-func (v *View) take(e event.Event) error {
+func (v *View) apply(e event.Event) error {
 	v.Task, v.Updated = e.Task, e.Time
 	switch e.Type {
 	case event.SessionStarted:

@@ -67,8 +67,8 @@ func Ask(root, id string, r Request) (name string, err error) {
 	return name, nil
 }
 
-// Asked reports whether a request is still in the inbox.
-func Asked(name string) bool {
+// Pending reports whether a request is still in the inbox.
+func Pending(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }

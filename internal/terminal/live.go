@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
+	"charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/event"
@@ -60,7 +60,7 @@ func NewLive(out io.Writer, size func() (int, int), now func() time.Time, keys *
 func (l *Live) print(text string, e event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.take(e)
+	l.apply(e)
 	l.draw(text)
 }
 
@@ -273,7 +273,7 @@ func Tokens(n int64) string {
 	return fmt.Sprintf("%.1fM tok", float64(n)/1_000_000)
 }
 
-func (l *Live) take(e event.Event) {
+func (l *Live) apply(e event.Event) {
 	if e.Task == "" {
 		return
 	}

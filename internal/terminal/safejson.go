@@ -16,7 +16,7 @@ func SafeJSON(text []byte) []byte {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			safe = append(safe, `\ufffd`...)
-		case obeyed(r):
+		case isControl(r):
 			safe = fmt.Appendf(safe, `\u%04x`, r)
 		default:
 			safe = append(safe, text[:n]...)
@@ -26,6 +26,6 @@ func SafeJSON(text []byte) []byte {
 	return safe
 }
 
-// obeyed reports whether a terminal may interpret a character that JSON encoders do not
+// isControl reports whether a terminal may interpret a character that JSON encoders do not
 // escape.
-func obeyed(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }
+func isControl(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }

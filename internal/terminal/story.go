@@ -381,7 +381,7 @@ func Printable(text string) string {
 		switch {
 		case r == '\t':
 			return ' '
-		case r < 0x20 || obeyed(r):
+		case r < 0x20 || isControl(r):
 			return '�'
 		}
 		return r

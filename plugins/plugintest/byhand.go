@@ -17,8 +17,8 @@ import (
 // contracts.
 func byHand() []testcase {
 	return []testcase{
-		{"cookie", "if started without COVEN_PLUGIN, the plugin prints what it is and exits with a non-zero code", refusesHands},
-		{"handshake", "the first line on standard output is a valid handshake", shakesHands},
+		{"cookie", "if started without COVEN_PLUGIN, the plugin prints what it is and exits with a non-zero code", testCookie},
+		{"handshake", "the first line on standard output is a valid handshake", testHandshake},
 		{"version", "the plugin selects an offered version that it supports", choosesVersion},
 		{"tls", "the plugin accepts only the certificate that it was started with", wantsTLS},
 		{"health", "the health service returns SERVING for \"plugin\"", isHealthy},
@@ -26,7 +26,7 @@ func byHand() []testcase {
 	}
 }
 
-func refusesHands(ctx context.Context, s *suite) error {
+func testCookie(ctx context.Context, s *suite) error {
 	p, err := s.launch(ctx)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *suite) passed(name string) bool {
 	return false
 }
 
-func shakesHands(ctx context.Context, s *suite) error {
+func testHandshake(ctx context.Context, s *suite) error {
 	p, err := s.serve(ctx, "1")
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func hosted() []testcase {
 	return []testcase{
 		{"ready", "coven's host starts the plugin, and it answers a first call", answersFirst},
 		{"two at once", "concurrent calls do not wait for each other", answersTwo},
-		{"cancellation", "a canceled call ends, and the next call is answered", heedsCancel},
+		{"cancellation", "a canceled call ends, and the next call is answered", testCancel},
 	}
 }
 
@@ -30,7 +30,7 @@ func hosted() []testcase {
 func endurance() []testcase {
 	return []testcase{
 		{"many calls", "memory, open files and threads do not grow with each call", endures},
-		{"hang-up", "after coven's host shuts the plugin down, nothing is left", hangsUp},
+		{"hang-up", "after coven's host shuts the plugin down, nothing is left", testClose},
 	}
 }
 
@@ -137,7 +137,7 @@ func answersTwo(ctx context.Context, s *suite) error {
 // cancelled is the number of calls that are canceled.
 const cancelled = 20
 
-func heedsCancel(ctx context.Context, s *suite) error {
+func testCancel(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func endures(ctx context.Context, s *suite) error {
 	return nil
 }
 
-func hangsUp(ctx context.Context, s *suite) error {
+func testClose(ctx context.Context, s *suite) error {
 	if err := s.working(); err != nil {
 		return err
 	}

@@ -24,10 +24,10 @@
 //     move is undone.
 //  5. The merged index, with the timestamps of the staged files, is renamed into place.
 //     Advance returns with the index still locked.
-//  6. The caller moves the branch. Then Settle completes the move, or Undo reverts it with
+//  6. The caller moves the branch. Then Finish completes the move, or Undo reverts it with
 //     the old index and the old files, which are preserved until then.
 //
-// After a kill, Left finds the record, and Settle or Undo works from the record and the
+// After a kill, Left finds the record, and Finish or Undo works from the record and the
 // files. Both may be killed and repeated. A path with neither OLD nor NEW content has been
 // edited and does not change; displaced content that exists nowhere else is passed to
 // Rescue. An index.lock with other content is never removed.

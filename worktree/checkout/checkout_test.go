@@ -134,7 +134,7 @@ func (r repo) files() string {
 			}
 			return nil
 		}
-		is, err := take(file)
+		is, err := fingerprintOf(file)
 		if !entry.IsDir() {
 			fmt.Fprintf(&out, "%s %s\n", strings.TrimPrefix(file, r.dir+"/"), is)
 		} else if is == emptyDir() {
@@ -345,7 +345,7 @@ func (r repo) settle(from, to string) {
 	m, err := r.checkout().Advance(context.Background(), from, to)
 	r.ok(err)
 	r.git("update-ref", "refs/heads/main", to)
-	r.ok(m.Settle(context.Background()))
+	r.ok(m.Finish(context.Background()))
 }
 
 // stamps returns the modification times of all files.

@@ -89,7 +89,7 @@ func TestWrittenLate(t *testing.T) {
 		r.ok(err)
 	}
 	r.git("update-ref", "refs/heads/main", to)
-	r.ok(m.Settle(t.Context()))
+	r.ok(m.Finish(t.Context()))
 	if rescued["a"] != "1\nlate\n" || rescued["gone"] != "1\nlate\n" || len(rescued) != 2 {
 		t.Errorf("rescued %q", rescued)
 	}
@@ -109,7 +109,7 @@ func TestRescueFails(t *testing.T) {
 	_, err = file.WriteString("late\n")
 	r.ok(err)
 	r.git("update-ref", "refs/heads/main", to)
-	if err := m.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "to be rescued") {
+	if err := m.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "to be rescued") {
 		t.Fatalf("settled: %v", err)
 	}
 	stored := 0
@@ -208,7 +208,7 @@ func TestEditedAfterwards(t *testing.T) {
 	m, err := c.Advance(t.Context(), from, to)
 	r.ok(err)
 	r.git("update-ref", "refs/heads/main", to)
-	r.ok(m.Settle(t.Context()))
+	r.ok(m.Finish(t.Context()))
 	out, err := r.try("status", "--porcelain")
 	r.ok(err)
 	same(t, "status", out, " M a\n")
@@ -226,7 +226,7 @@ func TestStamps(t *testing.T) {
 	m, err := c.Advance(t.Context(), from, to)
 	r.ok(err)
 	r.git("update-ref", "refs/heads/main", to)
-	r.ok(m.Settle(t.Context()))
+	r.ok(m.Finish(t.Context()))
 	same(t, "to be read again", r.git("diff-files", "--name-only"), "")
 }
 
@@ -285,7 +285,7 @@ func TestStageAtTop(t *testing.T) {
 	m, err := c.Advance(t.Context(), from, to)
 	r.ok(err)
 	r.git("update-ref", "refs/heads/main", to)
-	r.ok(m.Settle(t.Context()))
+	r.ok(m.Finish(t.Context()))
 	same(t, "status", r.git("status", "--porcelain"), "")
 	r.clean()
 }

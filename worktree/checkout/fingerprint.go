@@ -20,9 +20,9 @@ import (
 // everything in it. It is empty if the path does not exist.
 type fingerprint string
 
-// take returns the fingerprint of a path. If a parent of the path is not a directory, the path does not
+// fingerprintOf returns the fingerprint of a path. If a parent of the path is not a directory, the path does not
 // exist.
-func take(path string) (fingerprint, error) {
+func fingerprintOf(path string) (fingerprint, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "", nil
@@ -67,7 +67,7 @@ func ofDirectory(path string) (fingerprint, error) {
 	}
 	sum := sha256.New()
 	for _, entry := range entries {
-		child, err := take(filepath.Join(path, entry.Name()))
+		child, err := fingerprintOf(filepath.Join(path, entry.Name()))
 		if err != nil {
 			return "", err
 		}

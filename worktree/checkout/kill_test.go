@@ -30,7 +30,7 @@ func actor(args []string) int {
 		if m, err = c.Advance(context.Background(), from, to); err == nil {
 			failpoint.Point("test.moved")
 			r.git("update-ref", "refs/heads/main", to)
-			err = m.Settle(context.Background())
+			err = m.Finish(context.Background())
 		}
 	case "recover":
 		err = r.recover(c)
@@ -50,7 +50,7 @@ func (r repo) recover(c *Checkout) error {
 			return err
 		}
 		if r.git("rev-parse", "refs/heads/main") == left.To {
-			err = m.Settle(context.Background())
+			err = m.Finish(context.Background())
 		} else {
 			err = m.Undo(context.Background())
 		}

@@ -32,7 +32,7 @@ func (m *Move) lock(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := os.WriteFile(mine, []byte(m.rec.Token+"\n"), 0o644)
 		if err == nil {
-			err = appear(mine, m.c.lockPath())
+			err = linkOrRename(mine, m.c.lockPath())
 		}
 		if err == nil {
 			return nil
@@ -46,9 +46,9 @@ func (m *Move) lock(ctx context.Context) error {
 	}
 }
 
-// appear gives a file a second name, or a new name if hard links are not supported, so that the file
+// linkOrRename gives a file a second name, or a new name if hard links are not supported, so that the file
 // appears with its content. It fails with fs.ErrExist if the name exists.
-func appear(file, as string) error {
+func linkOrRename(file, as string) error {
 	err := os.Link(file, as)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err

@@ -24,7 +24,7 @@ func (m *Move) merge(ctx context.Context, from, to string, changes []object.Chan
 	}
 	// Read the present content before git compares it with the index. If it differs later, it was edited in
 	// between.
-	have, err := m.look(units)
+	have, err := m.fingerprints(units)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (m *Move) asBefore(x *index, c object.Change, written int64) bool {
 
 // retry refreshes the index and checks again. If the check fails, the error lists the files in the way.
 func (m *Move) retry(ctx context.Context, units []string, from, to string, before *index, changes []object.Change) (map[string]fingerprint, error) {
-	have, err := m.look(units)
+	have, err := m.fingerprints(units)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (m *Move) refused(ctx context.Context, from string, before *index, changes 
 			files = append(files, change.Path)
 		}
 		if _, tracked := before.entries[change.Path]; !tracked && change.Status != 'D' {
-			files = append(files, m.strangers(change.Path, before)...)
+			files = append(files, m.untracked(change.Path, before)...)
 		}
 	}
 	if len(files) == 0 {
@@ -269,15 +269,15 @@ func sorted(set map[string]bool) []string {
 	return all
 }
 
-// look returns the fingerprints of the units. Paths behind a symbolic link are not in the checkout.
-func (m *Move) look(units []string) (map[string]fingerprint, error) {
+// fingerprints returns the fingerprints of the units. Paths behind a symbolic link are not in the checkout.
+func (m *Move) fingerprints(units []string) (map[string]fingerprint, error) {
 	have := map[string]fingerprint{}
 	for _, unit := range units {
 		if _, blocked := m.c.blocked(unit); blocked {
 			have[unit] = ""
 			continue
 		}
-		is, err := take(filepath.Join(m.c.top(), unit))
+		is, err := fingerprintOf(filepath.Join(m.c.top(), unit))
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", filepath.Join(m.c.top(), unit), err)
 		}

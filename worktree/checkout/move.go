@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// A Move is a move in progress. It ends with Settle or Undo.
+// A Move is a move in progress. It ends with Finish or Undo.
 type Move struct {
 	c      *Checkout
 	rec    record
@@ -156,7 +156,7 @@ func (m *Move) do(i int, s step) error {
 		return err
 	}
 	failpoint.Point("checkout.exchanged")
-	if is, err := take(filepath.Join(m.fresh(), path)); err == nil && is == s.Have {
+	if is, err := fingerprintOf(filepath.Join(m.fresh(), path)); err == nil && is == s.Have {
 		return nil
 	}
 	err = between(m.fresh(), path, m.c.top(), path, m.c.swap)
@@ -172,7 +172,7 @@ func (m *Move) remove(i int, s step) error {
 	if err != nil {
 		return err
 	}
-	if is, err := take(filepath.Join(m.old(), strconv.Itoa(i))); err == nil && is == s.Have {
+	if is, err := fingerprintOf(filepath.Join(m.old(), strconv.Itoa(i))); err == nil && is == s.Have {
 		return nil
 	}
 	err = between(m.old(), strconv.Itoa(i), m.c.top(), path, move)
@@ -202,7 +202,7 @@ func (m *Move) replace(i int, s step) error {
 	case err != nil:
 		return err
 	}
-	if is, err := take(filepath.Join(m.old(), aside)); err == nil && is == s.Have {
+	if is, err := fingerprintOf(filepath.Join(m.old(), aside)); err == nil && is == s.Have {
 		return nil
 	}
 	return errors.Join(m.c.inTheWay(path), m.bringBack(i, s))

@@ -24,7 +24,7 @@ func (m *Move) plan(have map[string]fingerprint, before *index) error {
 			files = append(files, path)
 		}
 	}
-	if err := m.know(files); err != nil {
+	if err := m.recordStats(files); err != nil {
 		return err
 	}
 	p := &planning{m: m, have: have, before: before}
@@ -33,7 +33,7 @@ func (m *Move) plan(have map[string]fingerprint, before *index) error {
 			return err
 		}
 	}
-	if err := p.meet(); err != nil {
+	if err := p.checkAdditions(); err != nil {
 		return err
 	}
 	if len(p.blocking) > 0 {
@@ -70,7 +70,7 @@ func (p *planning) unit(path string) error {
 		}
 	}
 	staged := filepath.Join(p.m.fresh(), path)
-	want, err := take(staged)
+	want, err := fingerprintOf(staged)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (p *planning) drop(s step, b entry) {
 	switch {
 	case b.file():
 	case p.holds(string(s.Path)):
-		if others := p.m.strangers(string(s.Path), p.before); len(others) > 0 {
+		if others := p.m.untracked(string(s.Path), p.before); len(others) > 0 {
 			p.blocking = append(p.blocking, others...)
 			return
 		}
@@ -125,12 +125,12 @@ func (p *planning) drop(s step, b entry) {
 	p.steps = append(p.steps, s)
 }
 
-// meet checks additions at paths that already exist: directories that become files, empty directories, or
+// checkAdditions checks additions at paths that already exist: directories that become files, empty directories, or
 // the user's files.
-func (p *planning) meet() error {
+func (p *planning) checkAdditions() error {
 	for _, s := range p.occupied {
 		path := string(s.Path)
-		if other, err := p.twin(path); err != nil {
+		if other, err := p.caseVariant(path); err != nil {
 			return err
 		} else if other {
 			p.folded = true
@@ -138,7 +138,7 @@ func (p *planning) meet() error {
 			p.steps = append(p.steps, s)
 			continue
 		}
-		others := p.m.strangers(path, p.before)
+		others := p.m.untracked(path, p.before)
 		if isDir(s.Have) && len(others) == 0 && !p.before.entries[path].link() || s.Have == emptyDir() {
 			p.steps = append(p.steps, s)
 			continue
@@ -151,8 +151,8 @@ func (p *planning) meet() error {
 	return nil
 }
 
-// twin reports whether the file at a path is also removed under another name, which differs only in case.
-func (p *planning) twin(path string) (bool, error) {
+// caseVariant reports whether the file at a path is also removed under another name, which differs only in case.
+func (p *planning) caseVariant(path string) (bool, error) {
 	at, err := nodeOf(filepath.Join(p.m.c.top(), path))
 	for _, s := range p.steps {
 		other := string(s.Path)
@@ -164,9 +164,9 @@ func (p *planning) twin(path string) (bool, error) {
 	return false, err
 }
 
-// strangers lists the untracked files at or below a path. If a parent of the path is an untracked file, it
+// untracked lists the untracked files at or below a path. If a parent of the path is an untracked file, it
 // returns that file.
-func (m *Move) strangers(path string, known *index) []string {
+func (m *Move) untracked(path string, known *index) []string {
 	if file, blocked := m.c.blocked(path); blocked {
 		path = file
 	}

@@ -68,8 +68,8 @@ func (m *Move) stage(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// know records the stat data of the staged files.
-func (m *Move) know(paths []string) error {
+// recordStats records the stat data of the staged files.
+func (m *Move) recordStats(paths []string) error {
 	for _, path := range paths {
 		st, err := statOf(filepath.Join(m.fresh(), path))
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 )
 
-// Settle completes a move after the branch has moved.
-func (m *Move) Settle(ctx context.Context) error {
+// Finish completes a move after the branch has moved.
+func (m *Move) Finish(ctx context.Context) error {
 	if m.rec.Token == "" {
 		return nil // nothing was moved
 	}
@@ -72,7 +72,7 @@ func (m *Move) back(i int, s step) error {
 	if err != nil || here != s.Node {
 		return err // not executed, or replaced by another file
 	}
-	is, err := take(present)
+	is, err := fingerprintOf(present)
 	if err != nil || is != s.Want {
 		return err // edited since
 	}
@@ -104,7 +104,7 @@ func (m *Move) unexchange(s step) error {
 	if err := between(m.fresh(), path, m.c.top(), path, m.c.swap); err != nil {
 		return err
 	}
-	if is, err := take(staged); err != nil || is == s.Want {
+	if is, err := fingerprintOf(staged); err != nil || is == s.Want {
 		return err
 	}
 	return between(m.fresh(), path, m.c.top(), path, m.c.swap) // edited just now
@@ -249,7 +249,7 @@ func (m *Move) rescue(ctx context.Context) error {
 	files := map[string]string{}
 	for i, s := range m.rec.Steps {
 		for _, file := range []string{filepath.Join(m.fresh(), string(s.Path)), m.aside(i)} {
-			is, err := take(file)
+			is, err := fingerprintOf(file)
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,7 @@ func Create(ctx context.Context, w *repo.Worktree, req Request) (Commit, error) 
 		return Commit{}, err
 	}
 	defer l.Release()
-	if err := integrate.Settle(ctx, w, l); err != nil {
+	if err := integrate.FinishInterrupted(ctx, w, l); err != nil {
 		return Commit{}, err
 	}
 	if req.TargetTip == "" {
@@ -153,7 +153,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 		return Commit{}, err
 	}
 	hooks.after(ctx)
-	if err := errors.Join(c.ix.Publish(), integrate.Resolved(c.w), submodule.SetLeft(c.w, nil)); err != nil {
+	if err := errors.Join(c.ix.Publish(), integrate.ForgetConflict(c.w), submodule.SetLeft(c.w, nil)); err != nil {
 		return done, err
 	}
 	failpoint.Point("commit.published")

@@ -136,7 +136,7 @@ func (s *HookSet) Run(ctx context.Context, name string, args ...string) error {
 // isolated runs a hook while the worktree is isolated. Commits made by the hook are discarded. The caller
 // holds the task's lock.
 func (s *HookSet) isolated(ctx context.Context, hook Hook) (output []byte, failed, err error) {
-	if err := isolation.Separate(ctx, s.w); err != nil {
+	if err := isolation.BeginLocked(ctx, s.w); err != nil {
 		return nil, nil, err
 	}
 	since, err := isolation.ReadRecord(s.w)

@@ -31,7 +31,7 @@ func MovePath(w *repo.Worktree) string { return w.StatePath("integrate.json") }
 // advance first moves the files, whose content is the staged tree, and then the branch. In the reverse
 // order, the agent would seem to have reverted the target's changes after a kill.
 func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, staged string) error {
-	ctx = context.WithoutCancel(ctx) // a started move is finished now, or later by Settle
+	ctx = context.WithoutCancel(ctx) // a started move is finished now, or later by FinishInterrupted
 	if err := w.Keep(ctx, names.KeepMove, m.New); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func advance(ctx context.Context, w *repo.Worktree, m Move, ix *content.Index, s
 		return err
 	}
 	failpoint.Point("integrate.journal")
-	if err := carry(ctx, w, ix, staged, m.New, content.ShowNone); err != nil {
+	if err := moveFiles(ctx, w, ix, staged, m.New, content.ShowNone); err != nil {
 		return err
 	}
 	if w.Cone == nil {
@@ -88,10 +88,10 @@ func onlyMoved(ctx context.Context, w *repo.Worktree, m Move, staged string) err
 	return nil
 }
 
-// carry moves the files of the worktree from the staged tree to the tree of a commit. Modified reserved
+// moveFiles moves the files of the worktree from the staged tree to the tree of a commit. Modified reserved
 // files do not change; ignored files in the way are rescued; the checkouts of submodules do not move.
-func carry(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string, show content.Show) error {
-	goal, err := sparing(ctx, w, ix, staged, to)
+func moveFiles(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string, show content.Show) error {
+	goal, err := targetTree(ctx, w, ix, staged, to)
 	if err != nil {
 		return err
 	}
@@ -121,9 +121,9 @@ func carry(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to 
 	return err
 }
 
-// sparing returns the tree to move to: the tree of the commit to, but with the reserved paths of the staged
+// targetTree returns the tree to move to: the tree of the commit to, but with the reserved paths of the staged
 // tree if the worktree has modified reserved files.
-func sparing(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string) (string, error) {
+func targetTree(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, to string) (string, error) {
 	l, err := ix.List(ctx, content.WithoutIgnored)
 	if err != nil {
 		return "", err
@@ -135,10 +135,10 @@ func sparing(ctx context.Context, w *repo.Worktree, ix *content.Index, staged, t
 	return to, nil
 }
 
-// Settle finishes an interrupted integration. If the worktree has been modified since, Settle only discards
+// FinishInterrupted finishes an interrupted integration. If the worktree has been modified since, it only discards
 // the record: the changes in the files are then part of the task's work, and the next integration does the
 // rest.
-func Settle(ctx context.Context, w *repo.Worktree, l *lock.Lock) error {
+func FinishInterrupted(ctx context.Context, w *repo.Worktree, l *lock.Lock) error {
 	var m Move
 	err := file.ReadJSON(MovePath(w), &m)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,7 @@ func MergeConflicted(ctx context.Context, w *repo.Worktree, target repo.Target, 
 		return Conflicted{}, err
 	}
 	defer l.Release()
-	if err := Settle(ctx, w, l); err != nil {
+	if err := FinishInterrupted(ctx, w, l); err != nil {
 		return Conflicted{}, err
 	}
 	c, err := conflict(ctx, w, target, session, l)
@@ -80,7 +80,7 @@ func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session
 	}
 	defer ix.Drop()
 	target.Tip = theirs
-	if err := related(ctx, w, tip.Oid, target); err != nil {
+	if err := checkCommonCommit(ctx, w, tip.Oid, target); err != nil {
 		return Conflicted{}, err
 	}
 	m, err := mergeLabelled(ctx, w, ix, tip.Oid, theirs, target.Branch)
@@ -92,7 +92,7 @@ func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session
 		return c, &ConflictError{Target: target.Branch, Files: links}
 	}
 	c.Files, c.Notes = m.paths(), m.notes
-	tree, err := settleBeside(ctx, w, m, &c)
+	tree, err := addOtherVersions(ctx, w, m, &c)
 	if err != nil {
 		return c, err
 	}
@@ -115,7 +115,7 @@ func putConflicted(ctx context.Context, w *repo.Worktree, ix *content.Index, c C
 	}
 	failpoint.Point("conflicted.recorded")
 	inConflict := func(e object.Entry) bool { return slices.Contains(c.Files, e.Path) || c.Beside[e.Path] != "" }
-	if err := carry(ctx, w, ix, from, tree, inConflict); err != nil {
+	if err := moveFiles(ctx, w, ix, from, tree, inConflict); err != nil {
 		return err
 	}
 	failpoint.Point("conflicted.worktree")
@@ -128,9 +128,9 @@ func putConflicted(ctx context.Context, w *repo.Worktree, ix *content.Index, c C
 // ConflictedPath returns the path of the file that describes the conflicted merge in the worktree.
 func ConflictedPath(w *repo.Worktree) string { return w.StatePath("conflicted.json") }
 
-// settleBeside returns the tree for the worktree: the merged tree, plus the target's version of files that
+// addOtherVersions returns the tree for the worktree: the merged tree, plus the target's version of files that
 // cannot have conflict markers.
-func settleBeside(ctx context.Context, w *repo.Worktree, m labelledMerge, c *Conflicted) (string, error) {
+func addOtherVersions(ctx context.Context, w *repo.Worktree, m labelledMerge, c *Conflicted) (string, error) {
 	merged, err := content.EntriesByPath(ctx, w, m.tree)
 	if err != nil {
 		return "", err

@@ -81,7 +81,7 @@ func Merge(ctx context.Context, w *repo.Worktree, target repo.Target) (Landing, 
 	}
 	defer l.Release()
 	failpoint.Point("integrate.locked")
-	if err := Settle(ctx, w, l); err != nil {
+	if err := FinishInterrupted(ctx, w, l); err != nil {
 		return Landing{}, err
 	}
 	candidate, err := integrate(ctx, w, target, l)
@@ -92,7 +92,7 @@ func Merge(ctx context.Context, w *repo.Worktree, target repo.Target) (Landing, 
 		return Landing{}, fmt.Errorf("integrate %s: %w", w.TaskID, err)
 	}
 	failpoint.Point("integrate.return")
-	return candidate, Resolved(w)
+	return candidate, ForgetConflict(w)
 }
 
 func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *lock.Lock) (Landing, error) {
@@ -107,7 +107,7 @@ func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *loc
 	defer ix.Drop()
 	target.Tip = theirs
 	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree, From: tip.Tree}
-	if err := related(ctx, w, tip.Oid, target); err != nil {
+	if err := checkCommonCommit(ctx, w, tip.Oid, target); err != nil {
 		return candidate, err
 	}
 	merged, err := MergeCommits(ctx, w.Repo, tip.Oid, theirs)
@@ -128,8 +128,8 @@ func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *loc
 	return candidate, advance(ctx, w, Move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }
 
-// related checks that the branch and the target have a common commit.
-func related(ctx context.Context, w *repo.Worktree, tip string, target repo.Target) error {
+// checkCommonCommit checks that the branch and the target have a common commit.
+func checkCommonCommit(ctx context.Context, w *repo.Worktree, tip string, target repo.Target) error {
 	_, err := w.Repo.Git().MergeBase(ctx, tip, target.Tip)
 	if errors.Is(err, git.ErrNoMergeBase) {
 		return &UnrelatedError{Branch: w.Branch, Target: target.Branch}

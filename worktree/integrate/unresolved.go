@@ -134,8 +134,8 @@ func isMarker(line []byte, sign byte, labelled bool) bool {
 	return len(line)-len(rest) >= 7 && (!labelled || bytes.HasPrefix(rest, []byte(" ")))
 }
 
-// Resolved removes the record of the conflicts.
-func Resolved(w *repo.Worktree) error {
+// ForgetConflict removes the record of the conflicts.
+func ForgetConflict(w *repo.Worktree) error {
 	err := os.Remove(ConflictedPath(w))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -63,7 +63,7 @@ func TakeCommits(ctx context.Context, w *repo.Worktree) error {
 
 // end ends an isolation. Its record stays until the worktree is an ordinary one.
 func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) error {
-	if err := errors.Join(regainOwn(w), Mend(w)); err != nil {
+	if err := errors.Join(regainOwn(w), RepairLinks(w)); err != nil {
 		return err
 	}
 	taken := takeCommits(ctx, w, since.Tip, l)
@@ -73,9 +73,9 @@ func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) erro
 	return errors.Join(taken, Rejoin(ctx, w, since))
 }
 
-// Mend repairs the links and HEAD of the worktree, which a program of the task may have replaced. git reads
+// RepairLinks repairs the links and HEAD of the worktree, which a program of the task may have replaced. git reads
 // those of all worktrees, even during a fetch into the repository, and would block on a pipe.
-func Mend(w *repo.Worktree) error {
+func RepairLinks(w *repo.Worktree) error {
 	head := filepath.Join(w.Admin, "HEAD")
 	if _, err := file.Read(head, object.MaxGitFile); err != nil {
 		if err := putFile(w, head, "ref: "+names.HeadsPrefix+w.Branch+"\n"); err != nil {
@@ -143,7 +143,7 @@ func settleHead(ctx context.Context, w *repo.Worktree, since Record) error {
 		return nil
 	}
 	log := headLog(w)
-	if err := clearWay(w, log); err != nil {
+	if err := clearParents(w, log); err != nil {
 		return err
 	}
 	raw, err = file.Read(log, MaxHeadLog)

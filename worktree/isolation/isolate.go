@@ -44,14 +44,14 @@ func Begin(ctx context.Context, w *repo.Worktree) error {
 	}
 	defer l.Release()
 	w.Repo.Memo.Fresh.Delete(w.StatePath(content.CommitIndex))
-	if err := Separate(ctx, w); err != nil {
+	if err := BeginLocked(ctx, w); err != nil {
 		return fmt.Errorf("isolate %s: %w", w.TaskID, err)
 	}
 	return nil
 }
 
-// Separate is Begin for a caller that holds the worktree's lock.
-func Separate(ctx context.Context, w *repo.Worktree) error {
+// BeginLocked is Begin for a caller that holds the worktree's lock.
+func BeginLocked(ctx context.Context, w *repo.Worktree) error {
 	if err := regainOwn(w); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func putPrivateTip(w *repo.Worktree, tip string) error {
 		return nil
 	}
 	at := names.HeadsPrefix + w.Branch
-	if err := clearWay(w, PrivatePath(w, at)); err != nil {
+	if err := clearParents(w, PrivatePath(w, at)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(PrivatePath(w, at)), 0o755); err != nil {
@@ -257,9 +257,9 @@ func putFile(w *repo.Worktree, path, content string) error {
 	return file.WriteNoSync(path, []byte(content))
 }
 
-// clearWay checks the parent directories of a path in the worktree's git directory, from the top, and sets
+// clearParents checks the parent directories of a path in the worktree's git directory, from the top, and sets
 // aside the first that is not a directory. A link could lead to files outside.
-func clearWay(w *repo.Worktree, path string) error {
+func clearParents(w *repo.Worktree, path string) error {
 	rel, err := filepath.Rel(w.Admin, filepath.Dir(path))
 	if err != nil {
 		return err
@@ -277,15 +277,15 @@ func clearWay(w *repo.Worktree, path string) error {
 		if !info.IsDir() {
 			return SetAsidePrivate(w, dir)
 		}
-		if err := regain(dir, info); err != nil {
+		if err := restorePermissions(dir, info); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// regain restores coven's permissions on a directory that a program of the task may have removed.
-func regain(dir string, info fs.FileInfo) error {
+// restorePermissions restores coven's permissions on a directory that a program of the task may have removed.
+func restorePermissions(dir string, info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o700 != 0o700 {
 		return os.Chmod(dir, mode|0o700)
 	}
@@ -296,7 +296,7 @@ func regain(dir string, info fs.FileInfo) error {
 func regainOwn(w *repo.Worktree) error {
 	for _, dir := range []string{w.Path, w.Admin, PrivatePath(w)} {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-			if err := regain(dir, info); err != nil {
+			if err := restorePermissions(dir, info); err != nil {
 				return err
 			}
 		}
@@ -312,7 +312,7 @@ func SetAsidePrivate(w *repo.Worktree, path string) error {
 		return nil
 	}
 	if err == nil && info.IsDir() {
-		err = regain(path, info) // moving a directory requires write permission
+		err = restorePermissions(path, info) // moving a directory requires write permission
 	}
 	if err != nil {
 		return err

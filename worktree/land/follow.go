@@ -69,7 +69,7 @@ func (c *Checkout) Release() {
 	}
 }
 
-// Follow moves the checkout from one commit to another and keeps it locked until Settle or putBack. If
+// Follow moves the checkout from one commit to another and keeps it locked until Finish or undoMove. If
 // Follow fails, nothing has moved.
 func (c *Checkout) Follow(ctx context.Context, from, to string) error {
 	if err := c.hold(ctx); err != nil {
@@ -114,24 +114,24 @@ func (c *Checkout) LogMove(from, to string) (moved func(), err error) {
 	return func() { c.Repo.RefLog().Done([]ref.Edit{edit}) }, nil
 }
 
-// Settle finishes a move after the target has moved.
-func (c *Checkout) Settle(ctx context.Context) error {
+// Finish finishes a move after the target has moved.
+func (c *Checkout) Finish(ctx context.Context) error {
 	defer c.Release()
 	defer c.logMoved()
-	return c.move.Settle(ctx)
+	return c.move.Finish(ctx)
 }
 
-// putBack undoes Follow, unless a concurrent commit by the user contains the landing's changes: then the
+// undoMove undoes Follow, unless a concurrent commit by the user contains the landing's changes: then the
 // checkout is already correct.
-func (c *Checkout) putBack(ctx context.Context, g git.Repo, intent integrate.Landing) error {
+func (c *Checkout) undoMove(ctx context.Context, g git.Repo, intent integrate.Landing) error {
 	defer c.Release()
 	defer c.logMoved()
-	swallowed, err := swallows(ctx, g, intent)
+	swallowed, err := containsChanges(ctx, g, intent)
 	if err != nil {
 		return err
 	}
 	if swallowed {
-		return c.move.Settle(ctx)
+		return c.move.Finish(ctx)
 	}
 	undone, err := c.LogMove(intent.New, intent.Old)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Checkout) finishLeft(ctx context.Context) error {
 
 func (c *Checkout) finishMove(ctx context.Context, m *checkout.Move, left *checkout.Left) error {
 	intent := integrate.Landing{Task: left.Task, Target: repo.Target{Ref: left.Ref}, Old: left.From, New: left.To}
-	kept, err := keeps(ctx, c.Repo, intent)
+	kept, err := mustStay(ctx, c.Repo, intent)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (c *Checkout) finishMove(ctx context.Context, m *checkout.Move, left *check
 		return err
 	}
 	if kept {
-		err = m.Settle(ctx)
+		err = m.Finish(ctx)
 	} else {
 		err = m.Undo(ctx)
 	}
@@ -187,8 +187,8 @@ func (c *Checkout) finishMove(ctx context.Context, m *checkout.Move, left *check
 	return err
 }
 
-// keeps reports whether the checkout must stay at the new commit.
-func keeps(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, error) {
+// mustStay reports whether the checkout must stay at the new commit.
+func mustStay(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, error) {
 	if there, err := r.Git().Has(ctx, intent.New, "commit"); err == nil && !there {
 		return false, nil // no branch reaches the commit
 	}
@@ -199,11 +199,11 @@ func keeps(ctx context.Context, r *repo.Repo, intent integrate.Landing) (bool, e
 	if err != nil || landed {
 		return landed, err
 	}
-	return swallows(ctx, r.Git(), intent)
+	return containsChanges(ctx, r.Git(), intent)
 }
 
-// swallows reports whether the target has moved to a commit that contains all changes of the landing.
-func swallows(ctx context.Context, g git.Repo, intent integrate.Landing) (bool, error) {
+// containsChanges reports whether the target has moved to a commit that contains all changes of the landing.
+func containsChanges(ctx context.Context, g git.Repo, intent integrate.Landing) (bool, error) {
 	tip, err := g.Ref(ctx, intent.Target.Ref)
 	if err != nil || tip == intent.Old {
 		return false, err

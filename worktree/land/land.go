@@ -320,7 +320,7 @@ func (l *landing) moveCheckouts(ctx context.Context, intent integrate.Landing) (
 func settleAll(ctx context.Context, moved []Checkout) error {
 	var failed error
 	for _, c := range moved {
-		failed = errors.Join(failed, c.Settle(ctx))
+		failed = errors.Join(failed, c.Finish(ctx))
 	}
 	return failed
 }
@@ -328,7 +328,7 @@ func settleAll(ctx context.Context, moved []Checkout) error {
 func (l *landing) moveBack(ctx context.Context, moved []Checkout, intent integrate.Landing) error {
 	var failed error
 	for _, c := range moved {
-		if err := c.putBack(ctx, l.git, intent); err != nil {
+		if err := c.undoMove(ctx, l.git, intent); err != nil {
 			failed = errors.Join(failed, err)
 		}
 	}

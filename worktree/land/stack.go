@@ -23,7 +23,7 @@ func Stack(ctx context.Context, w *repo.Worktree, below integrate.Landing) (inte
 		return integrate.Landing{}, err
 	}
 	defer l.Release()
-	if err := integrate.Settle(ctx, w, l); err != nil {
+	if err := integrate.FinishInterrupted(ctx, w, l); err != nil {
 		return integrate.Landing{}, err
 	}
 	tip, ix, err := integrate.CheckClean(ctx, w, l)

@@ -134,8 +134,8 @@ func TidyLater(r *repo.Repo) {
 	})
 }
 
-// Settle waits for TidyLater, and ends the git process that the Store keeps for further transactions.
-func Settle(r *repo.Repo) {
+// Wait waits for TidyLater, and ends the git process that the Store keeps for further transactions.
+func Wait(r *repo.Repo) {
 	r.Memo.Tidying.Wait()
 	r.Store.Close()
 }
@@ -184,7 +184,7 @@ func Reuse(ctx context.Context, w *repo.Worktree, ix *content.Index, from Entry,
 	}
 	if w.Cone != nil {
 		if _, visible, err := ix.Outside(ctx); err != nil || len(visible) > 0 {
-			return errors.Join(err, errOdd) // a new worktree does not contain these files
+			return errors.Join(err, errUnusualMetadata) // a new worktree does not contain these files
 		}
 	}
 	if err := rewrite(ctx, w, ix, from.Rewrite); err != nil {
@@ -210,7 +210,7 @@ func rewrite(ctx context.Context, w *repo.Worktree, ix *content.Index, paths []s
 	}
 	for _, name := range paths {
 		if file.BeyondLink(w.Path, name) {
-			return errOdd
+			return errUnusualMetadata
 		}
 		if err := os.Remove(filepath.Join(w.Path, name)); err != nil {
 			return err

@@ -17,8 +17,8 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// errOdd means that a parked file has properties that git neither creates nor compares.
-var errOdd = errors.New("a file has hard links or permissions that git does not create")
+// errUnusualMetadata means that a parked file has properties that git neither creates nor compares.
+var errUnusualMetadata = errors.New("a file has hard links or permissions that git does not create")
 
 // tidying moves away everything that is not a file of a tree.
 type tidying struct {
@@ -79,12 +79,12 @@ func (f *tidying) dir(name string) error {
 	for _, entry := range entries {
 		inside := path.Join(name, entry.Name())
 		if !f.tracked[inside] {
-			if _, err := f.stray(inside, entry); err != nil {
+			if _, err := f.moveUntracked(inside, entry); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := f.plain(dir, inside); err != nil {
+		if err := f.checkMetadata(dir, inside); err != nil {
 			return err
 		}
 		if entry.IsDir() {
@@ -96,8 +96,8 @@ func (f *tidying) dir(name string) error {
 	return nil
 }
 
-// plain checks the properties of a tracked path that git does not compare: hard links and permissions.
-func (f *tidying) plain(dir *os.File, name string) error {
+// checkMetadata checks the properties of a tracked path that git does not compare: hard links and permissions.
+func (f *tidying) checkMetadata(dir *os.File, name string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), path.Base(name), &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
@@ -110,15 +110,15 @@ func (f *tidying) plain(dir *os.File, name string) error {
 		}
 	case unix.S_IFREG:
 		if info.Nlink != 1 || mode != 0o666&^mask && mode != 0o777&^mask {
-			return errOdd
+			return errUnusualMetadata
 		}
 	}
 	return nil
 }
 
-// stray moves an untracked path away, except for files below it that are kept. It reports whether there are
+// moveUntracked moves an untracked path away, except for files below it that are kept. It reports whether there are
 // any.
-func (f *tidying) stray(name string, entry fs.DirEntry) (kept bool, err error) {
+func (f *tidying) moveUntracked(name string, entry fs.DirEntry) (kept bool, err error) {
 	if slices.ContainsFunc(f.keep, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
 		f.kept++
 		return true, nil
@@ -129,7 +129,7 @@ func (f *tidying) stray(name string, entry fs.DirEntry) (kept bool, err error) {
 			return false, err
 		}
 		for _, b := range below {
-			here, err := f.stray(path.Join(name, b.Name()), b)
+			here, err := f.moveUntracked(path.Join(name, b.Name()), b)
 			if kept = kept || here; err != nil {
 				return kept, err
 			}

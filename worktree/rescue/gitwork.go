@@ -138,7 +138,7 @@ func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string
 		return nil, err
 	}
 	return slices.DeleteFunc(named, func(oid string) bool {
-		return slices.ContainsFunc(refs, func(ref ref.Ref) bool { return ref.Oid == oid && !goesWith(w, ref.Name) })
+		return slices.ContainsFunc(refs, func(ref ref.Ref) bool { return ref.Oid == oid && !removedWithWorktree(w, ref.Name) })
 	}), nil
 }
 
@@ -183,8 +183,8 @@ func privateCommits(w *repo.Worktree) ([]string, error) {
 	return own, nil
 }
 
-// goesWith reports whether a ref is removed with the worktree.
-func goesWith(w *repo.Worktree, ref string) bool {
+// removedWithWorktree reports whether a ref is removed with the worktree.
+func removedWithWorktree(w *repo.Worktree, ref string) bool {
 	return ref == names.HeadsPrefix+w.Branch || ref == isolation.IncomingRef(w) || strings.HasPrefix(ref, names.KeepPrefix+w.Name+"/") || strings.HasPrefix(ref, names.SnapshotRef(""))
 }
 
@@ -232,7 +232,7 @@ func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, 
 		asked += "^" + tip + "\n"
 	}
 	for _, ref := range refs {
-		if !goesWith(w, ref.Name) {
+		if !removedWithWorktree(w, ref.Name) {
 			asked += "^" + ref.Oid + "\n"
 		}
 	}

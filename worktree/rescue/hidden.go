@@ -118,7 +118,7 @@ func (h *HiddenFiles) addGitDirs(w *repo.Worktree) error {
 			return fs.SkipDir
 		}
 		if entry.Type().IsRegular() && relative != ".git" && !linksBorrower(w, name) {
-			h.Renamed[storable(filepath.ToSlash(relative))] = name
+			h.Renamed[replaceGitNames(filepath.ToSlash(relative))] = name
 		}
 		return nil
 	})
@@ -138,13 +138,13 @@ func (h *HiddenFiles) addBelow(root, as string) error {
 			return nil
 		}
 		relative, err := filepath.Rel(root, name)
-		h.Renamed[storable(path.Join(as, filepath.ToSlash(relative)))] = name
+		h.Renamed[replaceGitNames(path.Join(as, filepath.ToSlash(relative)))] = name
 		return err
 	})
 }
 
-// storable replaces path elements that git refuses to store.
-func storable(p string) string {
+// replaceGitNames replaces path elements that git refuses to store.
+func replaceGitNames(p string) string {
 	elements := strings.Split(p, "/")
 	for i, element := range elements {
 		if file.IsGitDir(element) {
@@ -252,7 +252,7 @@ func (h *HiddenFiles) AddModules(w *repo.Worktree, dir, as string) error {
 		isGit := file.Exists(filepath.Join(name, "HEAD"))
 		switch {
 		case !entry.IsDir():
-			h.Renamed[storable(inside)] = name
+			h.Renamed[replaceGitNames(inside)] = name
 		case isGit && submodule.Borrows(w, name):
 			err = h.AddModules(w, filepath.Join(name, submodule.ModulesDir), path.Join(inside, submodule.ModulesDir))
 		case isGit:

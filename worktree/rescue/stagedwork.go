@@ -57,7 +57,7 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 		}
 		meta, _, _ := strings.Cut(field, "\t")
 		stage := meta[strings.LastIndexByte(meta, ' ')+1:]
-		e.Path = storable(path.Join(stagedDir, stage, e.Path))
+		e.Path = replaceGitNames(path.Join(stagedDir, stage, e.Path))
 		only = append(only, e)
 	}
 	return only, nil

@@ -28,7 +28,7 @@ func Revert(ctx context.Context, w *repo.Worktree, session string, n int, paths 
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("revert %s: %w", w.TaskID, err)
 	}
-	return goBack(ctx, w, session, s.Commit, paths)
+	return restorePaths(ctx, w, session, s.Commit, paths)
 }
 
 // A NoPathError means that there is nothing to restore at a path.
@@ -47,11 +47,11 @@ func (e *NoPathError) Error() string {
 
 // Restore is like Revert for any snapshot or commit.
 func Restore(ctx context.Context, w *repo.Worktree, session, commitish string) (before Snapshot, err error) {
-	return goBack(ctx, w, session, commitish, nil)
+	return restorePaths(ctx, w, session, commitish, nil)
 }
 
-// goBack restores the given paths, or everything if paths is empty.
-func goBack(ctx context.Context, w *repo.Worktree, session, commitish string, paths []string) (before Snapshot, err error) {
+// restorePaths restores the given paths, or everything if paths is empty.
+func restorePaths(ctx context.Context, w *repo.Worktree, session, commitish string, paths []string) (before Snapshot, err error) {
 	l, err := w.Lock(ctx, "restore")
 	if err != nil {
 		return Snapshot{}, err
@@ -119,10 +119,10 @@ func restoreTree(ctx context.Context, w *repo.Worktree, session string, commit o
 		return before, err
 	}
 	failpoint.Point("restore.switched")
-	if err := giveBackIgnored(ctx, w, ix, now, goal); err != nil {
+	if err := restoreIgnored(ctx, w, ix, now, goal); err != nil {
 		return before, err
 	}
-	if err := errors.Join(leaveAsIn(ctx, w, commit, paths), content.NoteGoneAsIn(ctx, w, goal)); err != nil {
+	if err := errors.Join(restoreSubmodules(ctx, w, commit, paths), content.RecordDeletedIn(ctx, w, goal)); err != nil {
 		return before, err
 	}
 	failpoint.Point("restore.done")
@@ -170,9 +170,9 @@ func snapshotWithPaths(ctx context.Context, w *repo.Worktree, tree string, snaps
 	return content.TreeWithPaths(ctx, w.Repo, tree, snapshot.Tree, paths)
 }
 
-// giveBackIgnored restores files that the move removed but that the current ignore rules match: they
+// restoreIgnored restores files that the move removed but that the current ignore rules match: they
 // existed as ignored files when the snapshot was taken.
-func giveBackIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, from, to string) error {
+func restoreIgnored(ctx context.Context, w *repo.Worktree, ix *content.Index, from, to string) error {
 	changes, err := ix.Git.Changes(ctx, from, to)
 	if err != nil {
 		return err

@@ -47,8 +47,8 @@ type Snapshot struct {
 	links string // see submodule.OwnLinks
 }
 
-// same reports whether next would add nothing to s.
-func (s Snapshot) same(next Snapshot) bool {
+// covers reports whether next would add nothing to s.
+func (s Snapshot) covers(next Snapshot) bool {
 	return s.N > 0 && s.Only == nil && next.Only == nil && s.Tree == next.Tree && s.links == next.links && s.Tip == next.Tip
 }
 
@@ -99,7 +99,7 @@ func saveTree(ctx context.Context, w *repo.Worktree, session, tree string, next 
 			return last, err
 		}
 		next.N, next.Tree, next.Tip, next.Time, next.links = last.N+1, tree, tip, time.Now(), links
-		if last.same(next) {
+		if last.covers(next) {
 			return last, nil
 		}
 		made, err := Append(ctx, w.Repo, session, next, last)
@@ -281,9 +281,9 @@ func StateAt(ctx context.Context, r *repo.Repo, oid string) (Snapshot, error) {
 	return s, err
 }
 
-// leaveAsIn makes submodules count as their commits in a snapshot. If there are paths, it changes only
+// restoreSubmodules makes submodules count as their commits in a snapshot. If there are paths, it changes only
 // submodules at or below these.
-func leaveAsIn(ctx context.Context, w *repo.Worktree, snapshot object.Commit, paths []string) error {
+func restoreSubmodules(ctx context.Context, w *repo.Worktree, snapshot object.Commit, paths []string) error {
 	s, err := parse(snapshot)
 	if err != nil {
 		return err

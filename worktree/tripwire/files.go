@@ -325,7 +325,7 @@ func (m *Mark) indexChanges(ctx context.Context) ([]Change, error) {
 	}
 	var changes []Change
 	for name, v := range old {
-		if now := entries[name]; !now.Is(v) {
+		if now := entries[name]; !now.Equal(v) {
 			changes = append(changes, Change{Kind: protected.Index, Name: name, Before: v, After: now})
 		}
 	}

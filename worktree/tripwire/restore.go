@@ -166,8 +166,8 @@ func (p *present) plan(info rescue.Info, changes []Change) ([]Change, error) {
 	for _, c := range changes {
 		now := p.of(c)
 		switch {
-		case now.Is(c.Before):
-		case !now.Is(c.After):
+		case now.Equal(c.Before):
+		case !now.Equal(c.After):
 			c.Before, c.After = c.After, now
 			refused.Again = append(refused.Again, c)
 		case !c.Before.Stored() || c.Kind == protected.Index && strings.Contains(c.Before.Text, " "):

@@ -218,8 +218,8 @@ func (t Tree) Plan(rounds int) *grimoires.Tree {
 	return &grimoires.Tree{Root: t.Name, Rounds: rounds, Branches: Branches(included)}
 }
 
-// Meant guesses the agent for a misspelled name, by ignoring case or by tool prefixes.
-func Meant(branches []grimoires.Branch, name string) (string, bool) {
+// Suggest guesses the agent for a misspelled name, by ignoring case or by tool prefixes.
+func Suggest(branches []grimoires.Branch, name string) (string, bool) {
 	word := strings.ToLower(name)
 	for _, b := range branches {
 		if b.Agent == word {

@@ -308,7 +308,7 @@ func TestMeant(t *testing.T) {
 	for name, want := range map[string]string{
 		"exec": "operator", "Operator": "operator", "browser": "navigator", "fs": "operator", "crypto_agent": "vault", "memory": "chronicler", "helper": "", "": "",
 	} {
-		if got, ok := agenttree.Meant(branches, name); got != want || ok != (want != "") {
+		if got, ok := agenttree.Suggest(branches, name); got != want || ok != (want != "") {
 			t.Errorf("%q means %q, want %q", name, got, want)
 		}
 	}

@@ -93,7 +93,7 @@ func (t Tree) Instruction(tools []*tool.Tool, rounds int) string {
 		for _, line := range []struct{ name, text string }{
 			{"Role", child.Description}, {"Keywords", strings.Join(plain(d.Keywords, tools), ", ")}, {"Accepts", d.Accepts}, {"Returns", d.Returns}, {"Cannot", strings.Join(d.Cannot, "; ")},
 		} {
-			fmt.Fprintf(&b, "- %s: %s\n", line.name, cmp.Or(oneline.Of(nameless(line.text, tools)), "(not stated)"))
+			fmt.Fprintf(&b, "- %s: %s\n", line.name, cmp.Or(oneline.Of(withoutToolNames(line.text, tools)), "(not stated)"))
 		}
 	}
 	fmt.Fprintf(&b, protocol, rounds)
@@ -110,9 +110,9 @@ func plain(keywords []string, tools []*tool.Tool) (kept []string) {
 	return kept
 }
 
-// nameless replaces the names of tools in a text by their capabilities. It keeps names that may be English
+// withoutToolNames replaces the names of tools in a text by their capabilities. It keeps names that may be English
 // words, such as deploy.
-func nameless(text string, tools []*tool.Tool) string {
+func withoutToolNames(text string, tools []*tool.Tool) string {
 	tools = slices.Clone(tools)
 	slices.SortStableFunc(tools, func(a, b *tool.Tool) int { return len(b.Name) - len(a.Name) }) // a name may be the prefix of another
 	for _, t := range tools {

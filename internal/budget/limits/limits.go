@@ -55,10 +55,10 @@ func (s *Store) Limited(account string) (Limit, bool, error) {
 
 func (l Limit) holds() bool { return l.Until.After(clock.Now()) }
 
-// Met records a limit that a provider reported. stop reports whether the agent
+// Refused records a limit that a provider reported. stop reports whether the agent
 // must stop. The agent may continue if its CLI retries soon and no longer limit
 // is known.
-func (s *Store) Met(account string, said provider.Limit) (stop bool, err error) {
+func (s *Store) Refused(account string, said provider.Limit) (stop bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, err := s.read(account)
@@ -69,7 +69,7 @@ func (s *Store) Met(account string, said provider.Limit) (stop bool, err error) 
 	if !said.Until.IsZero() {
 		left = max(time.Until(said.Until), 0)
 	}
-	if said.Again > 0 && clock.Lasting(max(left, said.Again)) <= Patience {
+	if said.Again > 0 && clock.ToClock(max(left, said.Again)) <= Patience {
 		return known.holds(), nil
 	}
 	met := known.next(left, said.Reason)
@@ -89,7 +89,7 @@ func steps(refusals int) time.Duration {
 // time, or 0 if it is unknown.
 func (l Limit) next(left time.Duration, reason string) Limit {
 	now := clock.Now().Round(0)
-	told := Limit{Until: now.Add(clock.Lasting(left)), Told: true, Reason: reason, Refusals: l.Refusals}
+	told := Limit{Until: now.Add(clock.ToClock(left)), Told: true, Reason: reason, Refusals: l.Refusals}
 	switch {
 	case l.holds() && left <= 0:
 		return l // several agents hit the same limit

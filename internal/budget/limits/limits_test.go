@@ -17,7 +17,7 @@ func near(a, b time.Time) bool { return a.Sub(b).Abs() < 30*time.Second }
 
 func (b *Store) met(t *testing.T, said provider.Limit, stop bool) Limit {
 	t.Helper()
-	if got, err := b.Met(name, said); got != stop || err != nil {
+	if got, err := b.Refused(name, said); got != stop || err != nil {
 		t.Errorf("%+v: stop %v, %v", said, got, err)
 	}
 	l, holds, err := b.Limited(name)
@@ -101,7 +101,7 @@ func TestLimitThatIsNotTold(t *testing.T) {
 func TestFile(t *testing.T) {
 	root := t.TempDir()
 	b := Open(root)
-	if _, err := b.Met("../../evil", provider.Limit{}); err != nil {
+	if _, err := b.Refused("../../evil", provider.Limit{}); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(root, ".coven", "run", "limits", "*"))

@@ -42,7 +42,7 @@ func (t *conversation) finish(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	before := t.view
-	message, err := t.controller.CutOff(before)
+	message, err := t.controller.InterruptedMessage(before)
 	if err != nil {
 		return "", err
 	}

@@ -65,7 +65,7 @@ $XDG_CACHE_HOME/coven/search, and always as new as the files.`,
 // A place is a source with the options of its search.
 type place struct {
 	source
-	wanted search.Wanted
+	wanted search.QueryOptions
 }
 
 // places returns the places to search.
@@ -74,9 +74,9 @@ func (o *searchOptions) places(p *project.Project) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []place{{first, search.Wanted{Limit: o.limit, Keep: first.keep(fields)}}}
+	all := []place{{first, search.QueryOptions{Limit: o.limit, Keep: first.keep(fields)}}}
 	if o.includeSessions && first.name != dataStore {
-		all = append(all, place{sessions(p), search.Wanted{Limit: o.limit}})
+		all = append(all, place{sessions(p), search.QueryOptions{Limit: o.limit}})
 	}
 	return all, nil
 }

@@ -143,7 +143,7 @@ func agentsOf(p *project.Project) refuser {
 
 // refusals returns the refused calls of sessions without duplicates. unreadable are the calls whose records
 // lack details, and those of reviewing agents, for which no rule allows anything.
-func refusals(views []session.View, by refuser) (refused []permission.Refusal, unreadable []permission.Hopeless) {
+func refusals(views []session.View, by refuser) (refused []permission.Refusal, unreadable []permission.Unresolvable) {
 	for _, v := range slices.Backward(views) { // the oldest first
 		for _, call := range v.Calls {
 			if call.Allowed {
@@ -158,7 +158,7 @@ func refusals(views []session.View, by refuser) (refused []permission.Refusal, u
 				refused = counted(refused, one)
 				continue
 			}
-			unreadable = countedHopeless(unreadable, permission.Hopeless{Refusal: permission.Refusal{Request: req}, Reason: cmp.Or(reason, call.Reason)})
+			unreadable = countedHopeless(unreadable, permission.Unresolvable{Refusal: permission.Refusal{Request: req}, Reason: cmp.Or(reason, call.Reason)})
 		}
 	}
 	return refused, unreadable
@@ -192,8 +192,8 @@ func counted(all []permission.Refusal, one permission.Refusal) []permission.Refu
 	return all
 }
 
-func countedHopeless(all []permission.Hopeless, one permission.Hopeless) []permission.Hopeless {
-	i := slices.IndexFunc(all, func(h permission.Hopeless) bool { return h.Request == one.Request && h.Reason == one.Reason })
+func countedHopeless(all []permission.Unresolvable, one permission.Unresolvable) []permission.Unresolvable {
+	i := slices.IndexFunc(all, func(h permission.Unresolvable) bool { return h.Request == one.Request && h.Reason == one.Reason })
 	if i < 0 {
 		all, i = append(all, one), len(all)
 	}

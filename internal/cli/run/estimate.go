@@ -63,7 +63,7 @@ func maxCost(p *project.Project, items []project.Item, grimoire string) (total b
 		limited = limited && of != (budget.Amount{})
 		all = append(all, of)
 	}
-	return budget.Together(all), limited
+	return budget.Sum(all), limited
 }
 
 func pastCost(p *project.Project) past {

@@ -162,7 +162,7 @@ func (o *exportOptions) one(ctx context.Context, p *project.Project, name string
 
 // line prints a session as a line of JSON.
 func (o *exportOptions) line(ctx context.Context, p *project.Project, v session.View) error {
-	lesson, err := archive.Learn(ctx, p.Repo, v)
+	lesson, err := archive.NewLesson(ctx, p.Repo, v)
 	if err != nil {
 		return err
 	}

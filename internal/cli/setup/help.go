@@ -37,7 +37,7 @@ the page; the command's help is coven COMMAND --help.`,
 			found, rest, err := root.Find(args)
 			switch {
 			case err != nil || found == root:
-				return exit.Usagef("coven help", "no command or topic %q%s", args[0], cli.Meant(args[0], helpNames(root)))
+				return exit.Usagef("coven help", "no command or topic %q%s", args[0], cli.Suggest(args[0], helpNames(root)))
 			case len(rest) > 0 && found.HasSubCommands():
 				return exit.Usagef(found.CommandPath()+" --help", "%w", cli.NoCommand(found, rest))
 			case len(rest) > 0:

@@ -17,8 +17,8 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// lookEvery is the interval at which Answer checks whether the answer was received.
-const lookEvery = 50 * time.Millisecond
+// pollInterval is the interval at which Answer checks whether the answer was received.
+const pollInterval = 50 * time.Millisecond
 
 // Question is an open question.
 type Question struct {
@@ -136,10 +136,10 @@ func Answer(ctx context.Context, p *project.Project, q Question, answer event.Ap
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		pending := session.Asked(file)
+		pending := session.Pending(file)
 		v, err := session.Load(q.dir)
 		if err != nil {
 			return err

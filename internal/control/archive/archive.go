@@ -153,7 +153,7 @@ func Export(from, dir string) error {
 // folder creates the folder of an exported session in dir. It does not follow a link in place of the
 // folder, and refuses a dir among the records.
 func folder(from, dir string) (to string, err error) {
-	if err := outside(filepath.Dir(from), dir); err != nil {
+	if err := checkOutside(filepath.Dir(from), dir); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -169,8 +169,8 @@ func folder(from, dir string) (to string, err error) {
 	return to, nil
 }
 
-// outside returns an error if dir, which need not exist, is the directory records or inside it.
-func outside(records, dir string) error {
+// checkOutside returns an error if dir, which need not exist, is the directory records or inside it.
+func checkOutside(records, dir string) error {
 	own, err := os.Stat(records)
 	if err != nil {
 		return err

@@ -117,9 +117,9 @@ type Feedback struct {
 	Findings []string `json:"findings,omitempty"` // to change, or accepted
 }
 
-// Learn returns the lesson of a session, whose plan and messages may be missing. It does not mask secrets
+// NewLesson returns the lesson of a session, whose plan and messages may be missing. It does not mask secrets
 // in a landed commit.
-func Learn(ctx context.Context, repo *worktree.Repo, v session.View) (Lesson, error) {
+func NewLesson(ctx context.Context, repo *worktree.Repo, v session.View) (Lesson, error) {
 	events, err := session.Events(v.Dir)
 	if err != nil {
 		return Lesson{}, err

@@ -18,7 +18,7 @@ import (
 // landed; those of other sessions stay until coven gc deletes them. It returns an error if the session must
 // be kept.
 func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
-	if err := needed(ctx, p, s); err != nil {
+	if err := checkRemovable(ctx, p, s); err != nil {
 		return err
 	}
 	locked, err := session.Open(p.Repo.Root, s.ID, p.Env.Now) // while it is locked, no process can continue it
@@ -37,8 +37,8 @@ func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
 	return remove(p.Repo.Root, s.ID)
 }
 
-// needed returns an error if a session must not be removed.
-func needed(ctx context.Context, p *project.Project, s session.Summary) error {
+// checkRemovable returns an error if a session must not be removed.
+func checkRemovable(ctx context.Context, p *project.Project, s session.Summary) error {
 	task := shellword.Word(s.Task)
 	if s.Live() || !s.IsOver() || session.Busy(s.Dir()) {
 		return exit.Personf("coven why "+task, "session %s can continue: it is %s", s.ID, s.Status)
@@ -93,7 +93,7 @@ func Clean(ctx context.Context, p *project.Project, r CleanRequest) ([]Cleaned, 
 		one := Cleaned{Session: s.ID, Status: string(s.Status), Ended: s.Ended}
 		remove := Remove
 		if r.DryRun {
-			remove = needed
+			remove = checkRemovable
 		}
 		if err := remove(ctx, p, s); err != nil {
 			if exit.Code(err) != exit.Person {

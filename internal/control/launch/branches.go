@@ -81,7 +81,7 @@ func (s *spawner) delegates(name string) error {
 	for _, b := range s.Plan.Tree.Branches {
 		names = append(names, b.Agent)
 	}
-	meant, ok := agenttree.Meant(s.Plan.Tree.Branches, name)
+	meant, ok := agenttree.Suggest(s.Plan.Tree.Branches, name)
 	if !ok {
 		meant, ok = didyoumean.Nearest(name, names)
 	}

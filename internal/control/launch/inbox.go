@@ -50,8 +50,8 @@ func (m *Inbox) restart() {
 	clear(m.offered)
 }
 
-// LookEvery is how often a session looks for requests.
-const LookEvery = 200 * time.Millisecond
+// PollInterval is how often a session looks for requests.
+const PollInterval = 200 * time.Millisecond
 
 // Open takes requests until stop is called. The context that it returns ends
 // with runner.ErrCancelled when a person cancels the session.
@@ -69,7 +69,7 @@ func (m *Inbox) Open(ctx context.Context) (running context.Context, stop func())
 }
 
 func (m *Inbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
-	ticker := time.NewTicker(LookEvery)
+	ticker := time.NewTicker(PollInterval)
 	defer ticker.Stop()
 	for {
 		next, agents := m.look(cancel), m.messages

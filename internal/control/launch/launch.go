@@ -140,7 +140,7 @@ func (a *agentRun) drive(ctx context.Context) (driver.Report, error) {
 	if a.loop == nil && len(a.commands) == 0 {
 		return a.Runner.Run(ctx, a.job)
 	}
-	d, err := a.Runner.Open(ctx, a.job)
+	d, err := a.Runner.OpenToolServer(ctx, a.job)
 	if err != nil {
 		return driver.Report{}, err
 	}

@@ -111,7 +111,7 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 		if left <= 0 {
 			return nil
 		}
-		timer := time.NewTimer(min(clock.World(left), maxSleep))
+		timer := time.NewTimer(min(clock.ToReal(left), maxSleep))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -136,7 +136,7 @@ type limitTracker struct {
 
 // limited records a refusal of the API and reports whether the agent must be stopped.
 func (t *limitTracker) limited(l provider.Limit) bool {
-	stop, err := t.agents.Providers.Accounts.Limits.Met(t.account, l)
+	stop, err := t.agents.Providers.Accounts.Limits.Refused(t.account, l)
 	t.broken = errors.Join(t.broken, err)
 	return stop
 }

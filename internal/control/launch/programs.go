@@ -23,7 +23,7 @@ import (
 type programs struct {
 	agents *Launcher
 	launch driver.Job
-	door   *driver.Door
+	door   *driver.ToolServer
 	one    sync.Mutex // held while one runs
 }
 

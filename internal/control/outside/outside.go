@@ -49,7 +49,7 @@ func Tools(ctx context.Context, open func(context.Context) (*project.Project, er
 	o := outside{open}
 	all := []tool.Tool{o.listAgents(), o.spawnAgent()}
 	for _, t := range baseline.Tools(baseline.Options{}) {
-		t.Call = o.reads(t.Name)
+		t.Call = o.baselineCall(t.Name)
 		all = append(all, t)
 	}
 	return all, nil
@@ -59,8 +59,8 @@ type outside struct {
 	open func(context.Context) (*project.Project, error)
 }
 
-// reads returns the Call function of a baseline tool.
-func (o outside) reads(name string) func(context.Context, json.RawMessage) (string, error) {
+// baselineCall returns the Call function of a baseline tool.
+func (o outside) baselineCall(name string) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, arguments json.RawMessage) (string, error) {
 		p, err := o.open(ctx)
 		if err != nil {
@@ -140,11 +140,11 @@ func (o outside) spawn(ctx context.Context, r spawn.Request) (string, error) {
 	}
 	branch, err := control.TargetBranch(ctx, p, "")
 	if err != nil {
-		return "", explained(err)
+		return "", withNext(err)
 	}
 	c, err := control.New(p)
 	if err != nil {
-		return "", explained(err)
+		return "", withNext(err)
 	}
 	defer c.Close()
 	var mu sync.Mutex
@@ -164,7 +164,7 @@ func (o outside) spawn(ctx context.Context, r spawn.Request) (string, error) {
 	}
 	outcome, err := c.Spawn(ctx, grimoires.SpawnRequest(r), control.Options{Onto: branch})
 	if err != nil {
-		return "", explained(err)
+		return "", withNext(err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -179,7 +179,7 @@ const maxRecord = 1 << 20
 func report(ctx context.Context, p *project.Project, o control.Outcome, notices []string) (string, error) {
 	v, err := p.SessionOf(ctx, o.Session)
 	if err != nil {
-		return "", explained(err)
+		return "", withNext(err)
 	}
 	if len(v.Subagents) == 0 {
 		return "", fmt.Errorf("it did not start: %s (session %s)", cmp.Or(o.Detail, string(o.Status)), o.Session)
@@ -199,8 +199,8 @@ func report(ctx context.Context, p *project.Project, o control.Outcome, notices 
 	return strings.Join(append([]string{text}, notices...), "\n"), nil
 }
 
-// explained adds the next command to the text of an error.
-func explained(err error) error {
+// withNext adds the next command to the text of an error.
+func withNext(err error) error {
 	if next := exit.Next(err); next != "" {
 		return fmt.Errorf("%w\nnext: %s", err, next)
 	}

@@ -60,7 +60,7 @@ func Import(ctx context.Context, p *project.Project, from string, all []Proposal
 	ids := make([]string, len(all))
 	for i, p := range all {
 		n := p.task(from, ids)
-		if ids[i] = imported(known, n); ids[i] == "" {
+		if ids[i] = existingTask(known, n); ids[i] == "" {
 			t, err := tracker.Add(ctx, n)
 			if err != nil {
 				return fmt.Errorf("add task %d of %d, %q: %w; the tasks before it are added, run coven task import again to add the rest", i+1, len(all), p.Title, err)
@@ -74,8 +74,8 @@ func Import(ctx context.Context, p *project.Project, from string, all []Proposal
 	return nil
 }
 
-// imported returns the ID of the existing task for n, or "".
-func imported(known []task.Task, n task.New) string {
+// existingTask returns the ID of the existing task for n, or "".
+func existingTask(known []task.Task, n task.New) string {
 	for _, t := range known {
 		if t.Title == n.Title && slices.Contains(t.Labels, n.Labels[0]) {
 			return t.ID

@@ -47,7 +47,7 @@ type Item struct {
 // and records of worktrees that are gone. It keeps everything that belongs to a session that can continue,
 // and all work that has not landed. Branches stay, except those of removed worktrees.
 func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
-	owned, err := prunable(ctx, p)
+	owned, err := ownedNames(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 	return done, nil
 }
 
-// prunable returns the names of the tasks whose worktrees must stay: those with a claim, and those with a
+// ownedNames returns the names of the tasks whose worktrees must stay: those with a claim, and those with a
 // session that can continue or be retried. It fails if a session cannot be read.
-func prunable(ctx context.Context, p *project.Project) (owned map[string]bool, err error) {
+func ownedNames(ctx context.Context, p *project.Project) (owned map[string]bool, err error) {
 	owned = map[string]bool{}
 	views, err := session.List(p.Repo.Root)
 	if err != nil {

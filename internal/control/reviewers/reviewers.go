@@ -41,7 +41,7 @@ func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) 
 	if err != nil {
 		return reviewer.Change{}, "", err
 	}
-	change := reviewer.Change{Task: j.asked(), Dir: j.Workspace.Worktree.Path, Base: diff.From, Tree: diff.To}
+	change := reviewer.Change{Task: j.task(), Dir: j.Workspace.Worktree.Path, Base: diff.From, Tree: diff.To}
 	for _, f := range diff.Files {
 		change.Files = append(change.Files, reviewer.File{
 			Path: f.Path, From: f.OldPath, Status: f.Status, Binary: f.Binary, Added: f.Added, Deleted: f.Deleted,
@@ -51,8 +51,8 @@ func (j Reviewers) Change(ctx context.Context) (reviewer.Change, string, error) 
 	return change, diff.PatchID, nil
 }
 
-// asked returns the task in the form for reviewers.
-func (j Reviewers) asked() reviewer.Task {
+// task returns the task in the form for reviewers.
+func (j Reviewers) task() reviewer.Task {
 	data := grimoires.TaskData(j.Task)
 	criteria, _ := data["acceptance_criteria"].([]string)
 	return reviewer.Task{ID: j.Task.ID, Title: j.Task.Title, Description: j.Task.Description, Acceptance: criteria}
@@ -81,7 +81,7 @@ func shortened(diff diff.Diff, most int) (patch, left string) {
 		}
 		out = append(out, fmt.Sprintf("%s (%d KiB)", diff.Files[i].Path, kib(len(part))))
 	}
-	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", kib(len(diff.Patch)), kib(b.Len()), sentence(out))
+	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", kib(len(diff.Patch)), kib(b.Len()), joinNames(out))
 }
 
 // kib converts bytes to KiB, rounded up.
@@ -100,8 +100,8 @@ func bySize(texts []string) []int {
 // maxNamed is the maximum number of files that a text names.
 const maxNamed = 10
 
-// sentence joins names for a text.
-func sentence(texts []string) string {
+// joinNames joins names for a text.
+func joinNames(texts []string) string {
 	more := ""
 	if n := len(texts) - maxNamed; n > 0 {
 		texts, more = texts[:maxNamed], fmt.Sprintf(" and %d more", n)
@@ -124,7 +124,7 @@ func (j Reviewers) Decide(ctx context.Context, plugin string, question arbiter.Q
 	if err != nil {
 		return arbiter.Decision{}, err
 	}
-	question.Task = j.asked()
+	question.Task = j.task()
 	return a.Decide(ctx, question, &hostServices{reviewers: j, services: services})
 }
 

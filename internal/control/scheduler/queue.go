@@ -42,13 +42,13 @@ func (p *NamedQueue) Next(_ context.Context, _ map[string]bool) ([]project.Item,
 // isBlocked reports whether a task depends on another open task of the queue.
 func (p *NamedQueue) isBlocked(item project.Item) bool {
 	return slices.ContainsFunc(item.Task.DependsOn, func(d task.Dependency) bool {
-		return d.ID != item.Task.ID && p.open[d.ID] && holdsBack(d.Type)
+		return d.ID != item.Task.ID && p.open[d.ID] && isBlocking(d.Type)
 	})
 }
 
-// holdsBack reports whether a dependency of this type requires that the other task is
+// isBlocking reports whether a dependency of this type requires that the other task is
 // done first.
-func holdsBack(kind string) bool {
+func isBlocking(kind string) bool {
 	return kind == "blocks" || kind == "conditional-blocks" || kind == "waits-for"
 }
 

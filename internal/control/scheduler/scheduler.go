@@ -127,7 +127,7 @@ func (s *Scheduler) Run(ctx context.Context) int {
 			s.question(ctx)
 		}
 		if len(s.running) == 0 && !s.open && (ctx.Err() != nil || s.complete()) {
-			return s.over(ctx)
+			return s.finishRun(ctx)
 		}
 		if len(s.running) == 0 && !s.open && !s.idle {
 			s.Observer.Idle()
@@ -332,8 +332,8 @@ func (s *Scheduler) count(word string, code int) {
 	s.code = exit.Worse(s.code, code)
 }
 
-// over reports the summary and returns the exit code.
-func (s *Scheduler) over(ctx context.Context) int {
+// finishRun reports the summary and returns the exit code.
+func (s *Scheduler) finishRun(ctx context.Context) int {
 	if ctx.Err() != nil {
 		s.code = exit.Worse(s.code, exit.Interrupted)
 	}

@@ -10,9 +10,9 @@ import (
 // maxEnvFile is the maximum size in bytes of a file that is searched for credentials.
 const maxEnvFile = 1 << 20
 
-// included hides the credentials in the files that were copied from the main checkout into the worktree,
+// hideIncludedSecrets hides the credentials in the files that were copied from the main checkout into the worktree,
 // and warns once about files that were not copied.
-func (s *Workspace) included() error {
+func (s *Workspace) hideIncludedSecrets() error {
 	done, err := supply.IncludedFiles(s.Worktree)
 	if err != nil {
 		return err

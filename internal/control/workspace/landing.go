@@ -147,7 +147,7 @@ func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.
 		if !ok {
 			return nil, fmt.Errorf("land with %T", c.Of)
 		}
-		if err := of.presentable(ctx, c.Candidate); err != nil {
+		if err := of.checkMessages(ctx, c.Candidate); err != nil {
 			return nil, err
 		}
 		of.mu.Lock()
@@ -208,8 +208,8 @@ func refusal(err error) error {
 	return nil
 }
 
-// presentable refuses to land commits whose messages contain a secret.
-func (s *Workspace) presentable(ctx context.Context, c event.Landing) error {
+// checkMessages refuses to land commits whose messages contain a secret.
+func (s *Workspace) checkMessages(ctx context.Context, c event.Landing) error {
 	if land.Strategy(c.Strategy) != land.Merge {
 		return nil // coven writes the messages
 	}

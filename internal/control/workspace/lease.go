@@ -24,7 +24,7 @@ func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context
 	done := make(chan struct{})
 	var side sync.WaitGroup
 	side.Go(func() {
-		ticker := time.NewTicker(clock.World(every))
+		ticker := time.NewTicker(clock.ToReal(every))
 		defer ticker.Stop()
 		for {
 			select {

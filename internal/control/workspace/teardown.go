@@ -67,10 +67,10 @@ func (s *Workspace) watched(ctx context.Context, work func()) error {
 	work()
 	change, err := s.Compare(ctx)
 	if err != nil || change == nil {
-		return errors.Join(err, s.Watched())
+		return errors.Join(err, s.EndWatch())
 	}
 	s.warn(change.Summary() + change.Undo())
-	if err := s.Watched(); err != nil {
+	if err := s.EndWatch(); err != nil {
 		return err
 	}
 	if change.Severity == event.SeverityStops {

@@ -14,7 +14,7 @@ func (s *Workspace) Watch(ctx context.Context) (err error) {
 	return err
 }
 
-// Compare returns the changes since Watch, or nil. No program of the task may be running. Call Watched when
+// Compare returns the changes since Watch, or nil. No program of the task may be running. Call EndWatch when
 // the changes are recorded.
 func (s *Workspace) Compare(ctx context.Context) (*event.RepositoryChange, error) {
 	found, err := s.mark.Compare(ctx)
@@ -24,8 +24,8 @@ func (s *Workspace) Compare(ctx context.Context) (*event.RepositoryChange, error
 	return RepositoryChange(found), nil
 }
 
-// Watched ends Watch. Before that, Compare returns the same changes again.
-func (s *Workspace) Watched() error { return s.mark.Done() }
+// EndWatch ends Watch. Before that, Compare returns the same changes again.
+func (s *Workspace) EndWatch() error { return s.mark.Done() }
 
 // report records the changes since a coven was killed while it watched.
 func (s *Workspace) report(ctx context.Context) error {
@@ -40,7 +40,7 @@ func (s *Workspace) report(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.Watched()
+	return s.EndWatch()
 }
 
 // othersRunning returns the other running tasks.

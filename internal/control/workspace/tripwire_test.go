@@ -61,7 +61,7 @@ func TestCompare(t *testing.T) {
 	if err != nil || change == nil || change.Severity != event.SeverityStops || change.Changes[0].Name != "config.worktree" {
 		t.Errorf("%+v, %v", change, err)
 	}
-	if err := s.Watched(); err != nil || tripwire.Watched(s.Worktree) {
+	if err := s.EndWatch(); err != nil || tripwire.Watched(s.Worktree) {
 		t.Errorf("the watch goes on: %v", err)
 	}
 }

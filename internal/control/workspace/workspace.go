@@ -70,7 +70,7 @@ func (s *Workspace) Enter(ctx context.Context) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
-	return s.Worktree.Number, errors.Join(s.included(), s.report(ctx))
+	return s.Worktree.Number, errors.Join(s.hideIncludedSecrets(), s.report(ctx))
 }
 
 func (s *Workspace) enter(ctx context.Context) error {

@@ -27,8 +27,8 @@ import (
 // ErrMissing means that a program is not installed.
 var ErrMissing = errors.New("not on PATH")
 
-// patience is the timeout for printing a version.
-const patience = 30 * time.Second
+// versionTimeout is the timeout for printing a version.
+const versionTimeout = 30 * time.Second
 
 // maxOutput limits a program's output, in bytes. maxLine limits the line
 // made from it, in characters.
@@ -49,7 +49,7 @@ func (h *head) Write(p []byte) (int, error) {
 // Of runs a program with --version and returns its output as one line. The error is
 // ErrMissing if the program is not on PATH.
 func Of(ctx context.Context, program string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	var out, reason head
 	cmd := exec.CommandContext(ctx, program, "--version")

@@ -61,7 +61,7 @@ func (c *conversation) again(ctx context.Context, try int, failure error) error 
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(clock.World(d))
+	timer := time.NewTimer(clock.ToReal(d))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -96,7 +96,7 @@ func (l Loop) Run(ctx context.Context, job driver.Job) (driver.Report, error) {
 	if l.Window != nil {
 		c.window = l.Window(job.Model)
 	}
-	err := c.hold(ctx)
+	err := c.converse(ctx)
 	c.report.Used = c.used
 	if stop := context.Cause(ctx); err != nil && stop != nil {
 		return c.report, stop
@@ -126,8 +126,8 @@ type conversation struct {
 	mu       sync.Mutex // held while a call is recorded
 }
 
-// hold runs the conversation.
-func (c *conversation) hold(ctx context.Context) (err error) {
+// converse runs the conversation.
+func (c *conversation) converse(ctx context.Context) (err error) {
 	if c.messages, err = c.Store.Load(c.job.Conversation); err != nil {
 		return err
 	}
@@ -135,10 +135,10 @@ func (c *conversation) hold(ctx context.Context) (err error) {
 		return failed(driver.ProcessExit, "there is no such conversation")
 	}
 	c.report.Started, c.report.Conversation = true, c.job.Conversation
-	if err := c.tell(provider.Started{Conversation: c.job.Conversation, Model: c.job.Model, Tools: c.tools()}); err != nil {
+	if err := c.publish(provider.Started{Conversation: c.job.Conversation, Model: c.job.Model, Tools: c.tools()}); err != nil {
 		return err
 	}
-	if err := c.mend(); err != nil {
+	if err := c.answerInterrupted(); err != nil {
 		return err
 	}
 	if err := errors.Join(c.add(c.prompt()...), c.remember()); err != nil {
@@ -156,7 +156,7 @@ func (c *conversation) hold(ctx context.Context) (err error) {
 
 // step runs one turn, and reports whether another must follow.
 func (c *conversation) step(ctx context.Context) (more bool, err error) {
-	if err := cmp.Or(c.hear(), c.spent); err != nil {
+	if err := cmp.Or(c.receive(), c.spent); err != nil {
 		return false, err
 	}
 	if err := c.fit(ctx); err != nil {
@@ -175,7 +175,7 @@ func (c *conversation) step(ctx context.Context) (more bool, err error) {
 	}
 	if len(a.calls) == 0 {
 		before := len(c.messages)
-		err := c.hear() // otherwise a later message would wait for the next agent
+		err := c.receive() // otherwise a later message would wait for the next agent
 		return len(c.messages) > before, err
 	}
 	return true, c.perform(ctx, a.calls)
@@ -258,11 +258,11 @@ func (c *conversation) limited(a *answer) error {
 		c.job.Limit(a.limit)
 	}
 	c.report.Limit = a.limit
-	return errors.Join(c.tell(a.limit), failed(driver.Limit, "the API refuses requests: %s", cmp.Or(a.limit.Reason, "rate_limit")))
+	return errors.Join(c.publish(a.limit), failed(driver.Limit, "the API refuses requests: %s", cmp.Or(a.limit.Reason, "rate_limit")))
 }
 
-// tell reports an event to the observer and the log.
-func (c *conversation) tell(e provider.Event) error {
+// publish reports an event to the observer and the log.
+func (c *conversation) publish(e provider.Event) error {
 	return errors.Join(c.job.Say(e), c.out.write(e))
 }
 
@@ -280,8 +280,8 @@ func (c *conversation) store(m Message) error {
 	return nil
 }
 
-// mend adds error results for the calls of an interrupted run whose results are unknown.
-func (c *conversation) mend() error {
+// answerInterrupted adds error results for the calls of an interrupted run whose results are unknown.
+func (c *conversation) answerInterrupted() error {
 	if len(c.messages) == 0 {
 		return nil
 	}
@@ -297,8 +297,8 @@ func (c *conversation) mend() error {
 	return c.add(results...)
 }
 
-// hear accepts all messages of a person that have arrived.
-func (c *conversation) hear() error {
+// receive accepts all messages of a person that have arrived.
+func (c *conversation) receive() error {
 	for {
 		select {
 		case m, open := <-c.job.Messages:
@@ -329,7 +329,7 @@ func (c *conversation) accept(m driver.Message) error {
 	}
 	c.report.Acknowledged = append(c.report.Acknowledged, id)
 	c.circle.Forget() // the message may change the task
-	return c.tell(provider.Acknowledged{ID: id})
+	return c.publish(provider.Acknowledged{ID: id})
 }
 
 // request returns the request for the next turn. It merges consecutive messages with the same role. A
@@ -367,7 +367,7 @@ func (c *conversation) idle(ctx context.Context) (_ context.Context, busy, done 
 		return ctx, func() {}, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	last := clock.World(c.job.Idle)
+	last := clock.ToReal(c.job.Idle)
 	timer := time.AfterFunc(last, func() { cancel(errIdle) })
 	return ctx, func() { timer.Reset(last) }, func() { timer.Stop(); cancel(nil) }
 }

@@ -23,7 +23,7 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 	results := make([]provider.ToolResult, len(calls))
 	errs := make([]error, len(calls))
 	for i := 0; i < len(calls) && ctx.Err() == nil && errors.Join(errs...) == nil; {
-		together := c.together(calls[i:])
+		together := c.concurrent(calls[i:])
 		var all sync.WaitGroup
 		for n := i; n < i+together; n++ {
 			begun := make(chan struct{})
@@ -52,7 +52,7 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 		return err
 	}
 	for _, r := range results {
-		if err := c.tell(r); err != nil {
+		if err := c.publish(r); err != nil {
 			return err
 		}
 		if loop := c.circle.Result(r); loop != nil {
@@ -62,8 +62,8 @@ func (c *conversation) perform(ctx context.Context, calls []provider.ToolCall) e
 	return nil
 }
 
-// together returns how many of the first calls may run concurrently.
-func (c *conversation) together(calls []provider.ToolCall) (n int) {
+// concurrent returns how many of the first calls may run concurrently.
+func (c *conversation) concurrent(calls []provider.ToolCall) (n int) {
 	for _, call := range calls {
 		if t, ok := tool.Find(c.job.Offered(), call.Name); !ok || !t.ReadOnly {
 			break
@@ -78,7 +78,7 @@ func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provid
 	asked := gate.Call{ID: call.ID, Tool: call.Name, Input: call.Input}
 	c.mu.Lock()
 	c.circle.Call(call)
-	err := errors.Join(c.tell(call), c.job.Emit(event.AgentTool, event.Tool{ID: call.ID, Name: call.Name, Summary: gate.Summary(asked, c.job.Dir)}))
+	err := errors.Join(c.publish(call), c.job.Emit(event.AgentTool, event.Tool{ID: call.ID, Name: call.Name, Summary: gate.Summary(asked, c.job.Dir)}))
 	c.mu.Unlock()
 	if err != nil {
 		return provider.ToolResult{}, err

@@ -30,14 +30,14 @@ func (l *Log) Open() []event.Finding { return slices.Clone(l.open) }
 // It stops at the first error.
 func (l *Log) Read(events []event.Event) error {
 	for ; l.read < len(events); l.read++ {
-		if err := l.take(events[l.read]); err != nil {
+		if err := l.apply(events[l.read]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Log) take(e event.Event) error {
+func (l *Log) apply(e event.Event) error {
 	switch e.Type {
 	case event.StepStarted:
 		var start event.StepStart

@@ -31,7 +31,7 @@ func New(parent string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a private directory: %w", err)
 	}
-	lock, err := hold(path)
+	lock, err := lockDir(path)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a private directory: %w", err), os.RemoveAll(path))
 	}
@@ -44,9 +44,9 @@ func (d *Dir) Path() string { return d.path }
 // Close removes the directory and everything in it.
 func (d *Dir) Close() error { return errors.Join(os.RemoveAll(d.path), d.lock.Close()) }
 
-// hold locks the directory. The lock file is locked before it gets its name, so that no
+// lockDir locks the directory. The lock file is locked before it gets its name, so that no
 // process sees it unlocked while its owner is alive.
-func hold(path string) (*os.File, error) {
+func lockDir(path string) (*os.File, error) {
 	f, err := os.CreateTemp(path, "new-")
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func TestChangedOften(t *testing.T) {
 			_ = toClient.Close()
 		}()
 		reach := way{&sdk.IOTransport{Reader: fromServer, Writer: toServer}, func() {}, func(err error) error { return err }}
-		if err := c.greeted(t.Context(), reach); err != nil {
+		if err := c.initialize(t.Context(), reach); err != nil {
 			t.Fatal(err)
 		}
 		if !early {
@@ -130,7 +130,7 @@ func TestStale(t *testing.T) {
 	s := &restless{out: toClient, broken: true}
 	go s.serve(fromClient)
 	reach := way{&sdk.IOTransport{Reader: fromServer, Writer: toServer}, func() {}, func(err error) error { return err }}
-	if err := c.greeted(t.Context(), reach); err != nil {
+	if err := c.initialize(t.Context(), reach); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -165,7 +165,7 @@ func TestSchema(t *testing.T) {
 		fromClient, toServer := io.Pipe()
 		go (&restless{out: toClient, schema: schema}).serve(fromClient)
 		reach := way{&sdk.IOTransport{Reader: fromServer, Writer: toServer}, func() {}, func(err error) error { return err }}
-		if err := c.greeted(t.Context(), reach); err != nil {
+		if err := c.initialize(t.Context(), reach); err != nil {
 			t.Fatal(err)
 		}
 		if want == "" {

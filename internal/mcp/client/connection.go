@@ -34,7 +34,7 @@ type connection struct {
 	end      func()             // stops the program
 	tools    []*sdk.Tool
 	changed  *sdk.ClientSession // session whose server has announced changed tools that have not been read; nil for none
-	reading  bool               // whether readAgain is running
+	reading  bool               // whether refreshTools is running
 	stale    bool               // whether reading the changed tools has failed before
 	restarts int
 	closed   bool
@@ -59,15 +59,15 @@ func (c *connection) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.greeted(ctx, reach)
+	return c.initialize(ctx, reach)
 }
 
-// greeted initializes the server and stores the session.
-func (c *connection) greeted(ctx context.Context, reach way) error {
+// initialize initializes the server and stores the session.
+func (c *connection) initialize(ctx context.Context, reach way) error {
 	limit := c.set.options.ConnectTime
 	timed, cancel := context.WithTimeoutCause(ctx, limit, late(limit))
 	defer cancel()
-	session, tools, err := c.greet(timed, reach.transport)
+	session, tools, err := c.openSession(timed, reach.transport)
 	if err != nil {
 		reach.end()
 		return cmp.Or(context.Cause(timed), reach.explain(err))
@@ -79,12 +79,12 @@ func (c *connection) greeted(ctx context.Context, reach way) error {
 		return errClosed
 	}
 	c.session, c.end, c.tools = session, reach.end, tools
-	c.readAgain()
+	c.refreshTools()
 	return nil
 }
 
-// greet opens a session and reads the tools.
-func (c *connection) greet(ctx context.Context, transport sdk.Transport) (*sdk.ClientSession, []*sdk.Tool, error) {
+// openSession opens a session and reads the tools.
+func (c *connection) openSession(ctx context.Context, transport sdk.Transport) (*sdk.ClientSession, []*sdk.Tool, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "coven", Version: c.set.options.Version}, &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
 		ToolListChangedHandler:      func(_ context.Context, r *sdk.ToolListChangedRequest) { c.change(r.Session) },
@@ -149,23 +149,23 @@ func (c *connection) change(session *sdk.ClientSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed = session
-	c.readAgain()
+	c.refreshTools()
 }
 
-// readAgain refreshes the tools after a change. Refreshes are serialized and coalesced. The caller holds c.mu.
-func (c *connection) readAgain() {
+// refreshTools refreshes the tools after a change. Refreshes are serialized and coalesced. The caller holds c.mu.
+func (c *connection) refreshTools() {
 	if c.reading || c.changed == nil || c.changed != c.session {
 		return
 	}
 	c.reading = true
 	go func() {
-		for c.reread() {
+		for c.refreshOnce() {
 		}
 	}()
 }
 
-// reread refreshes the tools if they have changed, and reports whether to check for changes again.
-func (c *connection) reread() bool {
+// refreshOnce refreshes the tools if they have changed, and reports whether to check for changes again.
+func (c *connection) refreshOnce() bool {
 	c.mu.Lock()
 	session := c.session
 	if c.changed == nil || c.changed != session {

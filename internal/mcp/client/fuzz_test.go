@@ -45,7 +45,7 @@ func FuzzServer(f *testing.F) {
 		fromClient, toServer := io.Pipe()
 		go serve(fromClient, toClient, int(stage%3), answer)
 		defer func() { _ = fromClient.Close(); _ = toClient.Close() }()
-		session, tools, err := c.greet(ctx, &sdk.IOTransport{Reader: fromServer, Writer: toServer, MaxLineLength: maxMessage})
+		session, tools, err := c.openSession(ctx, &sdk.IOTransport{Reader: fromServer, Writer: toServer, MaxLineLength: maxMessage})
 		if err != nil {
 			return
 		}

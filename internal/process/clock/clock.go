@@ -4,7 +4,7 @@
 // or a factor and the Unix time in seconds at which both clocks are equal, such as
 // 60@1795280000. With that time, all coven processes of a test share one clock;
 // without it, each clock starts with its process. Real times from elsewhere (the reset
-// of a limit, a delay) must be converted with Here or Lasting.
+// of a limit, a delay) must be converted with Here or ToClock.
 package clock
 
 import (
@@ -69,14 +69,14 @@ func Since(t time.Time) time.Duration { return Now().Sub(t) }
 // Here converts a real time to this clock.
 func Here(world time.Time) time.Time { return ours.at(world) }
 
-// Lasting converts a real duration to this clock.
-func Lasting(world time.Duration) time.Duration { return ours.here(world) }
+// ToClock converts a real duration to this clock.
+func ToClock(world time.Duration) time.Duration { return ours.here(world) }
 
-// World converts a duration of this clock to real time, for a timer or a ticker.
-func World(d time.Duration) time.Duration { return ours.world(d) }
+// ToReal converts a duration of this clock to real time, for a timer or a ticker.
+func ToReal(d time.Duration) time.Duration { return ours.world(d) }
 
 // NewTimer is time.NewTimer for a duration of this clock.
-func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(World(d)) }
+func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(ToReal(d)) }
 
-// AfterFunc is time.AfterFunc for a duration of this clock. To reset the timer, convert the duration with World.
-func AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(World(d), f) }
+// AfterFunc is time.AfterFunc for a duration of this clock. To reset the timer, convert the duration with ToReal.
+func AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(ToReal(d), f) }

@@ -45,8 +45,8 @@ var (
 	hits int
 )
 
-// aim selects a point and the action there.
-type aim struct {
+// selection selects a point and the action there.
+type selection struct {
 	point string
 	hit   int    // 1 for the first
 	way   string // variant; empty to kill without discarding bytes
@@ -80,7 +80,7 @@ func reach(point string, file *os.File, synced int64) {
 		return
 	}
 	if target.way == stop {
-		rest()
+		stopSelf()
 		return
 	}
 	if file != nil && target.way != "" {
@@ -90,8 +90,8 @@ func reach(point string, file *os.File, synced int64) {
 	select {} // wait for the signal
 }
 
-// rest stops the process until it gets SIGCONT.
-func rest() {
+// stopSelf stops the process until it gets SIGCONT.
+func stopSelf() {
 	on := make(chan os.Signal, 1)
 	signal.Notify(on, syscall.SIGCONT)
 	defer signal.Stop(on)
@@ -128,9 +128,9 @@ func shorten(file *os.File, synced int64) {
 	}
 }
 
-func parse(value string) aim {
+func parse(value string) selection {
 	parts := strings.SplitN(value, ":", 3)
-	a := aim{point: parts[0], hit: 1}
+	a := selection{point: parts[0], hit: 1}
 	if len(parts) > 1 {
 		if n, err := strconv.Atoi(parts[1]); err == nil && n > 0 {
 			a.hit = n

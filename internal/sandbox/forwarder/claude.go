@@ -77,14 +77,14 @@ type Login struct {
 	file      string // of a login; empty if the credential is from variables
 	upstream  *url.URL
 	source    source
-	further   *further
+	further   *extraHeaders
 	transport *http.Transport
 	variables map[string]string // for the CLI; the placeholder replaces placeholderValue
 	reports   *reports
 }
 
-// further holds the user's own headers, which may contain credentials.
-type further struct{ header http.Header }
+// extraHeaders holds the user's own headers, which may contain credentials.
+type extraHeaders struct{ header http.Header }
 
 // placeholderValue marks the placeholder in Login.variables.
 const placeholderValue = "\x00"
@@ -106,7 +106,7 @@ func Find(getenv func(string) string, home string) (*Login, error) {
 		return nil, err
 	}
 	l := &Login{
-		upstream: upstream, further: &further{header}, reports: &reports{},
+		upstream: upstream, further: &extraHeaders{header}, reports: &reports{},
 		transport: newTransport(getenv("NODE_EXTRA_CA_CERTS")), variables: map[string]string{},
 	}
 	noProxy := withoutProxy(getenv("NO_PROXY"), getenv("no_proxy"))

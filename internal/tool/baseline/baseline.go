@@ -171,7 +171,7 @@ func (o Options) semanticSearch(ctx context.Context, in searchInput) (string, er
 // search writes the results from an index. prefix is prepended to their paths.
 func (o Options) search(ctx context.Context, out *strings.Builder, x *search.Index, prefix string, in searchInput) error {
 	var warning error
-	hits, err := x.Query(ctx, in.Query, search.Wanted{Limit: min(in.Limit, maxHits), Keep: o.allows(x, permission.FileRead, permission.CodeSearch), Warn: func(err error) { warning = err }})
+	hits, err := x.Query(ctx, in.Query, search.QueryOptions{Limit: min(in.Limit, maxHits), Keep: o.allows(x, permission.FileRead, permission.CodeSearch), Warn: func(err error) { warning = err }})
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (o Options) readNote(_ context.Context, in readInput) (string, error) {
 	if bytes.IndexByte(text, 0) >= 0 {
 		return "", fmt.Errorf("%s is not a text file", in.Path)
 	}
-	return part(string(text), max(in.Offset, 1), in.Limit)
+	return excerpt(string(text), max(in.Offset, 1), in.Limit)
 }
 
 // read returns the content of a file below the root. Neither the given name nor the name after
@@ -67,7 +67,7 @@ func (o Options) read(name string) ([]byte, error) {
 	}
 	resolved, err := filepath.EvalSymlinks(filepath.Join(root, given))
 	if err != nil {
-		return nil, missing(name, err)
+		return nil, readError(name, err)
 	}
 	actual, err := below(root, resolved)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o Options) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	text, err := readReal(root, actual)
-	return text, missing(name, err)
+	return text, readError(name, err)
 }
 
 // readReal reads a file whose path has no links. It fails if the path contains a link by then.
@@ -121,8 +121,8 @@ func below(root, name string) (string, error) {
 
 func outsideError(name string) error { return fmt.Errorf("%s is outside of the worktree", name) }
 
-// missing wraps an error with the file name that the agent used.
-func missing(name string, err error) error {
+// readError wraps an error with the file name that the agent used.
+func readError(name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -132,8 +132,8 @@ func missing(name string, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", name, regularfile.Cause(err))
 }
 
-// part returns lines of a text. If lines follow, the last line says how to continue.
-func part(text string, offset, limit int) (string, error) {
+// excerpt returns lines of a text. If lines follow, the last line says how to continue.
+func excerpt(text string, offset, limit int) (string, error) {
 	lines := strings.SplitAfter(text, "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]

@@ -128,7 +128,7 @@ func (o Options) grep(ctx context.Context, in grepping) (string, error) {
 	if in.FilesOnly {
 		limit = maxFiles
 	}
-	lines, more, err := o.Files.Search(ctx, expression, search.Wanted{Glob: in.Glob, Limit: limit, First: in.FilesOnly, Keep: func(name string) bool { return below(name) && shown(name) }})
+	lines, more, err := o.Files.Search(ctx, expression, search.QueryOptions{Glob: in.Glob, Limit: limit, First: in.FilesOnly, Keep: func(name string) bool { return below(name) && shown(name) }})
 	switch {
 	case err != nil:
 		return "", err

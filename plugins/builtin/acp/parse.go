@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	acp "github.com/coder/acp-go-sdk"
+	"github.com/coder/acp-go-sdk"
 
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/plugins/provider"
@@ -215,7 +215,7 @@ func spent(meta map[string]any) []provider.Event {
 // complete then.
 func begun(c acp.ToolCallUpdate, isNew bool) []provider.Event {
 	call := callsOf(c)[0]
-	if has := aboutSomething()[call.Name]; has && string(call.Input) == "{}" || !has && !isNew {
+	if has := hasGateArgument()[call.Name]; has && string(call.Input) == "{}" || !has && !isNew {
 		return nil
 	}
 	return []provider.Event{call}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	acp "github.com/coder/acp-go-sdk"
+	"github.com/coder/acp-go-sdk"
 
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -158,13 +158,13 @@ func callsOf(c acp.ToolCallUpdate) []provider.ToolCall {
 	case acp.ToolKindExecute:
 		return []provider.ToolCall{bash(id, raw)}
 	case acp.ToolKindFetch:
-		return commanded(id, raw, []provider.ToolCall{call(id, provider.CallFetch, "url", text("url"))})
+		return withCommand(id, raw, []provider.ToolCall{call(id, provider.CallFetch, "url", text("url"))})
 	case acp.ToolKindSearch:
-		return commanded(id, raw, searches(id, text("pattern", "query"), pathsOf(c, raw)))
+		return withCommand(id, raw, searches(id, text("pattern", "query"), pathsOf(c, raw)))
 	case acp.ToolKindRead:
-		return commanded(id, raw, each(id, provider.CallRead, pathsOf(c, raw)))
+		return withCommand(id, raw, each(id, provider.CallRead, pathsOf(c, raw)))
 	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
-		return commanded(id, raw, changes(id, c, pathsOf(c, raw)))
+		return withCommand(id, raw, changes(id, c, pathsOf(c, raw)))
 	}
 	return []provider.ToolCall{call(id, string(kind))}
 }
@@ -193,10 +193,10 @@ func bash(id string, raw map[string]any) provider.ToolCall {
 	return call(id, provider.CallBash, "command", text, "dir", dir)
 }
 
-// commanded adds a call of the shell to other calls if the parameters contain a command, because the tool
+// withCommand adds a call of the shell to other calls if the parameters contain a command, because the tool
 // may run it, regardless of its kind. Some tools for editing files have a parameter "command" for the
 // operation.
-func commanded(id string, raw map[string]any, calls []provider.ToolCall) []provider.ToolCall {
+func withCommand(id string, raw map[string]any, calls []provider.ToolCall) []provider.ToolCall {
 	switch raw["command"] {
 	case nil, "", "view", "create", "str_replace", "insert", "undo_edit":
 		return calls
@@ -311,8 +311,8 @@ func each(id, tool string, paths []string) (calls []provider.ToolCall) {
 	return calls
 }
 
-// aboutSomething returns the tools whose calls have an argument for the gate.
-func aboutSomething() map[string]bool {
+// hasGateArgument returns the tools whose calls have an argument for the gate.
+func hasGateArgument() map[string]bool {
 	return map[string]bool{
 		provider.CallRead: true, provider.CallWrite: true, provider.CallEdit: true, provider.CallGrep: true, provider.CallBash: true, provider.CallFetch: true,
 	}

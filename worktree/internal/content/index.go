@@ -192,11 +192,11 @@ func Put(ctx context.Context, r *repo.Repo, g git.Repo, entries []object.Entry) 
 
 // Update updates the entries of these paths from the files. It removes the entries of missing files.
 func (ix *Index) Update(ctx context.Context, paths []string) error {
-	return takePaths(ctx, ix.Worktree.Repo, ix.Git, paths)
+	return updatePaths(ctx, ix.Worktree.Repo, ix.Git, paths)
 }
 
-// takePaths is Index.Update for the index of any checkout.
-func takePaths(ctx context.Context, r *repo.Repo, g git.Repo, paths []string) error {
+// updatePaths is Index.Update for the index of any checkout.
+func updatePaths(ctx context.Context, r *repo.Repo, g git.Repo, paths []string) error {
 	var there []string
 	var gone []object.Entry
 	for _, p := range paths {

@@ -176,9 +176,9 @@ func (ix *Index) Read(ctx context.Context, tip string) error {
 	return ix.mark(ctx, unskipOption, paths(gone)) // git preserves the bits of unchanged entries
 }
 
-// noteGone records the files outside the cone that were in the worktree, but have been deleted. l is the
+// recordDeleted records the files outside the cone that were in the worktree, but have been deleted. l is the
 // listing with which the worktree was staged.
-func noteGone(w *repo.Worktree, tip string, l Listing) error {
+func recordDeleted(w *repo.Worktree, tip string, l Listing) error {
 	if w.Cone == nil {
 		return nil
 	}
@@ -196,9 +196,9 @@ func noteGone(w *repo.Worktree, tip string, l Listing) error {
 	return sparse.WriteOutside(w, rec)
 }
 
-// NoteGoneAsIn records the files outside the cone that are on the branch, but not in tree. The worktree is
+// RecordDeletedIn records the files outside the cone that are on the branch, but not in tree. The worktree is
 // about to be moved to tree, a snapshot.
-func NoteGoneAsIn(ctx context.Context, w *repo.Worktree, tree string) error {
+func RecordDeletedIn(ctx context.Context, w *repo.Worktree, tree string) error {
 	if w.Cone == nil {
 		return nil
 	}

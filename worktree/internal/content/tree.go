@@ -53,7 +53,7 @@ func (ix *Index) StageFor(ctx context.Context, tip, reservedFrom string) (string
 	if err != nil {
 		return "", err
 	}
-	if err := noteGone(ix.Worktree, tip, l); err != nil {
+	if err := recordDeleted(ix.Worktree, tip, l); err != nil {
 		return "", err
 	}
 	changed, err := ix.reserve(ctx, tree, reservedFrom, l)

@@ -15,9 +15,9 @@ import (
 	"github.com/coven-run/coven/worktree/internal/submodule"
 )
 
-// unconverting reports whether git stores files without conversion, as long as the tree has no attributes
+// storesUnconverted reports whether git stores files without conversion, as long as the tree has no attributes
 // of its own.
-func unconverting(ctx context.Context, r *repo.Repo) bool {
+func storesUnconverted(ctx context.Context, r *repo.Repo) bool {
 	settings, err := r.Git().Configured(ctx, `^core\.(autocrlf|eol|attributesfile|symlinks)$`, false)
 	return err == nil && len(settings) == 0 && !slices.ContainsFunc(attributesFiles(ctx, r), file.Exists)
 }
@@ -74,7 +74,7 @@ func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
 // without conversion. A snapshot then has the same tree. The check takes one listing, or none if Add has
 // just created the worktree.
 func UnchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool) {
-	if !committedLast(w) || !unconverting(ctx, w.Repo) {
+	if !commitIndexNewer(w) || !storesUnconverted(ctx, w.Repo) {
 		return "", false
 	}
 	ix, err := Open(w, w.Git(), CommitIndex)
@@ -97,9 +97,9 @@ func UnchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool)
 	return tree, err == nil && !converted
 }
 
-// committedLast reports whether the index for commits is newer than the one for snapshots. The worktree is
+// commitIndexNewer reports whether the index for commits is newer than the one for snapshots. The worktree is
 // then more likely to equal the former.
-func committedLast(w *repo.Worktree) bool {
+func commitIndexNewer(w *repo.Worktree) bool {
 	commits, err := os.Lstat(w.StatePath(CommitIndex))
 	if err != nil {
 		return false
@@ -154,7 +154,7 @@ func isReadable(w *repo.Worktree) bool {
 // SeedSnapshots makes the index for commits the first snapshot index, if both would have the same content.
 // Without it, the first snapshot reads all files.
 func SeedSnapshots(ctx context.Context, w *repo.Worktree) {
-	if file.Exists(w.StatePath(SnapshotIndex)) || !unconverting(ctx, w.Repo) {
+	if file.Exists(w.StatePath(SnapshotIndex)) || !storesUnconverted(ctx, w.Repo) {
 		return
 	}
 	ix, err := Open(w, w.Git(), CommitIndex)
@@ -183,5 +183,5 @@ func SeedSnapshots(ctx context.Context, w *repo.Worktree) {
 func MayConvert(ctx context.Context, r *repo.Repo, tree string) (bool, error) {
 	entries, err := r.Git().Entries(ctx, tree)
 	attributes := slices.ContainsFunc(entries, func(e object.Entry) bool { return path.Base(e.Path) == ".gitattributes" })
-	return attributes || !unconverting(ctx, r), err
+	return attributes || !storesUnconverted(ctx, r), err
 }

@@ -61,6 +61,6 @@ func discover(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd.Dir, cmd.Env = dir, Repo{}.environ()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := apart(cmd).Run()
+	err := ownProcessGroup(cmd).Run()
 	return strings.TrimSuffix(stdout.String(), "\n"), failure(ctx, args, stderr.String(), err)
 }

@@ -157,11 +157,11 @@ func (r Repo) command(ctx context.Context, args []string) *exec.Cmd {
 	if r.Hold != nil {
 		cmd.ExtraFiles = []*os.File{r.Hold}
 	}
-	return apart(cmd)
+	return ownProcessGroup(cmd)
 }
 
-// apart makes a child run in its own process group, and makes cancellation send TERM.
-func apart(cmd *exec.Cmd) *exec.Cmd {
+// ownProcessGroup makes a child run in its own process group, and makes cancellation send TERM.
+func ownProcessGroup(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

@@ -117,10 +117,10 @@ type configList struct {
 	now func() time.Time // for tests; nil means time.Now
 }
 
-// unsettled returns the time within which a file may change again without getting a new modification time.
+// timestampResolution returns the time within which a file may change again without getting a new modification time.
 // Some file systems have timestamps of one or two whole seconds. The clock of other timestamps ticks at
 // least a hundred times a second.
-func unsettled(mtime time.Time) time.Duration {
+func timestampResolution(mtime time.Time) time.Duration {
 	if mtime.Nanosecond() == 0 {
 		return 2 * time.Second
 	}
@@ -163,7 +163,7 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 		now = c.now()
 	}
 	for _, s := range files {
-		if mtime := s.Modified(); now.Sub(mtime) < unsettled(mtime) {
+		if mtime := s.Modified(); now.Sub(mtime) < timestampResolution(mtime) {
 			return settings, !includes // valid now, but not cached
 		}
 	}

@@ -105,7 +105,7 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 		}
 		for _, value := range []string{env[variable+strings.ToUpper(what)], configured[who+"."+what], configured["user."+what]} {
 			if value != "" {
-				return withoutCrud(value)
+				return trimIdent(value)
 			}
 		}
 		return "", object.ErrUnsupported // git has more sources, and its own errors
@@ -131,9 +131,9 @@ func (r Repo) ident(ctx context.Context, who string, now time.Time) (string, err
 // plainDateRE matches a date in the format of a commit object.
 var plainDateRE = lazyregexp.New(`^[0-9]{1,12} [+-][0-9]{4}$`)
 
-// withoutCrud removes the characters from a name or address that git removes. Whether git removes dots
+// trimIdent removes the characters from a name or address that git removes. Whether git removes dots
 // depends on its version (before 2.44 it does), so then git must be run.
-func withoutCrud(text string) (string, error) {
+func trimIdent(text string) (string, error) {
 	trim := func(crud string) string {
 		return strings.TrimFunc(text, func(c rune) bool { return c <= ' ' || strings.ContainsRune(crud, c) })
 	}

@@ -54,8 +54,8 @@ type Value struct {
 // Exists reports whether the item exists.
 func (v Value) Exists() bool { return v.Text != "" }
 
-// Is reports whether two values describe the same state.
-func (v Value) Is(other Value) bool { return v.Text == other.Text && v.Mode == other.Mode }
+// Equal reports whether two values describe the same state.
+func (v Value) Equal(other Value) bool { return v.Text == other.Text && v.Mode == other.Mode }
 
 // Stored reports whether the value can be restored: whether it includes the content, or needs none.
 func (v Value) Stored() bool {
@@ -159,7 +159,7 @@ func Compare(before, after State) []Change {
 		}
 	}
 	for path, old := range before.Files {
-		if now := after.Files[path]; !now.Is(old.Value) {
+		if now := after.Files[path]; !now.Equal(old.Value) {
 			changes = append(changes, Change{Kind: old.Kind, Name: old.Name, In: old.In, Before: old.Value, After: now.Value})
 		}
 	}

@@ -67,7 +67,7 @@ type Repo struct {
 // Open finds the repository that contains dir, which may be the main checkout, a subdirectory, or a linked
 // worktree. If dir is in a task's worktree, Open uses the enclosing checkout instead.
 func Open(ctx context.Context, dir string) (*Repo, error) {
-	start, err := personsDir(dir)
+	start, err := enclosingCheckout(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
@@ -138,9 +138,9 @@ func mainCheckout(ctx context.Context, at git.Location) (string, error) {
 	return root, nil
 }
 
-// personsDir resolves dir. If dir is in a task's worktree, it returns the enclosing checkout instead,
+// enclosingCheckout resolves dir. If dir is in a task's worktree, it returns the enclosing checkout instead,
 // because the agent controls the worktree's .git.
-func personsDir(dir string) (string, error) {
+func enclosingCheckout(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
