@@ -115,7 +115,7 @@ func answerAtOnce(t *testing.T, dir, id string, round int) []control.Operation {
 	return won
 }
 
-// errStopped reports an approval whose session was cancelled while it landed.
+// errStopped reports an approval whose session was cancelled before it landed.
 var errStopped = errors.New("the session was stopped")
 
 func answer(ctx context.Context, c *control.Controller, op control.Operation, id string) error {
@@ -123,7 +123,7 @@ func answer(ctx context.Context, c *control.Controller, op control.Operation, id
 		return operations()[op](ctx, c, id)
 	}
 	out, err := c.Approve(ctx, control.ApproveRequest{Task: id})
-	if err == nil && out.Status == session.Interrupted {
+	if err == nil && out.Status != session.Completed { // interrupted or, if another process has recorded it, cancelled
 		return errStopped
 	}
 	return err
