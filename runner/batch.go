@@ -13,8 +13,8 @@ import (
 type Batch struct {
 	Max int // maximum number of changes to check together; at most 1 means that each is checked alone
 
-	mu    sync.Mutex
-	seats []*waiter // in order of arrival
+	mu      sync.Mutex
+	waiters []*waiter // in order of arrival
 }
 
 // Batches contains the Batch of each target. The zero value is empty.
@@ -45,7 +45,7 @@ func (b *Batch) join(ctx context.Context, x *Executor, c engine.Call) *waiter {
 	if b != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.seats = append(b.seats, s)
+		b.waiters = append(b.waiters, s)
 	}
 	return s
 }
@@ -56,7 +56,7 @@ func (b *Batch) leave(s *waiter) {
 	if b != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.seats = slices.DeleteFunc(b.seats, func(other *waiter) bool { return other == s })
+		b.waiters = slices.DeleteFunc(b.waiters, func(other *waiter) bool { return other == s })
 	}
 }
 
@@ -64,7 +64,7 @@ func (b *Batch) leave(s *waiter) {
 func (b *Batch) others() []*waiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.seats), func(s *waiter) bool { return s.alone })
+	return slices.DeleteFunc(slices.Clone(b.waiters), func(s *waiter) bool { return s.alone })
 }
 
 // requireOwnTurn makes a session wait for its own turn and land alone.
@@ -97,11 +97,11 @@ func (s *waiter) do(work func()) bool {
 
 // heldChanges runs work while none of the sessions can leave. If one has left, it returns false without running
 // work.
-func heldChanges(seats []*waiter, work func()) bool {
-	if len(seats) == 0 {
+func heldChanges(waiters []*waiter, work func()) bool {
+	if len(waiters) == 0 {
 		work()
 		return true
 	}
 	held := false
-	return seats[0].do(func() { held = heldChanges(seats[1:], work) }) && held
+	return waiters[0].do(func() { held = heldChanges(waiters[1:], work) }) && held
 }

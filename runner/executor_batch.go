@@ -30,7 +30,7 @@ type batch struct {
 type member struct {
 	x         *Executor
 	c         engine.Call
-	seat      *waiter // nil for the session that has the turn
+	waiter    *waiter // nil for the session that has the turn
 	candidate event.Landing
 	answer    *event.MergeDecision // an approval to record; nil if none is needed
 	landing   event.Landing        // as recorded when it landed
@@ -86,7 +86,7 @@ func (b *batch) add(s *waiter) {
 		return
 	}
 	if p, ok := s.x.part(s.c, candidate); ok {
-		p.seat = s
+		p.waiter = s
 		b.parts = append(b.parts, p)
 	}
 }
@@ -122,7 +122,7 @@ func (b *batch) run(ctx context.Context) (result event.Result, done bool, err er
 	}
 	if failed <= len(b.parts) {
 		culprit := b.parts[failed-1]
-		culprit.x.Batch.requireOwnTurn(culprit.seat)
+		culprit.x.Batch.requireOwnTurn(culprit.waiter)
 	}
 	b.turn.alone = true
 	if passed == 1 {
@@ -225,7 +225,7 @@ func (b *batch) stopTogether(ctx context.Context, n int) (context.Context, func(
 		stops = append(stops, func() { timer.Stop() })
 	}
 	for _, p := range b.parts[1:n] {
-		stop := context.AfterFunc(p.seat.ctx, func() { cancel(errLeft) })
+		stop := context.AfterFunc(p.waiter.ctx, func() { cancel(errLeft) })
 		stops = append(stops, func() { stop() })
 	}
 	return ctx, func() {
@@ -257,7 +257,7 @@ func (b *batch) names(n int) []string {
 func (b *batch) record(n int, t event.Type, data any) (failed error) {
 	for _, p := range b.parts[1:n] {
 		var err error
-		if !p.seat.do(func() { err = p.x.emit(t, p.c.Path, data) }) || err != nil {
+		if !p.waiter.do(func() { err = p.x.emit(t, p.c.Path, data) }) || err != nil {
 			failed = errLeft
 		}
 	}
@@ -267,11 +267,11 @@ func (b *batch) record(n int, t event.Type, data any) (failed error) {
 // land lands the first n changes, whose tree has passed the checks.
 func (b *batch) land(ctx context.Context, n int) (result event.Result, done bool, err error) {
 	b.turn.Doing("lands with " + strings.Join(b.names(n)[1:], ", "))
-	var seats []*waiter
+	var waiters []*waiter
 	for _, p := range b.parts[1:n] {
-		seats = append(seats, p.seat)
+		waiters = append(waiters, p.waiter)
 	}
-	held := heldChanges(seats, func() { err = b.landHeld(ctx, b.parts[:n]) })
+	held := heldChanges(waiters, func() { err = b.landHeld(ctx, b.parts[:n]) })
 	lead := b.parts[0]
 	switch {
 	case !held, errors.Is(err, errLeft):
@@ -284,7 +284,7 @@ func (b *batch) land(ctx context.Context, n int) (result event.Result, done bool
 	case err != nil && context.Cause(ctx) != nil, errors.As(err, new(*unknownError)):
 		return event.Result{}, true, err
 	}
-	for _, s := range seats { // one of them cannot land; its own turn will show the reason
+	for _, s := range waiters { // one of them cannot land; its own turn will show the reason
 		lead.x.Batch.requireOwnTurn(s)
 	}
 	return event.Result{}, false, nil
@@ -340,8 +340,8 @@ func recoverAll(ctx context.Context, parts []*member) (failed error) {
 
 // finish sets the outcome of a part's session.
 func (p *member) finish(l event.Landing, err error) error {
-	if p.seat != nil {
-		p.seat.landed = &landedOutcome{l, err}
+	if p.waiter != nil {
+		p.waiter.landed = &landedOutcome{l, err}
 		return nil
 	}
 	if err == nil {
@@ -352,7 +352,7 @@ func (p *member) finish(l event.Landing, err error) error {
 
 // intend records in the session of a part the other parts of its landing, and that it is about to land.
 func (b *batch) intend(p *member, parts []*member, l event.Landing) error {
-	if p.seat != nil {
+	if p.waiter != nil {
 		for _, r := range b.receipts {
 			if err := p.x.emit(event.CheckEnded, p.c.Path, r); err != nil {
 				return err
@@ -368,7 +368,7 @@ func (b *batch) intend(p *member, parts []*member, l event.Landing) error {
 		}
 	}
 	l.With = others(parts, p)
-	if p.seat != nil && p.seat.ctx.Err() != nil {
+	if p.waiter != nil && p.waiter.ctx.Err() != nil {
 		return errLeft // it waits for this function to return
 	}
 	return p.x.emit(event.LandIntended, p.c.Path, l)

@@ -36,7 +36,7 @@ func (v *Examination) claims(ctx context.Context) []Finding {
 		case why != "":
 			f := fail("coven doctor --fix", "task %s is claimed, and %s", held.Task, why)[0]
 			f.fix = func(ctx context.Context) (string, error) {
-				return v.keeper.hold(ctx, held.Task, func() (string, error) { return v.giveBack(ctx, held.Task, holder.OwnerOf(held)) })
+				return v.claimer.withClaim(ctx, held.Task, func() (string, error) { return v.giveBack(ctx, held.Task, holder.OwnerOf(held)) })
 			}
 			found = append(found, f)
 			named[held.Task] = true
@@ -66,7 +66,7 @@ func (v *Examination) assigned(ctx context.Context, named map[string]bool) []Fin
 		}
 		f := fail("coven doctor --fix", "task %s is assigned to %s, whose session is over", t.ID, t.Assignee)[0]
 		f.fix = func(ctx context.Context) (string, error) {
-			return v.keeper.hold(ctx, t.ID, func() (string, error) { return v.giveBack(ctx, t.ID, t.Assignee) })
+			return v.claimer.withClaim(ctx, t.ID, func() (string, error) { return v.giveBack(ctx, t.ID, t.Assignee) })
 		}
 		found = append(found, f)
 	}
@@ -100,9 +100,9 @@ func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, e
 	return removed + " and reopened the task", control.IgnoreClaimed(err)
 }
 
-// keeper claims tasks while doctor fixes them, like a session that works on them, so that no coven starts
+// claimer claims tasks while doctor fixes them, like a session that works on them, so that no coven starts
 // them. If it is killed, it leaves behind a session that never started, whose claims others may replace.
-type keeper struct {
+type claimer struct {
 	project *project.Project
 	session *session.Session // nil until a task is claimed
 }
@@ -110,7 +110,7 @@ type keeper struct {
 // holdTime is the lifetime of a claim of the keeper: longer than any fix.
 const holdTime = time.Hour
 
-func (k *keeper) begin() error {
+func (k *claimer) begin() error {
 	if k.session != nil {
 		return nil
 	}
@@ -123,15 +123,15 @@ func (k *keeper) begin() error {
 	return err
 }
 
-func (k *keeper) close() {
+func (k *claimer) close() {
 	if k.session != nil {
 		_ = k.session.Discard() // the next doctor finds it
 	}
 }
 
-// hold claims a task while do works on it. It replaces a dead claim, and returns an error for a task whose
+// withClaim claims a task while do works on it. It replaces a dead claim, and returns an error for a task whose
 // session can be resumed.
-func (k *keeper) hold(ctx context.Context, id string, do func() (string, error)) (done string, err error) {
+func (k *claimer) withClaim(ctx context.Context, id string, do func() (string, error)) (done string, err error) {
 	if err := k.begin(); err != nil {
 		return "", err
 	}

@@ -28,7 +28,7 @@ type Examination struct {
 	project    *project.Project     // nil without a repository; see projectErr
 	projectErr error
 	configErr  error
-	keeper     *keeper
+	claimer    *claimer
 
 	// Cached for several checkups.
 	views    []session.View
@@ -44,15 +44,15 @@ type Examination struct {
 func Open(ctx context.Context, e *project.Environment, parking func() (done func())) *Examination {
 	v := &Examination{env: e, parking: parking}
 	if v.project, v.configErr, v.projectErr = project.OpenLenient(ctx, e); v.project != nil {
-		v.keeper = &keeper{project: v.project}
+		v.claimer = &claimer{project: v.project}
 	}
 	return v
 }
 
 // close ends the examination.
 func (v *Examination) close() {
-	if v.keeper != nil {
-		v.keeper.close()
+	if v.claimer != nil {
+		v.claimer.close()
 	}
 }
 

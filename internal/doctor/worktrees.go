@@ -103,7 +103,7 @@ func (v *Examination) failed(ctx context.Context) []Finding {
 
 // remove stores the unlanded contents of a worktree and removes it.
 func (v *Examination) remove(ctx context.Context, id string) (string, error) {
-	return v.keeper.hold(ctx, id, func() (string, error) {
+	return v.claimer.withClaim(ctx, id, func() (string, error) {
 		tree, err := worktree.Leftover(ctx, v.project.Repo, id)
 		if err != nil {
 			return "", err
@@ -140,7 +140,7 @@ func (v *Examination) clear(ctx context.Context, s worktree.Stale) (string, erro
 	if s.Task == "" {
 		return clear()
 	}
-	return v.keeper.hold(ctx, s.Task, clear)
+	return v.claimer.withClaim(ctx, s.Task, clear)
 }
 
 func removedAs(ref string) string {

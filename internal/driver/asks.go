@@ -66,7 +66,7 @@ func (a *asks) accept(e provider.Asked) {
 		return
 	}
 	a.known[e.ID] = true
-	if owed, _ := a.run.talk.open(); !owed {
+	if owed, _ := a.run.owed.open(); !owed {
 		return // the CLI has returned its result
 	}
 	a.mu.Lock()
@@ -133,7 +133,7 @@ func (a *asks) reply(answer provider.Answer) {
 		a.cancels = reply.Cancel
 		a.mu.Unlock()
 	}
-	if err := r.send(reply.Input); err != nil && !r.talk.done() {
+	if err := r.send(reply.Input); err != nil && !r.owed.done() {
 		r.child.Stop(fmt.Errorf("send an answer to the agent: %w", err))
 	}
 }

@@ -27,7 +27,7 @@ func TestUndecidedAfterTheResult(t *testing.T) {
 		r := newRun(Job{Gate: asked{"decided": true}})
 		r.command = provider.Command{Gated: true}
 		r.report.Result = provider.Result{OK: true}
-		r.talk.answered()
+		r.owed.answered()
 		r.asked(id)
 		r.conclude(process.Exit{})
 		if r.report.Kind != want || want == Ungated && !errors.Is(r.bypass, errUngated) {

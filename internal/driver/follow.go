@@ -49,7 +49,7 @@ type run struct {
 	stop     func()        // closes stopping
 	resulted chan struct{} // closed after the first result
 	child    *process.Child
-	talk     *owedResults
+	owed     *owedResults
 	asks     *asks
 	notes    chan Message // messages from coven to the agent
 	sending  sync.Mutex   // serializes writes to the agent's input
@@ -62,7 +62,7 @@ type run struct {
 	meter     meter
 	counted   *usageWait
 	spent     error // the error of Job.Spend
-	circle    *LoopDetector
+	loops     *LoopDetector
 	called    []string // IDs of calls without a result, if the command is gated
 	report    Report
 	plain     string      // beginning of the last output line that is plain text
@@ -80,7 +80,7 @@ func newRun(job Job) *run {
 	}
 	counted := &usageWait{}
 	r := &run{
-		notes: make(chan Message, maxNotes), job: job, talk: newTalk(), counted: counted, circle: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
+		notes: make(chan Message, maxNotes), job: job, owed: newOwedResults(), counted: counted, loops: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
 		gate: job.Gate, resulted: make(chan struct{}), calls: newCalls(), answered: newAnswered(),
 	}
 	if job.Spend != nil {
@@ -174,7 +174,7 @@ func (r *run) follow(ctx context.Context, lost <-chan struct{}) Report {
 	r.conclude(exit)
 	r.report.Used = r.meter.total()
 	r.report.fillUsage(r.meter)
-	if _, unread := r.talk.open(); unread > 0 {
+	if _, unread := r.owed.open(); unread > 0 {
 		r.warn("the agent did not read %s", oneline.Count(unread, "message"))
 	}
 	return r.report
@@ -185,7 +185,7 @@ func (r *run) guard(lost, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-lost:
-		if !r.talk.done() {
+		if !r.owed.done() {
 			r.child.Stop(errGateLost)
 		}
 	}
@@ -303,7 +303,7 @@ func (r *run) handle(e provider.Event) error {
 	case provider.Text:
 		return r.job.Emit(event.AgentText, event.Text{Text: e.Text})
 	case provider.ToolCall:
-		r.circle.Call(e)
+		r.loops.Call(e)
 		r.counted.call(e.ID)
 		r.asked(e.ID)
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
@@ -312,13 +312,13 @@ func (r *run) handle(e provider.Event) error {
 		r.checkDecided(e)
 		r.job.Gate.Ended(e.ID)
 		r.called = slices.DeleteFunc(r.called, func(id string) bool { return id == e.ID })
-		return r.stuck(r.circle.Result(e))
+		return r.stuck(r.loops.Result(e))
 	case provider.Retry:
 		r.refused(e)
 		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
 	case provider.Acknowledged:
-		r.talk.acknowledged(e.ID)
-		r.circle.Forget() // a person's message may change the task
+		r.owed.acknowledged(e.ID)
+		r.loops.Forget() // a person's message may change the task
 		r.overspent()
 	case provider.Limit:
 		r.limited(e)
@@ -333,7 +333,7 @@ func (r *run) handle(e provider.Event) error {
 		r.meter.applyResult(r.report.Result.Usage)
 		r.checkUndecided()
 		err := r.job.Emit(event.AgentUsage, r.meter.total())
-		r.talk.answered()
+		r.owed.answered()
 		r.finish()
 		return err
 	}

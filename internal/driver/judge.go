@@ -13,7 +13,7 @@ import (
 // conclude decides whether the run succeeded, and records the failure otherwise.
 func (r *run) conclude(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
-	owed, _ := r.talk.open()
+	owed, _ := r.owed.open()
 	if r.command.Server && !owed && (exit.Cause == nil || errors.Is(exit.Cause, errOver)) {
 		exit = process.Exit{Err: exit.Err} // a server need not exit cleanly
 	}

@@ -48,7 +48,7 @@ type workspace interface {
 	AfterCall(id string)
 }
 
-// Options say by what a gate decides. Only the first three are required.
+// Options configures a gate. Only the first three fields are required.
 type Options struct {
 	Policy    *permission.Policy
 	Workspace workspace

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/command"
 )
@@ -44,7 +45,7 @@ func (p *Project) toolNames() []string {
 
 // isTaken reports whether coven or an agent CLI has a tool with the name.
 func isTaken(name string) bool {
-	_, known := tool.KindOf(name)
+	_, known := tool.KindOf(gate.ToolName(gate.Call{Tool: name})) // a name with the prefix of agent CLIs, too
 	_, unknown := tool.IDs([]string{name})
 	return known || len(unknown) == 0
 }

@@ -24,7 +24,7 @@ type Kind struct {
 
 // The permissions on record for calls that need none.
 const (
-	FreeApproval permission.Name = "approval" // everybody may ask
+	FreeApproval permission.Name = "approval" // every agent may ask
 	FreeNotes    permission.Name = "notes"    // an agent's own notes
 	FreeSkill    permission.Name = "skill"    // its definition names it
 )
@@ -69,7 +69,7 @@ var kinds = []Kind{
 	{Name: "Edit", ID: Edit.ID, Permission: permission.FileWrite, Subject: "file_path"},
 	{Name: "NotebookEdit", ID: Edit.ID, Permission: permission.FileWrite, Subject: "notebook_path"},
 	{Name: "Bash", ID: Bash.ID, Permission: permission.BashExecute, Subject: "command"},
-	// Earlier ones, which definitions name. They have no permission: their calls are refused.
+	// Earlier tools of Claude Code, which definitions still name. Without a permission, their calls are refused.
 	{Name: "NotebookRead", ID: Read.ID},
 	{Name: "MultiEdit", ID: Edit.ID},
 }
@@ -105,7 +105,7 @@ func Names() (all []string) {
 	return slices.Compact(all)
 }
 
-// ForEveryone reports whether every agent has a tool, whatever its definition says.
+// ForEveryone reports whether every agent has a tool, regardless of its definition.
 func ForEveryone(name string) bool {
 	return slices.ContainsFunc(kinds, func(k Kind) bool { return k.Name == name && k.ID == "" })
 }

@@ -22,7 +22,7 @@ import (
 //go:embed agent.sh
 var agent []byte
 
-// The agent remembers nothing, does not listen and asks nobody.
+// The agent keeps no conversation, accepts no messages and asks no questions.
 var _ = provider.Declare("coven:capabilities()")
 
 func main() { plugins.Serve(plugins.Provider(runbook{})) }

@@ -53,7 +53,7 @@ func printDisk(a *cli.App, d storage.Use) error {
 		if item.Approximate {
 			about = "~"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", about+size(item.Bytes), what(item), terminal.Clip(cmp.Or(item.Error, item.State), 60), item.Next) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", about+size(item.Bytes), itemName(item), terminal.Clip(cmp.Or(item.Error, item.State), 60), item.Next) //nolint:errcheck // Flush reports it
 	}
 	fmt.Fprintf(w, "%s\ttotal\t\t\n", size(d.Bytes)) //nolint:errcheck // Flush reports it
 	if err := w.Flush(); err != nil {
@@ -65,8 +65,8 @@ func printDisk(a *cli.App, d storage.Use) error {
 	return nil
 }
 
-// what returns the name of an item.
-func what(item storage.Item) string {
+// itemName returns the name of an item in the output.
+func itemName(item storage.Item) string {
 	switch {
 	case item.Task != "":
 		return item.Kind + " " + terminal.Clip(item.Task, 40)

@@ -35,7 +35,7 @@ func TestConfined(t *testing.T) {
 		"a rule of the user":      {user: rules(permission.Deny, "rm *", permission.BashExecute), want: true},
 		"a rule that asks":        {own: append(everything, rules(permission.Ask, "**", permission.FileWrite)...), want: true},
 		"another permission":      {own: append(everything, rules(permission.Deny, "/**", permission.NetFetch)...), want: true},
-		"one that is taken again": {own: append(rules(permission.Deny, "**", permission.FileWrite), everything...), want: true}, // what is refused too much harms nobody
+		"one that is taken again": {own: append(rules(permission.Deny, "**", permission.FileWrite), everything...), want: true}, // more refusals than necessary do no harm
 	} {
 		plan := &grimoires.Plan{Rules: test.user, Agents: map[string]grimoires.AgentDefinition{"a": {Permissions: test.own, Asks: test.asks}}}
 		if got := Confined(plan, "a"); got != test.want {

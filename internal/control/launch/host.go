@@ -14,9 +14,9 @@ import (
 // host carries out requests of an agent CLI: on files of the worktree only, and in the sandbox of the task. It
 // implements driver.Host.
 type host struct {
-	agents *Launcher
-	root   string // of the worktree, with links resolved
-	launch driver.Job
+	launcher *Launcher
+	root     string // of the worktree, with links resolved
+	job      driver.Job
 }
 
 // ReadFile implements driver.Host.
@@ -39,11 +39,11 @@ func (h host) WriteFile(path, content string) error {
 
 // RunCommand implements driver.Host.
 func (h host) RunCommand(ctx context.Context, command string, output io.Writer) (process.Exit, error) {
-	exit, _, err := h.agents.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: h.launch.ReadOnly}, process.Spec{
-		Argv: []string{"bash", "-c", command}, Dir: h.launch.Dir, Env: h.launch.Env, Idle: h.launch.Idle, Transcript: output,
+	exit, _, err := h.launcher.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: h.job.ReadOnly}, process.Spec{
+		Argv: []string{"bash", "-c", command}, Dir: h.job.Dir, Env: h.job.Env, Idle: h.job.Idle, Transcript: output,
 	})
 	return exit, err
 }
 
 // Hide implements driver.Host.
-func (h host) Hide(text string) string { return h.agents.Workspace.Secrets.Text(text) }
+func (h host) Hide(text string) string { return h.launcher.Workspace.Secrets.Text(text) }

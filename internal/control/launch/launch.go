@@ -76,7 +76,7 @@ func (l *Launcher) launch(ctx context.Context, who role, work assignment) (*agen
 	}
 	a := &agentRun{
 		Launcher: l, role: who, place: where, commands: l.commandsOf(who), closeServers: func() {},
-		limits:  &limitTracker{agents: l, account: where.traits.Account},
+		limits:  &limitTracker{launcher: l, account: where.traits.Account},
 		spawner: &spawner{Launcher: l, ctx: ctx, caller: who.Caller, charge: work.charge},
 	}
 	ask := l.asker(ctx, where.root, who.Agent, a.emit)
@@ -145,7 +145,7 @@ func (a *agentRun) drive(ctx context.Context) (driver.Report, error) {
 		return driver.Report{}, err
 	}
 	defer d.Close()
-	p := &programs{agents: a.Launcher, launch: a.job, door: d}
+	p := &programs{launcher: a.Launcher, job: a.job, server: d}
 	a.job.Own = append(slices.Clone(a.job.Own), p.tools(a.commands, a.gate)...)
 	if a.loop == nil {
 		return a.Runner.Run(ctx, a.job)

@@ -129,14 +129,14 @@ func (l *Launcher) account(ctx context.Context, provider string) (string, error)
 
 // limitTracker records the limits of an account as one run of an agent meets them.
 type limitTracker struct {
-	agents  *Launcher
-	account string
-	broken  error // the account's limits could not be recorded: no agent may try again
+	launcher *Launcher
+	account  string
+	broken   error // the account's limits could not be recorded: no agent may try again
 }
 
 // limited records a refusal of the API and reports whether the agent must be stopped.
 func (t *limitTracker) limited(l provider.Limit) bool {
-	stop, err := t.agents.Providers.Accounts.Limits.Refused(t.account, l)
+	stop, err := t.launcher.Providers.Accounts.Limits.Refused(t.account, l)
 	t.broken = errors.Join(t.broken, err)
 	return stop
 }
@@ -144,7 +144,7 @@ func (t *limitTracker) limited(l provider.Limit) bool {
 // observe notes that the agent printed something, which may be an answer of the API.
 func (t *limitTracker) observe(part provider.Event) {
 	if _, answer := part.(provider.Spent); answer {
-		t.agents.LimitWait.renew()
-		t.broken = errors.Join(t.broken, t.agents.Providers.Accounts.Limits.Answered(t.account))
+		t.launcher.LimitWait.renew()
+		t.broken = errors.Join(t.broken, t.launcher.Providers.Accounts.Limits.Answered(t.account))
 	}
 }

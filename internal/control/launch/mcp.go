@@ -145,7 +145,7 @@ func (l *Launcher) serverLog(path, server string) io.Writer {
 
 // guarded returns a tool whose calls run only if the gate allowed them, which a program of the agent could try to
 // get around, and whose results have no secrets.
-func (l *Launcher) guarded(of client.Tool, keeper *gate.Gate, subject string) tool.Tool {
+func (l *Launcher) guarded(of client.Tool, g *gate.Gate, subject string) tool.Tool {
 	t := of.Tool
 	t.Source, t.Category, t.Permission = "mcp:"+of.Server, "api", permission.MCPCall
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
@@ -155,5 +155,5 @@ func (l *Launcher) guarded(of client.Tool, keeper *gate.Gate, subject string) to
 		}
 		return l.Workspace.Secrets.Text(text), nil
 	}
-	return redeemed(t, keeper, subject)
+	return redeemed(t, g, subject)
 }

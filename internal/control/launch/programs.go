@@ -21,10 +21,10 @@ import (
 // programs runs the programs that the tools of one agent start: in the fence of its task, one at a time,
 // known as its own.
 type programs struct {
-	agents *Launcher
-	launch driver.Job
-	door   *driver.ToolServer
-	one    sync.Mutex // held while one runs
+	launcher *Launcher
+	job      driver.Job
+	server   *driver.ToolServer
+	one      sync.Mutex // held while one runs
 }
 
 func (p *programs) shell(ctx context.Context, text string, timeout time.Duration) (process.Exit, []byte, error) {
@@ -34,28 +34,28 @@ func (p *programs) shell(ctx context.Context, text string, timeout time.Duration
 func (p *programs) run(ctx context.Context, argv []string, timeout time.Duration) (process.Exit, []byte, error) {
 	p.one.Lock()
 	defer p.one.Unlock()
-	spec, over := p.door.Pass(process.Spec{Argv: argv, Dir: p.launch.Dir, Env: p.launch.Env, Timeout: timeout})
+	spec, over := p.server.Pass(process.Spec{Argv: argv, Dir: p.job.Dir, Env: p.job.Env, Timeout: timeout})
 	defer over()
-	w := p.agents.Workspace
-	exit, output, err := w.RunWith(ctx, sandbox.Access{ReadOnly: p.launch.ReadOnly, Connect: []string{p.door.Dir()}}, spec)
+	w := p.launcher.Workspace
+	exit, output, err := w.RunWith(ctx, sandbox.Access{ReadOnly: p.job.ReadOnly, Connect: []string{p.server.Dir()}}, spec)
 	return exit, []byte(w.Secrets.Text(string(output))), err
 }
 
 // tools returns command tools as an agent has them. A call runs only if the gate allowed it: an agent CLI
 // asks the gate first, and so does the loop, but a program of the agent could not.
-func (p *programs) tools(commands map[string]grimoires.CommandTool, keeper *gate.Gate) (all []tool.Tool) {
+func (p *programs) tools(commands map[string]grimoires.CommandTool, g *gate.Gate) (all []tool.Tool) {
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		t := command.Tool(name, commands[name], p.run)
-		all = append(all, redeemed(t, keeper, ""))
+		all = append(all, redeemed(t, g, ""))
 	}
 	return all
 }
 
 // redeemed returns a tool whose calls run only if the gate allowed them. of is server/tool of a tool of an MCP server.
-func redeemed(t tool.Tool, keeper *gate.Gate, of string) tool.Tool {
+func redeemed(t tool.Tool, g *gate.Gate, of string) tool.Tool {
 	call := t.Call
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-		if !keeper.Redeem(gate.Call{Tool: t.Name, Input: arguments}, of) {
+		if !g.Redeem(gate.Call{Tool: t.Name, Input: arguments}, of) {
 			return "", errors.New("coven refused " + t.Name + ": the call did not pass the gate")
 		}
 		return call(ctx, arguments)

@@ -10,8 +10,8 @@ import (
 	"github.com/coven-run/coven/worktree"
 )
 
-// The evaluator of a subagent may only read, asks nobody, and shares neither the conversation nor the record of the
-// agent whose work it judges.
+// The evaluator of a subagent may only read and cannot ask a person. It shares neither the conversation nor the record
+// of the agent whose work it judges.
 func TestEvaluatorRole(t *testing.T) {
 	policy := permission.OfPrimary(t.TempDir(), "painter", nil, nil, nil)
 	r := &subagent{

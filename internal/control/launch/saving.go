@@ -26,26 +26,26 @@ func (l *Launcher) saver(kind accounts.Traits, emit func(event.Type, any) error)
 
 // recorded is a workspace whose snapshots before calls are part of the conversation.
 type recorded struct {
-	agents *Launcher
-	path   string // of the step
+	launcher *Launcher
+	path     string // of the step
 }
 
 // BeforeCall implements the workspace of package gate.
 func (r recorded) BeforeCall(ctx context.Context, c gate.Change) (event.Snapshot, error) {
-	snapshot, err := r.agents.Workspace.BeforeCall(ctx, c.Call, c.Path, c.Note)
+	snapshot, err := r.launcher.Workspace.BeforeCall(ctx, c.Call, c.Path, c.Note)
 	if err != nil {
 		return snapshot, err
 	}
 	part := session.Part{Path: r.path, Type: "snapshot", ID: c.Call, Snapshot: &snapshot}
 	if c.Path != "" {
-		file, err := r.agents.Workspace.FileIn(ctx, snapshot, c.Path)
+		file, err := r.launcher.Workspace.FileIn(ctx, snapshot, c.Path)
 		if err != nil {
 			return snapshot, err
 		}
 		part.File = &file
 	}
-	return snapshot, r.agents.Session.Say(part)
+	return snapshot, r.launcher.Session.Say(part)
 }
 
 // AfterCall implements the workspace of package gate.
-func (r recorded) AfterCall(id string) { r.agents.Workspace.AfterCall(id) }
+func (r recorded) AfterCall(id string) { r.launcher.Workspace.AfterCall(id) }

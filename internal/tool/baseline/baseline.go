@@ -26,7 +26,7 @@ import (
 	"github.com/coven-run/coven/internal/tool"
 )
 
-// Options say what the tools of one agent read.
+// Options configures the tools of one agent.
 type Options struct {
 	Files    *search.Index // the agent's worktree, or another directory
 	Sessions *search.Index // the records of sessions; nil: not searched

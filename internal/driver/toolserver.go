@@ -24,7 +24,7 @@ type ToolServer struct {
 	child   *process.Child
 }
 
-// OpenToolServer opens the door of an agent. It uses only Own, More, Gate, Depth, Excuse and Emit of the job.
+// OpenToolServer opens the tool server of an agent. It uses only Own, More, Gate, Depth, Excuse and Emit of the job.
 func (r *Runner) OpenToolServer(ctx context.Context, job Job) (*ToolServer, error) {
 	d := &ToolServer{job: job}
 	listener, err := mcp.Listen(context.WithoutCancel(ctx), mcp.Options{
@@ -50,64 +50,64 @@ func (r *Runner) OpenToolServer(ctx context.Context, job Job) (*ToolServer, erro
 	return d, nil
 }
 
-// Close closes the door. No command may be running.
-func (d *ToolServer) Close() {
-	for _, undo := range d.withdraw {
+// Close closes the server. No command may be running.
+func (s *ToolServer) Close() {
+	for _, undo := range s.withdraw {
 		undo()
 	}
-	_ = d.listener.Close() // a leftover directory in the runtime directory is harmless
+	_ = s.listener.Close() // a leftover directory in the runtime directory is harmless
 }
 
 // Dir returns the directory of the socket. Commands need access to it.
-func (d *ToolServer) Dir() string { return d.listener.Dir() }
+func (s *ToolServer) Dir() string { return s.listener.Dir() }
 
-// Pass returns spec with access to the door. Only one such command may run at a time. The caller must
+// Pass returns spec with access to the server. Only one such command may run at a time. The caller must
 // call over when the command has ended or failed to start.
-func (d *ToolServer) Pass(spec process.Spec) (_ process.Spec, over func()) {
+func (s *ToolServer) Pass(spec process.Spec) (_ process.Spec, over func()) {
 	started := make(chan struct{})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.started = started
-	spec.Env = append(slices.Clone(spec.Env), d.listener.Env()...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = started
+	spec.Env = append(slices.Clone(spec.Env), s.listener.Env()...)
 	spec.OnStart = func(child *process.Child) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.child = child
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.child = child
 		close(started)
 	}
-	return spec, d.passed
+	return spec, s.passed
 }
 
-func (d *ToolServer) passed() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.child == nil {
-		close(d.started)
+func (s *ToolServer) passed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.child == nil {
+		close(s.started)
 	}
-	d.started, d.child = nil, nil
+	s.started, s.child = nil, nil
 }
 
 // command returns the running command, or nil.
-func (d *ToolServer) command() *process.Child {
-	d.mu.Lock()
-	started := d.started
-	d.mu.Unlock()
+func (s *ToolServer) command() *process.Child {
+	s.mu.Lock()
+	started := s.started
+	s.mu.Unlock()
 	if started == nil {
 		return nil
 	}
 	<-started
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.child
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.child
 }
 
 // holds reports whether a process belongs to the running command.
-func (d *ToolServer) holds(pid int) bool {
-	child := d.command()
+func (s *ToolServer) holds(pid int) bool {
+	child := s.command()
 	return child != nil && child.Contains(pid)
 }
 
-func (d *ToolServer) depth() int { return d.job.Depth }
+func (s *ToolServer) depth() int { return s.job.Depth }
 
 // paused wraps an agent's tools so that the time limits of its process are paused while they run. child
 // returns the process, or nil if there is none.

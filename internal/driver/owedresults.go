@@ -23,7 +23,7 @@ type owedResults struct {
 	moved          chan struct{}   // receives a value after each result
 }
 
-func newTalk() *owedResults {
+func newOwedResults() *owedResults {
 	return &owedResults{sent: map[string]bool{}, unacknowledged: map[string]bool{}, owed: true, moved: make(chan struct{}, 1)}
 }
 
@@ -100,8 +100,8 @@ func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 			return
 		case <-r.stopping:
 			return
-		case <-r.talk.moved:
-			if !r.talk.closeIfDone() {
+		case <-r.owed.moved:
+			if !r.owed.closeIfDone() {
 				continue
 			}
 			if !r.command.Once {
@@ -134,7 +134,7 @@ func (r *run) pass(ctx context.Context, m Message) {
 	if m.ID == "" {
 		m.ID = uuid.NewString()
 	}
-	if r.talk.knows(m.ID) {
+	if r.owed.knows(m.ID) {
 		return
 	}
 	input, err := r.job.Provider.Message(ctx, provider.Message{ID: m.ID, Text: m.Text})
@@ -147,7 +147,7 @@ func (r *run) pass(ctx context.Context, m Message) {
 		r.child.Stop(err)
 		return
 	}
-	r.talk.expect(m.ID)
+	r.owed.expect(m.ID)
 	if err := r.send(input); err != nil {
 		r.child.Stop(fmt.Errorf("send a message to the agent: %w", err))
 	}
