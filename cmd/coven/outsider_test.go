@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -29,11 +30,12 @@ func cmdOutsider(ts *testscript.TestScript, neg bool, args []string) {
 	defer cancel()
 	var mu sync.Mutex
 	var asked []string
-	options := &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	options := &mcp.ClientOptions{}
+	progress := func(message string) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, "progress: "+r.Params.Message)
-	}}
+		asked = append(asked, "progress: "+message)
+	}
 	if answer != "" {
 		options.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			mu.Lock()
@@ -49,7 +51,7 @@ func cmdOutsider(ts *testscript.TestScript, neg bool, args []string) {
 	var said strings.Builder
 	cmd.Stderr = &said
 	client := mcp.NewClient(&mcp.Implementation{Name: "outsider", Version: "1"}, options)
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	session, err := client.Connect(ctx, &listener{&mcp.CommandTransport{Command: cmd}, nil, progress}, nil)
 	if err != nil {
 		cmd.Wait()                             //nolint:errcheck // it did not serve
 		fmt.Fprint(ts.Stderr(), said.String()) //nolint:errcheck // a buffer
@@ -85,4 +87,31 @@ func cmdOutsider(ts *testscript.TestScript, neg bool, args []string) {
 	if result.IsError != neg {
 		ts.Fatalf("the tool failed: %v\n%s", result.IsError, strings.Join(texts, "\n"))
 	}
+}
+
+// listener is a transport that reports progress notifications as it reads them. The client's own handler may run after
+// the result of the call is there.
+type listener struct {
+	mcp.Transport
+	mcp.Connection
+	progress func(message string)
+}
+
+// Connect implements mcp.Transport.
+func (l *listener) Connect(ctx context.Context) (_ mcp.Connection, err error) {
+	l.Connection, err = l.Transport.Connect(ctx)
+	return l, err
+}
+
+// Read implements mcp.Connection.
+func (l *listener) Read(ctx context.Context) (jsonrpc.Message, error) {
+	message, err := l.Connection.Read(ctx)
+	if r, ok := message.(*jsonrpc.Request); ok && r.Method == "notifications/progress" {
+		var params mcp.ProgressNotificationParams
+		if err := json.Unmarshal(r.Params, &params); err != nil {
+			return nil, err
+		}
+		l.progress(params.Message)
+	}
+	return message, err
 }

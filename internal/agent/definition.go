@@ -47,38 +47,53 @@ type Definition struct {
 	Provider    string            `json:"provider,omitempty"`
 	Mode        string            `json:"mode,omitempty"`
 	Role        string            `json:"role"`
-	Domain      string            `json:"domain,omitempty"`
+	Profile
+	Tools  []string `json:"tools,omitempty"` // empty for all that the permissions allow
+	Skills []string `json:"skills,omitempty"`
+	MCP    []string `json:"mcp,omitempty"`
+	Limits
+	Reflection
+	Approval
+	Metadata map[string]any `json:"metadata,omitempty"`
+	Prompt   string         `json:"prompt"`
 
+	Source string `json:"source"`
+	Path   string `json:"path"`
+}
+
+// Profile describes the work of an agent for choosing it, and for giving it its tools.
+type Profile struct {
+	Domain        string   `json:"domain,omitempty"`
 	Capabilities  []string `json:"capabilities,omitempty"`
-	Tools         []string `json:"tools,omitempty"` // empty for all that the permissions allow
 	ToolPrefixes  []string `json:"tool_prefixes,omitempty"`
 	AlwaysInclude bool     `json:"always_include,omitempty"`
 	Keywords      []string `json:"keywords,omitempty"`
 	Accepts       string   `json:"accepts,omitempty"`
 	Returns       string   `json:"returns,omitempty"`
 	Cannot        []string `json:"cannot,omitempty"`
-	Skills        []string `json:"skills,omitempty"`
-	MCP           []string `json:"mcp,omitempty"`
+}
 
+// Limits are the limits of an agent and of the answers of its model.
+type Limits struct {
 	Temperature *float64      `json:"temperature,omitempty"`
 	MaxTokens   int           `json:"maxTokens,omitempty"`
 	MaxTurns    int           `json:"max_turns"`
 	LimitsTurns bool          `json:"-"` // the file sets MaxTurns
 	Timeout     time.Duration `json:"-"`
+}
 
+// Reflection says whether another agent evaluates the agent's work.
+type Reflection struct {
 	EnableReflection   bool   `json:"enable_reflection,omitempty"`
 	MaxRetries         int    `json:"max_retries"`
 	ReflectionCriteria string `json:"reflection_criteria,omitempty"`
+}
 
+// Approval says which of the agent's calls a person must approve.
+type Approval struct {
 	RequiresApproval  []permission.Name `json:"requires_approval,omitempty"`
 	ApprovalTimeout   int               `json:"approval_timeout"` // seconds
 	ApprovalOnTimeout string            `json:"approval_on_timeout"`
-
-	Metadata map[string]any `json:"metadata,omitempty"`
-	Prompt   string         `json:"prompt"`
-
-	Source string `json:"source"`
-	Path   string `json:"path"`
 }
 
 func roles() []string {
@@ -110,8 +125,8 @@ const (
 // withDefaults returns a definition with all defaults.
 func withDefaults() Definition {
 	return Definition{
-		Enabled: true, Role: "specialist", MaxTurns: 50, Timeout: 15 * time.Minute, MaxRetries: 1,
-		ApprovalTimeout: int(ApprovalTimeout.Seconds()), ApprovalOnTimeout: "abort",
+		Enabled: true, Role: "specialist", Limits: Limits{MaxTurns: 50, Timeout: 15 * time.Minute}, Reflection: Reflection{MaxRetries: 1},
+		Approval: Approval{ApprovalTimeout: int(ApprovalTimeout.Seconds()), ApprovalOnTimeout: "abort"},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
 )
 
@@ -26,7 +27,7 @@ func (g askingGate) Decide(ctx context.Context, call gate.Call) gate.Verdict {
 	}), call)
 	if v.Allow && v.Input != nil {
 		select {
-		case g.run.notes <- Message{By: "coven", Text: fmt.Sprintf("The parameters were modified by the user: your call of %s ran with %s", call.Tool, v.Input)}:
+		case g.run.notes <- event.Message{By: "coven", Text: fmt.Sprintf("The parameters were modified by the user: your call of %s ran with %s", call.Tool, v.Input)}:
 		default: // the event log has the change
 		}
 	}

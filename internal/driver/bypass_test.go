@@ -25,13 +25,13 @@ func (a asked) Ended(string) {}
 func TestUndecidedAfterTheResult(t *testing.T) {
 	for id, want := range map[string]event.ErrorType{"decided": None, "undecided": Ungated} {
 		r := newRun(Job{Gate: asked{"decided": true}})
-		r.command = provider.Command{Gated: true}
+		r.audit.gated = true
 		r.report.Result = provider.Result{OK: true}
 		r.owed.answered()
-		r.asked(id)
+		r.audit.asked(id)
 		r.conclude(process.Exit{})
-		if r.report.Kind != want || want == Ungated && !errors.Is(r.bypass, errUngated) {
-			t.Errorf("a call that is %s: %s %v", id, r.report.Kind, r.bypass)
+		if r.report.Kind != want || want == Ungated && !errors.Is(r.audit.bypass, errUngated) {
+			t.Errorf("a call that is %s: %s %v", id, r.report.Kind, r.audit.bypass)
 		}
 	}
 }

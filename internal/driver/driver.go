@@ -49,43 +49,65 @@ type Runner struct {
 
 // Job is one run of an agent.
 type Job struct {
-	Agent        string // the agent's name, for messages
-	Provider     provider.Provider
+	Agent    string // the agent's name, for messages
+	Depth    int    // of the agent; 0 if a person started it
+	Provider provider.Provider
+	Input
+	Place
+	Limits
+	Record
+
+	Own []tool.Tool // coven's tools that the agent may call
+	// More returns further tools. They may change while the agent works, but a CLI keeps those of its start. May be nil.
+	More    func() []tool.Tool
+	Gate    Gate
+	Ungated bool // allow an agent whose calls do not pass the gate
+	Host    Host // performs the CLI's requests; may be nil
+	// Messages delivers a person's messages to the running agent. It may be nil. It is not
+	// read after the agent's last result. A message is accepted when an AgentMessage event
+	// with its ID is durable, not when it is read: a message that is read while the agent
+	// ends is not accepted, and the sender keeps it.
+	//
+	// The provider encodes the text, which is not blank, so that the CLI interprets none of it as a command or
+	// a file. If the ID is empty, one is generated. A message whose ID was already accepted in this run is
+	// dropped. IDs must not be reused in later runs of the conversation.
+	Messages <-chan event.Message
+	// Excuse returns the message for a process of another agent, at the given depth, that tries to
+	// use this agent's tools. May be nil.
+	Excuse func(depth int) string
+}
+
+// Input is the task of an agent, and its model.
+type Input struct {
 	Conversation string // ID of the conversation
 	Resume       bool   // continue the conversation
 	Prompt       string
 	System       string // appended to the CLI's system prompt
 	Model        string
-	Tools        []string
-	MaxTurns     int         // limit for answers of the model API, including answers to messages; 0 means no limit
-	Own          []tool.Tool // coven's tools that the agent may call
-	// More returns further tools. They may change while the agent works, but a CLI keeps those of its start. May be nil.
-	More     func() []tool.Tool
-	Depth    int           // of the agent; 0 if a person started it
+	Tools        []string // IDs of the granted tools of the CLI; see the provider.Tool constants
+}
+
+// Place is where an agent runs, and the access that it has there.
+type Place struct {
 	Dir      string        // the worktree
+	ReadOnly bool          // the agent must not change the worktree
 	StateDir string        // the CLI's directory for settings and conversations; if empty, they are not kept
 	Room     *sandbox.Room // the CLI's sandbox; nil for none
 	Network  []string      // KEY=VALUE settings for network access; they override the user's
-	ReadOnly bool          // the agent must not change the worktree
 	Pass     []string      // additional variables to inherit from the user's environment
 	Env      []string      // KEY=VALUE
-	Idle     time.Duration
-	Gate     Gate
-	Host     Host // performs the CLI's requests; may be nil
 	// Forward starts the forwarder of an API, see provider.Command. It returns nil if the
 	// user's login method cannot be forwarded. If Forward is nil, no API is forwarded.
 	Forward func(ctx context.Context, api string) (Forwarder, error)
-	Ungated bool // allow an agent whose calls do not pass the gate
-	// Save saves the worktree if it may be changing. It is called on a timer. It may fail a
-	// few times because files change while it reads them. If it keeps failing, an agent whose
-	// calls do not pass the gate is stopped. May be nil.
-	Save       func(ctx context.Context) error
-	Transcript io.Writer
-	// Messages delivers a person's messages to the running agent. It may be nil. It is not
-	// read after the agent's last result. A message is accepted when an AgentMessage event
-	// with its ID is durable, not when it is read: a message that is read while the agent
-	// ends is not accepted, and the sender keeps it.
-	Messages <-chan Message
+}
+
+// Limits are the limits that stop an agent.
+type Limits struct {
+	MaxTurns int           // limit for answers of the model API, including answers to messages; 0 means no limit
+	Idle     time.Duration // limit for the time without output
+	// SameCall is the number of times in a row that an agent may make the same call, or
+	// the same few calls, with the same result before it is stopped. Zero means no limit.
+	SameCall int
 	// Spend is called with the usage of the run so far, after each answer of the
 	// model API. If it returns an error, the agent is stopped before its next request with
 	// the kind Budget. The last answer may exceed the budget. May be nil.
@@ -93,16 +115,19 @@ type Job struct {
 	// Limit is called for each request that the API refuses because of a rate limit or an
 	// overload. It reports whether the agent must stop. If it is nil, the CLI may wait.
 	Limit func(provider.Limit) (stop bool)
-	// SameCall is the number of times in a row that an agent may make the same call, or
-	// the same few calls, with the same result before it is stopped. Zero means no limit.
-	SameCall int
-	// Excuse returns the message for a process of another agent, at the given depth, that tries to
-	// use this agent's tools. May be nil.
-	Excuse func(depth int) string
+}
+
+// Record keeps what happens in a run.
+type Record struct {
+	Transcript io.Writer // output of the CLI
 	// Emit makes an event durable. It must be safe for concurrent use.
 	Emit func(t event.Type, data any) error
 	// Say receives each part of the conversation.
 	Say func(part provider.Event) error
+	// Save saves the worktree if it may be changing. It is called on a timer. It may fail a
+	// few times because files change while it reads them. If it keeps failing, an agent whose
+	// calls do not pass the gate is stopped. May be nil.
+	Save func(ctx context.Context) error
 }
 
 // Offered returns coven's tools that the agent currently has.
@@ -111,16 +136,6 @@ func (j Job) Offered() []tool.Tool {
 		return j.Own
 	}
 	return append(slices.Clone(j.Own), j.More()...)
-}
-
-// Message is a person's message to a running agent. The provider encodes the text so that the
-// CLI interprets none of it as a command or a file.
-type Message struct {
-	// ID is a UUID. If it is empty, one is generated. A message whose ID was already
-	// accepted in this run is dropped. IDs must not be reused in later runs of the conversation.
-	ID   string
-	Text string // not blank
-	By   string // the sender's name
 }
 
 // Gate decides about the agent's tool calls.
@@ -190,7 +205,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		}
 		defer withdraw() //nolint:errcheck // the next process that finds it removes it
 	}
-	at, err := newPlace(job, listener.Dir(), listener.Env())
+	at, err := newEnvironment(job.Place, listener.Dir(), listener.Env())
 	if err != nil {
 		return Report{}, err
 	}
@@ -199,7 +214,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	run.command, run.met = command, listener.Connected
+	run.command, run.audit.gated, run.audit.met = command, command.Gated, listener.Connected
 	// Output is not recorded after coven decides to stop the agent: a CLI whose shell
 	// command was killed may continue and report success.
 	record := &transcript{to: job.Transcript, partial: []byte(command.Partial)}
@@ -209,7 +224,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		run.asks.cancel()
 		close(run.stopping)
 	})
-	if err := at.forward(ctx, job, command); err != nil {
+	if err := at.forward(ctx, command); err != nil {
 		return Report{}, err
 	}
 	defer at.close()
@@ -224,7 +239,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Report, error) {
 		end(context.Cause(ctx))
 	})()
 	run.child, err = r.Launcher.Start(working, process.Spec{
-		Argv: command.Argv, Dir: job.Dir, Env: r.environment(job, command, at), Boundary: boundary,
+		Argv: command.Argv, Dir: job.Dir, Env: at.environment(r.Environ(), command), Boundary: boundary,
 		Transcript: record, OnStop: run.stop, Idle: job.Idle,
 	})
 	if err != nil {

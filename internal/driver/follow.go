@@ -24,10 +24,7 @@ import (
 // Reasons for which a run stops its agent.
 var (
 	errGateLost = errors.New("the connection to coven's gate was lost while the agent worked")
-	errIgnored  = errors.New("a tool ran although coven's gate had refused it")
-	errNeverMet = errors.New("the agent CLI never connected to coven's gate, although its provider declares that every tool call passes the gate")
 	errNoGate   = errors.New("the agent CLI could not reach coven's gate")
-	errUngated  = errors.New("a tool ran without a decision by coven's gate")
 	errLogin    = errors.New("the API answered")
 	errLimited  = errors.New("the API refuses requests")
 	errSpent    = errors.New("spent")
@@ -39,52 +36,61 @@ var (
 
 // run is a running agent.
 type run struct {
+	phases
 	job      Job
 	gate     Gate // for requests of the CLI: the usage of their answers is already known
 	request  provider.Request
 	command  provider.Command
-	started  chan struct{} // closed when child is set
-	ended    chan struct{} // closed when the run is over or failed to start
-	stopping chan struct{} // closed when the agent has to stop
-	stop     func()        // closes stopping
-	resulted chan struct{} // closed after the first result
 	child    *process.Child
 	owed     *owedResults
 	asks     *asks
-	notes    chan Message // messages from coven to the agent
-	sending  sync.Mutex   // serializes writes to the agent's input
+	answered *answered
+	notes    chan event.Message // from coven to the agent
+	sending  sync.Mutex         // serializes writes to the agent's input
 
 	handling sync.Mutex // serializes the handling of events
 	assembly assembly
 	calls    calls
-	answered *answered
+	audit    audit
+	loops    *LoopDetector
+	meter    meter
+	counted  *usageWait
+	spent    error // the error of Job.Spend
+	report   Report
+	plain    string // beginning of the last output line that is plain text
+	failures
+}
 
-	meter     meter
-	counted   *usageWait
-	spent     error // the error of Job.Spend
-	loops     *LoopDetector
-	called    []string // IDs of calls without a result, if the command is gated
-	report    Report
-	plain     string      // beginning of the last output line that is plain text
-	recordErr error       // coven could not record or read the run
-	sendErr   error       // coven could not send something to the agent
-	storeErr  error       // the worktree could not be stored
-	bypass    error       // the agent bypassed the gate
-	noResume  error       // the CLI cannot resume conversations
-	met       func() bool // reports whether the CLI has connected to the gate
+// phases are the phases of a run. A channel is closed when its phase begins.
+type phases struct {
+	started  chan struct{} // child is set
+	resulted chan struct{} // the agent has returned a result
+	stopping chan struct{} // the agent has to stop; call stop
+	ended    chan struct{} // the run is over or failed to start
+	stop     func()
+}
+
+// failures are the reasons for which coven could not carry out a run. Each is set by one goroutine.
+type failures struct {
+	recordErr error // coven could not record or read the run
+	sendErr   error // coven could not send something to the agent
+	storeErr  error // the worktree could not be stored
+	noResume  error // the CLI cannot resume conversations
 }
 
 func newRun(job Job) *run {
 	if job.MaxTurns > 0 {
 		job.Spend = withTurns(job.Spend, job.MaxTurns)
 	}
-	counted := &usageWait{}
 	r := &run{
-		notes: make(chan Message, maxNotes), job: job, owed: newOwedResults(), counted: counted, loops: NewLoopDetector(job.SameCall), started: make(chan struct{}), ended: make(chan struct{}), stopping: make(chan struct{}),
-		gate: job.Gate, resulted: make(chan struct{}), calls: newCalls(), answered: newAnswered(),
+		phases: phases{
+			started: make(chan struct{}), resulted: make(chan struct{}), stopping: make(chan struct{}), ended: make(chan struct{}),
+		},
+		job: job, gate: job.Gate, notes: make(chan event.Message, maxNotes), owed: newOwedResults(), answered: newAnswered(),
+		calls: newCalls(), audit: audit{gate: job.Gate}, loops: NewLoopDetector(job.SameCall), counted: &usageWait{},
 	}
 	if job.Spend != nil {
-		r.job.Gate = budgetGate{job.Gate, counted}
+		r.job.Gate = budgetGate{job.Gate, r.counted}
 	}
 	r.job.Gate = askingGate{r.job.Gate, r}
 	r.asks = newAsks(r)
@@ -305,13 +311,12 @@ func (r *run) handle(e provider.Event) error {
 	case provider.ToolCall:
 		r.loops.Call(e)
 		r.counted.call(e.ID)
-		r.asked(e.ID)
+		r.audit.asked(e.ID)
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
-		r.checkDecided(e)
+		r.checked(r.audit.result(e, r.calls.refused[e.ID]))
 		r.job.Gate.Ended(e.ID)
-		r.called = slices.DeleteFunc(r.called, func(id string) bool { return id == e.ID })
 		return r.stuck(r.loops.Result(e))
 	case provider.Retry:
 		r.refused(e)
@@ -331,7 +336,9 @@ func (r *run) handle(e provider.Event) error {
 			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // the CLI has given up, so it need not be stopped
 		}
 		r.meter.applyResult(r.report.Result.Usage)
-		r.checkUndecided()
+		if r.spent == nil { // otherwise all its calls are refused
+			r.checked(r.audit.done())
+		}
 		err := r.job.Emit(event.AgentUsage, r.meter.total())
 		r.owed.answered()
 		r.finish()
@@ -406,53 +413,9 @@ func (r *run) stuck(loop *event.Loop) error {
 	return err
 }
 
-// checkDecided stops the agent at the first call that ran without a decision or despite a refusal.
-func (r *run) checkDecided(result provider.ToolResult) {
-	switch {
-	case result.NeverRan:
-	case r.command.Gated && !r.job.Gate.Decided(result.ID):
-		r.bypassed(fmt.Errorf("%w: call %s", errUngated, result.ID))
-	case !result.IsError && (r.job.Gate.Refused(result.ID) || r.calls.refused[result.ID]):
-		r.bypassed(fmt.Errorf("%w: call %s", errIgnored, result.ID))
+// checked stops an agent that bypassed the gate. The run fails even if the agent has already ended.
+func (r *run) checked(bypass error) {
+	if bypass != nil {
+		r.child.Stop(bypass)
 	}
-}
-
-// asked records a call that must pass the gate.
-func (r *run) asked(id string) {
-	if r.command.Gated {
-		r.called = append(r.called, id)
-	}
-}
-
-// checkUndecided stops the agent at its result if a call without a reported result never
-// reached the gate. A provider that falsely claims to be gated may report no results.
-func (r *run) checkUndecided() {
-	if r.spent != nil {
-		return // all its calls are refused
-	}
-	if err := r.undecidedCall(); err != nil {
-		r.bypassed(err)
-		return
-	}
-	if r.command.Gated && !r.met() {
-		r.bypassed(errNeverMet)
-	}
-}
-
-// undecidedCall returns an error about a call that never reached the gate, or nil.
-func (r *run) undecidedCall() error {
-	i := slices.IndexFunc(r.called, func(id string) bool { return !r.job.Gate.Decided(id) })
-	if i < 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: call %s", errUngated, r.called[i])
-}
-
-// bypassed stops an agent that bypassed the gate. The run fails even if the agent has
-// already ended.
-func (r *run) bypassed(cause error) {
-	if r.bypass == nil {
-		r.bypass = cause
-	}
-	r.child.Stop(cause)
 }

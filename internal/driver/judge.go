@@ -17,11 +17,11 @@ func (r *run) conclude(exit process.Exit) {
 	if r.command.Server && !owed && (exit.Cause == nil || errors.Is(exit.Cause, errOver)) {
 		exit = process.Exit{Err: exit.Err} // a server need not exit cleanly
 	}
-	r.checkAfterResult(exit, owed)
+	r.auditEnd(exit, owed)
 	stopped, kindOfStop, reason := r.stopped(exit.Cause)
 	switch {
-	case r.bypass != nil:
-		r.fail(Ungated, "%v", r.bypass)
+	case r.audit.bypass != nil:
+		r.fail(Ungated, "%v", r.audit.bypass)
 	case stopped:
 		r.fail(kindOfStop, "%s", reason)
 	case r.recordErr != nil:
@@ -69,10 +69,10 @@ func kindOfSpent(why error) event.ErrorType {
 	return Budget
 }
 
-// checkAfterResult looks for a call that never reached the gate after the last result.
-func (r *run) checkAfterResult(exit process.Exit, owed bool) {
-	if r.bypass == nil && exit.Cause == nil && exit.Err == nil && !owed {
-		r.bypass = r.undecidedCall()
+// auditEnd checks the calls that the agent made after its last result.
+func (r *run) auditEnd(exit process.Exit, owed bool) {
+	if exit.Cause == nil && exit.Err == nil && !owed {
+		_ = r.audit.undecided() // sets bypass
 	}
 }
 

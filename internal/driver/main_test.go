@@ -54,7 +54,7 @@ type world struct {
 	runner    *driver.Runner
 	job       driver.Job
 	home, dir string
-	messages  chan driver.Message
+	messages  chan event.Message
 
 	mu      sync.Mutex
 	events  []recorded
@@ -108,7 +108,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 	t.Cleanup(func() { check(t, os.RemoveAll(sockets)) })
 	w := &world{
 		t: t, api: api, home: filepath.Join(root, "home"), dir: filepath.Join(root, "work"),
-		messages: make(chan driver.Message), decided: map[string]bool{}, ended: make(chan struct{}),
+		messages: make(chan event.Message), decided: map[string]bool{}, ended: make(chan struct{}),
 	}
 	bin := filepath.Join(root, "bin")
 	for _, dir := range []string{w.home, w.dir, bin} {
@@ -129,9 +129,14 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 		},
 	}
 	w.job = driver.Job{
-		Provider: claude.Provider{}, Conversation: "11111111-1111-4111-8111-111111111111", Prompt: "the task", Model: "sonnet",
-		Tools: []string{provider.ToolBash, provider.ToolWrite}, Dir: w.dir, StateDir: filepath.Join(w.home, ".claude"), Idle: patience, Gate: w, Messages: w.messages,
-		Emit: w.emit, Say: func(provider.Event) error { return nil },
+		Provider: claude.Provider{}, Gate: w, Messages: w.messages,
+		Input: driver.Input{
+			Conversation: "11111111-1111-4111-8111-111111111111", Prompt: "the task", Model: "sonnet",
+			Tools: []string{provider.ToolBash, provider.ToolWrite},
+		},
+		Place:  driver.Place{Dir: w.dir, StateDir: filepath.Join(w.home, ".claude")},
+		Limits: driver.Limits{Idle: patience},
+		Record: driver.Record{Emit: w.emit, Say: func(provider.Event) error { return nil }},
 	}
 	return w
 }
@@ -203,7 +208,7 @@ func (w *world) end() driver.Report {
 // say sends a message, and reports whether the run read it.
 func (w *world) say(id, text string) bool {
 	select {
-	case w.messages <- driver.Message{ID: id, Text: text, By: "Ada"}:
+	case w.messages <- event.Message{ID: id, Text: text, By: "Ada"}:
 		return true
 	case <-w.ended:
 		return false

@@ -125,7 +125,7 @@ func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 
 // pass makes a message durable and sends it to the agent. It does not accept messages
 // to an agent that must stop.
-func (r *run) pass(ctx context.Context, m Message) {
+func (r *run) pass(ctx context.Context, m event.Message) {
 	select {
 	case <-r.stopping:
 		return
@@ -142,7 +142,7 @@ func (r *run) pass(ctx context.Context, m Message) {
 		r.warn("cannot send the message from %s to the agent: %v", m.By, err)
 		return
 	}
-	if err := r.job.Emit(event.AgentMessage, event.Message{ID: m.ID, Text: m.Text, By: m.By}); err != nil {
+	if err := r.job.Emit(event.AgentMessage, m); err != nil {
 		r.sendErr = err
 		r.child.Stop(err)
 		return

@@ -16,23 +16,22 @@ import (
 	"github.com/coven-run/coven/plugins/provider"
 )
 
-// cliEnvironment holds the directories and access rights of a job's CLI.
+// cliEnvironment is the place of an agent with the directories and the forwarder of its CLI.
 type cliEnvironment struct {
-	room    *sandbox.Room // nil for no sandbox
-	files   string        // Request.FilesDir
-	state   string        // Request.StateDir
-	temp    string        // Request.TempDir
-	reading bool          // the CLI must not change the worktree
-	gate    []string      // KEY=VALUE settings to reach the gate
+	Place
+	files string   // Request.FilesDir
+	state string   // Request.StateDir
+	temp  string   // Request.TempDir
+	gate  []string // KEY=VALUE settings to reach the gate
 
 	forwarder Forwarder // for the CLI's API; nil if the CLI has the user's credential
 }
 
-// newPlace returns the place of a job. files is the directory of its socket.
-func newPlace(job Job, files string, gate []string) (cliEnvironment, error) {
-	p := cliEnvironment{gate: gate, room: job.Room, files: files, state: cmp.Or(job.StateDir, files), temp: files, reading: job.ReadOnly}
-	if p.room != nil {
-		p.temp = p.room.Temp()
+// newEnvironment returns the environment of a CLI in a place. files is the directory of its socket.
+func newEnvironment(place Place, files string, gate []string) (cliEnvironment, error) {
+	p := cliEnvironment{Place: place, gate: gate, files: files, state: cmp.Or(place.StateDir, files), temp: files}
+	if p.Room != nil {
+		p.temp = p.Room.Temp()
 	}
 	if err := os.MkdirAll(p.state, 0o700); err != nil {
 		return cliEnvironment{}, fmt.Errorf("make the agent's directory: %w", err)
@@ -41,11 +40,11 @@ func newPlace(job Job, files string, gate []string) (cliEnvironment, error) {
 }
 
 // forward starts the command's forwarder, if it needs one.
-func (p *cliEnvironment) forward(ctx context.Context, job Job, command provider.Command) error {
-	if command.Forward == "" || job.Forward == nil {
+func (p *cliEnvironment) forward(ctx context.Context, command provider.Command) error {
+	if command.Forward == "" || p.Forward == nil {
 		return nil
 	}
-	f, err := job.Forward(ctx, command.Forward)
+	f, err := p.Forward(ctx, command.Forward)
 	if err != nil {
 		return err
 	}
@@ -92,28 +91,28 @@ func (p cliEnvironment) boundary(command provider.Command) (*process.Boundary, e
 	if p.forwarder == nil {
 		logins, err = p.link(command.Logins)
 	}
-	if err != nil || p.room == nil {
+	if err != nil || p.Room == nil {
 		return nil, err
 	}
-	return p.room.Boundary(sandbox.Access{
-		ReadOnly: p.reading, Write: slices.Concat([]string{p.state}, logins), Show: logins, Connect: []string{p.files},
+	return p.Room.Boundary(sandbox.Access{
+		ReadOnly: p.ReadOnly, Write: slices.Concat([]string{p.state}, logins), Show: logins, Connect: []string{p.files},
 	}), nil
 }
 
 // environment returns the variables of the CLI. Later values override earlier ones, in the order
 // user, sandbox, provider, step, gate, forwarder, network.
-func (r *Runner) environment(job Job, command provider.Command, at cliEnvironment) []string {
-	user := Environment(r.Environ(), slices.Concat(job.Pass, command.Pass))
+func (p cliEnvironment) environment(environ []string, command provider.Command) []string {
+	user := Environment(environ, slices.Concat(p.Pass, command.Pass))
 	var own, forwarded []string
-	if at.forwarder != nil {
+	if p.forwarder != nil {
 		user = slices.DeleteFunc(user, func(kv string) bool {
 			name, _, _ := strings.Cut(kv, "=")
-			return at.forwarder.Withholds(name)
+			return p.forwarder.Withholds(name)
 		})
-		forwarded = at.forwarder.Env()
+		forwarded = p.forwarder.Env()
 	}
-	if at.room != nil {
-		own = at.room.Env(user)
+	if p.Room != nil {
+		own = p.Room.Env(user)
 	}
-	return sandbox.Merge(user, own, command.Env, job.Env, at.gate, forwarded, job.Network)
+	return sandbox.Merge(user, own, command.Env, p.Env, p.gate, forwarded, p.Network)
 }

@@ -44,8 +44,8 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // View returns a view of the session for lists.
 func (e *DamagedError) View() View {
 	return View{
-		ID: e.Session, Dir: e.Dir, Task: e.Task, Status: Damaged, Detail: e.Err.Error(), Started: e.Started, Updated: e.Started,
-		Info: event.Session{Query: e.Title},
+		ID: e.Session, Dir: e.Dir, Task: e.Task, Info: event.Session{Query: e.Title},
+		State: State{Status: Damaged, Detail: e.Err.Error()}, Timing: Timing{Started: e.Started, Updated: e.Started},
 	}
 }
 

@@ -27,7 +27,7 @@ type folder struct {
 }
 
 func newFolder() *folder {
-	return &folder{view: View{Status: Running}, book: usage.New(budget.DefaultPrices())}
+	return &folder{view: View{State: State{Status: Running}}, book: usage.New(budget.DefaultPrices())}
 }
 
 // fold processes new events and returns the view. events must begin with those of the previous

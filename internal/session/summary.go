@@ -37,7 +37,7 @@ func SummaryOf(root string, v View) Summary {
 func (s Summary) Dir() string { return filepath.Join(s.root, Dir, s.ID) }
 
 // Live is like View.Live.
-func (s Summary) Live() bool { return View{Status: s.Status}.Live() }
+func (s Summary) Live() bool { return View{State: State{Status: s.Status}}.Live() }
 
 // IsOver reports whether the session has ended and needs no attention.
 func (s Summary) IsOver() bool { return !s.Ended.IsZero() && s.Status != Blocked }

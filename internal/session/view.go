@@ -24,67 +24,31 @@ const (
 
 // View is the state of a session, computed from its events.
 type View struct {
-	ID       string           `json:"session_id"`
-	Dir      string           `json:"-"`
-	Task     string           `json:"task"`
-	TraceID  string           `json:"trace_id,omitempty"` // a UUID
-	Info     event.Session    `json:"info"`
-	Status   event.Status     `json:"status"`
-	Reason   event.WaitReason `json:"reason,omitempty"` // reason for waiting
-	Detail   string           `json:"detail,omitempty"`
-	Next     string           `json:"next,omitempty"`
-	WaitsAt  string           `json:"waits_at,omitempty"` // path of the step that waits
-	More     string           `json:"more,omitempty"`     // suggested budget increase if it waits for one: usd=+5
-	Until    time.Time        `json:"until,omitzero"`     // earliest time to resume a waiting session
-	Summary  string           `json:"summary,omitempty"`
-	Commit   string           `json:"commit,omitempty"`
-	Sandbox  string           `json:"sandbox,omitempty"` // sandbox level of the last run
-	Rescue   string           `json:"rescue,omitempty"`
-	Failing  string           `json:"failing_step,omitempty"`
-	Started  time.Time        `json:"started_at"`
-	Updated  time.Time        `json:"updated_at"`
-	Ended    time.Time        `json:"completed_at,omitzero"`
-	Active   time.Duration    `json:"active_ns"` // excludes waiting time
-	Steps    []Step           `json:"steps"`
-	Usage    provider.Usage   `json:"usage"`
-	Used     budget.Amount    `json:"used,omitzero"` // counted like a budget: includes killed attempts
-	Receipts []event.Receipt  `json:"receipts"`
-	Calls    []event.Decision `json:"calls"` // decisions of the gate
-	Review   *Review          `json:"review,omitempty"`
-
-	Subagents []Subagent  `json:"subagents,omitempty"`
-	Grants    []Grant     `json:"permission_grants,omitempty"`
-	Queue     event.Queue `json:"queue,omitzero"` // queue of subagents
-	Approvals []Approval  `json:"approvals,omitempty"`
-	Trace     []tracedRun `json:"-"` // see ExecutionTrace
-
-	// Said is the last message of the user in a chat. Answer is the agent's answer, or empty if there is
-	// none yet.
-	Said   string `json:"-"`
-	Answer string `json:"-"`
+	ID       string        `json:"session_id"`
+	Dir      string        `json:"-"`
+	Task     string        `json:"task"`
+	TraceID  string        `json:"trace_id,omitempty"` // a UUID
+	ClaimOid string        `json:"-"`
+	Info     event.Session `json:"info"`
+	State
+	Outcome
+	Timing
+	History
+	Chat
 
 	tokensBefore map[string]int64 // tokens of continued runs before they continued
+}
 
-	// Reasoning lists the texts of the steps' agents and the subagents that they started, in order.
-	Reasoning []string        `json:"-"`
-	Rounds    []Round         `json:"rounds,omitempty"`        // review rounds by plugins
-	Open      []event.Finding `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
-	ClaimOid  string          `json:"-"`
-
-	// Revisions are the requested changes of people, in order.
-	Revisions []Revision    `json:"revisions,omitempty"`
-	Landed    event.Landing `json:"landed,omitzero"`
-	Landing   event.Landing `json:"-"` // an intended landing that is not complete
-	Warnings  []string      `json:"warnings,omitempty"`
-
-	// FailedAt is the step that ended the session, and FailedWhy the reason. They are kept when
-	// the session is cancelled or rejected, and cleared when it is resumed.
-	FailedAt  string `json:"-"`
-	FailedWhy string `json:"-"`
-
-	// Rejected reports whether a person rejected the change.
-	Rejected bool `json:"-"`
-
+// State is the current state of a session.
+type State struct {
+	Status  event.Status     `json:"status"`
+	Reason  event.WaitReason `json:"reason,omitempty"` // reason for waiting
+	Detail  string           `json:"detail,omitempty"`
+	Next    string           `json:"next,omitempty"`         // the next command
+	WaitsAt string           `json:"waits_at,omitempty"`     // path of the step that waits
+	More    string           `json:"more,omitempty"`         // suggested budget increase if it waits for one: usd=+5
+	Until   time.Time        `json:"until,omitzero"`         // earliest time to resume a waiting session
+	Failing string           `json:"failing_step,omitempty"` // the step that ended or interrupted the last run
 	// Damage is the reason why an unfinished session cannot continue although its events are
 	// readable: its plan is missing or invalid.
 	Damage string `json:"damage,omitempty"`
@@ -97,9 +61,65 @@ type View struct {
 	// record: package control sets it.
 	Turn *Turn `json:"turn,omitempty"`
 	// Holder is the coven process that last ran the session: coven/<host>/<pid>. Since is
-	// the time when it started to do so.
-	Holder string    `json:"holder,omitempty"`
-	Since  time.Time `json:"since,omitzero"`
+	// the time when it started to do so, and Sandbox its sandbox level.
+	Holder  string    `json:"holder,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	Sandbox string    `json:"sandbox,omitempty"`
+}
+
+// Outcome is the result of a session so far.
+type Outcome struct {
+	Summary string        `json:"summary,omitempty"`
+	Commit  string        `json:"commit,omitempty"`
+	Rescue  string        `json:"rescue,omitempty"`
+	Landed  event.Landing `json:"landed,omitzero"`
+	Landing event.Landing `json:"-"` // an intended landing that is not complete
+
+	// FailedAt is the step that ended the session, and FailedWhy the reason. They are kept when
+	// the session is cancelled or rejected, and cleared when it is resumed.
+	FailedAt  string `json:"-"`
+	FailedWhy string `json:"-"`
+	// Rejected reports whether a person rejected the change.
+	Rejected bool `json:"-"`
+}
+
+// Timing has the times and the usage of a session.
+type Timing struct {
+	Started time.Time      `json:"started_at"`
+	Updated time.Time      `json:"updated_at"`
+	Ended   time.Time      `json:"completed_at,omitzero"`
+	Active  time.Duration  `json:"active_ns"` // excludes waiting time
+	Usage   provider.Usage `json:"usage"`
+	Used    budget.Amount  `json:"used,omitzero"` // counted like a budget: includes killed attempts
+}
+
+// History lists the events of a session by kind, each in order.
+type History struct {
+	Steps    []Step           `json:"steps"`
+	Receipts []event.Receipt  `json:"receipts"`
+	Calls    []event.Decision `json:"calls"` // decisions of the gate
+
+	Subagents []Subagent  `json:"subagents,omitempty"`
+	Queue     event.Queue `json:"queue,omitzero"` // queue of subagents
+	Grants    []Grant     `json:"permission_grants,omitempty"`
+	Approvals []Approval  `json:"approvals,omitempty"`
+
+	Rounds    []Round         `json:"rounds,omitempty"`        // review rounds by plugins
+	Open      []event.Finding `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
+	Review    *Review         `json:"review,omitempty"`        // the last question to a person
+	Revisions []Revision      `json:"revisions,omitempty"`     // requested changes of people
+	Warnings  []string        `json:"warnings,omitempty"`
+
+	// Reasoning lists the texts of the steps' agents and the subagents that they started.
+	Reasoning []string    `json:"-"`
+	Trace     []tracedRun `json:"-"` // see ExecutionTrace
+}
+
+// Chat is the current turn of a chat: the last message of the user, and the agent's answer, which is empty if there
+// is none yet.
+type Chat struct {
+	Said   string `json:"-"`
+	Answer string `json:"-"`
 }
 
 // Turn describes a session that waits for its turn to land.

@@ -73,7 +73,7 @@ func TestPartition(t *testing.T) {
 // L-12: The librarian takes precedence over an operator of the repository that also claims create_.
 func TestPriority(t *testing.T) {
 	t.Parallel()
-	own := agent.Definition{Name: "operator", ToolPrefixes: []string{"exec", "fs_", "skill_", "create_"}}
+	own := agent.Definition{Name: "operator", Profile: agent.Profile{ToolPrefixes: []string{"exec", "fs_", "skill_", "create_"}}}
 	branches := agenttree.Branches(agenttree.Specialists([]agent.Definition{own}, nil))
 	for name, want := range map[string]string{"create_skill_new": "librarian", "save_knowledge_data": "librarian", "create_file": "operator"} {
 		if got := agenttree.Owner(branches, "", name); got != want {
@@ -192,7 +192,7 @@ func TestDescriptions(t *testing.T) {
 	if vault := described(t, tree, "vault"); !strings.HasSuffix(vault, ". Capabilities: cryptography, secret management, blockchain payments (USDC on Base)") {
 		t.Error(vault)
 	}
-	own := agent.Definition{Name: "shipper", Description: "Ships.", ToolPrefixes: []string{"deploy_", "fs_x"}, Capabilities: []string{"deployment"}}
+	own := agent.Definition{Name: "shipper", Description: "Ships.", Profile: agent.Profile{ToolPrefixes: []string{"deploy_", "fs_x"}, Capabilities: []string{"deployment"}}}
 	tree = agenttree.Build(agenttree.Specialists([]agent.Definition{own}, nil), toolsOf("deploy_x", "deploy_y"), nil)
 	if got, want := described(t, tree, "shipper"), "Ships. Capabilities: deployment"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -209,9 +209,9 @@ func TestIncluded(t *testing.T) {
 	t.Parallel()
 	known := []agent.Definition{
 		{Name: "code-reviewer"},
-		{Name: "lead", Mode: agent.ModePrimary, ToolPrefixes: []string{"deploy_"}},
-		{Name: "shipper", ToolPrefixes: []string{"deploy_"}},
-		{Name: "always", AlwaysInclude: true},
+		{Name: "lead", Mode: agent.ModePrimary, Profile: agent.Profile{ToolPrefixes: []string{"deploy_"}}},
+		{Name: "shipper", Profile: agent.Profile{ToolPrefixes: []string{"deploy_"}}},
+		{Name: "always", Profile: agent.Profile{AlwaysInclude: true}},
 		{Name: "pages", MCP: []string{"playwright"}},
 		{Name: "absent", MCP: []string{"none"}},
 	}
@@ -232,7 +232,7 @@ func TestIncluded(t *testing.T) {
 // A definition of the repository replaces a built-in one and inherits unset fields.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
-	own := agent.Definition{Name: "vault", Description: "Ours", Keywords: []string{"safe"}}
+	own := agent.Definition{Name: "vault", Description: "Ours", Profile: agent.Profile{Keywords: []string{"safe"}}}
 	for _, d := range agenttree.Specialists([]agent.Definition{own}, nil) {
 		if d.Name == "vault" && (d.Description != "Ours" || !slices.Equal(d.Keywords, own.Keywords) || !slices.Contains(d.ToolPrefixes, "crypto_") || d.Returns == "") {
 			t.Errorf("%+v", d)
@@ -243,7 +243,7 @@ func TestReplaced(t *testing.T) {
 // An empty prefix matches no tool.
 func TestEmptyPrefix(t *testing.T) {
 	t.Parallel()
-	branches := agenttree.Branches([]agent.Definition{{Name: "taker", ToolPrefixes: []string{"", "x_"}}})
+	branches := agenttree.Branches([]agent.Definition{{Name: "taker", Profile: agent.Profile{ToolPrefixes: []string{"", "x_"}}}})
 	for name, want := range map[string]string{"exec_shell": "", "x_y": "taker"} {
 		if got := agenttree.Owner(branches, "", name); got != want {
 			t.Errorf("%s belongs to %q", name, got)
@@ -268,8 +268,11 @@ func TestServerTools(t *testing.T) {
 func TestInstruction(t *testing.T) {
 	t.Parallel()
 	own := agent.Definition{
-		Name: "shipper", Description: "Ships with deploy_x", ToolPrefixes: []string{"deploy"}, Keywords: []string{"ship", "deploy", "deploy_x", "exec_shell"},
-		Accepts: "What deploy_x and deploy_x_all need", Returns: "The result of fs_read", Cannot: []string{"use exec_shell"},
+		Name: "shipper", Description: "Ships with deploy_x",
+		Profile: agent.Profile{
+			ToolPrefixes: []string{"deploy"}, Keywords: []string{"ship", "deploy", "deploy_x", "exec_shell"},
+			Accepts: "What deploy_x and deploy_x_all need", Returns: "The result of fs_read", Cannot: []string{"use exec_shell"},
+		},
 	}
 	tools := toolsOf("exec_shell", "fs_read", "deploy_x", "deploy_x_all", "deploy", "browser_navigate", "crypto_sign", "search_web", "memory_store", "foo_bar")
 	tree := agenttree.Build(agenttree.Specialists([]agent.Definition{own}, nil), tools, nil)

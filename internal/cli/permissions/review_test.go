@@ -12,7 +12,7 @@ import (
 // Equal calls of several sessions are counted together, regardless of their worktree. A record without
 // enough details is not a request.
 func TestRefusals(t *testing.T) {
-	calls := func(all ...event.Decision) session.View { return session.View{Calls: all} }
+	calls := func(all ...event.Decision) session.View { return session.View{History: session.History{Calls: all}} }
 	write := func(file string) event.Decision {
 		return event.Decision{Tool: "Write", Permission: "file.write", Subject: file}
 	}

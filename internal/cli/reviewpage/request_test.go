@@ -55,10 +55,10 @@ func TestFindings(t *testing.T) {
 		{Opinion: arbiter.Opinion{Reviewer: "glad", Verdict: reviewer.Pass}},
 	}
 	unnamed := reviewer.Finding{Severity: reviewer.Error, Message: "mute says fail and names no finding"}
-	p := control.Page{View: session.View{
+	p := control.Page{View: session.View{History: session.History{
 		Rounds: []session.Round{{Path: "review#1", Opinions: opinions}},
 		Open:   []event.Finding{{Reviewer: "lint", Finding: leak}, {Reviewer: "mute", Finding: unnamed}},
-	}}
+	}}}
 	want := `
 Open findings, which block the approval unless you accept them (--accept-findings):
   error: a.txt:1: leaks the token (lint)

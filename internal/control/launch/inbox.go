@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/runner"
@@ -16,7 +15,7 @@ import (
 type Inbox struct {
 	session  *session.Session
 	since    time.Time
-	messages chan driver.Message // to the running agent
+	messages chan event.Message // to the running agent
 	answers  *Approvals
 
 	mu      sync.Mutex
@@ -26,7 +25,7 @@ type Inbox struct {
 
 // NewInbox returns the inbox of a session.
 func NewInbox(s *session.Session, answers *Approvals) *Inbox {
-	m := &Inbox{session: s, answers: answers, since: s.Now(), messages: make(chan driver.Message), offered: map[string]bool{}, taken: map[string]bool{}}
+	m := &Inbox{session: s, answers: answers, since: s.Now(), messages: make(chan event.Message), offered: map[string]bool{}, taken: map[string]bool{}}
 	for _, e := range s.Journal.Of(event.AgentMessage) {
 		m.see(e)
 	}
@@ -74,7 +73,7 @@ func (m *Inbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		next, agents := m.look(cancel), m.messages
 		if next == nil {
-			next, agents = &driver.Message{}, nil
+			next, agents = &event.Message{}, nil
 		}
 		select {
 		case <-done:
@@ -90,7 +89,7 @@ func (m *Inbox) watch(cancel context.CancelCauseFunc, done <-chan struct{}) {
 
 // look carries out requests, and returns a message that the running agent has not been
 // sent yet.
-func (m *Inbox) look(cancel context.CancelCauseFunc) *driver.Message {
+func (m *Inbox) look(cancel context.CancelCauseFunc) *event.Message {
 	requests, err := m.session.Requests()
 	if err != nil {
 		return nil // the next look may succeed
@@ -111,7 +110,7 @@ func (m *Inbox) look(cancel context.CancelCauseFunc) *driver.Message {
 		case m.taken[r.ID]:
 			m.session.Take(r)
 		case !m.offered[r.ID]:
-			return &driver.Message{ID: r.ID, Text: r.Text, By: r.By}
+			return &event.Message{ID: r.ID, Text: r.Text, By: r.By}
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ type assignment struct {
 	prompt     string
 	maxTurns   int // 0 means any number
 	transcript io.Writer
-	messages   <-chan driver.Message
+	messages   <-chan event.Message
 	spend      func(event.Usage) error
 	charge     func() runner.Charge // for each run of a subagent that the agent starts
 }
@@ -83,13 +83,18 @@ func (l *Launcher) launch(ctx context.Context, who role, work assignment) (*agen
 	ask.expired = who.expired
 	a.gate = gate.New(a.gateOptions(ask))
 	a.job = driver.Job{
-		Agent: who.Agent, Provider: where.plugin, Conversation: work.id, Resume: work.resume, Prompt: work.prompt, System: system, Model: who.Model,
-		Tools: l.listed(who), MaxTurns: work.maxTurns, Depth: who.Depth, Excuse: l.excuse,
-		Room: where.room, Network: where.network, StateDir: who.stateDir, ReadOnly: who.readOnly, Dir: where.dir, Pass: l.Workspace.Pass,
-		Env:  slices.Concat([]string{workspace.TraceVariable + "=" + who.Trace}, who.env),
-		Idle: l.Idle, Spend: work.spend, Gate: a.gate, Ungated: l.Ungated, Transcript: work.transcript, Messages: work.messages, Emit: a.emit,
-		Say:     func(part provider.Event) error { return a.say(ctx, part) },
-		Forward: l.forwarder(a.emit), Limit: a.limits.limited, SameCall: l.Limits.SameCall,
+		Agent: who.Agent, Depth: who.Depth, Provider: where.plugin,
+		Input: driver.Input{
+			Conversation: work.id, Resume: work.resume, Prompt: work.prompt, System: system, Model: who.Model, Tools: l.listed(who),
+		},
+		Place: driver.Place{
+			Dir: where.dir, ReadOnly: who.readOnly, StateDir: who.stateDir, Room: where.room, Network: where.network, Pass: l.Workspace.Pass,
+			Env:     slices.Concat([]string{workspace.TraceVariable + "=" + who.Trace}, who.env),
+			Forward: l.forwarder(a.emit),
+		},
+		Limits: driver.Limits{MaxTurns: work.maxTurns, Idle: l.Idle, SameCall: l.Limits.SameCall, Spend: work.spend, Limit: a.limits.limited},
+		Record: driver.Record{Transcript: work.transcript, Emit: a.emit, Say: func(part provider.Event) error { return a.say(ctx, part) }},
+		Gate:   a.gate, Ungated: l.Ungated, Messages: work.messages, Excuse: l.excuse,
 	}
 	if !who.readOnly {
 		a.job.Save = l.saver(where.traits, a.emit)

@@ -316,20 +316,20 @@ func (c *conversation) receive() error {
 }
 
 // accept adds a person's message unless it is a duplicate.
-func (c *conversation) accept(m driver.Message) error {
-	id := cmp.Or(m.ID, uuid.NewString())
-	if slices.Contains(c.report.Acknowledged, id) {
+func (c *conversation) accept(m event.Message) error {
+	m.ID = cmp.Or(m.ID, uuid.NewString())
+	if slices.Contains(c.report.Acknowledged, m.ID) {
 		return nil
 	}
-	if err := c.job.Emit(event.AgentMessage, event.Message{ID: id, Text: m.Text, By: m.By}); err != nil {
+	if err := c.job.Emit(event.AgentMessage, m); err != nil {
 		return err
 	}
 	if err := c.add(model.Text{Text: m.Text}); err != nil {
 		return err
 	}
-	c.report.Acknowledged = append(c.report.Acknowledged, id)
+	c.report.Acknowledged = append(c.report.Acknowledged, m.ID)
 	c.circle.Forget() // the message may change the task
-	return c.publish(provider.Acknowledged{ID: id})
+	return c.publish(provider.Acknowledged{ID: m.ID})
 }
 
 // request returns the request for the next turn. It merges consecutive messages with the same role. A

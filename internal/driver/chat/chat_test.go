@@ -351,11 +351,11 @@ func TestLastAnswerIsKept(t *testing.T) {
 
 // A message that arrives after the budget is spent is not answered.
 func TestMessageAfterBudget(t *testing.T) {
-	messages := make(chan driver.Message, 1)
+	messages := make(chan event.Message, 1)
 	b := newBench(nil, says(model.Text{Text: "Done."}), says(model.Text{Text: "More."}))
 	b.job.Messages = messages
 	b.job.Spend = func(event.Usage) error {
-		messages <- driver.Message{Text: "One more.", By: "ann"}
+		messages <- event.Message{Text: "One more.", By: "ann"}
 		return errors.New("too much")
 	}
 	if report, err := b.run(t.Context()); err != nil || report.Kind != driver.Budget || len(b.model.requests) != 1 {
@@ -387,17 +387,17 @@ func TestInterrupted(t *testing.T) {
 
 // A person's messages reach the model between its turns, each exactly once.
 func TestMessages(t *testing.T) {
-	messages := make(chan driver.Message, 9)
+	messages := make(chan event.Message, 9)
 	b := newBench(map[string]func(context.Context) (string, error){"write": func(context.Context) (string, error) {
-		messages <- driver.Message{ID: "1", Text: "And this.", By: "ann"}
-		messages <- driver.Message{ID: "1", Text: "And this.", By: "ann"}
+		messages <- event.Message{ID: "1", Text: "And this.", By: "ann"}
+		messages <- event.Message{ID: "1", Text: "And this.", By: "ann"}
 		return "ok", nil
 	}}, calls("write"), says(model.Text{Text: "Done."}), says(model.Text{Text: "More done."}))
 	b.job.Messages = messages
 	done := b.job.Emit
 	b.job.Emit = func(e event.Type, data any) error {
 		if e == event.AgentText && len(b.model.requests) == 2 {
-			messages <- driver.Message{Text: "One more.", By: "ann"}
+			messages <- event.Message{Text: "One more.", By: "ann"}
 		}
 		return done(e, data)
 	}
