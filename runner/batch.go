@@ -95,13 +95,13 @@ func (s *waiter) do(work func()) bool {
 	}
 }
 
-// heldChanges runs work while none of the sessions can leave. If one has left, it returns false without running
+// whilePresent runs work while none of the sessions can leave. If one has left, it returns false without running
 // work.
-func heldChanges(waiters []*waiter, work func()) bool {
+func whilePresent(waiters []*waiter, work func()) bool {
 	if len(waiters) == 0 {
 		work()
 		return true
 	}
 	held := false
-	return waiters[0].do(func() { held = heldChanges(waiters[1:], work) }) && held
+	return waiters[0].do(func() { held = whilePresent(waiters[1:], work) }) && held
 }

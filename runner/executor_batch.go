@@ -271,7 +271,7 @@ func (b *batch) land(ctx context.Context, n int) (result event.Result, done bool
 	for _, p := range b.parts[1:n] {
 		waiters = append(waiters, p.waiter)
 	}
-	held := heldChanges(waiters, func() { err = b.landHeld(ctx, b.parts[:n]) })
+	held := whilePresent(waiters, func() { err = b.landHeld(ctx, b.parts[:n]) })
 	lead := b.parts[0]
 	switch {
 	case !held, errors.Is(err, errLeft):

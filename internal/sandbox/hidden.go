@@ -55,8 +55,8 @@ func (s *Sandbox) records() []string {
 // programs lists the locations of agent CLIs inside directories that are otherwise hidden.
 func (s *Sandbox) programs() []string {
 	var found []string
-	for _, place := range []string{"~/.claude/local", "~/.codex/bin", "~/.qwen/bin", "~/.gemini/bin"} {
-		if path := s.expand(place); path != "" {
+	for _, usual := range []string{"~/.claude/local", "~/.codex/bin", "~/.qwen/bin", "~/.gemini/bin"} {
+		for _, path := range append(s.movedPaths(usual), s.expand(usual)) {
 			if _, err := os.Stat(path); err == nil {
 				found = append(found, path)
 			}
@@ -71,7 +71,7 @@ func (s *Sandbox) Hides(path string) bool { return within(path, s.hidden(nil)) }
 // hidden returns the paths that a program cannot read. It omits a directory that contains one of the
 // needed paths or the repository.
 func (s *Sandbox) hidden(needed []string) []string {
-	settings := slices.Concat(secrets(), s.sockets(), s.records(), s.o.Settings.Hide)
+	settings := slices.Concat(secrets(), s.moved(), s.sockets(), s.records(), s.o.Settings.Hide)
 	var shown []string
 	for _, setting := range settings {
 		if path, ok := strings.CutPrefix(setting, "!"); ok {

@@ -191,6 +191,48 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// Secrets are hidden where the user's variables say that they are.
+func TestHiddenMoved(t *testing.T) {
+	u := newUser(t)
+	hidden := func() []string { return u.room(t).Boundary(sandbox.Access{}).Hide }
+	for _, test := range []struct{ variable, value, path string }{
+		{"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude"}, {"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude/.credentials.json"},
+		{"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude/.claude.json"}, {"CLAUDE_SECURESTORAGE_CONFIG_DIR", "/m/store", "/m/store/.credentials.json"},
+		{"CODEX_HOME", "/m/codex/", "/m/codex/auth.json"}, {"GNUPGHOME", "/m/keys", "/m/keys"}, {"PASSWORD_STORE_DIR", "/m/pass", "/m/pass"},
+		{"KUBECONFIG", "/m/one:/m/two", "/m/one"}, {"KUBECONFIG", "/m/one:/m/two", "/m/two"}, {"AWS_SHARED_CREDENTIALS_FILE", "/m/aws", "/m/aws"},
+		{"DOCKER_CONFIG", "/m/docker", "/m/docker/config.json"}, {"CARGO_HOME", "/m/cargo", "/m/cargo/credentials.toml"},
+		{"XDG_CONFIG_HOME", "/m/config", "/m/config/gh"}, {"XDG_CONFIG_HOME", "/m/config", "/m/config/git/credentials"},
+		{"XDG_DATA_HOME", "/m/data", "/m/data/keyrings"}, {"npm_config_userconfig", "/m/x/../npmrc", "/m/npmrc"}, {"HISTFILE", "/m/history", "/m/history"},
+	} {
+		u.env = map[string]string{"HOME": u.home, test.variable: test.value}
+		if !slices.Contains(hidden(), test.path) {
+			t.Errorf("%s=%s: %s is not hidden", test.variable, test.value, test.path)
+		}
+	}
+	// The home directory and all above it stay visible, and so does all of a moved directory but its secrets.
+	for _, value := range []string{"/", u.home, filepath.Dir(u.home), "relative", "~/x"} {
+		u.env = map[string]string{"HOME": u.home, "GNUPGHOME": value, "KUBECONFIG": value, "CARGO_HOME": value}
+		for _, path := range hidden() {
+			if !filepath.IsAbs(path) || path == "/" || path == u.home || path == filepath.Dir(u.home) {
+				t.Errorf("%s: %s is hidden", value, path)
+			}
+		}
+	}
+	moved := t.TempDir()
+	if err := os.Mkdir(filepath.Join(moved, "local"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	u.env = map[string]string{"HOME": u.home, "CLAUDE_CONFIG_DIR": moved, "CARGO_HOME": moved}
+	if all := hidden(); slices.Contains(all, moved) || !slices.Contains(all, filepath.Join(moved, ".credentials.json")) {
+		t.Errorf("with a CLI in it: %q", all)
+	}
+	u.settings.Hide = []string{"!/m/one"}
+	u.env["KUBECONFIG"] = "/m/one"
+	if slices.Contains(hidden(), "/m/one") {
+		t.Error("a file that the user shows is hidden")
+	}
+}
+
 // Each task has its own caches, except those that the user shares. Later values of a variable override
 // earlier ones.
 func TestEnv(t *testing.T) {
