@@ -9,12 +9,22 @@ import (
 // movedDirs lists the variables that move a directory of the user, each with the usual place of the directory.
 func movedDirs() [][2]string {
 	return [][2]string{
-		{"XDG_CONFIG_HOME", "~/.config"}, {"XDG_DATA_HOME", "~/.local/share"},
-		{"GNUPGHOME", "~/.gnupg"}, {"PASSWORD_STORE_DIR", "~/.password-store"}, {"OP_CONFIG_DIR", "~/.config/op"},
-		{"AZURE_CONFIG_DIR", "~/.azure"}, {"CLOUDSDK_CONFIG", "~/.config/gcloud"}, {"DOCKER_CONFIG", "~/.docker"},
-		{"GH_CONFIG_DIR", "~/.config/gh"}, {"GLAB_CONFIG_DIR", "~/.config/glab-cli"},
-		{"CARGO_HOME", "~/.cargo"}, {"GRADLE_USER_HOME", "~/.gradle"}, {"COMPOSER_HOME", "~/.config/composer"},
-		{"CLAUDE_CONFIG_DIR", "~/.claude"}, {"CLAUDE_SECURESTORAGE_CONFIG_DIR", "~/.claude"}, {"CODEX_HOME", "~/.codex"},
+		{"XDG_CONFIG_HOME", "~/.config"},
+		{"XDG_DATA_HOME", "~/.local/share"},
+		{"GNUPGHOME", "~/.gnupg"},
+		{"PASSWORD_STORE_DIR", "~/.password-store"},
+		{"OP_CONFIG_DIR", "~/.config/op"},
+		{"AZURE_CONFIG_DIR", "~/.azure"},
+		{"CLOUDSDK_CONFIG", "~/.config/gcloud"},
+		{"DOCKER_CONFIG", "~/.docker"},
+		{"GH_CONFIG_DIR", "~/.config/gh"},
+		{"GLAB_CONFIG_DIR", "~/.config/glab-cli"},
+		{"CARGO_HOME", "~/.cargo"},
+		{"GRADLE_USER_HOME", "~/.gradle"},
+		{"COMPOSER_HOME", "~/.config/composer"},
+		{"CLAUDE_CONFIG_DIR", "~/.claude"},
+		{"CLAUDE_SECURESTORAGE_CONFIG_DIR", "~/.claude"},
+		{"CODEX_HOME", "~/.codex"},
 	}
 }
 

@@ -196,13 +196,23 @@ func TestHiddenMoved(t *testing.T) {
 	u := newUser(t)
 	hidden := func() []string { return u.room(t).Boundary(sandbox.Access{}).Hide }
 	for _, test := range []struct{ variable, value, path string }{
-		{"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude"}, {"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude/.credentials.json"},
-		{"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude/.claude.json"}, {"CLAUDE_SECURESTORAGE_CONFIG_DIR", "/m/store", "/m/store/.credentials.json"},
-		{"CODEX_HOME", "/m/codex/", "/m/codex/auth.json"}, {"GNUPGHOME", "/m/keys", "/m/keys"}, {"PASSWORD_STORE_DIR", "/m/pass", "/m/pass"},
-		{"KUBECONFIG", "/m/one:/m/two", "/m/one"}, {"KUBECONFIG", "/m/one:/m/two", "/m/two"}, {"AWS_SHARED_CREDENTIALS_FILE", "/m/aws", "/m/aws"},
-		{"DOCKER_CONFIG", "/m/docker", "/m/docker/config.json"}, {"CARGO_HOME", "/m/cargo", "/m/cargo/credentials.toml"},
-		{"XDG_CONFIG_HOME", "/m/config", "/m/config/gh"}, {"XDG_CONFIG_HOME", "/m/config", "/m/config/git/credentials"},
-		{"XDG_DATA_HOME", "/m/data", "/m/data/keyrings"}, {"npm_config_userconfig", "/m/x/../npmrc", "/m/npmrc"}, {"HISTFILE", "/m/history", "/m/history"},
+		{"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude"},
+		{"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude/.credentials.json"},
+		{"CLAUDE_CONFIG_DIR", "/m/claude", "/m/claude/.claude.json"},
+		{"CLAUDE_SECURESTORAGE_CONFIG_DIR", "/m/store", "/m/store/.credentials.json"},
+		{"CODEX_HOME", "/m/codex/", "/m/codex/auth.json"},
+		{"GNUPGHOME", "/m/keys", "/m/keys"},
+		{"PASSWORD_STORE_DIR", "/m/pass", "/m/pass"},
+		{"KUBECONFIG", "/m/one:/m/two", "/m/one"},
+		{"KUBECONFIG", "/m/one:/m/two", "/m/two"},
+		{"AWS_SHARED_CREDENTIALS_FILE", "/m/aws", "/m/aws"},
+		{"DOCKER_CONFIG", "/m/docker", "/m/docker/config.json"},
+		{"CARGO_HOME", "/m/cargo", "/m/cargo/credentials.toml"},
+		{"XDG_CONFIG_HOME", "/m/config", "/m/config/gh"},
+		{"XDG_CONFIG_HOME", "/m/config", "/m/config/git/credentials"},
+		{"XDG_DATA_HOME", "/m/data", "/m/data/keyrings"},
+		{"npm_config_userconfig", "/m/x/../npmrc", "/m/npmrc"},
+		{"HISTFILE", "/m/history", "/m/history"},
 	} {
 		u.env = map[string]string{"HOME": u.home, test.variable: test.value}
 		if !slices.Contains(hidden(), test.path) {

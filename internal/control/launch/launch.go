@@ -70,10 +70,6 @@ func (l *Launcher) launch(ctx context.Context, who role, work assignment) (*agen
 	if err != nil {
 		return nil, err
 	}
-	system, err := l.systemText(ctx, where.root, who.system)
-	if err != nil {
-		return nil, err
-	}
 	a := &agentRun{
 		Launcher: l, role: who, place: where, commands: l.commandsOf(who), closeServers: func() {},
 		limits:  &limitTracker{launcher: l, account: where.traits.Account},
@@ -85,7 +81,7 @@ func (l *Launcher) launch(ctx context.Context, who role, work assignment) (*agen
 	a.job = driver.Job{
 		Agent: who.Agent, Depth: who.Depth, Provider: where.plugin,
 		Input: driver.Input{
-			Conversation: work.id, Resume: work.resume, Prompt: work.prompt, System: system, Model: who.Model, Tools: l.listed(who),
+			Conversation: work.id, Resume: work.resume, Prompt: work.prompt, System: l.systemText(ctx, where.root, who.system), Model: who.Model, Tools: l.listed(who),
 		},
 		Place: driver.Place{
 			Dir: where.dir, ReadOnly: who.readOnly, StateDir: who.stateDir, Room: where.room, Network: where.network, Pass: l.Workspace.Pass,

@@ -64,19 +64,46 @@ func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 	return DiffOf(ctx, s.Repo, s.Worktree, target, s.Upstream, s.Base)
 }
 
-// DiffOf returns the change of a worktree that started from base, the tip of upstream. If upstream is
-// empty, or its commits are in the target by now, the change is relative to the target. Otherwise it is
-// relative to base, because the commits of upstream are not part of it.
+// FileBefore returns the content of a file, of at most max bytes, in the commit from which the change starts. Its errors
+// are those of diff.FileIn.
+func (s *Workspace) FileBefore(ctx context.Context, path string, max int64) ([]byte, error) {
+	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	if err != nil {
+		return nil, err
+	}
+	against, err := comparedWith(ctx, s.Repo, target, s.Upstream, s.Base)
+	if err != nil {
+		return nil, err
+	}
+	fork, err := s.Worktree.MergeBase(ctx, against)
+	if err != nil {
+		return nil, err
+	}
+	return diff.FileIn(ctx, s.Repo, fork, path, max)
+}
+
+// DiffOf returns the change of a worktree that started from base, the tip of upstream.
 func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, target worktree.Target, upstream, base string) (diff.Diff, error) {
+	against, err := comparedWith(ctx, repo, target, upstream, base)
+	if err != nil {
+		return diff.Diff{}, err
+	}
+	return diff.Of(ctx, tree, against)
+}
+
+// comparedWith returns the commit with which a change is compared. If upstream is empty, or its commits are in the
+// target by now, it is the tip of the target. Otherwise it is base, because the commits of upstream are not part of the
+// change.
+func comparedWith(ctx context.Context, repo *worktree.Repo, target worktree.Target, upstream, base string) (string, error) {
 	if upstream == "" {
-		return diff.Of(ctx, tree, target.Tip)
+		return target.Tip, nil
 	}
 	in, err := remote.Contains(ctx, repo, target.Tip, base)
 	if err != nil {
-		return diff.Diff{}, fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
+		return "", fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
 	}
 	if in {
-		base = target.Tip
+		return target.Tip, nil
 	}
-	return diff.Of(ctx, tree, base)
+	return base, nil
 }
