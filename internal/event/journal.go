@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -247,6 +248,14 @@ func (j *Journal) Append(e Event, data any) error {
 		see(e)
 	}
 	return nil
+}
+
+// Preview returns the events as they would be after Append. It writes nothing.
+func (j *Journal) Preview(e Event, data any) ([]Event, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, _, err := j.encode(e, data)
+	return append(slices.Clone(j.index.events), e), err
 }
 
 func (j *Journal) encode(e Event, data any) (Event, []byte, error) {

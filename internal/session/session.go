@@ -181,6 +181,11 @@ func (s *Session) View() (View, error) {
 // changed its state.
 func (s *Session) Append(e event.Event, data any) error {
 	e.Session, e.Task, e.TraceID = s.ID, s.task, cmp.Or(e.TraceID, s.trace)
+	if e.Type == event.SessionCompleted || e.Type == event.SessionCancelled {
+		if err := s.writeLastViews(e, data); err != nil {
+			return err
+		}
+	}
 	if err := s.Journal.Append(e, data); err != nil {
 		return err
 	}

@@ -159,6 +159,25 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// The views say how a session ended before the event is durable: no process writes them later.
+func TestLastViews(t *testing.T) {
+	for _, last := range []event.Type{event.SessionCompleted, event.SessionCancelled} {
+		s := begin(t, t.TempDir())
+		want := `"status": "` + strings.TrimPrefix(string(last), "session.") + `"`
+		seen := false
+		s.Journal.Watch(func(e event.Event) {
+			data, err := os.ReadFile(filepath.Join(s.Dir, "metadata.json"))
+			must(t, err)
+			seen = e.Type == last && strings.Contains(string(data), want)
+		})
+		must(t, s.Append(event.Event{Type: last}, event.Ended{}))
+		if !seen {
+			t.Errorf("metadata.json did not say %s when the session was over", want)
+		}
+		must(t, s.Close())
+	}
+}
+
 // session.md contains no terminal control characters from foreign text.
 func TestStoryIsReadable(t *testing.T) {
 	const sly, shown = "a\x1b[31m\a\rb\u009b\u202ec\u2069\r\n\td\xff é", "a\uFFFD[31m\uFFFD\uFFFDb\uFFFD\uFFFDc\uFFFD\n\td\uFFFD é"

@@ -64,6 +64,7 @@ func (t Tokens) plus(u Tokens) Tokens {
 // PrimaryAgent returns the agent that a session starts with, which has depth 0.
 func (v View) PrimaryAgent() string { return cmp.Or(v.Info.Agent, "build") }
 
+// writeViews writes the views of the session.
 func (s *Session) writeViews() error {
 	s.views.Lock()
 	defer s.views.Unlock()
@@ -71,6 +72,26 @@ func (s *Session) writeViews() error {
 	if err != nil {
 		return err
 	}
+	return s.write(v)
+}
+
+// writeLastViews writes the views as they are after the event that ends the session. If the process is killed between
+// the event and the views, no later process writes them, because the session is over.
+func (s *Session) writeLastViews(e event.Event, data any) error {
+	events, err := s.Journal.Preview(e, data)
+	if err != nil {
+		return err
+	}
+	v, err := Fold(events)
+	if err != nil {
+		return err
+	}
+	s.views.Lock()
+	defer s.views.Unlock()
+	return s.write(v)
+}
+
+func (s *Session) write(v View) error {
 	v.ID = s.ID
 	v = v.Shown()
 	if err := s.writeSubagents(v); err != nil { // write the targets before the links
