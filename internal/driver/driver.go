@@ -117,7 +117,7 @@ type Limits struct {
 	Limit func(provider.Limit) (stop bool)
 }
 
-// Record keeps what happens in a run.
+// Record has the outputs of a run: its transcript, its events, its conversation and saved worktrees.
 type Record struct {
 	Transcript io.Writer // output of the CLI
 	// Emit makes an event durable. It must be safe for concurrent use.

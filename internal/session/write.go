@@ -76,7 +76,8 @@ func (s *Session) writeViews() error {
 }
 
 // writeLastViews writes the views as they are after the event that ends the session. If the process is killed between
-// the event and the views, no later process writes them, because the session is over.
+// the event and the views, no later process writes them, because the session is over. Append writes them again, with the
+// time of the event.
 func (s *Session) writeLastViews(e event.Event, data any) error {
 	events, err := s.Journal.Preview(e, data)
 	if err != nil {
