@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/internal/gate"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/text/strictjson"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -228,18 +229,22 @@ func callOf(e provider.Asked, dir string) (call gate.Call, ok bool) {
 
 // modified returns action with the parameters that a person changed. A nil input changes nothing.
 func modified(action provider.Action, input json.RawMessage) provider.Action {
-	var in struct{ Path, Content, Command string }
-	if input == nil || json.Unmarshal(input, &in) != nil {
+	in, err := strictjson.Object(input)
+	if err != nil {
 		return action
+	}
+	text := func(name string) string {
+		value, _ := in[name].(string)
+		return value
 	}
 	switch do := action.(type) {
 	case provider.ReadFile:
-		do.Path = in.Path
+		do.Path = text("path")
 		return do
 	case provider.WriteFile:
-		return provider.WriteFile{Path: in.Path, Content: in.Content}
+		return provider.WriteFile{Path: text("path"), Content: text("content")}
 	case provider.RunCommand:
-		do.Command, do.Dir = in.Command, "" // the command changes the directory itself
+		do.Command, do.Dir = text("command"), "" // the command changes the directory itself
 		return do
 	}
 	return action

@@ -3,6 +3,7 @@ package driver
 import (
 	"encoding/json"
 
+	"github.com/coven-run/coven/internal/text/strictjson"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -44,11 +45,16 @@ func (r *run) takeRequest(e provider.Asked) error {
 
 // placed rewrites a shell call that runs outside the worktree dir so that it changes the directory first.
 func placed(call provider.ToolCall, dir string) provider.ToolCall {
-	var in struct{ Command, Dir string }
-	if call.Name != provider.CallBash || json.Unmarshal(call.Input, &in) != nil || in.Dir == "" || in.Command == "" {
+	in, err := strictjson.Object(call.Input)
+	if err != nil { // the gate refuses it
 		return call
 	}
-	call.Input, _ = json.Marshal(map[string]string{"command": commandIn(provider.RunCommand{Command: in.Command, Dir: in.Dir}, dir)}) // strings can be encoded
+	command, _ := in["command"].(string)
+	at, _ := in["dir"].(string)
+	if call.Name != provider.CallBash || at == "" || command == "" {
+		return call
+	}
+	call.Input, _ = json.Marshal(map[string]string{"command": commandIn(provider.RunCommand{Command: command, Dir: at}, dir)}) // strings can be encoded
 	return call
 }
 

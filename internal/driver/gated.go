@@ -61,7 +61,7 @@ func newAnswered() *answered {
 }
 
 func digestOf(call gate.Call) digest {
-	return sha256.Sum256([]byte(gate.ToolName(call) + " " + canonical(call.Input)))
+	return sha256.Sum256([]byte(gate.ToolName(call) + " " + gate.Canonical(call.Input)))
 }
 
 // add records a decision about a call. refused is nil if the call is allowed.

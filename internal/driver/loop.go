@@ -61,22 +61,10 @@ func (c *LoopDetector) Call(e provider.ToolCall) {
 	if len(c.open) == maxOpen {
 		c.open = slices.Delete(c.open, 0, 1)
 	}
-	c.open = append(c.open, &pastCall{id: e.ID, call: sha256.Sum256([]byte(e.Name + " " + canonical(e.Input))), tool: e.Name, input: evidence(e.Input)})
+	c.open = append(c.open, &pastCall{id: e.ID, call: sha256.Sum256([]byte(e.Name + " " + gate.Canonical(e.Input))), tool: e.Name, input: evidence(e.Input)})
 }
 
 // canonical returns JSON with sorted keys and without whitespace.
-func canonical(input json.RawMessage) string {
-	var value any
-	if json.Unmarshal(input, &value) != nil {
-		return string(input)
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return string(input)
-	}
-	return string(text)
-}
-
 // Result records the result of a call, and returns the loop that it completes, or nil.
 func (c *LoopDetector) Result(e provider.ToolResult) *event.Loop {
 	for _, m := range c.open {

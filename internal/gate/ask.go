@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/strictjson"
+	"github.com/coven-run/coven/internal/tool"
 )
 
 // Question is a question to a person about a call.
@@ -98,9 +100,13 @@ func (g *Gate) modified(before, after Call) (s subject, place string, err error)
 
 // sameTypes returns an error unless the arguments have the same names and types.
 func sameTypes(before, after json.RawMessage) error {
-	var a, b map[string]any
-	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b == nil {
-		return errors.New("the parameters are not a JSON object")
+	a, err := strictjson.Object(before)
+	if err != nil {
+		return err
+	}
+	b, err := strictjson.Object(after)
+	if err != nil {
+		return err
 	}
 	for name, value := range b {
 		was, known := a[name]
@@ -125,7 +131,7 @@ func typeName(value any) string {
 		return "null"
 	case bool:
 		return "boolean"
-	case float64:
+	case json.Number:
 		return "number"
 	case string:
 		return "string"
@@ -135,31 +141,38 @@ func typeName(value any) string {
 	return "object"
 }
 
-// Result returns the new content of the file that a call names, given its current content. ok is false if
-// it is unknown.
+// Result returns the new content of the file that a call names, given its current content. It reads only the arguments
+// that the tool uses. ok is false if the content is unknown.
 func Result(call Call, before string) (after string, ok bool) {
-	var in struct {
-		Content    *string `json:"content"`
-		Old        *string `json:"old_string"`
-		New        *string `json:"new_string"`
-		All        bool    `json:"replace_all"`
-		OldText    *string `json:"oldText"`
-		NewText    *string `json:"newText"`
-		ReplaceAll bool    `json:"replaceAll"`
-	}
-	if json.Unmarshal(call.Input, &in) != nil {
+	kind, _ := tool.KindOf(ToolName(call))
+	arguments, err := known(call.Input)
+	if err != nil {
 		return "", false
 	}
-	if in.Old == nil {
-		in.Old, in.New, in.All = in.OldText, in.NewText, in.ReplaceAll
+	text := func(name string) string {
+		value, is := arguments[name].(string)
+		ok = ok && is
+		return value
 	}
+	ok = true
 	switch {
-	case in.Content != nil:
-		return *in.Content, true
-	case in.Old == nil || in.New == nil || !strings.Contains(before, *in.Old):
-		return "", false
-	case in.All:
-		return strings.ReplaceAll(before, *in.Old, *in.New), true
+	case kind.ID == tool.Write.ID:
+		after = text("content")
+		return after, ok
+	case kind.Name == tool.Edit.Name:
+		return replaced(before, text("oldText"), text("newText"), arguments["replaceAll"] == true, ok)
+	case kind.Name == "Edit":
+		return replaced(before, text("old_string"), text("new_string"), arguments["replace_all"] == true, ok)
 	}
-	return strings.Replace(before, *in.Old, *in.New, 1), true
+	return "", false
+}
+
+func replaced(before, old, replacement string, all, ok bool) (after string, done bool) {
+	switch {
+	case !ok || !strings.Contains(before, old):
+		return "", false
+	case all:
+		return strings.ReplaceAll(before, old, replacement), true
+	}
+	return strings.Replace(before, old, replacement, 1), true
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/strictjson"
 )
 
 // Call is a tool call.
@@ -136,18 +137,20 @@ func (g *Gate) Redeem(call Call, of string) bool {
 
 // key identifies a call of a command tool or of server/tool. It is the same for the agent CLI and the tool.
 func key(call Call, of string) string {
-	name := of + " " + ToolName(call)
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(call.Input))
-	decoder.UseNumber()
-	if decoder.Decode(&value) != nil {
-		return name
-	}
-	text, err := json.Marshal(value)
+	return of + " " + ToolName(call) + " " + Canonical(call.Input)
+}
+
+// Canonical returns the same text for all spellings of the same arguments.
+func Canonical(input json.RawMessage) string {
+	arguments, err := strictjson.Object(input)
 	if err != nil {
-		return name
+		return string(input)
 	}
-	return name + " " + string(text)
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return string(input)
+	}
+	return string(text)
 }
 
 // Decided reports whether the gate was asked about the call.

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/strictjson"
 	"github.com/coven-run/coven/internal/tool"
 )
 
@@ -50,6 +53,14 @@ func ToolName(call Call) string { return strings.TrimPrefix(call.Tool, serverPre
 
 // describe returns the subject of a call. A call of a command tool counts as its shell command.
 func (g *Gate) describe(call Call) subject {
+	s := g.subject(call)
+	if _, err := strictjson.Object(call.Input); err != nil {
+		s.err = fmt.Errorf("wrong arguments: %w", err)
+	}
+	return s
+}
+
+func (g *Gate) subject(call Call) subject {
 	if g.options.Server != nil {
 		if of := g.options.Server(ToolName(call)); of != "" {
 			return subject{permission: permission.MCPCall, other: of}
@@ -69,9 +80,9 @@ func describe(call Call) subject {
 		return subject{permission: permission.Unknown}
 	}
 	needed := cmp.Or(t.Permission, t.Free)
-	var arguments map[string]any
-	if err := json.Unmarshal(call.Input, &arguments); err != nil {
-		return subject{permission: needed, err: fmt.Errorf("its input is not a JSON object")}
+	arguments, err := known(call.Input)
+	if err != nil {
+		return subject{permission: needed, err: fmt.Errorf("wrong arguments: %w", err)}
 	}
 	value, ok := arguments[t.Subject].(string)
 	if _, given := arguments[t.Subject]; t.Default != "" && (!given || value == "" && ok) {
@@ -93,6 +104,27 @@ func describe(call Call) subject {
 		return fetched(value)
 	}
 	return subject{permission: needed, other: value}
+}
+
+// read lists the arguments of known tools that coven reads, apart from their subjects.
+var read = []string{"content", "old_string", "new_string", "replace_all", "oldText", "newText", "replaceAll", "path", "run_in_background"}
+
+// known decodes the arguments of a known tool. It returns an error for a name that differs only by case from one that
+// coven reads: a tool that ignores case would use its value, and coven would not see it.
+func known(input json.RawMessage) (map[string]any, error) {
+	arguments, err := strictjson.Object(input)
+	if err != nil {
+		return nil, err
+	}
+	names := append(tool.Subjects(), read...)
+	for _, given := range slices.Sorted(maps.Keys(arguments)) {
+		for _, name := range names {
+			if given != name && strings.EqualFold(given, name) {
+				return nil, fmt.Errorf("unknown argument %.40q: the name is %q", given, name)
+			}
+		}
+	}
+	return arguments, nil
 }
 
 // fetched returns the subject of a call that fetches a URL, which is its host.
@@ -121,14 +153,13 @@ func lingers(command string) bool {
 
 // guessSubject guesses the subject of an unknown tool's call for display.
 func guessSubject(call Call) subject {
-	var arguments struct {
-		Command  string `json:"command"`
-		FilePath string `json:"file_path"`
-	}
-	if json.Unmarshal(call.Input, &arguments) != nil {
+	arguments, err := strictjson.Object(call.Input)
+	if err != nil {
 		return subject{}
 	}
-	return subject{path: arguments.FilePath, command: arguments.Command}
+	path, _ := arguments["file_path"].(string)
+	command, _ := arguments["command"].(string)
+	return subject{path: path, command: command}
 }
 
 // changes reports whether the action can change files.

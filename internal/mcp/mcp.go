@@ -66,11 +66,12 @@ func newServer(version string, d decider, tools []tool.Tool, order *calls) *sdk.
 	})
 	for _, t := range tools {
 		server.AddTool(describe(t), func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			text, err := t.Call(reporting(order.await(ctx, req), req), req.Params.Arguments)
+			ctx = order.await(ctx, req)
+			arguments, err := checked(t, req)
 			if err != nil {
 				return failure(err.Error()), nil
 			}
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
+			return result(t.Call(reporting(ctx, req), arguments)), nil
 		})
 	}
 	return server

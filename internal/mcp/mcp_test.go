@@ -320,6 +320,27 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// A tool is not called with arguments that its reader and the gate could understand differently, or that do not fit its
+// schema.
+func TestAmbiguousCall(t *testing.T) {
+	f := listen(t, named("work", func(_ context.Context, arguments json.RawMessage) (string, error) {
+		return "ran with " + string(arguments), nil
+	}))
+	for arguments, want := range map[string]string{
+		`{"a":{"query":"x","query":"y"}}`: `wrong arguments: "query" occurs twice`,
+		`{"query":"x","QUERY":"y"}`:       `wrong arguments: "query" and "QUERY" differ only by case`,
+		`{"query":"x"}`:                   `ran with {"query":"x"}`,
+	} {
+		text, err := mcp.Call(t.Context(), f.getenv, "test", "work", json.RawMessage(arguments))
+		if err != nil {
+			text = err.Error()
+		}
+		if text != want {
+			t.Errorf("%s: %q, want %q", arguments, text, want)
+		}
+	}
+}
+
 func TestBridgeByHand(t *testing.T) {
 	err := mcp.Bridge(strings.NewReader(""), io.Discard, func(string) string { return "" })
 	if err == nil || !strings.Contains(err.Error(), "by hand") {

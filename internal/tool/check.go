@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/coven-run/coven/internal/text/strictjson"
 )
 
 // Check validates arguments against the tool's schema. The error is for the model and lists each
-// invalid argument.
+// invalid argument, or names an argument about which readers of JSON disagree.
 func (t Tool) Check(arguments json.RawMessage) error {
 	schema, err := t.compiled()
 	if err != nil {
@@ -26,6 +28,9 @@ func (t Tool) Check(arguments json.RawMessage) error {
 	}
 	if err := schema.Validate(value); err != nil {
 		return fmt.Errorf("wrong arguments: %s", strings.Join(wrong(schema.Schema(), value, err), "; "))
+	}
+	if _, err := strictjson.Object(arguments); err != nil {
+		return fmt.Errorf("wrong arguments: %w", err)
 	}
 	return nil
 }

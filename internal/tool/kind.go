@@ -93,6 +93,17 @@ func KindOf(name string) (Kind, bool) {
 	return kinds[i], true
 }
 
+// Subjects returns the arguments that permissions are about.
+func Subjects() (all []string) {
+	for _, k := range kinds {
+		if k.Subject != "" {
+			all = append(all, k.Subject)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Names returns the names and IDs of the tools that coven knows, in lower case. No other tool may have one of them.
 func Names() (all []string) {
 	for _, k := range kinds {

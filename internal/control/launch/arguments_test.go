@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/coven-run/coven/internal/event"
@@ -18,6 +19,26 @@ func (saved) BeforeCall(context.Context, gate.Change) (event.Snapshot, error) {
 }
 
 func (saved) AfterCall(string) {}
+
+// The tools of coven refuse other names than those of their parameters: encoding/json would take them in any case.
+func TestExactNames(t *testing.T) {
+	all, err := Described(nil, lint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		var schema struct{ Properties map[string]any }
+		if err := json.Unmarshal(one.Schema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for name := range schema.Properties {
+			other := strings.ToUpper(name)
+			if err := one.Check(json.RawMessage(`{"` + other + `":"x"}`)); err == nil || !strings.Contains(err.Error(), `unexpected additional properties ["`+other+`"]`) {
+				t.Errorf("%s %s: %v", one.Name, other, err)
+			}
+		}
+	}
+}
 
 // Each tool checks any arguments of a call, and the gate decides about them. An agent that may only read never gets a
 // call allowed that writes or runs something. Arguments that fit a schema are an object.

@@ -9,7 +9,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/internal/text/strictjson"
 	"github.com/coven-run/coven/internal/text/tmpl"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/internal/tool/shell"
@@ -67,11 +67,9 @@ func Text(d grimoires.CommandTool, arguments json.RawMessage) (string, error) {
 
 // Argv returns the program and arguments of a call.
 func Argv(d grimoires.CommandTool, arguments json.RawMessage) ([]string, error) {
-	var data map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(arguments))
-	decoder.UseNumber() // keeps the model's notation of numbers
-	if err := decoder.Decode(&data); err != nil {
-		return nil, errors.New("the arguments are not a JSON object")
+	data, err := strictjson.Object(arguments) // keeps the model's notation of numbers
+	if err != nil {
+		return nil, fmt.Errorf("wrong arguments: %w", err)
 	}
 	if err := complete(data, d.Parameters); err != nil {
 		return nil, err
@@ -120,7 +118,7 @@ func complete(data map[string]any, parameters string) error {
 		return fmt.Errorf("the parameters of the tool: %w", err)
 	}
 	for name := range schema.Properties {
-		if _, given := data[name]; !given && data != nil {
+		if _, given := data[name]; !given {
 			data[name] = nil
 		}
 	}

@@ -45,7 +45,7 @@ func TestArgv(t *testing.T) {
 		`{"file":"--level=1x"}`:                                  "lint|--level=1|file:--level=1x|--|--level=1x",
 		`{"file":"a","also":["--output=/x"]}`:                    `✗ the argument "--output=/x" begins with -, so that it would be an option of lint`,
 		`{"file":"a\u0000b"}`:                                    `✗ an argument has a NUL byte`,
-		`[]`:                                                     `✗ the arguments are not a JSON object`,
+		`[]`:                                                     `✗ wrong arguments: not a JSON object`,
 	} {
 		argv, err := Argv(d, json.RawMessage(arguments))
 		got := strings.Join(argv, "|")

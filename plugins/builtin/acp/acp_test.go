@@ -290,6 +290,10 @@ func TestRespond(t *testing.T) {
 		{ask + `[{"optionId":"o","name":"","kind":"allow_once"},{"optionId":"o","name":"","kind":"reject_once"}]}`, no, `"result":{"outcome":{"outcome":"cancelled"}}`},
 		{ask + `[{"optionId":"o","name":"","kind":"allow_always"},{"optionId":"o","name":"","kind":"allow_once"}]}`, yes, `"result":{"outcome":{"outcome":"cancelled"}}`},
 		{ask + `7}`, yes, `"error":{"code":-32602`},
+		{
+			`"method":"session/request_permission","params":{"toolCall":{"toolCallId":"c","rawInput":{"command":"ls","Command":"rm"}},"options":` + all + `}`, yes,
+			`the parameters of session/request_permission cannot be read: \"command\" and \"Command\" differ only by case"`,
+		},
 		{`"method":"fs/read_text_file","params":{"path":"/a"}`, provider.Answer{Allowed: true, Text: "x"}, `"result":{"content":"x"}`},
 		{`"method":"fs/read_text_file","params":{"path":"/a"}`, provider.Answer{NotFound: true, Reason: "gone"}, `"error":{"code":-32002,"message":"gone"}`},
 		{`"method":"fs/read_text_file","params":{"path":7}`, yes, `"error":{"code":-32602`},

@@ -106,8 +106,8 @@ func (s step) prompt(req provider.Request) (provider.Reply, error) {
 
 // respond answers a request of the agent.
 func (s step) respond(a provider.Answer) ([]byte, error) {
-	if s.Invalid {
-		return failure(s.ID, invalidParams, "the parameters of "+s.Did+" cannot be read")
+	if s.Invalid != "" {
+		return failure(s.ID, invalidParams, "the parameters of "+s.Did+" cannot be read: "+s.Invalid)
 	}
 	if s.Did == acp.ClientMethodSessionRequestPermission {
 		return result(s.ID, acp.RequestPermissionResponse{Outcome: s.outcome(a)})

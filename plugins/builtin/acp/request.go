@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/internal/text/strictjson"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -27,7 +28,7 @@ type step struct {
 	Option  string  `json:"option,omitempty"` // the option for choosing the model
 	Models  []model `json:"models,omitempty"`
 
-	Invalid bool `json:"invalid,omitempty"` // the parameters could not be decoded
+	Invalid string `json:"invalid,omitempty"` // why the parameters cannot be used
 }
 
 // asked returns the event for the next step after a response.
@@ -44,6 +45,9 @@ func (m message) request() provider.Asked {
 	switch m.Method {
 	case acp.ClientMethodSessionRequestPermission:
 		var in acp.RequestPermissionRequest
+		if _, err = strictjson.Object(m.Params); err != nil {
+			break // the agent could read other parameters than those which the gate would see
+		}
 		if err = json.Unmarshal(m.Params, &in); err == nil {
 			s.Once, s.Reject = optionsOf(in.Options)
 			out.Calls = callsOf(in.ToolCall)
@@ -70,8 +74,8 @@ func (m message) request() provider.Asked {
 			out.Action = provider.UseTerminal{ID: in.TerminalID, Do: do}
 		}
 	}
-	if s.Invalid = err != nil; s.Invalid {
-		out.Action = nil
+	if err != nil {
+		out.Action, s.Invalid = nil, err.Error()
 	}
 	out.Data, _ = json.Marshal(s) // strings can always be encoded
 	return out
