@@ -209,6 +209,48 @@ func TestOnlyWorktreeRunsGit(t *testing.T) {
 	}
 }
 
+// Each comparison of trees or an index by git gets its options from git.DiffArgs, so that no configuration and no attribute
+// leaves out a change.
+func TestDiffsHaveTheirOptions(t *testing.T) {
+	except := map[string]bool{"worktree/pool/pool.go": true} // compares without the submodules, which it empties
+	commands := []string{`"diff"`, `"diff-tree"`, `"diff-index"`, `"diff-files"`}
+	found := 0
+	for _, file := range goFiles(t) {
+		if !strings.HasPrefix(file, "worktree/") || strings.HasSuffix(file, "_test.go") || except[file] {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			name := ""
+			switch fun := call.Fun.(type) {
+			case *ast.SelectorExpr:
+				name = fun.Sel.Name
+			case *ast.Ident:
+				name = fun.Name
+			}
+			for _, argument := range call.Args {
+				if text, ok := argument.(*ast.BasicLit); ok && slices.Contains(commands, text.Value) {
+					found++
+					if name != "DiffArgs" {
+						t.Errorf("%s: %s(%s) without git.DiffArgs", file, name, text.Value)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if found == 0 {
+		t.Error("nothing compares with git")
+	}
+}
+
 // The step tree is pure: package engine has no access to files, processes, the network, randomness or the
 // time.
 func TestEngineIsPure(t *testing.T) {

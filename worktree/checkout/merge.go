@@ -205,7 +205,7 @@ func (m *Move) refused(ctx context.Context, from string, before *index, changes 
 		}
 	}
 	if len(files) == 0 {
-		staged, err := m.git().Fields(ctx, "diff-index", "--cached", "-z", "--name-only", "--no-renames", from)
+		staged, err := m.git().Fields(ctx, git.DiffArgs("diff-index", "--cached", "-z", "--name-only", "--no-renames", from)...)
 		if err != nil {
 			return errors.Join(cause, err)
 		}

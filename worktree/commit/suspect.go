@@ -75,8 +75,8 @@ func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree st
 	if err != nil {
 		return nil, err
 	}
-	out, err := g.Feed(ctx, commits, "diff-tree", "--stdin", "--no-commit-id", "-r", "-z", "--raw",
-		"--no-renames", "--no-abbrev", "-c", "--root")
+	out, err := g.Feed(ctx, commits, git.DiffArgs("diff-tree", "--stdin", "--no-commit-id", "-r", "-z", "--raw",
+		"--no-renames", "--no-abbrev", "-c", "--root")...)
 	if err != nil {
 		return nil, err
 	}

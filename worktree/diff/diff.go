@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -28,8 +29,9 @@ type FileChange struct {
 // A Diff is the difference between two trees or commits.
 type Diff struct {
 	From, To string // the compared trees or commits
-	Patch    string // as from `git diff`; for binary files it only says that they differ
-	Files    []FileChange
+	// Patch is as from `git diff`, with NUL bytes as \x00. For binary files it has only their hashes and sizes.
+	Patch string
+	Files []FileChange
 	// PatchID identifies the old and new content and mode of the changed files, independently of other
 	// files. (`git patch-id` ignores the names of binary files, bytes after a NUL, and positions.)
 	PatchID string // empty for an empty diff
@@ -58,14 +60,20 @@ func (d Diff) Parts() []string {
 	parts := make([]string, 0, len(d.Files))
 	rest := d.Patch
 	for _, f := range d.Files {
-		end := sectionEnd(rest)
-		if f.Status == "T" { // git shows a type change as a deletion and an addition
-			end += sectionEnd(rest[end:])
-		}
+		end := f.partEnd(rest)
 		parts = append(parts, rest[:end])
 		rest = rest[end:]
 	}
 	return parts
+}
+
+// partEnd returns the end of the file's part at the beginning of a patch.
+func (f *FileChange) partEnd(patch string) int {
+	end := sectionEnd(patch)
+	if f.Status == "T" { // git shows a type change as a deletion and an addition
+		end += sectionEnd(patch[end:])
+	}
+	return end
 }
 
 // sectionEnd returns the end of the first section of a patch.
@@ -112,23 +120,137 @@ func Between(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
 
 func diff(ctx context.Context, r *repo.Repo, from, to string) (Diff, error) {
 	d := Diff{From: from, To: to}
-	plain := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"}
-	list, err := r.Git().Fields(ctx, append(plain, "--raw", "--numstat", "-z", from, to)...)
-	if err != nil {
-		return d, err
-	}
-	if d.Files, err = parseFiles(list); err != nil || len(d.Files) == 0 {
+	files, err := compare(ctx, r, from, to)
+	if err != nil || len(files) == 0 {
 		return d, err
 	}
 	if d.PatchID, err = PatchID(ctx, r, from, to); err != nil {
 		return d, err
 	}
-	patch, err := r.Git().Output(ctx, append(plain, "-p", "--src-prefix=a/", "--dst-prefix=b/", from, to)...)
+	if err := showHiddenText(ctx, r, from, to, files); err != nil {
+		return d, err
+	}
+	sizes, err := sizesOf(ctx, r, files)
 	if err != nil {
 		return d, err
 	}
-	d.Patch = string(patch)
+	var b strings.Builder
+	for _, f := range files {
+		d.Files = append(d.Files, f.FileChange)
+		b.WriteString(strings.ReplaceAll(f.part, "\x00", `\x00`))
+		if f.Binary && f.old != f.new {
+			fmt.Fprintf(&b, "Not shown because it is binary: %s before, %s after\n", sizes[f.old], sizes[f.new])
+		}
+	}
+	d.Patch = b.String()
 	return d, nil
+}
+
+// compared is a file of a diff with its part of the patch.
+type compared struct {
+	FileChange
+	old, new string // object IDs, only zeros for a missing file
+	part     string
+}
+
+// compare compares two trees with git.
+func compare(ctx context.Context, r *repo.Repo, from, to string, options ...string) ([]compared, error) {
+	args := git.DiffArgs("diff-tree", append([]string{"-r", "-M", "--full-index"}, options...)...)
+	list, err := r.Git().Fields(ctx, slices.Concat(args, []string{"--raw", "--numstat", "-z", from, to})...)
+	if err != nil {
+		return nil, err
+	}
+	files, err := parseFiles(list)
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	patch, err := r.Git().Output(ctx, slices.Concat(args, []string{"-p", "--src-prefix=a/", "--dst-prefix=b/", from, to})...)
+	if err != nil {
+		return nil, err
+	}
+	rest := string(patch)
+	for i := range files {
+		end := files[i].partEnd(rest)
+		files[i].part, rest = rest[:end], rest[end:]
+	}
+	return files, nil
+}
+
+// showHiddenText replaces the files whose lines git did not compare although they are text: they have a few NUL bytes,
+// or an attribute.
+func showHiddenText(ctx context.Context, r *repo.Repo, from, to string, files []compared) error {
+	var oids []string
+	for _, f := range files {
+		if f.Binary && f.old != f.new {
+			oids = append(oids, f.last())
+		}
+	}
+	texts, err := r.Git().Texts(ctx, oids)
+	if err != nil {
+		return fmt.Errorf("read the changed files: %w", err)
+	}
+	if !slices.ContainsFunc(oids, func(oid string) bool { return texts[oid] }) {
+		return nil
+	}
+	shown, err := compare(ctx, r, from, to, "--text")
+	if err != nil {
+		return err
+	}
+	for i, f := range files {
+		if f.Binary && texts[f.last()] && len(shown) == len(files) && shown[i].Path == f.Path {
+			files[i].part, files[i].Binary = shown[i].part, false
+			files[i].Added, files[i].Deleted = countLines(shown[i].part)
+		}
+	}
+	return nil
+}
+
+// countLines counts the added and deleted lines of a file's part of a patch. `--numstat --text` does not.
+func countLines(part string) (added, deleted int) {
+	inHunk := false
+	for line := range strings.Lines(part) {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			inHunk = true
+		case strings.HasPrefix(line, "diff --git "):
+			inHunk = false
+		case inHunk && line[0] == '+':
+			added++
+		case inHunk && line[0] == '-':
+			deleted++
+		}
+	}
+	return added, deleted
+}
+
+// last returns the object ID of the new content, or of the old one of a deleted file.
+func (c *compared) last() string {
+	if c.Status == "D" {
+		return c.old
+	}
+	return c.new
+}
+
+// sizesOf returns the sizes of the binary files as texts, by object ID.
+func sizesOf(ctx context.Context, r *repo.Repo, files []compared) (map[string]string, error) {
+	texts := map[string]string{}
+	var oids []string
+	for _, f := range files {
+		for _, oid := range []string{f.old, f.new} {
+			switch {
+			case !f.Binary:
+			case strings.Trim(oid, "0") == "":
+				texts[oid] = "no file"
+			default:
+				oids = append(oids, oid)
+			}
+		}
+	}
+	sizes, err := r.Git().Sizes(ctx, oids)
+	for oid, size := range sizes {
+		texts[oid] = fmt.Sprintf("%d bytes", size)
+	}
+	return texts, err
 }
 
 // PatchID returns a hash of the old and new content and mode of each changed path. It is empty if nothing
@@ -148,11 +270,14 @@ func PatchID(ctx context.Context, r *repo.Repo, from, to string) (string, error)
 
 // parseFiles parses the output of `--raw --numstat -z`: first all raw items, then all numbers, in the same
 // order.
-func parseFiles(fields []string) ([]FileChange, error) {
-	var files []FileChange
+func parseFiles(fields []string) ([]compared, error) {
+	var files []compared
 	for len(fields) > 1 && strings.HasPrefix(fields[0], ":") {
 		words := strings.Fields(fields[0])
-		f := FileChange{Status: words[len(words)-1][:1], Path: fields[1]}
+		if len(words) != 5 {
+			return nil, fmt.Errorf("git printed an unknown change %q", fields[0])
+		}
+		f := compared{FileChange: FileChange{Status: words[4][:1], Path: fields[1]}, old: words[2], new: words[3]}
 		fields = fields[2:]
 		if (f.Status == "R" || f.Status == "C") && len(fields) > 0 {
 			f.OldPath, f.Path, fields = f.Path, fields[0], fields[1:]

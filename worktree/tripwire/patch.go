@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/rescue"
 )
@@ -36,7 +37,7 @@ func RescuedPatch(ctx context.Context, r *repo.Repo, info rescue.Info, limit int
 		cut = n > 0
 		return err
 	}
-	err = g.Stream(ctx, nil, read, "diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv", trees[0], trees[1])
+	err = g.Stream(ctx, nil, read, git.DiffArgs("diff-tree", "-r", "-p", "--no-renames", "--text", trees[0], trees[1])...)
 	if err != nil {
 		return nil, false, fmt.Errorf("show %s: %w", info.Ref, err)
 	}

@@ -16,7 +16,7 @@ func (r Repo) Changes(ctx context.Context, from, to string) ([]object.Change, er
 	if err == nil {
 		return changes, nil
 	}
-	out, err := r.Output(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to)
+	out, err := r.Output(ctx, DiffArgs("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to)...)
 	if err != nil {
 		return nil, err
 	}
