@@ -3,14 +3,11 @@
 package reviewers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/workspace"
@@ -21,7 +18,6 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/worktree/diff"
 )
 
 // Reviewers asks plugins to review the change in a workspace. It implements the
@@ -56,57 +52,6 @@ func (j Reviewers) task() reviewer.Task {
 	data := grimoires.TaskData(j.Task)
 	criteria, _ := data["acceptance_criteria"].([]string)
 	return reviewer.Task{ID: j.Task.ID, Title: j.Task.Title, Description: j.Task.Description, Acceptance: criteria}
-}
-
-// shortened returns the patch of a diff with as many files as fit, smallest first, and a text that names
-// the omitted files.
-func shortened(diff diff.Diff, most int) (patch, left string) {
-	if len(diff.Patch) <= most {
-		return diff.Patch, ""
-	}
-	parts := diff.Parts()
-	room, shown := most, map[int]bool{}
-	for _, i := range bySize(parts) {
-		if len(parts[i]) <= room {
-			room -= len(parts[i])
-			shown[i] = true
-		}
-	}
-	var out []string
-	var b strings.Builder
-	for i, part := range parts {
-		if shown[i] {
-			b.WriteString(part)
-			continue
-		}
-		out = append(out, fmt.Sprintf("%s (%d KiB)", diff.Files[i].Path, kib(len(part))))
-	}
-	return b.String(), fmt.Sprintf("the diff has %d KiB and %d KiB are shown; left out: %s", kib(len(diff.Patch)), kib(b.Len()), joinNames(out))
-}
-
-// kib converts bytes to KiB, rounded up.
-func kib(n int) int { return (n + 1<<10 - 1) >> 10 }
-
-// bySize returns the indexes of texts, the shortest first.
-func bySize(texts []string) []int {
-	order := make([]int, len(texts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(texts[a]), len(texts[b])) })
-	return order
-}
-
-// maxNamed is the maximum number of files that a text names.
-const maxNamed = 10
-
-// joinNames joins names for a text.
-func joinNames(texts []string) string {
-	more := ""
-	if n := len(texts) - maxNamed; n > 0 {
-		texts, more = texts[:maxNamed], fmt.Sprintf(" and %d more", n)
-	}
-	return strings.Join(texts, ", ") + more
 }
 
 // Review implements the reviewers of package runner.
