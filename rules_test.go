@@ -7,9 +7,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -248,6 +250,96 @@ func TestDiffsHaveTheirOptions(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("nothing compares with git")
+	}
+}
+
+// programsOfGit lists the git commands that coven runs, outside the sandbox and often on an agent's content, with the
+// programs of the configuration that they could run, and the reason why that is safe. No git runs hooks (core.hooksPath),
+// a monitor (core.fsmonitor), a pager or an editor: see neutral in worktree/internal/git/env.go, and output that is no
+// terminal. The configuration is that of the user and the repository, never one that a worktree contains; PlainGit has none.
+var programsOfGit = map[string]string{
+	"cat-file":         "filters, with --filters only: see filters",
+	"check-ignore":     "",
+	"checkout-index":   "filters",
+	"commit-tree":      "gpg.program, only for a landing that the user's settings sign: in the user's name, on a commit",
+	"config":           "",
+	"diff-index":       "external diffs, textconv: off by git.DiffArgs",
+	"diff-tree":        "external diffs, textconv: off by git.DiffArgs",
+	"fetch":            "ssh, credential helpers, remote helpers: from the user's remotes; from a worktree, with the configuration of PlainGit",
+	"for-each-ref":     "",
+	"hash-object":      "filters: off by --no-filters, or without a path",
+	"ls-files":         "filters, with -m: see filters",
+	"ls-remote":        "ssh, credential helpers, remote helpers: to the user's remotes",
+	"ls-tree":          "",
+	"merge-base":       "",
+	"merge-tree":       "merge drivers: in the sandbox, see worktree/integrate/drivers.go",
+	"mktree":           "",
+	"pack-objects":     "",
+	"pack-refs":        "",
+	"read-tree":        "filters, with -u",
+	"remote":           "",
+	"rev-list":         "",
+	"rev-parse":        "",
+	"show-ref":         "",
+	"status":           "filters; in the user's checkout only",
+	"stripspace":       "",
+	"symbolic-ref":     "",
+	"unpack-objects":   "",
+	"update-index":     "filters",
+	"update-ref":       "",
+	"var":              "",
+	"worktree":         "none with --no-checkout",
+	"write-tree":       "",
+	"filters in words": "filters run as configured when coven opened the repository, in the user's checkout: see worktree/internal/repo/filter.go",
+}
+
+// runsGit are the functions that run git with the command as their first text.
+var runsGit = []string{"Run", "Output", "Line", "Fields", "Feed", "Stream", "DiffArgs", "mergeTree", "discover"}
+
+// Each git that coven runs is in the table.
+func TestGitsAndTheirPrograms(t *testing.T) {
+	unused := maps.Clone(programsOfGit)
+	delete(unused, "filters in words")
+	word := regexp.MustCompile(`^"[a-z]+(-[a-z]+)*"$`)
+	for _, file := range goFiles(t) {
+		if !strings.HasPrefix(file, "worktree/") || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(list []ast.Expr, must bool) {
+			for _, e := range list {
+				text, ok := e.(*ast.BasicLit)
+				if !ok {
+					continue
+				}
+				command := strings.Trim(text.Value, `"`)
+				_, known := programsOfGit[command]
+				if must && !known && word.MatchString(text.Value) {
+					t.Errorf("%s runs git %s, which programsOfGit does not list", file, command)
+				}
+				if known {
+					delete(unused, command)
+				}
+				return // options and names follow
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains(runsGit, sel.Sel.Name) {
+					check(n.Args, true)
+				}
+			case *ast.CompositeLit:
+				check(n.Elts, false)
+			}
+			return true
+		})
+	}
+	if len(unused) > 0 {
+		t.Errorf("coven does not run: git %v", slices.Sorted(maps.Keys(unused)))
 	}
 }
 

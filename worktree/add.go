@@ -205,16 +205,16 @@ func unlanded(ctx context.Context, r *repo.Repo, w *repo.Worktree, found Leftove
 			return true
 		}
 	}
-	return found.Branch != "" && adds(ctx, r, tip, start)
+	return found.Branch != "" && adds(ctx, w, tip, start)
 }
 
 // adds reports whether merging tip into start would change anything. A branch that landed by squash is not
 // an ancestor of start, but adds nothing.
-func adds(ctx context.Context, r *repo.Repo, tip, start string) bool {
-	merged, err := integrate.MergeCommits(ctx, r, tip, start)
+func adds(ctx context.Context, w *repo.Worktree, tip, start string) bool {
+	merged, err := integrate.MergeCommits(ctx, w, tip, start)
 	if err != nil {
 		return true
 	}
-	commit, err := r.Git().Commit(ctx, start)
+	commit, err := w.Repo.Git().Commit(ctx, start)
 	return err != nil || merged != commit.Tree
 }

@@ -110,7 +110,7 @@ func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *loc
 	if err := checkCommonCommit(ctx, w, tip.Oid, target); err != nil {
 		return candidate, err
 	}
-	merged, err := MergeCommits(ctx, w.Repo, tip.Oid, theirs)
+	merged, err := MergeCommits(ctx, w, tip.Oid, theirs)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		conflict.Target = target.Branch
 	}
@@ -163,7 +163,8 @@ func CheckClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (object.Com
 
 // MergeCommits merges two commits and returns the tree. It first replaces the reserved paths of ours with
 // those of theirs, so that they cannot conflict.
-func MergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
+func MergeCommits(ctx context.Context, w *repo.Worktree, ours, theirs string) (string, error) {
+	r := w.Repo
 	tree, err := content.WithReserved(ctx, r, ours, theirs)
 	if err != nil {
 		return "", err
@@ -175,16 +176,16 @@ func MergeCommits(ctx context.Context, r *repo.Repo, ours, theirs string) (strin
 	if err != nil {
 		return "", err
 	}
-	merged, err := MergeTree(ctx, r, prepared, theirs)
+	merged, err := MergeTree(ctx, w, prepared, theirs)
 	if err != nil {
 		return "", err
 	}
 	return content.WithReserved(ctx, r, merged, theirs)
 }
 
-// MergeTree merges two commits and returns the tree.
-func MergeTree(ctx context.Context, r *repo.Repo, ours, theirs string) (string, error) {
-	fields, err := r.Git().Fields(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+// MergeTree merges two commits and returns the tree. Merge drivers run in the sandbox of w.
+func MergeTree(ctx context.Context, w *repo.Worktree, ours, theirs string) (string, error) {
+	fields, err := mergeTree(ctx, w, w.Repo.Git(), "--name-only", "--no-messages", ours, theirs)
 	if git.ExitCode(err) == 1 && len(fields) > 0 {
 		return "", &ConflictError{Files: fields[1:]}
 	}

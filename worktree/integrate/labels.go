@@ -105,7 +105,7 @@ func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *content.Index, our
 	if err != nil { // for example for a branch named HEAD; merge without labels
 		g, m.ours, m.theirs = r.Git(), prepared, theirs
 	}
-	fields, err := g.Fields(ctx, "merge-tree", "--write-tree", "-z", "--messages", m.ours, m.theirs)
+	fields, err := mergeTree(ctx, w, g, "--messages", m.ours, m.theirs)
 	if git.ExitCode(err) > 1 || git.ExitCode(err) < 0 {
 		return m, err
 	}

@@ -74,7 +74,7 @@ func inConflict(ctx context.Context, w *repo.Worktree, tip, merge string) (Confl
 	if merge == "" || err == nil && c.TargetTip == merge {
 		return c, nil
 	}
-	_, err = MergeCommits(ctx, w.Repo, tip, merge)
+	_, err = MergeCommits(ctx, w, tip, merge)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		return Conflicted{Files: conflict.Files, BranchTip: tip, TargetTip: merge}, nil
 	}

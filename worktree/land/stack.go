@@ -44,7 +44,7 @@ func stack(ctx context.Context, w *repo.Worktree, tip object.Commit, below integ
 		return integrate.Landing{}, err
 	}
 	c := integrate.Landing{Task: w.TaskID, Target: below.Target, Old: below.Old, Tip: tip.Oid, From: tip.Tree, Below: base}
-	if c.Tree, err = integrate.MergeCommits(ctx, w.Repo, tip.Oid, base); err != nil {
+	if c.Tree, err = integrate.MergeCommits(ctx, w, tip.Oid, base); err != nil {
 		return c, err
 	}
 	changes, err := w.Repo.Git().Changes(ctx, base, c.Tree)

@@ -67,7 +67,7 @@ func (l *landing) pick(ctx context.Context, commit, tip object.Commit) (object.C
 	if err != nil {
 		return tip, err
 	}
-	tree, err := integrate.MergeTree(ctx, r, ours, commit.Oid)
+	tree, err := integrate.MergeTree(ctx, l.w, ours, commit.Oid)
 	if err != nil {
 		return tip, err
 	}

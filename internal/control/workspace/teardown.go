@@ -33,7 +33,7 @@ func (s *Workspace) TearDown(ctx context.Context, t Teardown) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is gone or was never complete: there is nothing to tear down
 	}
-	s.Worktree = tree
+	s.use(tree)
 	ctx = context.WithoutCancel(ctx)
 	if err := s.collect(ctx); err != nil {
 		return fmt.Errorf("worktree.teardown: %w", err)

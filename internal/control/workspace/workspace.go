@@ -84,8 +84,18 @@ func (s *Workspace) enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Worktree = tree
+	s.use(tree)
 	return errors.Join(s.collect(ctx), s.fork(ctx))
+}
+
+// use sets the worktree. Its merges run the merge drivers of the user's configuration in the sandbox.
+func (s *Workspace) use(tree *worktree.Worktree) {
+	tree.RunDriver = func(ctx context.Context, command, dir string) (bool, error) {
+		spec := process.Spec{Argv: []string{"/bin/sh", "-c", command}, Dir: tree.Path, Timeout: hookTime}
+		exit, _, err := s.RunWith(ctx, sandbox.Access{ReadOnly: true, Write: []string{dir}}, spec)
+		return exit.OK(), err
+	}
+	s.Worktree = tree
 }
 
 // fork restores the files of another session in the worktree of a new one, and commits them as its first
@@ -130,7 +140,7 @@ func (s *Workspace) recreate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Worktree = tree
+	s.use(tree)
 	text := "the worktree was deleted; it was recreated from its branch (ignored files are gone)"
 	if from.N > 0 {
 		text = fmt.Sprintf("the worktree was deleted; it was recreated from snapshot %d (ignored files are gone)", from.N)
