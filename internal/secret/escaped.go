@@ -8,24 +8,43 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // maxDepth limits the levels of nested JSON that are searched.
 const maxDepth = 4
 
 // layer is a text with its escapes resolved. The byte at index i comes from the original
-// text between at[i] and at[i+1].
+// text between at[i] and end(i).
 type layer struct {
 	text []byte
-	at   []int
+	at   []int // has one more element than text
+	to   []int // the ends, if breaks were removed between the bytes
 }
 
-// unescaped masks secrets that appear once JSON escapes are resolved.
+func layerOf(text string) layer {
+	l := layer{text: []byte(text), at: make([]int, len(text)+1)}
+	for i := range l.at {
+		l.at[i] = i
+	}
+	return l
+}
+
+func (l layer) end(i int) int {
+	if l.to != nil {
+		return l.to[i]
+	}
+	return l.at[i+1]
+}
+
+// unescaped masks secrets that appear once JSON escapes are resolved, or breaks are removed. It keeps
+// the number of lines.
 func (s *Store) unescaped(text string) string {
-	if strings.IndexByte(text, '\\') < 0 {
+	values := s.hidden()
+	if strings.IndexByte(text, '\\') < 0 && !mayBeBroken([]byte(text), values) {
 		return text
 	}
-	values := s.hidden()
 	for range maxDepth { // masking one layer may leave secrets in a deeper one
 		found := spansIn(text, values)
 		if len(found) == 0 {
@@ -37,7 +56,7 @@ func (s *Store) unescaped(text string) string {
 			if span[0] < from {
 				continue
 			}
-			b.WriteString(text[from:span[0]] + mask)
+			b.WriteString(text[from:span[0]] + mask + strings.Repeat("\n", strings.Count(text[span[0]:span[1]], "\n")))
 			from = span[1]
 		}
 		text = b.String() + text[from:]
@@ -47,21 +66,19 @@ func (s *Store) unescaped(text string) string {
 
 // spansIn returns the spans of a text that resolve to a secret, in order.
 func spansIn(text string, values []string) [][2]int {
-	now := layer{text: []byte(text), at: make([]int, len(text)+1)}
-	for i := range now.at {
-		now.at[i] = i
-	}
+	now := layerOf(text)
+	found := now.findBroken(values)
 	for range maxDepth {
 		next, changed := now.resolve()
-		if !changed {
-			return nil
-		}
-		now = next
-		if found := now.find(values); len(found) > 0 {
+		if !changed || len(found) > 0 {
 			return found
 		}
+		now = next
+		if found = now.find(values); len(found) == 0 {
+			found = now.findBroken(values)
+		}
 	}
-	return nil
+	return found
 }
 
 // find returns the spans of secrets in a layer, as positions in the original text.
@@ -72,8 +89,8 @@ func (l layer) find(values []string) [][2]int {
 		if !first[l.text[i]] {
 			continue
 		}
-		if value, _ := match(l.text[i:], values); value != "" {
-			found = append(found, [2]int{l.at[i], l.at[i+len(value)]})
+		if value, _ := match(l.text[i:], values); value != "" && l.breaksIn(i, i+len(value)) <= maxBreaks(value) {
+			found = append(found, [2]int{l.at[i], l.end(i + len(value) - 1)})
 			i += len(value) - 1
 		}
 	}
@@ -134,15 +151,92 @@ func unit(text []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
+// breaks are the bytes that begin a break: line ends and terminal sequences.
+const breaks = "\r\n\x1b"
+
+// breakRE matches what programs and terminals put into long or colored texts: line ends, and sequences for
+// colors, links and titles.
+var breakRE = lazyregexp.New(`^(?:[\r\n]|\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\x07\x1b]*(?:\x07|\x1b\\|\x1b?$)|[ -/]*(?:[0-Z^-~]|$)))+`)
+
+// mayBeBroken reports whether the beginning of a value is before a break. It is much cheaper than findBroken.
+func mayBeBroken(text []byte, values []string) bool {
+	if len(values) == 0 {
+		return false
+	}
+	first, longest := firstBytes(values), len(values[0])
+	for i := 0; i < len(text); i++ {
+		next := bytes.IndexAny(text[i:], breaks)
+		if next < 0 {
+			return false
+		}
+		i += next
+		for p := max(0, i-longest); p < i; p++ {
+			if !first[text[p]] {
+				continue
+			}
+			if _, open := match(text[p:i], values); open {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// findBroken returns the spans of secrets that breaks divide.
+func (l layer) findBroken(values []string) [][2]int {
+	if !mayBeBroken(l.text, values) {
+		return nil
+	}
+	return l.joined().find(values)
+}
+
+// joined returns the layer without its breaks.
+func (l layer) joined() (next layer) {
+	for i := 0; i < len(l.text); {
+		if strings.IndexByte(breaks, l.text[i]) >= 0 {
+			if found := breakRE.FindSubmatch(l.text[i:]); found != nil {
+				i += len(found[0])
+				continue
+			}
+		}
+		next.text, next.at, next.to = append(next.text, l.text[i]), append(next.at, l.at[i]), append(next.to, l.at[i+1])
+		i++
+	}
+	next.at = append(next.at, l.at[len(l.text)])
+	return next
+}
+
+// breaksIn returns how often the text between two indexes was broken.
+func (l layer) breaksIn(begin, end int) (n int) {
+	for i := begin + 1; i < end; i++ {
+		if l.at[i] > l.end(i-1) {
+			n++
+		}
+	}
+	return n
+}
+
+// maxBreaks limits the breaks in a secret. More of them are a coincidence, as in a list of numbers.
+func maxBreaks(value string) int { return 2 + len(value)/8 }
+
 // maxOpenLine limits the incomplete line that lineWriter holds back.
 const maxOpenLine = 256 << 10
 
 // lineWriter masks secrets in lines. It holds back text that contains an escape until
-// the line ends.
+// the line ends, and a line that may end with the beginning of a broken secret.
 type lineWriter struct {
-	store *Store
-	to    io.WriteCloser
-	held  []byte
+	store  *Store
+	to     io.WriteCloser
+	held   []byte
+	column int // bytes of the open line that were passed on
+}
+
+// columnAfter returns the number of bytes of the last line of a text that begins in a column.
+func columnAfter(column int, text []byte) int {
+	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+		return len(text) - i - 1
+	}
+	return column + len(text)
 }
 
 // Write implements io.Writer.
@@ -156,21 +250,48 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		w.held = w.clean(w.held)
 		end = max(len(w.held)-w.tail(), 0)
 	}
-	if end == 0 {
+	if end = w.beforeBroken(end); end == 0 {
 		return len(p), nil
 	}
 	if _, err := w.to.Write(w.clean(w.held[:end])); err != nil {
 		return 0, err
 	}
+	w.column = columnAfter(w.column, w.held[:end])
 	w.held = append(w.held[:0], w.held[end:]...)
 	return len(p), nil
 }
 
 func (w *lineWriter) clean(text []byte) []byte {
-	if bytes.IndexByte(text, '\\') < 0 {
-		return text
-	}
 	return []byte(w.store.unescaped(string(text)))
+}
+
+// Lines that may be wrapped.
+const (
+	minBeginning = 3  // bytes of a secret at the end of a short line
+	minWrapped   = 40 // bytes of a line that a terminal may have wrapped after any byte of a secret
+)
+
+// beforeBroken returns the end of the text that cannot contain the beginning of a secret that continues after
+// a break at end. A short line is not held back for one or two letters: somebody may wait for it.
+func (w *lineWriter) beforeBroken(end int) int {
+	values := w.store.hidden()
+	if len(values) == 0 {
+		return end
+	}
+	begin := max(0, end-4*len(values[0])-minWrapped) // the first one is the longest
+	tail := layerOf(string(w.held[begin:end])).joined()
+	first := firstBytes(values)
+	for i := max(0, len(tail.text)-len(values[0])); i < len(tail.text); i++ {
+		if !first[tail.text[i]] {
+			continue
+		}
+		from := begin + tail.at[i]
+		wrapped := columnAfter(w.column, w.held[:from]) + len(tail.text) - i
+		if _, open := match(tail.text[i:], values); open && (len(tail.text)-i >= minBeginning || wrapped >= minWrapped) {
+			return from
+		}
+	}
+	return end
 }
 
 // tail returns the number of bytes at the end of a clean line that may begin a

@@ -67,7 +67,7 @@ func (s *Store) hidden() []string {
 }
 
 // Text masks the secrets in a text, including secrets escaped by JSON up to
-// maxDepth times.
+// maxDepth times, and secrets broken by line ends and terminal sequences.
 func (s *Store) Text(text string) string {
 	for _, value := range s.hidden() {
 		text = strings.ReplaceAll(text, value, mask)
@@ -102,7 +102,7 @@ func (s *Store) JSON(raw []byte) []byte {
 	written := s.encoded
 	s.mu.RUnlock()
 	isIn := func(value string) bool { return bytes.Contains(raw, []byte(value)) }
-	if len(written) == 0 || !isIn(cutMark) && !isIn(`\\`) && !isIn(`\u`) && !isIn(`\/`) && !slices.ContainsFunc(written, isIn) {
+	if len(written) == 0 || !isIn(cutMark) && !isIn(`\\`) && !isIn(`\n`) && !isIn(`\r`) && !isIn(`\u`) && !isIn(`\/`) && !slices.ContainsFunc(written, isIn) {
 		return raw
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -111,13 +111,27 @@ func (s *Store) JSON(raw []byte) []byte {
 	if decoder.Decode(&value) != nil {
 		return []byte(s.Text(string(raw)))
 	}
+	before, err := encoded(value)
+	if err != nil {
+		return []byte(s.Text(string(raw)))
+	}
+	after, err := encoded(s.walk(value))
+	switch {
+	case err != nil:
+		return []byte(s.Text(string(raw)))
+	case bytes.Equal(before, after):
+		return raw
+	}
+	return after
+}
+
+// encoded encodes a value as JSON.
+func encoded(value any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(s.walk(value)) != nil {
-		return []byte(s.Text(string(raw)))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	err := e.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // memberRE matches member names of coven's own records.
