@@ -64,7 +64,6 @@ func (c *LoopDetector) Call(e provider.ToolCall) {
 	c.open = append(c.open, &pastCall{id: e.ID, call: sha256.Sum256([]byte(e.Name + " " + gate.Canonical(e.Input))), tool: e.Name, input: evidence(e.Input)})
 }
 
-// canonical returns JSON with sorted keys and without whitespace.
 // Result records the result of a call, and returns the loop that it completes, or nil.
 func (c *LoopDetector) Result(e provider.ToolResult) *event.Loop {
 	for _, m := range c.open {
