@@ -176,6 +176,9 @@ func clearLanding(ctx context.Context, r *repo.Repo, w *repo.Worktree, path stri
 	}
 	for _, c := range all {
 		m := c.Mover()
+		if c.Path == path {
+			return "", clearBehind(ctx, r, c)
+		}
 		_, left, err := m.Left()
 		if err != nil || left == nil || m.State+".json" != path {
 			continue
@@ -190,4 +193,25 @@ func clearLanding(ctx context.Context, r *repo.Repo, w *repo.Worktree, path stri
 		return storeAnd(ctx, r, w, func() error { return c.ClearLeft(ctx) }, func() error { return nil })
 	}
 	return "", ErrNotStale
+}
+
+// clearBehind unlocks the index of a checkout that a killed landing had locked, and moves the checkout if it is
+// behind.
+func clearBehind(ctx context.Context, r *repo.Repo, c land.Checkout) error {
+	name, err := r.HeadOf(ctx, c.Git.Dir)
+	if errors.Is(err, repo.ErrDetached) {
+		return c.ClearLeft(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	l, err := r.Lock(ctx, names.TargetLock(strings.TrimPrefix(name, names.HeadsPrefix)), "update "+c.Path)
+	if err != nil {
+		return err
+	}
+	defer l.Release()
+	if err := c.ClearLeft(ctx); err != nil {
+		return err
+	}
+	return land.CatchUp(ctx, r, name, l.File())
 }

@@ -42,7 +42,7 @@ func TestLandSurvivesKill(t *testing.T) {
 		"checkout.begun", "checkout.locked", "checkout.staged", "checkout.recorded",
 		"checkout.step.before", "checkout.step.before:2", "checkout.exchanged", "checkout.step.before:3", "checkout.step.after:3",
 		"checkout.index.before", "checkout.index.after",
-		"land.checkout.each", "land.checkout.after", "land.ref.before", "land.ref.after",
+		"land.checkout.each", "land.others.locked", "land.checkout.after", "land.ref.before", "land.ref.after",
 		"checkout.settle", "checkout.unlocked", "checkout.ended", "land.return",
 	}
 	landedAt := []string{"land.ref.after", "checkout.settle", "checkout.unlocked", "checkout.ended", "land.return"}

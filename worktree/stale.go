@@ -34,7 +34,7 @@ const (
 	StaleTemporary    = "temporary"    // files of an operation that was killed
 	StaleTrash        = "trash"        // not yet deleted by a killed removal
 	StaleIntegration  = "integration"  // an integration was killed and not finished
-	StaleLanding      = "landing"      // a landing was killed while it changed a checkout
+	StaleLanding      = "landing"      // a landing was killed while it changed a checkout, or a checkout is behind
 )
 
 // unexaminedDir contains worktrees that coven 0.1.0 renamed after they had landed, if it was killed before
@@ -261,8 +261,8 @@ func staleFiles(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	return found, nil
 }
 
-// staleLandings finds checkouts that a killed landing was changing.
-func staleLandings(_ context.Context, r *repo.Repo, _ *survey) ([]Stale, error) {
+// staleLandings finds checkouts that a killed landing was changing, or that are behind one.
+func staleLandings(ctx context.Context, r *repo.Repo, _ *survey) ([]Stale, error) {
 	all, err := land.Checkouts(r)
 	if err != nil {
 		return nil, err
@@ -279,6 +279,24 @@ func staleLandings(_ context.Context, r *repo.Repo, _ *survey) ([]Stale, error) 
 			found = append(found, Stale{
 				Kind: StaleLanding, Task: left.Task, Path: m.State + ".json",
 				Text: "a landing of " + cmp.Or(left.Task, "a task") + " was killed while it changed the checkout " + c.Path,
+			})
+			continue
+		}
+		if land.LeftByLanding(filepath.Join(c.Git.Dir, "index.lock")) {
+			found = append(found, Stale{
+				Kind: StaleLanding, Path: c.Path,
+				Text: "a landing was killed while it had locked the index of " + c.Path,
+			})
+			continue
+		}
+		from, err := c.Behind(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if from != "" {
+			found = append(found, Stale{
+				Kind: StaleLanding, Path: c.Path,
+				Text: fmt.Sprintf("%s was checked out while a landing moved the branch: it has the files of %.10s", c.Path, from),
 			})
 		}
 	}

@@ -74,6 +74,7 @@ type Checkout struct {
 	Ref   string   // the branch that is moved
 	Task  string   // the task that lands, for messages
 	State string   // coven's directory for this checkout, in the git directory
+	Token string   // content of the lock of the index, if LockIndex has locked it
 
 	// Await waits for another git process to unlock the index.
 	Await func(ctx context.Context) error

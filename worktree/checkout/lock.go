@@ -23,24 +23,55 @@ func newToken() string { return "coven " + rand.Text() }
 
 func (c *Checkout) lockPath() string { return filepath.Join(c.Git.Dir, "index.lock") }
 
-// lock locks the index like git, but the lock file contains the token from the start.
+// lock locks the index, unless the move already holds the lock.
 func (m *Move) lock(ctx context.Context) error {
 	if m.owned() {
 		return nil
 	}
-	mine := filepath.Join(m.c.State, "lock")
+	return m.c.lock(ctx, filepath.Join(m.c.State, "lock"), m.rec.Token)
+}
+
+// LockIndex locks the index, so that git cannot write it. A later Advance uses the lock. If coven is killed,
+// there is a lock without a record: see UnlockIndex.
+func (c *Checkout) LockIndex(ctx context.Context) error {
+	if err := os.MkdirAll(filepath.Dir(c.State), 0o755); err != nil {
+		return err
+	}
+	mine := c.State + ".lock"
+	defer os.Remove(mine) //nolint:errcheck // the next lock replaces it
+	token := newToken()
+	if err := c.lock(ctx, mine, token); err != nil {
+		return err
+	}
+	c.Token = token
+	return nil
+}
+
+// UnlockIndex removes the lock that LockIndex created. Without a Token, it removes the lock of a killed process,
+// for which there must be no record.
+func (c *Checkout) UnlockIndex() error {
+	present := Token(c.lockPath())
+	if present == "" || c.Token != "" && present != c.Token {
+		return nil
+	}
+	return os.Remove(c.lockPath())
+}
+
+// lock locks the index like git, but the lock file contains the token from the start. mine is a path for the
+// new file.
+func (c *Checkout) lock(ctx context.Context, mine, token string) error {
 	for try := 1; ; try++ {
-		err := os.WriteFile(mine, []byte(m.rec.Token+"\n"), 0o644)
+		err := os.WriteFile(mine, []byte(token+"\n"), 0o644)
 		if err == nil {
-			err = linkOrRename(mine, m.c.lockPath())
+			err = linkOrRename(mine, c.lockPath())
 		}
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, fs.ErrExist) || try == lockTries {
-			return fmt.Errorf("lock the index of %s: %w", m.c.top(), err)
+			return fmt.Errorf("lock the index of %s: %w", c.top(), err)
 		}
-		if err := m.c.Await(ctx); err != nil {
+		if err := c.Await(ctx); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (c *Checkout) Advance(ctx context.Context, from, to string) (*Move, error) 
 // run begins a move, calls plan to prepare it, and applies it. If anything fails, it undoes the move.
 func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) (*Move, error) {
 	m := &Move{c: c, rec: rec, staged: map[string]unix.Stat_t{}}
-	m.rec.Checkout, m.rec.Ref, m.rec.Task, m.rec.Token = c.top(), c.Ref, c.Task, newToken()
+	m.rec.Checkout, m.rec.Ref, m.rec.Task, m.rec.Token = c.top(), c.Ref, c.Task, cmp.Or(c.Token, newToken())
 	err := m.begin(ctx)
 	if err == nil {
 		err = plan(m)

@@ -186,17 +186,45 @@ func (m *Move) revertEntries(ctx context.Context, index string) error {
 	return os.Rename(g.Index, index)
 }
 
-// revert restores the entries that still have the content that the move gave them.
-func revert(ctx context.Context, g git.Repo, rec record) error {
+// staged returns the entries of an index by path, in the form of change.Old.
+func staged(ctx context.Context, g git.Repo) (map[string]string, error) {
 	fields, err := g.Fields(ctx, "ls-files", "-z", "-s")
-	if err != nil {
-		return err
-	}
-	present := map[string]string{}
+	entries := map[string]string{}
 	for _, field := range fields {
 		if meta, path, ok := strings.Cut(field, "\t"); ok {
-			present[path], _ = strings.CutSuffix(meta, " 0")
+			entries[path], _ = strings.CutSuffix(meta, " 0")
 		}
+	}
+	return entries, err
+}
+
+// Has reports whether the index has the content of the commit from at all paths that differ between two commits.
+func (c *Checkout) Has(ctx context.Context, from, to string) (bool, error) {
+	changes, err := c.Git.Changes(ctx, from, to)
+	if err != nil || len(changes) == 0 {
+		return false, err
+	}
+	entries, err := staged(ctx, c.Git)
+	if err != nil {
+		return false, err
+	}
+	for _, change := range changes {
+		want := ""
+		if change.Status != 'A' {
+			want = change.OldMode + " " + change.OldOid
+		}
+		if entries[change.Path] != want {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// revert restores the entries that still have the content that the move gave them.
+func revert(ctx context.Context, g git.Repo, rec record) error {
+	present, err := staged(ctx, g)
+	if err != nil {
+		return err
 	}
 	var lines []string
 	for _, c := range rec.Changes {

@@ -25,7 +25,8 @@ type Checkout struct {
 	Ref  string   // the requested branch, see CheckoutsOf
 	Task string   // the task that lands, if known
 
-	held     *lock.Lock     // while the checkout is being moved
+	held     *lock.Lock     // while the checkout is being moved, or its index is locked
+	token    string         // set by lockIndex
 	move     *checkout.Move // set by Follow
 	logMoved func()         // set by Follow
 }
@@ -130,6 +131,9 @@ func (c Checkout) ready(ctx context.Context) error {
 	}
 	if err := c.await(ctx, "HEAD.lock"); err != nil {
 		return err
+	}
+	if c.token != "" {
+		return nil
 	}
 	return c.awaitIndex(ctx)
 }

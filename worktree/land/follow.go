@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -40,7 +42,7 @@ func fullDisk(r *repo.Repo, err error) error {
 // Mover returns the checkout.Checkout that moves the index and the files.
 func (c Checkout) Mover() *checkout.Checkout {
 	return &checkout.Checkout{
-		Git: c.Git, Ref: c.Ref, Task: c.Task, State: c.Repo.StatePath("moves", c.Key()),
+		Git: c.Git, Ref: c.Ref, Task: c.Task, State: c.Repo.StatePath("moves", c.Key()), Token: c.token,
 		Await: c.awaitIndex, Rescue: c.rescue, Settings: c.Repo.FiltersFor(c.Path),
 	}
 }
@@ -56,6 +58,9 @@ func (c Checkout) LockName() string { return "checkout-" + c.Key() }
 
 // hold locks the checkout, so that no other coven process moves it.
 func (c *Checkout) hold(ctx context.Context) error {
+	if c.held != nil {
+		return nil
+	}
 	l, err := c.Repo.Lock(ctx, c.LockName(), "move "+c.Path)
 	c.held = l
 	return err
@@ -121,18 +126,37 @@ func (c *Checkout) Finish(ctx context.Context) error {
 	return c.move.Finish(ctx)
 }
 
+// settle is Finish, unless git was switching the checkout to a commit without the landing: git writes HEAD
+// after it has unlocked the index, which Follow then moved. settle moves it back.
+func (c *Checkout) settle(ctx context.Context, g git.Repo, intent integrate.Landing) error {
+	if c.onTarget(ctx) {
+		return c.Finish(ctx)
+	}
+	head, err := c.Git.Line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	within := false
+	if err == nil {
+		within, err = g.IsAncestor(ctx, intent.New, head)
+	}
+	if err == nil && !within || git.ExitCode(err) == 1 { // 1 means a branch without commits
+		return c.moveBack(ctx, intent)
+	}
+	return errors.Join(err, c.Finish(ctx))
+}
+
 // undoMove undoes Follow, unless a concurrent commit by the user contains the landing's changes: then the
 // checkout is already correct.
 func (c *Checkout) undoMove(ctx context.Context, g git.Repo, intent integrate.Landing) error {
+	swallowed, err := containsChanges(ctx, g, intent)
+	if swallowed && err == nil {
+		return c.Finish(ctx)
+	}
+	return errors.Join(err, c.moveBack(ctx, intent))
+}
+
+// moveBack undoes Follow.
+func (c *Checkout) moveBack(ctx context.Context, intent integrate.Landing) error {
 	defer c.Release()
 	defer c.logMoved()
-	swallowed, err := containsChanges(ctx, g, intent)
-	if err != nil {
-		return err
-	}
-	if swallowed {
-		return c.move.Finish(ctx)
-	}
 	undone, err := c.LogMove(intent.New, intent.Old)
 	if err != nil {
 		return err
@@ -150,11 +174,26 @@ func (c *Checkout) ClearLeft(ctx context.Context) error {
 	return c.finishLeft(ctx)
 }
 
+// clearLeft is ClearLeft for all checkouts of the user. as has their branch and the lock of the landing.
+func clearLeft(ctx context.Context, r *repo.Repo, as Checkout) error {
+	all, err := Checkouts(r)
+	for _, c := range all {
+		c.Ref, c.Task, c.Git.Hold = as.Ref, as.Task, as.Git.Hold
+		if file.Exists(c.Mover().State+".json") || LeftByLanding(filepath.Join(c.Git.Dir, "index.lock")) {
+			err = errors.Join(err, c.ClearLeft(ctx))
+		}
+	}
+	return err
+}
+
 // finishLeft is ClearLeft for a caller that has locked the checkout. The move may belong to another task
 // and another branch.
 func (c *Checkout) finishLeft(ctx context.Context) error {
 	for {
 		m, left, err := c.Mover().Left()
+		if err == nil && left == nil && c.token == "" {
+			return c.Mover().UnlockIndex() // another landing was killed while it had locked the index
+		}
 		if err != nil || left == nil {
 			return err
 		}

@@ -249,17 +249,20 @@ func (l *landing) stillThere(ctx context.Context) error {
 // checkouts.
 func (l *landing) unobstructed(ctx context.Context) error {
 	ref := l.req.Landing.Target.Ref
+	if err := clearLeft(ctx, l.w.Repo, Checkout{Ref: ref, Git: git.Repo{Hold: l.git.Hold}}); err != nil {
+		return err
+	}
 	checkouts, err := CheckoutsOf(ctx, l.w.Repo, ref, l.git.Hold)
 	if err != nil {
 		return err
 	}
 	for _, c := range checkouts {
-		if err := c.ClearLeft(ctx); err != nil {
-			return err
-		}
 		if err := c.ready(ctx); err != nil {
 			return err
 		}
+	}
+	if err := CatchUp(ctx, l.w.Repo, ref, l.git.Hold); err != nil {
+		return err
 	}
 	return lock.AwaitGone(ctx, filepath.Join(l.w.Repo.GitDir, ref+".lock"))
 }
@@ -269,6 +272,11 @@ func (s landings) move(ctx context.Context) error {
 	first, intent := s[0], s[0].done.Moved()
 	failpoint.Point("land.checkout.before")
 	moved, err := first.moveCheckouts(ctx, intent)
+	var others []Checkout
+	if err == nil {
+		others, moved, err = first.lockOthers(ctx, moved, intent)
+		defer func() { unlock(others) }()
+	}
 	if err != nil {
 		return errors.Join(err, first.moveBack(ctx, moved, intent))
 	}
@@ -288,7 +296,8 @@ func (s landings) move(ctx context.Context) error {
 		return errors.Join(err, first.moveBack(ctx, moved, intent))
 	}
 	failpoint.Point("land.ref.after")
-	return settleAll(ctx, moved)
+	first.catch(ctx, others, intent)
+	return first.settle(ctx, moved, intent)
 }
 
 func (s landings) stillThere(ctx context.Context) error {
@@ -317,10 +326,11 @@ func (l *landing) moveCheckouts(ctx context.Context, intent integrate.Landing) (
 	return moved, nil
 }
 
-func settleAll(ctx context.Context, moved []Checkout) error {
+// settle ends the moves of the checkouts after the target has moved.
+func (l *landing) settle(ctx context.Context, moved []Checkout, intent integrate.Landing) error {
 	var failed error
 	for _, c := range moved {
-		failed = errors.Join(failed, c.Finish(ctx))
+		failed = errors.Join(failed, c.settle(ctx, l.git, intent))
 	}
 	return failed
 }

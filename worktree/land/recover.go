@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -30,17 +31,10 @@ func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing)
 	if err != nil {
 		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
 	}
-	checkouts, err := CheckoutsOf(ctx, r, intent.Target.Ref, l.File())
-	if err != nil {
-		return landed, err
-	}
-	for _, c := range checkouts {
-		c.Task = intent.Task
-		// Checkouts move before the target. So if the target has moved, all of its checkouts have moved as
-		// well.
-		err = errors.Join(err, c.ClearLeft(ctx))
-		failpoint.Point("recover.checkout.each")
-	}
+	// Checkouts move before the target. So if the target has moved, all of its checkouts have moved as well.
+	err = clearLeft(ctx, r, Checkout{Ref: intent.Target.Ref, Task: intent.Task, Git: git.Repo{Hold: l.File()}})
+	failpoint.Point("recover.checkouts")
+	err = errors.Join(err, CatchUp(ctx, r, intent.Target.Ref, l.File()))
 	if err != nil {
 		return landed, fmt.Errorf("recover the landing of %s: %w", intent.Task, fullDisk(r, err))
 	}

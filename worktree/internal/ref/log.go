@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -250,6 +252,20 @@ func (m Moves) Last(name string) (value string, ok bool) {
 		}
 	}
 	return value, ok
+}
+
+// Before lists the earlier values of a ref from which its completed moves lead to value, the last one first.
+func (m Moves) Before(name, value string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, move := range slices.Backward(m[name]) {
+			if !move.done || move.New != value {
+				continue
+			}
+			if value = move.old; value == "" || value == anyRef || !yield(value) {
+				return
+			}
+		}
+	}
 }
 
 // Mentions reports whether the log contains a change of the task's claim or branch.
