@@ -323,7 +323,16 @@ func TestInnocence(t *testing.T) {
 		{"a fetched tag", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "tag", "v3") }, tripwire.Noted, tripwire.Stops},
 		{"a person's commit", "", func(t *testing.T, e watched) { commit(t, e, "person") }, tripwire.Noted, tripwire.Stops},
 		{"a person's new branch", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "branch", "topic") }, tripwire.Noted, tripwire.Stops},
-		{"a person's rebase", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "update-ref", "refs/heads/person", e.first) }, tripwire.Stops, tripwire.Stops},
+		{"a person's rebase", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "update-ref", "refs/heads/person", e.first) }, tripwire.Noted, tripwire.Stops},
+		{"a person amends the target", "", func(t *testing.T, e watched) {
+			gitIn(t, e.r.Root, "commit", "-q", "--amend", "--allow-empty", "-m", "amended")
+		}, tripwire.Noted, tripwire.Stops},
+		{"a person adds a remote", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "remote", "add", "new", "../new") }, tripwire.Noted, tripwire.Stops},
+		{"a person commits in the worktree of a waiting task", "", func(t *testing.T, e watched) {
+			write(t, filepath.Join(e.sibling.Path, "work.txt"), "more\n")
+			gitIn(t, e.sibling.Path, "add", "work.txt")
+			gitIn(t, e.sibling.Path, "commit", "-qnm", "by hand")
+		}, "", tripwire.Stops},
 		{"a person switches", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "switch", "-q", "person") }, tripwire.Noted, tripwire.Stops},
 		{"a person's worktree", "", func(t *testing.T, e watched) {
 			gitIn(t, e.r.Root, "worktree", "add", "-q", "-b", "topic", filepath.Join(t.TempDir(), "tree"))

@@ -27,16 +27,16 @@ func TestSeverity(t *testing.T) {
 		{"hook", Change{Kind: Hook, Name: "hooks/x", After: at("sha256:x")}, Stops, Stops},
 		{"config", Change{Kind: Config, Name: "config", Before: at("a"), After: at("b")}, Stops, Stops},
 		{"branch forward", Change{Kind: Ref, Name: "refs/heads/a", Before: at(one), After: at(two), Forward: true}, Noted, Stops},
-		{"branch rewound", Change{Kind: Ref, Name: "refs/heads/a", Before: at(one), After: at(two)}, Stops, Stops},
+		{"branch rewound", Change{Kind: Ref, Name: "refs/heads/a", Before: at(one), After: at(two)}, Noted, Stops},
 		{"branch created", Change{Kind: Ref, Name: "refs/heads/a", After: at(two)}, Noted, Stops},
 		{"symbolic branch created", Change{Kind: Ref, Name: "refs/heads/a", After: at("ref: refs/heads/b")}, Stops, Stops},
-		{"branch deleted", Change{Kind: Ref, Name: "refs/heads/a", Before: at(one)}, Stops, Stops},
+		{"branch deleted", Change{Kind: Ref, Name: "refs/heads/a", Before: at(one)}, Noted, Stops},
 		{"branch of a task forward", Change{Kind: Ref, Name: "refs/heads/coven/a", Before: at(one), After: at(two), Forward: true}, Stops, Stops},
 		{"branch of a task created", Change{Kind: Ref, Name: "refs/heads/coven/a", After: at(two)}, Stops, Stops},
 		{"claim", Change{Kind: Ref, Name: "refs/coven/claims/a", Before: at(one), After: at(two)}, Stops, Stops},
 		{"tag created", Change{Kind: Ref, Name: "refs/tags/a", After: at(one)}, Noted, Stops},
-		{"tag moved forward", Change{Kind: Ref, Name: "refs/tags/a", Before: at(one), After: at(two), Forward: true}, Stops, Stops},
-		{"tag deleted", Change{Kind: Ref, Name: "refs/tags/a", Before: at(one)}, Stops, Stops},
+		{"tag moved forward", Change{Kind: Ref, Name: "refs/tags/a", Before: at(one), After: at(two), Forward: true}, Noted, Stops},
+		{"tag deleted", Change{Kind: Ref, Name: "refs/tags/a", Before: at(one)}, Noted, Stops},
 		{"remote branch rewound", Change{Kind: Ref, Name: "refs/remotes/o/a", Before: at(one), After: at(two)}, Noted, Noted},
 		{"remote branch deleted", Change{Kind: Ref, Name: "refs/remotes/o/a", Before: at(one)}, Noted, Noted},
 		{"prefetched", Change{Kind: Ref, Name: "refs/prefetch/remotes/o/a", After: at(one)}, Noted, Noted},
@@ -46,7 +46,7 @@ func TestSeverity(t *testing.T) {
 		{"bisection", Change{Kind: Ref, Name: "refs/bisect/bad", After: at(one)}, Noted, Stops},
 		{"note", Change{Kind: Ref, Name: "refs/notes/commits", Before: at(one), After: at(two), Forward: true}, Noted, Stops},
 		{"replacement", Change{Kind: Ref, Name: "refs/replace/" + one, After: at(two)}, Stops, Stops},
-		{"unknown ref", Change{Kind: Ref, Name: "refs/x/y", After: at(two)}, Stops, Stops},
+		{"unknown ref", Change{Kind: Ref, Name: "refs/x/y", After: at(two)}, Noted, Stops},
 		{"file", Change{Kind: Checkout, Name: "a", After: at(one)}, Holds, Holds},
 		{"index", Change{Kind: Index, Name: "a", After: at(one)}, Holds, Holds},
 		{"sibling", Change{Kind: Sibling, Name: "a", After: at(one)}, Holds, Holds},
@@ -64,6 +64,37 @@ func TestSeverity(t *testing.T) {
 	} {
 		if got := Worst(all, false); got != want {
 			t.Errorf("worst of %v: got %q, want %q", all, got, want)
+		}
+	}
+}
+
+// In a sandbox, a person may configure branches, remotes and submodules. Nothing that names a program is among it.
+func TestSeverityOfConfig(t *testing.T) {
+	const core = "[core]\n\tbare = false\n"
+	for config, want := range map[string]Severity{
+		core + "[remote \"o\"]\n\turl = git@host:x\n\tfetch = +refs/heads/*:refs/remotes/o/*\n":          Noted,
+		core + "[branch \"topic\"]\n\tremote = o\n\tmerge = refs/heads/topic\n":                          Noted,
+		core + "[submodule \"lib\"]\n\tactive = true\n\turl = ../lib\n":                                  Noted,
+		"[branch \"x\"]\n\tremote = o\n" + core:                                                          Noted,
+		core + "[remote \"o\"]\n\tuploadpack = run\n":                                                    Stops,
+		core + "[submodule \"lib\"]\n\tupdate = !run\n":                                                  Stops,
+		core + "[remote \"o\"]\n\turl = x\\\n\tmore\n":                                                   Stops,
+		core + "[remote \"o\"] url = x\n":                                                                Stops,
+		core + "[branch \"x\"]\n\tremote = o\n[core]\n\tfsmonitor = run\n":                               Stops,
+		core + "[branch \"x\"]\n\tremote = o\n[ alias ]\n\turl = !run\n":                                 Stops,
+		core + "[include]\n\tpath = x\n":                                                                 Stops,
+		"":                                                                                               Stops,
+		core + "[remote \"o\"]\n\tfetch = +refs/heads/*:refs/remotes/o/*\n[filter \"x\"]\n\tclean = x\n": Stops,
+	} {
+		value := func(text string) Value {
+			return Value{Text: sum([]byte(text)), Content: []byte(text), Mode: "-rw-r--r--"}
+		}
+		c := Change{Kind: Config, Name: "config", In: InGitDir, Before: value(core), After: value(config)}
+		if got := c.Severity(true); got != want {
+			t.Errorf("got %s, want %s:\n%s", got, want, config)
+		}
+		if got := c.Severity(false); got != Stops {
+			t.Errorf("unfenced: got %s:\n%s", got, config)
 		}
 	}
 }

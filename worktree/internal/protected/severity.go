@@ -1,6 +1,9 @@
 package protected
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Severity is the consequence of a change for the step during which it happened.
 type Severity string
@@ -34,6 +37,10 @@ func (c Change) Severity(fenced bool) Severity {
 		if isRemoteTracking(c.Name) || fenced && c.isDailyWork() {
 			return Noted
 		}
+	case Config:
+		if fenced && c.isDailyConfig() {
+			return Noted
+		}
 	}
 	return Stops
 }
@@ -50,23 +57,53 @@ func Worst(changes []Change, fenced bool) Severity {
 	return worst
 }
 
-// isDailyWork reports whether people make such a change to a ref while a task runs: they commit, switch
-// branches, stash, bisect, and fetch tags.
+// isDailyWork reports whether people make such a change to a ref while a task runs: they commit, amend, rebase,
+// switch branches, stash, bisect, and fetch tags, and so do their tools.
 func (c Change) isDailyWork() bool {
-	created := !c.Before.Exists() && !isSymbolic(c.After)
 	switch {
-	case isOurs(c.Name):
+	case isOurs(c.Name), strings.HasPrefix(c.Name, "refs/replace/"):
 		return false
 	case c.Name == head:
 		return c.After.Exists()
-	case isOfCheckout(c.Name):
-		return true
-	case strings.HasPrefix(c.Name, tagsPrefix):
-		return created
-	case strings.HasPrefix(c.Name, headsPrefix), strings.HasPrefix(c.Name, "refs/notes/"):
-		return created || c.Forward
 	}
-	return false
+	return !isSymbolic(c.After)
+}
+
+// isDailyConfig reports whether people and git make such a change to the configuration while a task runs: git
+// configures branches, remotes and submodules. Settings that name a program are excluded.
+func (c Change) isDailyConfig() bool {
+	known := func(v Value) bool { return strings.HasPrefix(v.Text, sumPrefix) && v.Stored() }
+	return known(c.Before) && known(c.After) && c.After.Mode == c.Before.Mode &&
+		withoutDaily(c.Before.Content) == withoutDaily(c.After.Content)
+}
+
+// withoutDaily returns the lines of a git configuration that isDailyConfig does not permit to change.
+func withoutDaily(config []byte) string {
+	var kept strings.Builder
+	section := ""
+	for line := range strings.Lines(string(config)) {
+		text := strings.ToLower(strings.TrimSpace(line))
+		if strings.HasPrefix(text, "[") {
+			section, _, _ = strings.Cut(strings.TrimPrefix(text, "["), " ")
+			if slices.Contains([]string{"branch", "remote", "submodule"}, section) && strings.HasSuffix(text, `"]`) {
+				continue
+			}
+			section = ""
+		}
+		key, _, _ := strings.Cut(text, "=")
+		if section == "" || strings.HasSuffix(text, `\`) || !slices.Contains(dailySettings(section), strings.TrimSpace(key)) {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+func dailySettings(section string) []string {
+	return map[string][]string{
+		"branch":    {"remote", "merge", "rebase", "pushremote", "description"},
+		"remote":    {"url", "pushurl", "fetch", "prune", "tagopt"},
+		"submodule": {"url", "active"},
+	}[section]
 }
 
 // isOurs reports whether only coven writes the ref.
@@ -77,14 +114,4 @@ func isOurs(name string) bool {
 // isRemoteTracking reports whether fetches write the ref.
 func isRemoteTracking(name string) bool {
 	return strings.HasPrefix(name, "refs/remotes/") || strings.HasPrefix(name, "refs/prefetch/")
-}
-
-// isOfCheckout reports whether the ref belongs to the work in a single checkout.
-func isOfCheckout(name string) bool {
-	for _, prefix := range []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return name == "refs/stash"
 }
