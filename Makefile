@@ -108,7 +108,7 @@ e2e-latest: ## run the stories and the contract of the real Claude Code CLI with
 		$(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fake/fakeclaude ./internal/sandbox/forwarder
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
-	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven
+	COVEN_LONG=1 $(TESTRUN) -count=1 -timeout=5h $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven
 
 soak: ## let 32 coven processes compete for one task, SOAK_ROUNDS times (200), run 32 tasks at once for SOAK_SECONDS (600), and destroy LOST_CASES (5000) worktrees while git fails
 	COVEN_LONG=1 LOST_CASES=$(or $(LOST_CASES),5000) $(TESTRUN) -count=1 $(TESTFLAGS) -run=TestNothingLost ./worktree

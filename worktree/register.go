@@ -46,9 +46,7 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 		return err
 	}
 	failpoint.Point("register.admin")
-	// While the file "locked" exists, `git worktree prune` does not remove the directory.
 	for _, f := range []struct{ name, content string }{
-		{"locked", "coven is adding this worktree\n"},
 		{"gitdir", filepath.Join(reg.w.Path, ".git") + "\n"},
 		{"commondir", "../..\n"},
 		{"HEAD", "ref: " + names.HeadsPrefix + reg.w.Branch + "\n"},
@@ -68,7 +66,8 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 	return os.Remove(filepath.Join(dir, "locked"))
 }
 
-// newAdmin creates a directory in GitDir/worktrees under an unused name.
+// newAdmin creates a directory in GitDir/worktrees under an unused name. While it contains the file "locked",
+// `git worktree prune` does not remove it.
 func newAdmin(r *repo.Repo, reg registration) (string, error) {
 	all := filepath.Join(r.GitDir, "worktrees")
 	if err := os.MkdirAll(all, 0o755); err != nil {
@@ -86,7 +85,11 @@ func newAdmin(r *repo.Repo, reg registration) (string, error) {
 		if err := reg.admin(name); err != nil {
 			return "", err
 		}
-		if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+		err := os.Mkdir(dir, 0o755)
+		if err == nil {
+			err = file.WriteNoSync(filepath.Join(dir, "locked"), []byte("coven is adding this worktree\n"))
+		}
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) { // otherwise git has created or pruned it
 			return dir, err
 		}
 	}

@@ -70,7 +70,8 @@ type Run struct {
 
 // Landing configures how changes land.
 type Landing struct {
-	Batch int `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
+	Batch int  `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
+	Fsync bool `yaml:"fsync" about:"wait until a change is on disk before the target moves; false: after a power failure, files of your checkout may be empty"`
 }
 
 // Agent configures how agents share the work; see package agenttree.
@@ -147,7 +148,7 @@ type GC struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Agent: Agent{MaxRounds: 10}, Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}

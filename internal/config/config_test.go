@@ -52,7 +52,7 @@ func TestLoadDefaults(t *testing.T) {
 		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
 			DefaultModel: "sonnet", DefaultAgent: "build", Agent: Agent{MaxRounds: 10}, Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
+			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 			Worktree: Worktree{PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 		}
@@ -90,7 +90,7 @@ func TestLoadPrecedence(t *testing.T) {
 		Checks: []string{}, DefaultModel: "haiku", DefaultAgent: "theirs", Agent: Agent{MaxRounds: 10}, Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
-		Tracker:  "jsonl", Landing: Landing{Batch: 6}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 4, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
+		Tracker:  "jsonl", Landing: Landing{Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 4, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
 		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
 			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,
 		)},

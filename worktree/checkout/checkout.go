@@ -17,7 +17,7 @@
 //     checkout. This also reserves the space. If the move is refused or the disk is full,
 //     it ends here, and nothing has changed.
 //  3. One step per path is added to the record, with hashes of the present and the new
-//     content.
+//     content. The staged files are on disk before.
 //  4. Each step exchanges staged and present content with one rename. A directory that
 //     becomes a file, or vice versa, is one step. The displaced content is compared with
 //     its hash. If it differs, it was edited in between: it is exchanged back, and the
@@ -75,6 +75,9 @@ type Checkout struct {
 	Task  string   // the task that lands, for messages
 	State string   // coven's directory for this checkout, in the git directory
 	Token string   // content of the lock of the index, if LockIndex has locked it
+	// NoSync means that new content need not be on disk before it replaces the old one: a power failure may then
+	// leave empty files.
+	NoSync bool
 
 	// Await waits for another git process to unlock the index.
 	Await func(ctx context.Context) error

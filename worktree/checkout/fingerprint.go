@@ -82,6 +82,10 @@ type node struct {
 	Ino uint64 `json:"ino"`
 }
 
+// is reports whether a node that was recorded is another one. After a restart, the file system may have another
+// device number.
+func (n node) is(recorded node) bool { return n.Ino == recorded.Ino }
+
 // nodeOf returns the node at a path, or zero if the path does not exist.
 func nodeOf(path string) (node, error) {
 	st, err := statOf(path)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -60,7 +61,10 @@ func (c *Checkout) run(ctx context.Context, rec record, plan func(*Move) error) 
 	}
 	if err == nil {
 		failpoint.Point("checkout.staged")
-		if err = m.save(); err == nil {
+		if err = m.sync(); err == nil {
+			err = m.save()
+		}
+		if err == nil {
 			failpoint.Point("checkout.recorded")
 			err = m.apply()
 		}
@@ -280,12 +284,38 @@ func (m *Move) publish() error {
 			break
 		}
 	}
+	if err := m.syncIndex(); err != nil {
+		return err
+	}
 	failpoint.Point("checkout.index.before")
 	if err := os.Rename(m.mergedPath(), filepath.Join(m.c.Git.Dir, "index")); err != nil {
 		return err
 	}
 	failpoint.Point("checkout.index.after")
 	return nil
+}
+
+// sync waits until the staged files are on disk.
+func (m *Move) sync() error {
+	if m.c.NoSync {
+		return nil
+	}
+	err := regularfile.SyncFS(m.c.State)
+	if m.rec.Stage != m.c.State {
+		err = errors.Join(err, regularfile.SyncFS(m.rec.Stage))
+	}
+	return err
+}
+
+func (m *Move) syncIndex() error {
+	if m.c.NoSync {
+		return nil
+	}
+	file, err := os.OpenFile(m.mergedPath(), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
 
 // stampAll sets the timestamps in the entries of new files. It returns the number of files that were edited

@@ -69,7 +69,7 @@ func (m *Move) back(i int, s step) error {
 	}
 	present := filepath.Join(m.c.top(), path)
 	here, err := nodeOf(present)
-	if err != nil || here != s.Node {
+	if err != nil || !here.is(s.Node) {
 		return err // not executed, or replaced by another file
 	}
 	is, err := fingerprintOf(present)
@@ -161,7 +161,7 @@ func (m *Move) restoreIndex(ctx context.Context) error {
 	if err != nil || kept == now || kept == (node{}) {
 		return err
 	}
-	if now == m.rec.Index {
+	if now.is(m.rec.Index) {
 		return os.Rename(m.keptPath(), index)
 	}
 	if err := m.revertEntries(ctx, index); err != nil {

@@ -44,7 +44,7 @@ func (l *landing) lockOthers(ctx context.Context, moved []Checkout, intent integ
 		if slices.ContainsFunc(moved, func(m Checkout) bool { return m.Git.Dir == c.Git.Dir }) {
 			continue
 		}
-		c.Git.Hold, c.Ref, c.Task = l.git.Hold, intent.Target.Ref, intent.Task
+		c.Git.Hold, c.Ref, c.Task, c.NoSync = l.git.Hold, intent.Target.Ref, intent.Task, l.req.NoSync
 		if !c.lockIndex(ctx) {
 			continue
 		}

@@ -24,6 +24,8 @@ type Checkout struct {
 	Git  git.Repo // with the git directory and index of the checkout
 	Ref  string   // the requested branch, see CheckoutsOf
 	Task string   // the task that lands, if known
+	// NoSync is that of Request.
+	NoSync bool
 
 	held     *lock.Lock     // while the checkout is being moved, or its index is locked
 	token    string         // set by lockIndex

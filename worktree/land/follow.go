@@ -42,7 +42,7 @@ func fullDisk(r *repo.Repo, err error) error {
 // Mover returns the checkout.Checkout that moves the index and the files.
 func (c Checkout) Mover() *checkout.Checkout {
 	return &checkout.Checkout{
-		Git: c.Git, Ref: c.Ref, Task: c.Task, State: c.Repo.StatePath("moves", c.Key()), Token: c.token,
+		Git: c.Git, Ref: c.Ref, Task: c.Task, State: c.Repo.StatePath("moves", c.Key()), Token: c.token, NoSync: c.NoSync,
 		Await: c.awaitIndex, Rescue: c.rescue, Settings: c.Repo.FiltersFor(c.Path),
 	}
 }

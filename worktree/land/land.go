@@ -6,15 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
@@ -56,6 +59,9 @@ type Request struct {
 	ClaimOid string   // the claim under which the task ran
 	Journal  Journal
 	Hooks    commit.HookRunner // nil to run none of the repository's hooks
+	// NoSync means that the landing does not wait until the checkouts and the objects are on disk. After a power
+	// failure, files may then be empty, and the target may name a commit that does not exist.
+	NoSync bool
 }
 
 // Land makes the candidate the target's tip. It moves the target together with all of its checkouts, or
@@ -264,6 +270,9 @@ func (l *landing) unobstructed(ctx context.Context) error {
 	if err := CatchUp(ctx, l.w.Repo, ref, l.git.Hold); err != nil {
 		return err
 	}
+	if err := l.sync(checkouts); err != nil { // before the checkouts are locked, because it may take long
+		return err
+	}
 	return lock.AwaitGone(ctx, filepath.Join(l.w.Repo.GitDir, ref+".lock"))
 }
 
@@ -278,6 +287,9 @@ func (s landings) move(ctx context.Context) error {
 		defer func() { unlock(others) }()
 	}
 	if err != nil {
+		return errors.Join(err, first.moveBack(ctx, moved, intent))
+	}
+	if err := first.sync(moved); err != nil {
 		return errors.Join(err, first.moveBack(ctx, moved, intent))
 	}
 	failpoint.Point("land.checkout.after")
@@ -296,8 +308,36 @@ func (s landings) move(ctx context.Context) error {
 		return errors.Join(err, first.moveBack(ctx, moved, intent))
 	}
 	failpoint.Point("land.ref.after")
+	if !first.req.NoSync {
+		_ = regularfile.SyncDir(filepath.Dir(filepath.Join(first.w.Repo.GitDir, intent.Target.Ref))) // git has synced the file
+	}
 	first.catch(ctx, others, intent)
 	return first.settle(ctx, moved, intent)
+}
+
+// sync waits until the objects and the files of checkouts are on disk.
+func (l *landing) sync(checkouts []Checkout) error {
+	if l.req.NoSync {
+		return nil
+	}
+	paths := []string{l.w.Repo.GitDir}
+	for _, c := range checkouts {
+		paths = append(paths, c.Path)
+	}
+	synced := map[uint64]bool{}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if device := file.DeviceOf(info); !synced[device] {
+			synced[device] = true
+			if err := regularfile.SyncFS(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (s landings) stillThere(ctx context.Context) error {
@@ -316,7 +356,7 @@ func (l *landing) moveCheckouts(ctx context.Context, intent integrate.Landing) (
 	}
 	var moved []Checkout
 	for _, c := range checkouts {
-		c.Task = intent.Task
+		c.Task, c.NoSync = intent.Task, l.req.NoSync
 		if err := c.Follow(ctx, intent.Old, intent.New); err != nil {
 			return moved, err
 		}

@@ -180,7 +180,7 @@ func (s *Workspace) part(c runner.Change) land.Part {
 	return land.Part{Worktree: s.Worktree, Request: land.Request{
 		Landing:  integrate.Landing{Target: s.Target, Old: l.Old, Tip: l.Tip, Tree: l.Tree},
 		Strategy: land.Strategy(l.Strategy), ClaimOid: s.held.Oid,
-		Hooks:   s.hook,
+		Hooks: s.hook, NoSync: s.NoSync,
 		Message: strings.TrimSpace(c.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
 		Journal: intentFunc(func(i integrate.Landing) error {
 			l.New, l.Head = i.New, i.Head

@@ -49,6 +49,7 @@ type Workspace struct {
 	Target   worktree.Target
 	Holder   string
 	Attempt  int
+	NoSync   bool              // a landing does not wait for the disk
 	Teardown Teardown          // of the worktree, before Leave removes it
 	Warn     func(text string) // receives warnings; nil records them in the session, which is not over
 

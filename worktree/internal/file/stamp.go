@@ -33,3 +33,11 @@ func InodeOf(info fs.FileInfo) uint64 {
 	}
 	return 0
 }
+
+// DeviceOf returns the number of the file system of a file, or 0 if it is not available.
+func DeviceOf(info fs.FileInfo) uint64 {
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(sys.Dev) //nolint:unconvert // the type depends on the system
+	}
+	return 0
+}

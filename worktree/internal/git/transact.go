@@ -12,11 +12,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/ref"
 )
 
 // Transact applies all edits or none. The message is written to the reflogs of the refs that have one.
 func (r Repo) Transact(ctx context.Context, message string, edits ...ref.Edit) error {
+	if err := r.syncObjects(); err != nil {
+		return err
+	}
 	quiet := r.quiet(edits)
 	r.Settings = append(slices.Clip(r.Settings), Setting{"core.fsyncMethod", "fsync"})
 	if quiet {
@@ -24,6 +28,16 @@ func (r Repo) Transact(ctx context.Context, message string, edits ...ref.Edit) e
 	}
 	_, err := r.Feed(ctx, lines(edits), "update-ref", "-m", message, "--stdin", "-z")
 	return err
+}
+
+// syncObjects waits until the objects are on disk if the file system does not write changes in the order in
+// which they were made: otherwise a ref could be on disk before the objects that it names.
+func (r Repo) syncObjects() error {
+	unordered, err := writesUnordered(r.Dir)
+	if err != nil || !unordered {
+		return err
+	}
+	return regularfile.SyncFS(r.Dir)
 }
 
 // lines returns the edits in the input format of `git update-ref`.

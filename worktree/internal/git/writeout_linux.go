@@ -15,3 +15,16 @@ func writeOut(f *os.File) error {
 	}
 	return nil
 }
+
+// bcachefsMagic is the type of a bcachefs, see statfs(2).
+const bcachefsMagic = 0xca451a4e
+
+// writesUnordered reports whether a file that is synced can be on disk before files that were created earlier.
+func writesUnordered(dir string) (bool, error) {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
+		return false, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	kind := uint32(disk.Type)
+	return kind == unix.BTRFS_SUPER_MAGIC || kind == bcachefsMagic, nil
+}
