@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/glob"
 )
 
 // Choice is the grimoire chosen for a task.
@@ -211,7 +212,7 @@ func (r *ruleReader) words(list yamldoc.At[[]text]) []string {
 func (r *ruleReader) globs(list yamldoc.At[[]text]) []string {
 	var all []string
 	for _, item := range r.items(list) {
-		if item.Value == "" || !doublestar.ValidatePattern(item.Value) {
+		if item.Value == "" || glob.Check(item.Value) != nil {
 			r.doc.Fail(item, fmt.Sprintf("%q is not a pattern", item.Value), "* ? [a-z] {a,b} and ** over slashes")
 		}
 		all = append(all, item.Value)

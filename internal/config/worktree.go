@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/coven-run/coven/internal/text/glob"
 )
 
 // Worktree configures how the worktree of a task is prepared and removed.
@@ -78,5 +78,5 @@ func isKept(s string) bool {
 
 // isGlobInside reports whether a string is a glob of paths in a worktree, such as node_modules or **/target.
 func isGlobInside(s string) bool {
-	return s != "" && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && doublestar.ValidatePattern(s)
+	return s != "" && !path.IsAbs(s) && path.Clean(s) == s && filepath.IsLocal(s) && glob.Check(s) == nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // A statement is one simple command of a shell command.
@@ -26,7 +28,7 @@ func (s statement) moves() bool {
 // split returns all simple commands of a shell command, including those in lists, pipes,
 // functions, substitutions and here-documents.
 func split(command string) ([]statement, error) {
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
+	file, err := shellword.Parse(command)
 	if err != nil {
 		return nil, fmt.Errorf("the shell command cannot be read: %w", err)
 	}

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/coven-run/coven/internal/text/glob"
 )
 
 // Action is the effect of a rule.
@@ -55,11 +58,15 @@ func (r Rule) MatchesAll() bool {
 
 // CheckPattern returns an error if a pattern is not a valid glob or cannot match anything.
 func CheckPattern(name Name, pattern string) error {
-	if name == BashExecute || isFile(name) && strings.HasPrefix(pattern, "/") && doublestar.ValidatePattern(pattern) {
+	err := glob.Check(pattern)
+	if len(pattern) <= glob.MaxLength && name == BashExecute || err == nil && isFile(name) && strings.HasPrefix(pattern, "/") {
 		return nil
 	}
-	if !doublestar.ValidatePattern(pattern) {
+	switch {
+	case errors.Is(err, doublestar.ErrBadPattern):
 		return fmt.Errorf("invalid pattern %q", pattern)
+	case err != nil:
+		return fmt.Errorf("invalid pattern: %w", err)
 	}
 	if isFile(name) && slices.Contains(strings.Split(pattern, "/"), "..") {
 		return fmt.Errorf("invalid pattern %q: it leaves the worktree", pattern)

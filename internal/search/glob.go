@@ -18,29 +18,6 @@ func anywhere(glob string) string {
 	return glob
 }
 
-// maxAlternatives limits the combinations of alternatives in the braces of a glob: {a,b}{c,d} has
-// 4. All of them may be tried for each file.
-const maxAlternatives = 1000
-
-// alternatives returns the number of combinations. The result may be too low above the limit.
-func alternatives(glob string) int {
-	all, open := 1, []int{}
-	for _, c := range glob {
-		switch last := len(open) - 1; {
-		case c == '{':
-			open = append(open, 1)
-		case c == ',' && last >= 0:
-			open[last]++
-		case c == '}' && last >= 0:
-			if all *= open[last]; all > maxAlternatives {
-				return all
-			}
-			open = open[:last]
-		}
-	}
-	return all
-}
-
 func unique(paths []string) []string {
 	slices.Sort(paths)
 	return slices.Compact(paths)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/glob"
 )
 
 // maxFile limits the size of searched files in bytes.
@@ -101,16 +102,16 @@ func (x *Index) missing() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func matcher(glob string) (func(string) bool, error) {
-	switch {
-	case glob == "":
+func matcher(pattern string) (func(string) bool, error) {
+	switch err := glob.Check(pattern); {
+	case pattern == "":
 		return func(string) bool { return true }, nil
-	case !doublestar.ValidatePattern(glob):
-		return nil, exit.Usagef("coven ground files '**/*.go'", "invalid glob %q", glob)
-	case alternatives(glob) > maxAlternatives:
-		return nil, exit.Usagef("coven ground files '*.{go,md}'", "the glob has more than %d combinations of the alternatives in its braces", maxAlternatives)
+	case errors.Is(err, doublestar.ErrBadPattern):
+		return nil, exit.Usagef("coven ground files '**/*.go'", "invalid glob %q", pattern)
+	case err != nil:
+		return nil, exit.Usagef("coven ground files '*.{go,md}'", "%w", err)
 	}
-	pattern := anywhere(glob)
+	pattern = anywhere(pattern)
 	return func(path string) bool {
 		ok, err := doublestar.Match(pattern, path)
 		return err == nil && ok

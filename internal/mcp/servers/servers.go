@@ -339,12 +339,9 @@ func (s Server) reachable() error {
 
 // words splits a line like a shell, without running anything.
 func words(line string, getenv func(string) string) ([]string, error) {
-	var all []*syntax.Word
-	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(line)) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, w)
+	all, err := shellword.Words(line)
+	if err != nil {
+		return nil, err
 	}
 	return expand.Fields(&expand.Config{Env: expand.FuncEnviron(getenv), NoUnset: true}, all...)
 }
@@ -352,10 +349,8 @@ func words(line string, getenv func(string) string) ([]string, error) {
 // Variables returns the sorted names of the variables that the server needs from the user's environment.
 func (s Server) Variables() []string {
 	found := map[string]bool{}
-	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(s.Line)) {
-		if err != nil {
-			break // Expand will report the error
-		}
+	parsed, _ := shellword.Words(s.Line) // Expand will report the error
+	for _, w := range parsed {
 		syntax.Walk(w, func(n syntax.Node) bool {
 			if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
 				found[p.Param.Value] = true

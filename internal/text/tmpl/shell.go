@@ -33,7 +33,7 @@ type shellState struct {
 	open    string // open constructs, innermost last
 	unclear string // the construct at which the scanner gave up
 	before  before
-	letters string // the unquoted word so far
+	letters string // the unquoted word so far, or the end of a long one after a ?
 	escaped bool   // after a backslash
 	dollar  bool   // after a $
 	less    bool   // after a <
@@ -48,8 +48,23 @@ func (s shellState) mode() byte {
 	return s.open[len(s.open)-1]
 }
 
+// maxOpen limits the open constructs, because each state has a copy of the list.
+const maxOpen = 1000
+
 func (s shellState) push(c byte) shellState {
+	if len(s.open) == maxOpen {
+		return s.giveUp("its nesting")
+	}
 	s.open += string(c)
+	return s
+}
+
+// letter adds a character to the word.
+func (s shellState) letter(c byte) shellState {
+	if len(s.letters) > len("case") {
+		s.letters = "?"
+	}
+	s.letters += string(c)
 	return s
 }
 
@@ -192,8 +207,8 @@ func (s shellState) nextPlain(c byte) shellState {
 	dollar, less, fresh, escaped, opened := s.dollar, s.less, s.fresh, s.escaped, s.opened
 	s.dollar, s.less, s.fresh, s.escaped, s.opened = false, false, false, false, false
 	if escaped {
-		s.before, s.letters = word, s.letters+"?"
-		return s
+		s.before = word
+		return s.letter('?')
 	}
 	switch c {
 	case '\'', '"', '`':
@@ -207,7 +222,8 @@ func (s shellState) nextPlain(c byte) shellState {
 	case '$':
 		s.dollar = !dollar
 	}
-	s.before, s.letters = word, s.letters+string(c)
+	s.before = word
+	s = s.letter(c)
 	if dollar {
 		return s.expansion(c)
 	}
@@ -215,7 +231,7 @@ func (s shellState) nextPlain(c byte) shellState {
 }
 
 func (s shellState) quote(c byte, dollar bool) shellState {
-	s.letters += "?"
+	s = s.letter('?')
 	if c == '\'' && dollar {
 		return s.push(ansi)
 	}
@@ -268,6 +284,5 @@ func (s shellState) hash() shellState {
 	case boundary:
 		return s.push(remark)
 	}
-	s.letters += "#"
-	return s
+	return s.letter('#')
 }
