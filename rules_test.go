@@ -558,3 +558,106 @@ func goFiles(t *testing.T) []string {
 	}
 	return files
 }
+
+// Reasons for reading a file or a stream without a limit.
+const (
+	ofCoven   = "coven writes it where agents cannot write"
+	ofKernel  = "the kernel provides it"
+	ofUser    = "the user names it in the command"
+	directory = "it opens a directory"
+	measured  = "its size has been checked, or it is read in parts"
+)
+
+// unbounded lists the files that may call os.ReadFile, os.Open, or io.ReadAll without a limit. All others use
+// packages regularfile and worktree/internal/file, or an io.LimitReader: an agent may replace a file by
+// one that is larger than memory, or by a pipe.
+var unbounded = map[string]string{
+	"internal/agent/evaluator/restrict_linux.go": ofKernel,
+	"internal/cli/grimoire/validate.go":          ofUser,
+	"internal/cli/plugin/test.go":                ofUser,
+	"internal/config/set.go":                     directory,
+	"internal/file/regularfile/sync.go":          directory,
+	"internal/mcp/stopped_linux.go":              ofKernel,
+	"internal/process/contains_linux.go":         ofKernel,
+	"internal/process/processtable_linux.go":     ofKernel,
+	"internal/process/shim.go":                   ofKernel,
+	"internal/process/tree_linux.go":             ofKernel,
+	"internal/project/claims.go":                 ofKernel,
+	"internal/sandbox/forwarder/lock.go":         directory,
+	"internal/sandbox/forwarder/save.go":         directory,
+	"internal/search/refresh.go":                 directory,
+	"internal/search/search.go":                  directory,
+	"internal/session/index.go":                  directory,
+	"internal/session/summary.go":                directory,
+	"internal/task/lock.go":                      directory,
+	"plugins/builtin/command/left.go":            ofKernel,
+	"plugins/builtin/scripted/scripted.go":       measured,
+	"worktree/checkout/lock.go":                  ofCoven,
+	"worktree/checkout/merge.go":                 ofCoven,
+	"worktree/checkout/record.go":                ofCoven,
+	"worktree/commit/suspect.go":                 measured,
+	"worktree/internal/content/index.go":         ofCoven,
+	"worktree/internal/file/stat.go":             measured,
+	"worktree/internal/git/pipe_linux.go":        ofKernel,
+	"worktree/internal/lock/holder.go":           ofCoven,
+	"worktree/internal/repo/worktree.go":         directory,
+	"worktree/internal/sparse/sparse.go":         ofCoven,
+	"worktree/isolation/isolate.go":              ofCoven,
+	"worktree/isolation/privaterefs.go":          ofCoven,
+	"worktree/pool/tidy.go":                      directory,
+	"worktree/rescue/stagedwork.go":              measured,
+	"worktree/stale.go":                          directory,
+}
+
+func TestReadsAreBounded(t *testing.T) {
+	tools := []string{"examples/...", "internal/fake/...", "internal/manual/...", "internal/testrun", "plugins/plugintest"}
+	unused := maps.Clone(unbounded)
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || within(tools, path.Dir(file)) {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch reads := readsAll(f); {
+		case reads != "" && unbounded[file] == "":
+			t.Errorf("%s calls %s: read at most N bytes of a regular file, see package regularfile", file, reads)
+		case reads != "":
+			delete(unused, file)
+		}
+	}
+	for file := range unused {
+		t.Errorf("%s reads nothing without a limit", file)
+	}
+}
+
+// readsAll returns a function that the code below n calls to read without a limit, or "".
+func readsAll(n ast.Node) (function string) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch name := callee(call); name {
+		case "os.ReadFile", "os.Open":
+			function = name
+		case "io.ReadAll":
+			if from, ok := call.Args[0].(*ast.CallExpr); !ok || !slices.Contains([]string{"io.LimitReader", "io.NewSectionReader", "http.MaxBytesReader"}, callee(from)) {
+				function = name
+			}
+		}
+		return true
+	})
+	return function
+}
+
+// callee returns the function of another package that a call calls, such as "os.Open".
+func callee(call *ast.CallExpr) string {
+	if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+		if pkg, ok := sel.X.(*ast.Ident); ok {
+			return pkg.Name + "." + sel.Sel.Name
+		}
+	}
+	return ""
+}

@@ -1,7 +1,9 @@
 package worktree
 
 import (
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -28,7 +30,17 @@ func TestCheckouts(t *testing.T) {
 	piped := t.TempDir()
 	must(t, syscall.Mkfifo(filepath.Join(piped, ".git"), 0o600))
 	write(t, filepath.Join(r.GitDir, "worktrees", "piped", "gitdir"), filepath.Join(piped, ".git")+"\n")
+	huge := t.TempDir()
+	write(t, filepath.Join(huge, ".git"), "gitdir: "+filepath.Join(r.GitDir, "worktrees", "huge")+"\n")
+	must(t, os.Truncate(filepath.Join(huge, ".git"), 3<<30))
+	write(t, filepath.Join(r.GitDir, "worktrees", "huge", "gitdir"), filepath.Join(huge, ".git")+"\n")
+	write(t, filepath.Join(r.GitDir, "worktrees", "hugedir", "gitdir"), filepath.Join(huge, ".git")+"\n")
+	must(t, os.Truncate(filepath.Join(r.GitDir, "worktrees", "hugedir", "gitdir"), 3<<30))
+	allocated := allocations()
 	got, err := r.Checkouts()
+	if grown := allocations() - allocated; grown > 100<<20 {
+		t.Errorf("%d MB were allocated", grown>>20)
+	}
 	must(t, err)
 	want := []string{r.Root, side, w.Path}
 	slices.Sort(got)
@@ -36,4 +48,11 @@ func TestCheckouts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+}
+
+// allocations returns the bytes that the process has allocated so far.
+func allocations() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }

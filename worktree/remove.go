@@ -19,6 +19,9 @@ import (
 	"github.com/coven-run/coven/worktree/supply"
 )
 
+// A LargeError means that the large files of a worktree are not stored.
+type LargeError = content.LargeError
+
 // A RemoveRequest describes how to remove a worktree.
 type RemoveRequest struct {
 	Note    string // reason, recorded in the rescue

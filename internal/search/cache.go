@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Files of an index, in its directory below Options.Cache.
@@ -129,12 +131,15 @@ func (x *Index) prune(all, own string) {
 	}
 }
 
+// maxRootFile is more than a path may have, in bytes.
+const maxRootFile = 8 << 10
+
 func (x *Index) isStale(rootFile string) bool {
 	info, err := os.Lstat(rootFile)
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	root, err := os.ReadFile(rootFile)
+	root, err := regularfile.Read(rootFile, maxRootFile)
 	if err != nil {
 		return false
 	}

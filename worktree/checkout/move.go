@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
 
 // A Move is a move in progress. It ends with Finish or Undo.
@@ -113,7 +114,7 @@ func (c *Checkout) onBranch() error {
 	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	head, err := os.ReadFile(file)
+	head, err := regularfile.Read(file, object.MaxGitFile)
 	if err == nil && strings.TrimSpace(string(head)) != "ref: "+c.Ref {
 		return &Error{Path: c.top(), Reason: "HEAD was just switched to another branch", Next: "git -C " + shellword.Quote(c.top()) + " status"}
 	}

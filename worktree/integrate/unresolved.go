@@ -1,6 +1,7 @@
 package integrate
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -105,9 +106,8 @@ func marked(ctx context.Context, w *repo.Worktree, e object.Entry, c Conflicted)
 
 func fileHasMarkers(ctx context.Context, w *repo.Worktree, oid string) (bool, error) {
 	found := false
-	err := w.Repo.Git().Objects(ctx, []string{oid}, func(_ object.Object, body io.Reader) error {
-		content, err := io.ReadAll(body)
-		found = HasMarkers(content)
+	err := w.Repo.Git().Objects(ctx, []string{oid}, func(_ object.Object, body io.Reader) (err error) {
+		found, err = findMarkers(body)
 		return err
 	})
 	return found, err
@@ -115,16 +115,28 @@ func fileHasMarkers(ctx context.Context, w *repo.Worktree, oid string) (bool, er
 
 // HasMarkers reports whether content contains the markers of a complete conflict, in order.
 func HasMarkers(content []byte) bool {
-	want := 0
-	for line := range bytes.Lines(content) {
-		if want == 0 && isMarker(line, '<', true) || want == 1 && isMarker(line, '=', false) {
+	found, _ := findMarkers(bytes.NewReader(content)) // reading from memory does not fail
+	return found
+}
+
+// findMarkers is HasMarkers for a file that may be larger than memory.
+func findMarkers(content io.Reader) (bool, error) {
+	in := bufio.NewReader(content)
+	for want, begins := 0, true; ; {
+		line, continues, err := in.ReadLine()
+		switch {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		case !begins:
+		case want == 0 && isMarker(line, '<', true), want == 1 && isMarker(line, '=', false):
 			want++
+		case want == 2 && isMarker(line, '>', true):
+			return true, nil
 		}
-		if want == 2 && isMarker(line, '>', true) {
-			return true
-		}
+		begins = !continues
 	}
-	return false
 }
 
 // isMarker reports whether a line begins with seven or more signs (see gitattributes,

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -93,7 +94,7 @@ func CheckoutOf(r *repo.Repo, dir, path string) Checkout {
 // detached.
 func (c Checkout) borrows(ref string) bool {
 	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
-		raw, err := os.ReadFile(filepath.Join(c.Git.Dir, name))
+		raw, err := file.Read(filepath.Join(c.Git.Dir, name), object.MaxGitFile)
 		if err != nil {
 			continue
 		}

@@ -189,6 +189,9 @@ func size(name string) int64 {
 
 // TakeAs adds files to an index under different names.
 func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) error {
+	if err := content.CheckLarge(files); err != nil {
+		return err
+	}
 	var entries []object.Entry
 	for as, name := range files {
 		e, err := blobOf(ctx, ix, name)
@@ -211,23 +214,24 @@ func blobOf(ctx context.Context, ix *content.Index, name string) (object.Entry, 
 		return object.Entry{}, err
 	}
 	e := object.Entry{Mode: "100644"}
-	var content []byte
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
+	if info.Mode()&fs.ModeSymlink != 0 {
 		e.Mode = "120000"
-		var target string
-		target, err = os.Readlink(name)
-		content = []byte(target)
-	default:
-		if info.Mode().Perm()&0o100 != 0 {
-			e.Mode = "100755"
+		target, err := os.Readlink(name)
+		if err != nil {
+			return e, err
 		}
-		content, err = os.ReadFile(name)
+		e.Oid, err = ix.Git.Blob(ctx, []byte(target))
+		return e, err
 	}
+	if info.Mode().Perm()&0o100 != 0 {
+		e.Mode = "100755"
+	}
+	in, err := file.Open(name, content.MaxStored)
 	if err != nil {
 		return e, err
 	}
-	e.Oid, err = ix.Git.Blob(ctx, content)
+	defer func() { _ = in.Close() }()
+	e.Oid, err = ix.Git.BlobOf(ctx, in)
 	return e, err
 }
 

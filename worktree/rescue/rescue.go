@@ -103,7 +103,13 @@ func Store(ctx context.Context, w *repo.Worktree, note string, p Policy) (Info, 
 	if err != nil {
 		return Info{}, err
 	}
-	if err := errors.Join(ix.Update(ctx, hidden.Plain), TakeAs(ctx, ix, hidden.Renamed), takeWork(ctx, ix, own)); err != nil {
+	if err := content.CheckLarge(own.files); err != nil {
+		return Info{}, err
+	}
+	if err := TakeAs(ctx, ix, hidden.Renamed); err != nil {
+		return Info{}, err
+	}
+	if err := errors.Join(ix.Update(ctx, hidden.Plain), takeWork(ctx, ix, own)); err != nil {
 		return Info{}, err
 	}
 	if tree, err = ix.WriteTree(ctx); err != nil {

@@ -6,12 +6,14 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -31,7 +33,12 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 		return nil, err
 	}
 	defer ix.Drop()
-	if err := file.CopyRegular(ix.Git.Index, from); err != nil {
+	err = file.CopyRegular(ix.Git.Index, from)
+	if errors.As(err, new(*regularfile.SizeError)) {
+		files[GitDirName+"/index"] = from
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-s")
@@ -88,7 +95,12 @@ func publishedIndex(w *repo.Worktree, from string) (bool, error) {
 
 // hasChecksum reports whether an index ends with its checksum, or with zeros in its place.
 func hasChecksum(name, format string) (bool, error) {
-	raw, err := os.ReadFile(name)
+	in, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = in.Close() }()
+	info, err := in.Stat()
 	if err != nil {
 		return false, err
 	}
@@ -96,11 +108,16 @@ func hasChecksum(name, format string) (bool, error) {
 	if format == "sha256" {
 		h = sha256.New()
 	}
-	if len(raw) < h.Size() {
+	if info.Size() < int64(h.Size()) {
 		return false, nil
 	}
-	content, end := raw[:len(raw)-h.Size()], raw[len(raw)-h.Size():]
-	h.Write(content)
+	end := make([]byte, h.Size())
+	if _, err := io.CopyN(h, in, info.Size()-int64(h.Size())); err != nil {
+		return false, err
+	}
+	if _, err := io.ReadFull(in, end); err != nil {
+		return false, err
+	}
 	return bytes.Equal(end, h.Sum(nil)) || bytes.Equal(end, make([]byte, h.Size())), nil
 }
 

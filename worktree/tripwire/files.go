@@ -152,6 +152,7 @@ func watchedOnce(ctx context.Context, w *repo.Worktree, g git.Repo) (string, err
 		return "", err
 	}
 	defer ix.Drop()
+	ix.SkipLarge = true
 	tree, err := content.StageRaw(ctx, w, ix, nil)
 	if err != nil {
 		return "", err

@@ -103,6 +103,9 @@ func newDeny(a *cli.App) *cobra.Command {
 	return cmd
 }
 
+// maxParameters is more than a request to a session may have, in bytes.
+const maxParameters = 2 << 20
+
 func newModify(a *cli.App) *cobra.Command {
 	var input string
 	cmd := &cobra.Command{
@@ -113,7 +116,7 @@ it: otherwise the question is asked again. The agent is told what was modified.`
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if input == "-" {
-				data, err := io.ReadAll(a.In)
+				data, err := io.ReadAll(io.LimitReader(a.In, maxParameters)) // the rest is missing, so it is not JSON
 				if err != nil {
 					return fmt.Errorf("read the parameters: %w", err)
 				}

@@ -174,6 +174,9 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	if err == nil {
 		s.forgetCaches(tree.Name, landed)
 	}
+	if large := (*worktree.LargeError)(nil); errors.As(err, &large) {
+		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: fmt.Sprintf("the worktree stays: %v", large)})
+	}
 	if big := (*rescue.IgnoredError)(nil); errors.As(err, &big) {
 		text := fmt.Sprintf("the worktree stays: %v; to delete them: coven worktree remove --drop-ignored %s", big, shellword.Word(s.Task))
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
@@ -240,10 +243,12 @@ func (s *Workspace) Commit(ctx context.Context, message, merges string) (runner.
 	done, err := commit.Create(ctx, s.Worktree, commit.Request{
 		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.Base), Hooks: s.hook,
 	})
-	suspect, hook, unresolved := (*commit.SuspectError)(nil), (*commit.HookError)(nil), (*integrate.UnresolvedError)(nil)
+	suspect, hook, unresolved, large := (*commit.SuspectError)(nil), (*commit.HookError)(nil), (*integrate.UnresolvedError)(nil), (*worktree.LargeError)(nil)
 	switch {
 	case errors.As(err, &unresolved):
 		return runner.Commit{}, &runner.RefusedError{Reason: unresolved.Error()}
+	case errors.As(err, &large):
+		return runner.Commit{}, &runner.RefusedError{Reason: large.Error()}
 	case errors.As(err, &suspect):
 		return runner.Commit{}, &runner.RefusedError{Reason: suspect.Error()}
 	case errors.As(err, &hook):

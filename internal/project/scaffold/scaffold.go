@@ -153,8 +153,10 @@ func compare(file string, content []byte) (same bool, err error) {
 		return false, unwritable(file, err)
 	case !info.Mode().IsRegular():
 		return false, exit.Usagef("ls -ld "+shellword.Word(file), "%s is not a regular file", file)
+	case info.Size() != int64(len(content)):
+		return false, errDiffers
 	}
-	old, err := os.ReadFile(file)
+	old, err := regularfile.Read(file, info.Size())
 	if err != nil {
 		return false, exit.Usagef("ls -l "+shellword.Word(file), "%w", err)
 	}

@@ -2,9 +2,10 @@ package egress
 
 import (
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Setting is a package manager's setting with one or more URLs.
@@ -91,10 +92,7 @@ func (f settingsFile) locate(home string, env map[string]string) string {
 
 // readText returns the content of a regular file, or "".
 func readText(file string) string {
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	f, err := os.Open(file)
+	f, err := regularfile.Open(file)
 	if err != nil {
 		return ""
 	}

@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
@@ -210,12 +210,15 @@ func credentialsDir(getenv func(string) string, home string) string {
 	return filepath.Join(home, ".claude")
 }
 
+// maxSettings limits the user's settings and certificates, in bytes.
+const maxSettings = 16 << 20
+
 // helperConfigured reports whether the user's settings configure a program that prints a key.
 func helperConfigured(dir string) bool {
 	var settings struct {
 		Helper string `json:"apiKeyHelper"`
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "settings.json"))
+	raw, err := regularfile.Read(filepath.Join(dir, "settings.json"), maxSettings)
 	return err == nil && json.Unmarshal(raw, &settings) == nil && settings.Helper != ""
 }
 
@@ -262,7 +265,7 @@ func newTransport(extraCerts string) *http.Transport {
 	if extraCerts == "" {
 		return t
 	}
-	pem, err := os.ReadFile(extraCerts)
+	pem, err := regularfile.Read(extraCerts, maxSettings)
 	if err != nil {
 		return t
 	}

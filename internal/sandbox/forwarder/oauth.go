@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
@@ -188,14 +189,11 @@ func readLogin(path string) (saved, []byte, error) {
 
 // readRegular reads a regular file of limited size.
 func readRegular(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxLoginFile {
+	raw, err := regularfile.Read(path, maxLoginFile)
+	if errors.Is(err, regularfile.ErrNotFile) || errors.As(err, new(*regularfile.SizeError)) {
 		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", path, maxLoginFile)
 	}
-	return os.ReadFile(path)
+	return raw, err
 }
 
 // refresh replaces the access token used, unless another process has done so. Without

@@ -39,6 +39,8 @@ type Index struct {
 	Dir      string // contains the copy and git's lock for it
 	Kept     string
 	held     *os.File // Dir, locked
+	// SkipLarge makes Update omit files that are too large to store.
+	SkipLarge bool
 
 	equals keptTree // see SetEqual
 	fresh  string   // the tree that Add has just checked out, empty if the files must be compared
@@ -190,8 +192,13 @@ func Put(ctx context.Context, r *repo.Repo, g git.Repo, entries []object.Entry) 
 	return err
 }
 
-// Update updates the entries of these paths from the files. It removes the entries of missing files.
+// Update updates the entries of these paths from the files. It removes the entries of missing files. The
+// error is a *LargeError if the files are too large.
 func (ix *Index) Update(ctx context.Context, paths []string) error {
+	paths, err := ix.checkLarge(paths)
+	if err != nil {
+		return err
+	}
 	return updatePaths(ctx, ix.Worktree.Repo, ix.Git, paths)
 }
 

@@ -10,7 +10,7 @@ import (
 
 // ReadJSON decodes a JSON file.
 func ReadJSON(path string, value any) error {
-	raw, err := os.ReadFile(path)
+	raw, err := readOwn(path)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Read returns the content of a regular file of at most limit bytes. It does not follow links or
@@ -42,9 +44,22 @@ func Open(path string, limit int64) (*os.File, error) {
 
 // ReadIfExists returns the content of a file, or "" if it does not exist.
 func ReadIfExists(path string) (string, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := readOwn(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	return string(raw), err
+}
+
+// maxOwn limits the files of coven, of the user and of git that are read as a whole. The largest is the index
+// of git.
+const maxOwn = 512 << 20
+
+// readOwn reads a file that agents cannot write if the sandbox contains them.
+func readOwn(path string) ([]byte, error) {
+	raw, err := regularfile.Read(path, maxOwn)
+	if errors.Is(err, regularfile.ErrNotFile) || errors.As(err, new(*regularfile.SizeError)) {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return raw, err
 }

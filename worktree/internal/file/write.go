@@ -24,7 +24,7 @@ func Recreate(path, text string) error {
 // WriteIfChanged writes a file, unless it already has this content. The new content need not survive a power
 // failure.
 func WriteIfChanged(path, content string) error {
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(content)) {
+	if have, err := readOwn(path); err == nil && bytes.Equal(have, []byte(content)) {
 		return nil
 	}
 	return WriteNoSync(path, []byte(content))

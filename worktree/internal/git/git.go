@@ -72,7 +72,7 @@ func (r Repo) Fields(ctx context.Context, args ...string) ([]string, error) {
 // Feed runs git with the given standard input. It returns the output even if git fails.
 func (r Repo) Feed(ctx context.Context, stdin []byte, args ...string) (out []byte, err error) {
 	for range objectTries {
-		if out, err = r.feed(ctx, stdin, args); !lostDirectory(err) {
+		if out, err = r.feed(ctx, bytes.NewReader(stdin), args); !lostDirectory(err) {
 			break
 		}
 	}
@@ -88,12 +88,12 @@ func lostDirectory(err error) bool {
 	return ok && strings.Contains(failed.Stderr, "unable to create temporary file: No such file or directory")
 }
 
-func (r Repo) feed(ctx context.Context, stdin []byte, args []string) ([]byte, error) {
+func (r Repo) feed(ctx context.Context, stdin io.Reader, args []string) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cmd := r.command(ctx, args)
 	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
 	err := run(cmd, cancel)
 	return stdout.Bytes(), failure(ctx, args, stderr.String(), err)
 }

@@ -119,6 +119,9 @@ func (r Repo) describe(ctx context.Context, names []string, field string) ([]str
 	return lines, nil
 }
 
+// maxCommit limits the part of a commit that is read, in bytes.
+const maxCommit = 8 << 20
+
 // Commits reads the commits with these object IDs.
 func (r Repo) Commits(ctx context.Context, oids ...string) ([]object.Commit, error) {
 	commits, err := objects(ctx, r, oids, (*object.Storage).Commits)
@@ -130,7 +133,7 @@ func (r Repo) Commits(ctx context.Context, oids ...string) ([]object.Commit, err
 		if o.Kind != "commit" {
 			return fmt.Errorf("%s is a %s, not a commit: %w", o.Oid, o.Kind, ErrNoObject)
 		}
-		raw, err := io.ReadAll(body)
+		raw, err := io.ReadAll(io.LimitReader(body, maxCommit)) // a longer message is cut
 		commits = append(commits, object.ParseCommit(o.Oid, raw))
 		return err
 	})

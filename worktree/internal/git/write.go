@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,26 @@ func (r Repo) Blob(ctx context.Context, content []byte) (string, error) {
 		return oid, nil
 	}
 	out, err := r.Feed(ctx, content, "hash-object", "-w", "--no-filters", "--stdin")
+	return strings.TrimSpace(string(out)), err
+}
+
+// maxBlob is the size in bytes above which git reads a file.
+const maxBlob = 8 << 20
+
+// BlobOf stores the content of a regular file and returns its object ID.
+func (r Repo) BlobOf(ctx context.Context, file *os.File) (string, error) {
+	content, err := io.ReadAll(io.LimitReader(file, maxBlob))
+	if err != nil {
+		return "", err
+	}
+	if len(content) < maxBlob {
+		return r.Blob(ctx, content)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	r.Settings = append(slices.Clip(r.Settings), Setting{"core.bigFileThreshold", "8m"}) // git does not read it as a whole
+	out, err := r.feed(ctx, file, []string{"hash-object", "-w", "--no-filters", "--stdin"})
 	return strings.TrimSpace(string(out)), err
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/go-git/go-billy/v5"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // gitFiles is a read-only file system on a git directory for go-git. go-billy's own file systems examine
@@ -37,14 +39,10 @@ func (f gitFiles) OpenFile(name string, flag int, _ fs.FileMode) (billy.File, er
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
+	file, err := regularfile.Open(path)
+	if errors.Is(err, regularfile.ErrNotFile) {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrInvalid)
 	}
-	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Limits for reading in process.
@@ -102,14 +104,11 @@ func smallIndexes(dirs []string) bool {
 
 // readRegular reads a small regular file. It fails for any other file.
 func readRegular(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxObject {
+	raw, err := regularfile.Read(file, maxObject)
+	if errors.Is(err, regularfile.ErrNotFile) || errors.As(err, new(*regularfile.SizeError)) {
 		return nil, ErrUnsupported
 	}
-	return os.ReadFile(file)
+	return raw, err
 }
 
 // find calls f with each object directory until it finds the object.

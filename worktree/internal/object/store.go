@@ -184,7 +184,7 @@ func (s *Store) isLoose(name string, ref *plumbing.Reference) bool {
 	if err != nil || info.IsDir() {
 		return true
 	}
-	content, err := os.ReadFile(filepath.Join(s.dir, name))
+	content, err := readRegular(filepath.Join(s.dir, name))
 	words := ref.Strings()
 	return err == nil && strings.TrimSpace(string(content)) == words[1]
 }

@@ -3,7 +3,6 @@ package repo
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,12 +98,7 @@ func (r *Repo) Checkouts() ([]string, error) {
 
 // pointsTo reports whether a checkout's .git file names this git directory.
 func pointsTo(link, dir string) bool {
-	file, err := regularfile.Open(link) // an agent may have replaced it with a pipe
-	if err != nil {
-		return false
-	}
-	defer file.Close() //nolint:errcheck // read only
-	raw, err := io.ReadAll(file)
+	raw, err := regularfile.Read(link, object.MaxGitFile) // an agent may have replaced it with a pipe or a large file
 	if err != nil {
 		return false
 	}
