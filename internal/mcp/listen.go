@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coven-run/coven/internal/tool"
@@ -36,6 +37,8 @@ type Listener struct {
 	member   func(pid int) (depth int, ok bool)
 
 	met    atomic.Bool // a caller has been admitted
+	budget budget
+	open   chan struct{} // has an item for each open connection
 	lost   chan struct{}
 	closed sync.WaitGroup
 	cancel context.CancelFunc
@@ -76,7 +79,7 @@ func Listen(ctx context.Context, o Options) (*Listener, error) {
 		dir: dir, listener: socket, token: rand.Text(),
 		serverOf: func(order *calls) *sdk.Server { return newServer(o.Version, o.Decider, o.Tools, order) },
 		admit:    o.Admit, refused: o.Refused, excuse: o.Excuse, member: o.Member,
-		refuse: func(why string) *sdk.Server { return newRefusal(o.Version, why, o.Tools) }, lost: make(chan struct{}), cancel: cancel,
+		refuse: func(why string) *sdk.Server { return newRefusal(o.Version, why, o.Tools) }, open: make(chan struct{}, maxConnections), lost: make(chan struct{}), cancel: cancel,
 	}
 	l.closed.Go(func() { l.accept(ctx) })
 	return l, nil
@@ -112,7 +115,14 @@ func (l *Listener) accept(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		select {
+		case l.open <- struct{}{}:
+		default:
+			_ = conn.Close() // there are too many
+			continue
+		}
 		l.closed.Go(func() {
+			defer func() { <-l.open }()
 			defer context.AfterFunc(ctx, func() { conn.Close() })() //nolint:errcheck // the connection is over either way
 			l.serve(ctx, conn)
 		})
@@ -137,8 +147,15 @@ func (l *Listener) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 	// The session ends when the bridge closes the connection, so the error carries no
 	// information.
-	transport, order := inOrder(&sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine})
-	_ = l.serverOf(order).Run(ctx, transport)
+	l.run(ctx, conn, in, l.serverOf)
+}
+
+// run serves a connection with the server that serverOf returns.
+func (l *Listener) run(ctx context.Context, conn *net.UnixConn, in *bufio.Reader, serverOf func(*calls) *sdk.Server) {
+	lines := &lineConn{ctx: ctx, conn: conn, in: in, budget: &l.budget, pending: map[jsonrpc.ID]int{}}
+	defer lines.end()
+	transport, order := inOrder(lines)
+	_ = serverOf(order).Run(ctx, transport)
 	order.end()
 }
 
@@ -179,7 +196,7 @@ func (l *Listener) explain(ctx context.Context, conn *net.UnixConn, in *bufio.Re
 		return
 	}
 	if why := l.excuse(pid); why != "" {
-		_ = l.refuse(why).Run(ctx, &sdk.IOTransport{Reader: stream{in, conn}, Writer: conn, MaxLineLength: maxLine}) // the caller may hang up
+		l.run(ctx, conn, in, func(*calls) *sdk.Server { return l.refuse(why) })
 	}
 }
 

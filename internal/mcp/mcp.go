@@ -29,7 +29,7 @@ const (
 
 // maxLine limits the size of a message in bytes. A call that writes a file contains
 // the whole file.
-const maxLine = 64 << 20
+const maxLine = 16 << 20
 
 // decider decides about tool calls.
 type decider interface {
