@@ -479,7 +479,7 @@ func TestRescueKeepsObjects(t *testing.T) {
 	}
 	value[[]byte](t)(e.r.Git().Feed(t.Context(), []byte(many.String()), "update-ref", "--stdin"))
 	refs := gitIn(t, e.r.Root, "for-each-ref", "refs/heads", "refs/tags")
-	m := e.watch(t, true)
+	m := e.watch(t, false)
 	e.plumbing(t, "update-ref", "-d", "refs/heads/lonely")
 	e.plumbing(t, "tag", "-d", "v9")
 	value[[]byte](t)(e.r.Git().Feed(t.Context(), []byte(strings.ReplaceAll(many.String(), "create", "delete")), "update-ref", "--stdin"))
@@ -495,7 +495,7 @@ func TestRescueKeepsObjects(t *testing.T) {
 // If a user undoes a landing, the target is as before the step.
 func TestUndoneLanding(t *testing.T) {
 	e := watchedRepo(t)
-	m := e.watch(t, true)
+	m := e.watch(t, false)
 	write(t, filepath.Join(e.sibling.Path, "file3.txt"), "new\n")
 	commitAll(t, e.sibling, "m")
 	done := value[integrate.Landing](t)(landTask(t, e.sibling, value[integrate.Landing](t)(integrate.Merge(t.Context(), e.sibling, targetOf(e.r, t))), land.Squash))
