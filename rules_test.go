@@ -577,8 +577,6 @@ var unbounded = map[string]string{
 	"internal/cli/plugin/test.go":                ofUser,
 	"internal/config/set.go":                     directory,
 	"internal/file/regularfile/sync.go":          directory,
-	"internal/file/regularfile/syncfs_darwin.go": directory,
-	"internal/file/regularfile/syncfs_linux.go":  directory,
 	"internal/mcp/stopped_linux.go":              ofKernel,
 	"internal/process/contains_linux.go":         ofKernel,
 	"internal/process/processtable_linux.go":     ofKernel,

@@ -144,7 +144,7 @@ func (d *disk) cut(t *testing.T, n uint64) {
 	d.check(t, task, point, tip, intent)
 }
 
-// check examines the disk after the cut, recovers, and lands what has not landed.
+// check examines the disk after the cut, recovers the landing, and repeats it if it did not take place.
 func (d *disk) check(t *testing.T, task, point, tip, intentFile string) {
 	t.Helper()
 	if out, err := exec.Command("git", "-C", d.top, "fsck", "--no-dangling", "--no-progress").CombinedOutput(); err != nil {

@@ -20,8 +20,8 @@ const (
 	maxConnections = 64
 	// largeMessage is the size in bytes from which a message counts.
 	largeMessage = 256 << 10
-	// maxMessages limits the sizes of all large messages that have not been answered, in bytes. Further ones
-	// are not read meanwhile.
+	// maxMessages limits the sizes of all large messages that have not been answered, in bytes. Until then,
+	// further ones are not read.
 	maxMessages = maxLine + maxLine/4
 	// messageTimeout limits the time between two parts of a message.
 	messageTimeout = 30 * time.Second

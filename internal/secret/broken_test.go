@@ -65,7 +65,7 @@ func TestBrokenSecrets(t *testing.T) {
 	})
 }
 
-// What only resembles a broken secret stays, and so does the order of the members.
+// Text that only resembles a broken secret does not change, nor does the order of the members.
 func TestNotBroken(t *testing.T) {
 	s, err := store(t, "", nil)
 	if err != nil {

@@ -154,8 +154,8 @@ func unit(text []byte) (rune, bool) {
 // breaks are the bytes that begin a break: line ends and terminal sequences.
 const breaks = "\r\n\x1b"
 
-// breakRE matches what programs and terminals put into long or colored texts: line ends, and sequences for
-// colors, links and titles.
+// breakRE matches the line ends, and the sequences for colors, links and titles, that programs and terminals put
+// into long or colored texts.
 var breakRE = lazyregexp.New(`^(?:[\r\n]|\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\x07\x1b]*(?:\x07|\x1b\\|\x1b?$)|[ -/]*(?:[0-Z^-~]|$)))+`)
 
 // mayBeBroken reports whether the beginning of a value is before a break. It is much cheaper than findBroken.
@@ -272,7 +272,7 @@ const (
 )
 
 // beforeBroken returns the end of the text that cannot contain the beginning of a secret that continues after
-// a break at end. A short line is not held back for one or two letters: somebody may wait for it.
+// a break at end. A short line is not held back for one or two letters: a person may be waiting for it.
 func (w *lineWriter) beforeBroken(end int) int {
 	values := w.store.hidden()
 	if len(values) == 0 {

@@ -82,8 +82,8 @@ type node struct {
 	Ino uint64 `json:"ino"`
 }
 
-// is reports whether a node that was recorded is another one. After a restart, the file system may have another
-// device number.
+// is reports whether n is the recorded node. It does not compare the devices, because a file system can have another
+// device number after a restart.
 func (n node) is(recorded node) bool { return n.Ino == recorded.Ino }
 
 // nodeOf returns the node at a path, or zero if the path does not exist.

@@ -32,8 +32,8 @@ import (
 // branch from a commit to its tip, and the index has the old content of all paths that differ. Without the
 // first condition, the user could have staged the reversal.
 
-// lockOthers locks the indexes of the user's checkouts that have not moved. It moves those that have come to the
-// target meanwhile, and returns all that have moved. Checkouts that other landings or git processes hold for long
+// lockOthers locks the indexes of the user's checkouts that have not moved. It moves those that
+// have come to the target since the caller listed them, and returns all that have moved. Checkouts that other landings or git processes hold for long
 // stay unlocked.
 func (l *landing) lockOthers(ctx context.Context, moved []Checkout, intent integrate.Landing) (others, all []Checkout, err error) {
 	checkouts, err := Checkouts(l.w.Repo)

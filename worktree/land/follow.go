@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/coven-run/coven/worktree/checkout"
@@ -174,11 +175,11 @@ func (c *Checkout) ClearLeft(ctx context.Context) error {
 	return c.finishLeft(ctx)
 }
 
-// clearLeft is ClearLeft for all checkouts of the user. as has their branch and the lock of the landing.
-func clearLeft(ctx context.Context, r *repo.Repo, as Checkout) error {
+// clearLeft is ClearLeft for all checkouts of the user. ref and task are those of the landing, hold is its lock.
+func clearLeft(ctx context.Context, r *repo.Repo, ref, task string, hold *os.File) error {
 	all, err := Checkouts(r)
 	for _, c := range all {
-		c.Ref, c.Task, c.Git.Hold = as.Ref, as.Task, as.Git.Hold
+		c.Ref, c.Task, c.Git.Hold = ref, task, hold
 		if file.Exists(c.Mover().State+".json") || LeftByLanding(filepath.Join(c.Git.Dir, "index.lock")) {
 			err = errors.Join(err, c.ClearLeft(ctx))
 		}

@@ -255,7 +255,7 @@ func (l *landing) stillThere(ctx context.Context) error {
 // checkouts.
 func (l *landing) unobstructed(ctx context.Context) error {
 	ref := l.req.Landing.Target.Ref
-	if err := clearLeft(ctx, l.w.Repo, Checkout{Ref: ref, Git: git.Repo{Hold: l.git.Hold}}); err != nil {
+	if err := clearLeft(ctx, l.w.Repo, ref, "", l.git.Hold); err != nil {
 		return err
 	}
 	checkouts, err := CheckoutsOf(ctx, l.w.Repo, ref, l.git.Hold)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/integrate"
-	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -32,7 +31,7 @@ func RecoverLanding(ctx context.Context, r *repo.Repo, intent integrate.Landing)
 		return false, fmt.Errorf("recover the landing of %s: %w", intent.Task, err)
 	}
 	// Checkouts move before the target. So if the target has moved, all of its checkouts have moved as well.
-	err = clearLeft(ctx, r, Checkout{Ref: intent.Target.Ref, Task: intent.Task, Git: git.Repo{Hold: l.File()}})
+	err = clearLeft(ctx, r, intent.Target.Ref, intent.Task, l.File())
 	failpoint.Point("recover.checkouts")
 	err = errors.Join(err, CatchUp(ctx, r, intent.Target.Ref, l.File()))
 	if err != nil {
