@@ -32,9 +32,9 @@ import (
 // branch from a commit to its tip, and the index has the old content of all paths that differ. Without the
 // first condition, the user could have staged the reversal.
 
-// lockOthers locks the indexes of the user's checkouts that have not moved. It moves those that
-// have come to the target since the caller listed them, and returns all that have moved. Checkouts that other landings or git processes hold for long
-// stay unlocked.
+// lockOthers locks the indexes of the user's checkouts that have not moved. It moves those that have come to the
+// target since the caller listed them, and returns all that have moved. Checkouts that other landings or git
+// processes hold for long stay unlocked.
 func (l *landing) lockOthers(ctx context.Context, moved []Checkout, intent integrate.Landing) (others, all []Checkout, err error) {
 	checkouts, err := Checkouts(l.w.Repo)
 	if err != nil {
@@ -142,9 +142,12 @@ func (c *Checkout) catchUpFrom(ctx context.Context, from, tip string) error {
 	failpoint.Point("catchup.before")
 	err := c.Follow(ctx, from, tip)
 	if blocked, ok := errors.AsType[*CheckoutError](err); ok && len(blocked.Files) > 0 {
-		files := strings.Join(blocked.Files, " ")
+		files := make([]string, len(blocked.Files))
+		for i, name := range blocked.Files {
+			files[i] = shellword.Word(name)
+		}
 		blocked.Reason = fmt.Sprintf("it was checked out while a landing moved the branch and has the files of %.10s, and files are in the way", from)
-		blocked.Next = "copy them, and run: git -C " + shellword.Quote(c.Path) + " checkout " + from[:10] + " -- " + files
+		blocked.Next = "copy them, and run: git -C " + shellword.Quote(c.Path) + " checkout " + from[:10] + " -- " + strings.Join(files, " ")
 		return errors.Join(blocked, regularfile.Replace(c.behindPath(), []byte(from), 0o644))
 	}
 	if err != nil {

@@ -148,10 +148,15 @@ func (c *Checkout) settle(ctx context.Context, g git.Repo, intent integrate.Land
 // checkout is already correct.
 func (c *Checkout) undoMove(ctx context.Context, g git.Repo, intent integrate.Landing) error {
 	swallowed, err := containsChanges(ctx, g, intent)
-	if swallowed && err == nil {
+	if err != nil { // unknown: the next landing finishes or undoes it
+		c.logMoved()
+		c.Release()
+		return err
+	}
+	if swallowed {
 		return c.Finish(ctx)
 	}
-	return errors.Join(err, c.moveBack(ctx, intent))
+	return c.moveBack(ctx, intent)
 }
 
 // moveBack undoes Follow.
