@@ -68,7 +68,7 @@ func (c *Checkout) onTarget(ctx context.Context) bool {
 
 // lockTimeout limits the time to wait for another landing that uses a checkout. That landing may be waiting for
 // this one.
-const lockTimeout = 200 * time.Millisecond
+const lockTimeout = 2 * time.Second
 
 // lockIndex locks the index of a checkout, and reports whether it could.
 func (c *Checkout) lockIndex(ctx context.Context) bool {
