@@ -22,8 +22,6 @@ type entry struct {
 	Oid  string
 	skip bool // skip-worktree: not in a sparse checkout
 	at   int  // offset of its timestamps
-	// assumed means that git does not check the file for changes.
-	assumed bool
 }
 
 // file reports whether the checkout contains a file or symbolic link for the entry.
@@ -92,7 +90,6 @@ func (x *index) entryAt(pos int, before string, version uint32) (int, string, er
 	}
 	flags := binary.BigEndian.Uint16(x.raw[p:])
 	p += 2
-	e.assumed = flags&assumedFile != 0
 	if flags&extended != 0 {
 		e.skip = binary.BigEndian.Uint16(x.raw[p:])&skipEntry != 0
 		p += 2
@@ -206,26 +203,14 @@ func (x *index) stamp(path string, staged, now unix.Stat_t) {
 	}
 }
 
-// stamped reports whether a file has the timestamps of an entry and cannot have been edited since without
-// changing them, because it is older than the index. written is the modification time of the index in
-// seconds. stamped returns false for an empty file, because git sets the size of an entry to 0 if it must
-// read the file.
-func (x *index) stamped(e entry, st unix.Stat_t, written int64) bool {
-	const modeType = 0o170000
-	mode := binary.BigEndian.Uint32(x.raw[e.at+24:])
-	is := uint32(st.Mode) //nolint:unconvert // the type differs on macOS
-	if is&modeType != mode&modeType || mode&modeType == unix.S_IFREG && (is^mode)&0o100 != 0 || st.Mtim.Sec >= written || st.Size == 0 {
-		return false
-	}
-	for i, word := range []uint32{
-		uint32(st.Ctim.Sec), uint32(st.Ctim.Nsec), uint32(st.Mtim.Sec), uint32(st.Mtim.Nsec),
-		4: 0, 5: uint32(st.Ino), 6: 0, 7: st.Uid, 8: st.Gid, 9: size(st.Size),
-	} {
-		if i != 4 && i != 6 && binary.BigEndian.Uint32(x.raw[e.at+4*i:]) != word { // git does not compare the device
-			return false
+// forget clears the timestamps of an entry, and the flag with which git does not check its file.
+func (x *index) forget(e entry) {
+	for i := range statSize / 4 {
+		if i != 6 { // the mode is not a timestamp
+			binary.BigEndian.PutUint32(x.raw[e.at+4*i:], 0)
 		}
 	}
-	return true
+	x.raw[e.at+statSize+x.size] &^= assumedFile >> 8
 }
 
 // size returns the lower 32 bits of a size. It never returns 0 for a nonempty file, because 0 means

@@ -81,15 +81,3 @@ func TestClashesOddNames(t *testing.T) {
 		}
 	}
 }
-
-// git sets the size of an entry to 0 if the file was written in the same second as the index and must be
-// read. Therefore the size does not prove that an empty file is unchanged.
-func TestStampedEmpty(t *testing.T) {
-	r := newRepo(t, filepath.Join(t.TempDir(), "r"))
-	r.sh("echo 1 >a; git add a; : >a")
-	x, st := r.entryOf("a")
-	x.stamp("a", st, st) // with size 0
-	if x.stamped(x.entries["a"], st, st.Mtim.Sec+1) {
-		t.Error("an emptied file counts as unchanged")
-	}
-}

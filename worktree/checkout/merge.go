@@ -28,8 +28,8 @@ func (m *Move) merge(ctx context.Context, from, to string, changes []object.Chan
 	if err != nil {
 		return err
 	}
-	if !m.untouched(before, changes) && m.check(ctx, from, to) != nil { // perhaps the files were only touched
-		if have, err = m.retry(ctx, units, from, to, before, changes); err != nil {
+	if !m.untouched(before, changes) {
+		if have, err = m.compared(ctx, units, from, to, before, changes); err != nil {
 			return err
 		}
 	}
@@ -140,16 +140,15 @@ func (m *Move) check(ctx context.Context, from, to string) error {
 	return g.Run(ctx, "read-tree", "-m", from, to)
 }
 
-// untouched reports whether the index proves that all files to be changed are unmodified and that no file
-// is in the way. If it returns false, git must check.
+// untouched reports whether all files to be changed have the bytes of their blobs and no file is in the way. If it
+// returns false, git must check.
 func (m *Move) untouched(x *index, changes []object.Change) bool {
-	info, err := os.Stat(m.mergedPath())
-	if err != nil || x.split || x.sparse || x.unmerged {
+	if x.split || x.sparse || x.unmerged {
 		return false
 	}
 	added := map[string]bool{}
 	for _, c := range changes {
-		if !m.asBefore(x, c, info.ModTime().Unix()) {
+		if !m.asBefore(x, c) {
 			return false
 		}
 		if c.Status == 'A' {
@@ -160,20 +159,25 @@ func (m *Move) untouched(x *index, changes []object.Change) bool {
 }
 
 // asBefore reports whether the index and the checkout have the old state of a change.
-func (m *Move) asBefore(x *index, c object.Change, written int64) bool {
-	st, err := statOf(filepath.Join(m.c.top(), c.Path))
-	e, tracked := x.entries[c.Path]
+func (m *Move) asBefore(x *index, c object.Change) bool {
 	if _, blocked := m.c.blocked(c.Path); blocked {
 		return false
 	}
+	e, tracked := x.entries[c.Path]
+	path := filepath.Join(m.c.top(), c.Path)
 	if c.Status == 'A' {
+		_, err := os.Lstat(path)
 		return !tracked && errors.Is(err, fs.ErrNotExist)
 	}
-	return tracked && err == nil && e.Mode == c.OldMode && e.Oid == c.OldOid && !e.skip && !e.assumed && x.stamped(e, st, written)
+	return tracked && e.Mode == c.OldMode && e.Oid == c.OldOid && !e.skip && e.isAt(path)
 }
 
-// retry refreshes the index and checks again. If the check fails, the error lists the files in the way.
-func (m *Move) retry(ctx context.Context, units []string, from, to string, before *index, changes []object.Change) (map[string]fingerprint, error) {
+// compared makes git compare the files to be changed with the index, byte for byte, and returns their fingerprints.
+// If one of them is edited, the error lists the files in the way.
+func (m *Move) compared(ctx context.Context, units []string, from, to string, before *index, changes []object.Change) (map[string]fingerprint, error) {
+	if err := m.distrust(before, changes); err != nil {
+		return nil, err
+	}
 	have, err := m.fingerprints(units)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,8 @@ func neutral() []Setting {
 		{"core.hooksPath", "/dev/null"},
 		{"core.fsmonitor", "false"},
 		{"core.ignoreStat", "false"},
+		{"core.trustctime", "true"},
+		{"core.checkStat", "default"},
 		{"core.safecrlf", "false"},
 		{"core.quotePath", "false"},
 		{"core.fsync", "committed,reference"},
