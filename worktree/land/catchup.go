@@ -26,9 +26,9 @@ import (
 // names the branch, whose tip is the landed commit, but the index has the content of the old tip, so that the
 // next commit -a would undo the landing.
 //
-// Therefore a landing locks the indexes of all checkouts while it moves the target, and looks at their HEADs
-// again before it unlocks them. A git process that was between two of its steps all the time escapes this.
-// CatchUp finds its checkout later: git has not written the index since it wrote HEAD, coven has moved the
+// Therefore a landing locks the indexes of all checkouts while it moves the target, waits for the git processes that run
+// in them (see awaitGits), and looks at their HEADs again before it unlocks them. A git process that is stopped between
+// two of its steps escapes this. CatchUp finds its checkout later: git has not written the index since it wrote HEAD, coven has moved the
 // branch from a commit to its tip, and the index has the old content of all paths that differ. Without the
 // first condition, the user could have staged the reversal.
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -286,6 +287,10 @@ func (s landings) move(ctx context.Context) error {
 		others, moved, err = first.lockOthers(ctx, moved, intent)
 		defer func() { unlock(others) }()
 	}
+	if err == nil {
+		awaitGits(ctx, slices.Concat(moved, others))
+		err = putBack(ctx, moved)
+	}
 	if err != nil {
 		return errors.Join(err, first.moveBack(ctx, moved, intent))
 	}
@@ -313,6 +318,16 @@ func (s landings) move(ctx context.Context) error {
 	}
 	first.catch(ctx, others, intent)
 	return first.settle(ctx, moved, intent)
+}
+
+// putBack restores the new files that git processes have removed, see awaitGits.
+func putBack(ctx context.Context, moved []Checkout) error {
+	for _, c := range moved {
+		if err := c.move.PutBack(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sync waits until the objects and the files of checkouts are on disk.
