@@ -6,6 +6,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -79,6 +80,22 @@ func (a Amount) Part(share float64) Amount {
 	return Amount{
 		a.USD * share, int64(math.Ceil(float64(a.Tokens) * share)), int(math.Ceil(float64(a.Turns) * share)), a.Wall,
 	}
+}
+
+// Within returns limit a, lowered to limit most in each part that most limits.
+func (a Amount) Within(most Amount) Amount {
+	return Amount{
+		within(a.USD, most.USD), within(a.Tokens, most.Tokens), within(a.Turns, most.Turns), within(a.Wall, most.Wall),
+	}
+}
+
+// within returns the lower one of two limits. 0 means no limit.
+func within[T cmp.Ordered](a, b T) T {
+	var none T
+	if a == none || b == none {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // Exceeds describes the first part of used that exceeds limit a, such as "$5.10 of

@@ -1,5 +1,6 @@
 // Package config reads coven's settings. Settings in the project's .coven/config.yaml override those in
-// the user's $XDG_CONFIG_HOME/coven/config.yaml, which override the defaults, key by key.
+// the user's $XDG_CONFIG_HOME/coven/config.yaml, which override the defaults, key by key. The project's file
+// cannot raise the limits of the user's.
 //
 // The files are strict: an unknown key is an error with its line and column.
 // docs/formats/config.md describes all keys.
@@ -177,6 +178,7 @@ func (s Sources) Load() (Config, error) {
 // load reads the settings. It also returns the location of each key in the files, as FILE:LINE.
 func (s Sources) load() (Config, map[string]string, error) {
 	c, from := Default(), map[string]string{}
+	own := map[string]bool{} // keys of the user's own file
 	var all Errors
 	for _, f := range s.files() {
 		all = append(all, f.misnamed()...)
@@ -187,12 +189,19 @@ func (s Sources) load() (Config, map[string]string, error) {
 		case err != nil:
 			return Config{}, nil, err
 		}
+		before := c
 		lines, err := c.apply(f, data)
+		if f.theirs {
+			c.keepLimits(before, own)
+		}
 		if found := Errors(nil); errors.As(err, &found) {
 			all = append(all, found...)
 		}
-		for key, line := range lines {
-			from[key] = fmt.Sprintf("%s:%d", f.label, line)
+		for _, k := range keys() {
+			if line, ok := lines[k.name]; ok && !(f.theirs && c.keeps(k, before, own)) {
+				from[k.name] = fmt.Sprintf("%s:%d", f.label, line)
+				own[k.name] = !f.theirs
+			}
 		}
 	}
 	if len(all) > 0 {

@@ -89,10 +89,10 @@ func TestLoadPrecedence(t *testing.T) {
 	want := Config{
 		Checks: []string{}, DefaultModel: "haiku", DefaultAgent: "theirs", Agent: Agent{MaxRounds: 10}, Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
-		Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
-		Tracker:  "jsonl", Landing: Landing{Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 4, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 8, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
-		Prices: budget.Prices{AsOf: "2026-11-01", Models: append(
-			[]budget.Price{{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1}}, budget.DefaultPrices().Models...,
+		Budget: budget.Amount{USD: 5, Wall: time.Hour}, Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
+		Tracker:  "jsonl", Landing: Landing{Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 5, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
+		Prices: budget.Prices{AsOf: budget.DefaultPrices().AsOf, Models: append(
+			budget.DefaultPrices().Models, budget.Price{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1},
 		)},
 		Notify: []Notice{{Command: "ring", On: []string{"blocked", "failed"}}, {Command: "log"}}, AllowUngated: true,
 	}
@@ -101,6 +101,59 @@ func TestLoadPrecedence(t *testing.T) {
 	}
 	if c.Checks == nil {
 		t.Error("an empty list of checks is given, not absent")
+	}
+}
+
+// The repository's file lowers the limits of the user's own file, and cannot raise them. Its prices apply to models
+// that have none.
+func TestOwnLimits(t *testing.T) {
+	limits := func(own, theirs string, untrusted ...string) (c Config, from map[string]string) {
+		root, getenv := project(t, map[string]string{user: own, ofRepo: theirs})
+		roots := []string{root}
+		for range untrusted {
+			roots = append(roots, filepath.Dir(root))
+		}
+		c, from, err := Sources{Root: root, Untrusted: trust.NewUntrustedPaths(roots...), Getenv: getenv}.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, from
+	}
+	const own = "budget: {usd: 5, turns: 10}\nrun: {max_tasks: 2, budget: {usd: 20}}\nqueue: {max_concurrent: 2, provider_limits: {mine: 2}}\n" +
+		"timeouts: {idle: 1m}\nlimits: {max_wait: 1h, same_call: 4}\nprices: {as_of: 2026-11-01, models: [{model: x, input: 7, output: 7}]}\n"
+	const high = "budget: {usd: 500, wall: 9h}\nrun: {max_tasks: 60, budget: {tokens: 9}}\nqueue: {max_concurrent: 60, provider_limits: {mine: 9, other: 9}}\n" +
+		"timeouts: {idle: 9h}\nlimits: {max_wait: 9h, same_call: 0}\n" +
+		"prices: {as_of: 2026-11-02, models: [{model: '*', input: 0, output: 0}, {model: gpt-5, input: 0, output: 0}]}\n"
+	c, from := limits(own, high)
+	got := []any{c.Budget, c.Run, c.Queue.MaxConcurrent, c.Queue.ProviderLimits["mine"], c.Queue.ProviderLimits["other"], c.Timeouts.Idle, c.Limits}
+	want := []any{
+		budget.Amount{USD: 5, Turns: 10, Wall: 9 * time.Hour}, Run{2, budget.Amount{USD: 20, Tokens: 9}}, 2, 2, 9, time.Minute, Limits{time.Hour, 4},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if p, _ := c.Prices.Of("x"); p.Input != 7 {
+		t.Errorf("the price of x is %+v", p)
+	}
+	standard, _ := budget.DefaultPrices().Of("gpt-5")
+	if p, _ := c.Prices.Of("gpt-5"); p != standard || standard.Input == 0 {
+		t.Errorf("the price of gpt-5 is %+v", p)
+	}
+	if p, known := c.Prices.Of("unknown"); !known || p.Input != 0 {
+		t.Errorf("the price of another model is %+v, %v", p, known)
+	}
+	if !strings.HasPrefix(from["run.max_tasks"], "/") || !strings.HasPrefix(from["budget"], ".coven") {
+		t.Errorf("from %q and %q", from["run.max_tasks"], from["budget"])
+	}
+	c, from = limits(own, "run: {max_tasks: 1}\nlimits: {same_call: 3, max_wait: 1m}\ntimeouts: {idle: 10s}\n")
+	if c.Run.MaxTasks != 1 || c.Limits != (Limits{time.Minute, 3}) || c.Timeouts.Idle != 10*time.Second || !strings.HasPrefix(from["run.max_tasks"], ".coven") {
+		t.Errorf("lower limits: %+v, %+v, %v, %q", c.Run, c.Limits, c.Timeouts, from["run.max_tasks"])
+	}
+	if c, _ = limits("", high); c.Run.MaxTasks != 60 || c.Limits.SameCall != 0 || c.Budget.USD != 500 || c.Queue.ProviderLimits["anthropic"] != 3 {
+		t.Errorf("without own limits: %+v, %+v, %+v", c.Run, c.Limits, c.Budget)
+	}
+	if c, _ = limits("run: {max_tasks: 2}\n", "run: {max_tasks: 9}\n", "the user's file is the repository's, too"); c.Run.MaxTasks != 9 {
+		t.Errorf("with both files in the repository: %+v", c.Run)
 	}
 }
 

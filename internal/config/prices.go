@@ -8,7 +8,8 @@ import (
 	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
-// prices merges the prices of a file with the previous ones.
+// prices merges the prices of a file with the previous ones. Those of a repository apply only to models without a
+// previous price: otherwise a low price would defeat the user's budget.
 func (r reader) prices(before budget.Prices) budget.Prices {
 	at := r.at("prices")
 	if !at.Set() {
@@ -24,6 +25,9 @@ func (r reader) prices(before budget.Prices) budget.Prices {
 		if len(items) == len(table.Models) {
 			r.price(at, items[i], &table.Models[i])
 		}
+	}
+	if r.file.theirs {
+		return before.Over(table)
 	}
 	return table.Over(before)
 }
