@@ -15,6 +15,7 @@ import (
 type statement struct {
 	text   string   // its words, separated by spaces; unknown parts are holes
 	opaque string   // why it may run commands that text does not show; empty if it does not
+	named  bool     // opaque does not matter to a rule that allows the command by name
 	writes []string // targets of its output redirections; unknown parts are holes
 	lost   bool     // its directory is unknown, because another statement may change it
 }
@@ -66,7 +67,9 @@ func ofStmt(n *syntax.Stmt) (statement, bool) {
 		words = append(words, literal(w))
 	}
 	s.text = strings.Join(words, " ")
-	s.opaque = opaque(words)
+	if s.opaque = opaque(words); s.opaque == "" && !plain(words) {
+		s.opaque, s.named = path.Base(words[0])+" may run other commands", true
+	}
 	return s, true
 }
 
@@ -149,18 +152,51 @@ func runners() []string {
 		pwsh python python2 python3 rbash ruby rvim sed sh tcsh vi vim yash zsh`)
 }
 
-// runs maps programs that run other commands only with certain arguments to the prefixes of those
+// plainPrograms returns programs and builtins that run no others, whatever their arguments are, and change no file but
+// those that they name.
+func plainPrograms() []string {
+	return strings.Fields(`
+		: [ base32 base64 basename break cal cat cd chgrp chmod chown cksum clear cmp column comm continue cp csplit curl cut
+		date dd df diff dirname dirs du echo egrep exit expand export expr factor false fgrep file fmt fold getconf grep groups
+		head hexdump hostname iconv id jq join kill killall link ln local logname ls lsof md5sum mkdir mkfifo mktemp mv nl nproc
+		numfmt od paste pgrep popd pr printenv printf ps pushd pwd readlink readonly realpath return rev rm rmdir seq set sha1sum
+		sha224sum sha256sum sha384sum sha512sum shasum shift shuf shopt shred sleep stat strings stty sum sync tac tail tee test
+		touch tr tree true truncate tsort tty type ulimit umask uname unalias unexpand uniq unlink unset uptime vmstat
+		wc which who whoami xxd yes zcat zgrep`)
+}
+
+// systemDirs returns the directories of plainPrograms.
+func systemDirs() []string {
+	return []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}
+}
+
+// runs maps programs that run other commands, or write to files, only with certain arguments to the prefixes of those
 // arguments.
 func runs() map[string][]string {
 	return map[string][]string{
-		"find": {"-exec", "-ok"},
-		"git":  {"-c", "--config", "--exec", "-x", "run", "foreach", "filter-branch", "config", "difftool", "mergetool", "--upload-pack", "--receive-pack"},
-		"tar":  {"--to-command", "--checkpoint", "-I", "--use-compress", "--rsh", "-F", "--info-script", "--new-volume"},
+		"find": {"-exec", "-ok", "-fprint", "-fls"},
+		"git": {
+			"-c", "--config", "--exec", "-x", "run", "foreach", "filter-branch", "config", "difftool", "mergetool", "--upload-pack", "--receive-pack",
+			"-O", "--open-files", "--ext-diff", "--textconv", "--output", "-i", "--interactive", "ext::", "daemon", "send-email", "instaweb", "web--browse", "credential", "shell",
+		},
+		"rg":   {"--pre", "--hostname-bin"},
 		"sort": {"--compress-program"},
-		"man":  {"-P", "--pager"}, "less": {"+", "-"}, "rsync": {"-e", "--rsh"}, "zip": {"-T", "-TT", "--unzip"},
-		"go": {"run", "generate", "-exec", "-toolexec", "tool"}, "npm": {"exec", "x"}, "npx": {""}, "cargo": {"run"},
+		"tar":  {"--to-command", "--checkpoint", "-I", "--use-compress", "--rsh", "-F", "--info-script", "--new-volume"},
 	}
 }
+
+// plain reports whether a statement with these words, which is not opaque, certainly runs no other commands.
+func plain(words []string) bool {
+	dir, name := path.Split(words[0])
+	if dir != "" && !slices.Contains(systemDirs(), path.Clean(dir)) {
+		return false
+	}
+	_, conditional := runs()[name]
+	return conditional || slices.Contains(plainPrograms(), name) || slices.Contains(subscripted(), name)
+}
+
+// subscripted returns builtins that evaluate the subscript of a name.
+func subscripted() []string { return []string{"printf", "read", "test", "[", "unset"} }
 
 // opaque returns why a statement with these words may run other commands, or "".
 func opaque(words []string) string {
@@ -176,10 +212,10 @@ func opaque(words []string) string {
 	if flags, ok := runs()[path.Base(name)]; ok && slices.ContainsFunc(words[1:], func(w string) bool {
 		return strings.ContainsRune(w, hole) || slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(w, f) })
 	}) {
-		return path.Base(name) + " may run other commands"
+		return path.Base(name) + " may run other commands or write to files"
 	}
-	if subscripted := []string{"printf", "read", "test", "[", "unset"}; slices.Contains(subscripted, name) {
-		for _, w := range words[1:] { // the shell evaluates the subscript of a name
+	if slices.Contains(subscripted(), name) {
+		for _, w := range words[1:] {
 			if strings.ContainsRune(w, hole) || strings.Contains(w, "[") && w != "[" {
 				return name + " may compute something"
 			}

@@ -182,6 +182,16 @@ W > out
 > out W
 2>/dev/null W
 awk 'BEGIN { system("W") }'
+make -f - <<< 'a: ; W'
+split --filter=W /etc/passwd
+setarch -R W
+prlimit W
+chrt -o 0 W
+run-parts bin
+/lib64/ld-linux-x86-64.so.2 bin/W
+install -s --strip-program=bin/W bin/W s
+cp bin/W ls; "$PWD"/ls
+git init -q; git add .; git grep -OW echo
 perl -e 'system("W")'
 sed -n '1e W' /etc/passwd
 git -c alias.x='!W' x
@@ -293,6 +303,36 @@ func TestDeniedCommandsNeverRun(t *testing.T) {
 	}
 	if quiet < 100 {
 		t.Errorf("only %d of 3000 commands were allowed", quiet)
+	}
+}
+
+// With a rule that denies certain commands, a program that may run others needs a rule that names it. Shells and the like
+// cannot be named.
+func TestPlainPrograms(t *testing.T) {
+	for command, want := range map[string]Action{
+		"go test ./...": Allow, "cd sub && go test": Allow, "go build": Ask, "make": Ask, "npm test": Ask, "someprogram a b": Ask,
+		"ls -l": Allow, "/usr/bin/ls": Allow, "/tmp/ls": Ask, "git diff": Allow, "git diff --output=x": Ask, "git grep -Oless x": Ask,
+		"rg x": Allow, "rg --pre a x": Ask, "bash -c 'go test'": Ask, "env go test": Ask, "rm x": Deny,
+	} {
+		p := &Policy{Root: "/w", Layers: []Layer{Granting("granted", BashExecute), {"yours", []Rule{
+			{BashExecute, "rm *", Deny}, {BashExecute, "go test *", Allow}, {BashExecute, "bash *", Allow}, {BashExecute, "env *", Allow},
+		}}}}
+		if d := p.Decide(Request{Permission: BashExecute, Command: command}); d.Action != want {
+			t.Errorf("%s: %v", command, d)
+		}
+	}
+}
+
+// A redirection writes a file: rules for file.write decide about it, also if all commands are allowed.
+func TestRedirectionsWriteFiles(t *testing.T) {
+	for command, want := range map[string]Action{
+		"echo a > src/x": Deny, "echo a >> src/x": Deny, "> src/x": Deny, "ls | cat > src/x": Deny, "cat < src/x": Allow, "echo a > other": Allow,
+		`echo a > "$f"`: Ask, "make": Allow,
+	} {
+		p := &Policy{Root: "/w", Layers: []Layer{Granting("granted", BashExecute, FileWrite), {"yours", []Rule{{FileWrite, "src/**", Deny}}}}}
+		if d := p.Decide(Request{Permission: BashExecute, Command: command}); d.Action != want {
+			t.Errorf("%s: %v", command, d)
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func (p *Policy) unruled(name Name) Decision {
 // wins.
 func (p *Policy) byStatements(req Request) Decision {
 	strictest := p.byStatement(statement{})
-	if !p.restricts(BashExecute) {
+	if !p.restricts(BashExecute) && !p.refuses(FileWrite) {
 		return strictest // all statements have the same decision
 	}
 	statements, err := split(req.Command)
@@ -197,6 +197,16 @@ func (p *Policy) restricts(name Name) bool {
 	return false
 }
 
+// refuses reports whether a rule denies a permission or asks about it, at least partly.
+func (p *Policy) refuses(name Name) bool {
+	for _, l := range p.Layers {
+		if slices.ContainsFunc(l.Rules, func(r Rule) bool { return r.Permission == name && r.Action != Allow }) {
+			return true
+		}
+	}
+	return false
+}
+
 // byStatement decides about one statement. An allowing rule must certainly match. If another rule
 // possibly matches, a person is asked.
 func (p *Policy) byStatement(s statement) Decision {
@@ -207,7 +217,7 @@ func (p *Policy) byStatement(s statement) Decision {
 		for _, r := range slices.Backward(l.Rules) {
 			surely, possibly := r.matchesCommand(s.text)
 			switch {
-			case surely && (r.Action != Allow || s.opaque == "" || !p.denies()):
+			case surely && (r.Action != Allow || s.opaque == "" || s.named && !r.MatchesAll() || !p.denies()):
 				return p.decided(l, r)
 			case surely:
 				return Decision{Action: Ask, Agent: p.Agent, Layer: l.Name, Rule: &r, Reason: s.opaque}

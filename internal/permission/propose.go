@@ -85,7 +85,7 @@ func (p *Policy) needs(req Request) (rules []Rule, reason string) {
 			if p.byStatement(s).Allowed() || s.text == "" {
 				continue
 			}
-			if s.opaque != "" || strings.ContainsAny(s.text, "*\x00") {
+			if s.opaque != "" && !s.named || strings.ContainsAny(s.text, "*\x00") {
 				return nil, cmp.Or(s.opaque, "a rule for it would allow other commands")
 			}
 			allow(BashExecute, s.text)

@@ -20,23 +20,29 @@ const (
 	gitPoll    = 2 * time.Millisecond
 )
 
-// awaitGits waits, for a limited time, for the end of the git processes that run in the checkouts now: each may be
-// between two of its steps, and still go by the index or the branch from before the landing. Later ones see the lock
-// of the index, or the new index.
-func awaitGits(ctx context.Context, checkouts []Checkout) {
+// awaitGits waits, for a limited time, for the end of the git processes that run in the checkouts now, except those in
+// ignored: each may be between two of its steps, and still go by the index or the branch from before the landing.
+// It returns those that still run.
+func awaitGits(ctx context.Context, checkouts []Checkout, ignored []int) []int {
 	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
 	poll := time.NewTicker(gitPoll)
 	defer poll.Stop()
-	for running := gitsIn(checkouts); len(running) > 0; {
+	running := gitsIn(checkouts)
+	for running = without(running, ignored); len(running) > 0; {
 		select {
 		case <-ctx.Done():
-			return
+			return running
 		case <-poll.C:
 		}
 		now := gitsIn(checkouts)
 		running = slices.DeleteFunc(running, func(pid int) bool { return !slices.Contains(now, pid) })
 	}
+	return nil
+}
+
+func without(pids, ignored []int) []int {
+	return slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(ignored, pid) })
 }
 
 // gitsIn returns the git processes of the user that run in the checkouts and may change them. It finds none where

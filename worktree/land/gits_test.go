@@ -51,7 +51,17 @@ func TestGitsIn(t *testing.T) {
 			}
 		})
 	}
-	awaitGits(t.Context(), []Checkout{{Path: root}}) // nothing runs any more
+	if left := awaitGits(t.Context(), []Checkout{{Path: root}}, nil); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+	pid, end := startGit(t, root, attributes...)
+	defer end()
+	if left := awaitGits(t.Context(), []Checkout{{Path: root}}, nil); !slices.Equal(left, []int{pid}) {
+		t.Errorf("%v, want only %d to run longer than the wait", left, pid)
+	}
+	if left := awaitGits(t.Context(), []Checkout{{Path: root}}, []int{pid}); len(left) > 0 {
+		t.Errorf("waited for an ignored process: %v", left)
+	}
 }
 
 // startGit starts a git process that answers lines, and waits for its first answer.

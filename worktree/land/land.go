@@ -281,22 +281,11 @@ func (l *landing) unobstructed(ctx context.Context) error {
 func (s landings) move(ctx context.Context) error {
 	first, intent := s[0], s[0].done.Moved()
 	failpoint.Point("land.checkout.before")
-	moved, err := first.moveCheckouts(ctx, intent)
-	var others []Checkout
-	if err == nil {
-		others, moved, err = first.lockOthers(ctx, moved, intent)
-		defer func() { unlock(others) }()
-	}
-	if err == nil {
-		awaitGits(ctx, slices.Concat(moved, others))
-		err = putBack(ctx, moved)
-	}
+	held, err := first.holdCheckouts(ctx, intent)
 	if err != nil {
-		return errors.Join(err, first.moveBack(ctx, moved, intent))
+		return err
 	}
-	if err := first.sync(moved); err != nil {
-		return errors.Join(err, first.moveBack(ctx, moved, intent))
-	}
+	defer unlock(held.others)
 	failpoint.Point("land.checkout.after")
 	failpoint.Point("land.ref.before")
 	edits := []ref.Edit{ref.Move(intent.Target.Ref, intent.New, intent.Old)}
@@ -310,14 +299,44 @@ func (s landings) move(ctx context.Context) error {
 		if cause := s.stillThere(ctx); cause != nil {
 			err = cause
 		}
-		return errors.Join(err, first.moveBack(ctx, moved, intent))
+		return errors.Join(err, first.moveBack(ctx, held.moved, intent))
 	}
 	failpoint.Point("land.ref.after")
 	if !first.req.NoSync {
 		_ = regularfile.SyncDir(filepath.Dir(filepath.Join(first.w.Repo.GitDir, intent.Target.Ref))) // git has synced the file
 	}
-	first.catch(ctx, others, intent)
-	return first.settle(ctx, moved, intent)
+	awaitGits(ctx, held.checkouts(), held.gits) // those that began since may have looked up the branch before it moved
+	first.catch(ctx, held.others, intent)
+	return first.settle(ctx, held.moved, intent)
+}
+
+// A hold is the state of the user's checkouts while the target moves.
+type hold struct {
+	moved  []Checkout // those of the target, which have moved
+	others []Checkout // the others, with a locked index
+	gits   []int      // git processes in them that run for long
+}
+
+func (h hold) checkouts() []Checkout { return slices.Concat(h.moved, h.others) }
+
+// holdCheckouts moves the checkouts of the target and locks the others. If it fails, nothing has moved.
+func (l *landing) holdCheckouts(ctx context.Context, intent integrate.Landing) (h hold, err error) {
+	h.moved, err = l.moveCheckouts(ctx, intent)
+	if err == nil {
+		h.others, h.moved, err = l.lockOthers(ctx, h.moved, intent)
+	}
+	if err == nil {
+		h.gits = awaitGits(ctx, h.checkouts(), nil)
+		err = putBack(ctx, h.moved)
+	}
+	if err == nil {
+		err = l.sync(h.moved)
+	}
+	if err != nil {
+		err = errors.Join(err, l.moveBack(ctx, h.moved, intent))
+		unlock(h.others)
+	}
+	return h, err
 }
 
 // putBack restores the new files that git processes have removed, see awaitGits.
