@@ -12,7 +12,8 @@ type Approval struct {
 	Agent      string          `json:"agent"`
 	Tool       string          `json:"tool"`
 	Permission string          `json:"permission"`
-	Subject    string          `json:"subject"` // path, command, or other subject
+	Subject    string          `json:"subject"`         // path, command, or other subject, possibly shortened
+	Exact      string          `json:"exact,omitempty"` // hash of the permission and the whole subject, to which an answer for the session applies
 	Input      json.RawMessage `json:"input"`
 	Reason     string          `json:"reason"` // why a person is asked
 	Impact     string          `json:"impact"` // one line

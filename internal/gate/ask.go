@@ -17,7 +17,8 @@ import (
 type Question struct {
 	Call       Call
 	Permission permission.Name
-	Subject    string // path, command, or other subject
+	Subject    string // path, command, or other subject, possibly shortened
+	Exact      string // identifies the permission with the whole subject
 	Path       string // absolute path of the file that the call names, if any
 	Reason     string // why the call needs approval
 	Reversible bool   // coven can undo the call completely
@@ -60,7 +61,7 @@ func (g *Gate) ask(ctx context.Context, call Call, s subject, place string, d pe
 	why := d.Reason
 	for {
 		a, err := g.options.Asker.Ask(ctx, Question{
-			Call: call, Permission: s.permission, Subject: s.text(), Path: place, Reason: why, Reversible: s.permission == permission.FileWrite || s.permission == permission.AgentSpawn,
+			Call: call, Permission: s.permission, Subject: s.text(), Exact: s.exact(place), Path: place, Reason: why, Reversible: s.permission == permission.FileWrite || s.permission == permission.AgentSpawn,
 		})
 		switch {
 		case err != nil:

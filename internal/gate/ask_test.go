@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,3 +140,34 @@ func TestAskHoldsUpNothing(t *testing.T) {
 type asks func() gate.Answer
 
 func (a asks) Ask(context.Context, gate.Question) (gate.Answer, error) { return a(), nil }
+
+// An approval for the session is for exactly the same call: the whole command, and the whole path.
+func TestExactSubjects(t *testing.T) {
+	root, policy := careful(t)
+	person := &person{answers: make([]gate.Answer, 9)}
+	o := (&fake{}).options(policy)
+	o.Asker = person
+	g := gate.New(o)
+	long := "rm " + strings.Repeat("a", 300)
+	for _, call := range []struct{ tool, key, value string }{
+		{"Bash", "command", long}, {"Bash", "command", long + "b"}, {"Bash", "command", "rm x"}, {"Bash", "command", "rm " + root + "/x"},
+		{"Write", "file_path", root + "/docs/x"}, {"Write", "file_path", "docs/x"}, {"Write", "file_path", root + "/docs/" + root + "/docs/x"},
+	} {
+		input, err := json.Marshal(map[string]string{call.key: call.value, "content": ""})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Decide(t.Context(), gate.Call{Tool: call.tool, Input: input})
+	}
+	var exact []string
+	for _, q := range person.asked {
+		exact = append(exact, q.Exact)
+	}
+	if len(exact) != 7 {
+		t.Fatalf("asked %d times: %+v", len(exact), person.asked)
+	}
+	slices.Sort(exact)
+	if exact = slices.Compact(exact); len(exact) != 6 {
+		t.Errorf("%d different subjects, want 6: one file has two spellings", len(exact))
+	}
+}

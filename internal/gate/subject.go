@@ -2,6 +2,8 @@ package gate
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,6 +151,15 @@ func lingers(command string) bool {
 	}
 	plain := strings.NewReplacer("&&", "", ">&", "", "<&", "", "&>", "").Replace(command)
 	return strings.Contains(plain, "&")
+}
+
+// exact returns a hash of the permission, the whole subject, and the file at place.
+func (s subject) exact(place string) string {
+	sum := sha256.New()
+	for _, part := range []string{string(s.permission), cmp.Or(place, s.path), s.shown, s.other, s.command} {
+		_, _ = fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // guessSubject guesses the subject of an unknown tool's call for display.

@@ -56,16 +56,14 @@ func NewApprovals(s *session.Session) (*Approvals, error) {
 				return nil, err
 			}
 		case asked.Answer.Session:
-			a.granted[key(asked.Agent, asked.Permission, asked.Subject)] = asked.Answer.By
+			a.granted[key(asked.Agent, asked.Exact)] = asked.Answer.By
 		}
 	}
 	return a, nil
 }
 
 // key identifies a call that a person has approved for the session.
-func key(agent, permission, subject string) string {
-	return agent + "\x00" + permission + "\x00" + subject
-}
+func key(agent, exact string) string { return agent + "\x00" + exact }
 
 // deliver passes an answer to its question. It returns false if the question is closed.
 func (a *Approvals) deliver(r session.Request) bool {
@@ -143,7 +141,7 @@ func (a asking) tool() tool.Tool {
 			}
 			tool.Begun(ctx)
 			answer, err := a.Ask(ctx, gate.Question{
-				Call: gate.Call{Tool: tool.RequestApproval.Name, Input: arguments}, Permission: tool.FreeApproval, Subject: in.Action, Reason: in.Reason, Reversible: in.Reversible,
+				Call: gate.Call{Tool: tool.RequestApproval.Name, Input: arguments}, Permission: tool.FreeApproval, Subject: in.Action, Exact: tool.RequestApproval.Name + " " + in.Action, Reason: in.Reason, Reversible: in.Reversible,
 			})
 			switch {
 			case err != nil:
@@ -161,7 +159,7 @@ func (a asking) tool() tool.Tool {
 func (a asking) grantedBy(q gate.Question) (string, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	by, ok := a.granted[key(a.agent, string(q.Permission), a.subject(q))]
+	by, ok := a.granted[key(a.agent, q.Exact)]
 	return by, ok
 }
 
@@ -176,7 +174,7 @@ func (a asking) question(q gate.Question) (event.Approval, chan session.Request)
 	answers := make(chan session.Request, 1)
 	a.open[a.last] = answers
 	e := event.Approval{
-		N: a.last, Call: q.Call.ID, Agent: a.agent, Tool: q.Call.Tool, Permission: string(q.Permission), Subject: a.subject(q),
+		N: a.last, Call: q.Call.ID, Agent: a.agent, Tool: q.Call.Tool, Permission: string(q.Permission), Subject: a.subject(q), Exact: q.Exact,
 		Input: recordedInput(q.Call.Input), Reason: q.Reason, Reversible: q.Reversible, Until: clock.Now().Add(a.timeout).UTC().Round(0),
 	}
 	e.Impact = impact(q, strings.TrimPrefix(q.Path, a.root+"/"))
@@ -229,7 +227,7 @@ func (a asking) verdict(q gate.Question, answer event.ApprovalAnswer) gate.Answe
 		if answer.Session {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.granted[key(a.agent, string(q.Permission), a.subject(q))] = answer.By
+			a.granted[key(a.agent, q.Exact)] = answer.By
 		}
 		return gate.Answer{Allow: true, Reason: "approved by " + answer.By}
 	case event.Modified:
