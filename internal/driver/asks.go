@@ -34,8 +34,10 @@ const (
 	maxAsks = 64
 	// cancelGrace limits how long the agent CLI may take to cancel its work.
 	cancelGrace = 2 * time.Second
-	// serverGrace limits how long the agent CLI may run after its input is closed.
+	// serverGrace limits how long a server CLI may run after its last result.
 	serverGrace = time.Second
+	// hangGrace limits how long another CLI may run after its last result without output.
+	hangGrace = 20 * time.Second
 )
 
 // asks answers the requests of an agent CLI.

@@ -402,3 +402,17 @@ func (s scripted) Parse(ctx context.Context, lines []byte) ([]provider.Event, er
 	}
 	return s.Provider.Parse(ctx, lines)
 }
+
+// A CLI that hangs after its result is stopped, and its work counts.
+func TestHangsAfterItsResult(t *testing.T) {
+	if !hastened(t) {
+		return
+	}
+	for _, end := range []string{"exec sleep 100000", "trap '' TERM; exec >/dev/null; while :; do sleep 0.1; done"} {
+		w, _ := curiousWorld(t, "echo started c; echo end; "+end)
+		w.start()
+		if report := w.end(); report.Kind != driver.None || report.Error != "" {
+			t.Errorf("%s: %+v", end, report)
+		}
+	}
+}

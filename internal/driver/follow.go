@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/gate"
@@ -57,7 +58,8 @@ type run struct {
 	counted  *usageWait
 	spent    error // the error of Job.Spend
 	report   Report
-	plain    string // beginning of the last output line that is plain text
+	plain    string       // beginning of the last output line that is plain text
+	printed  atomic.Int64 // reads of the agent's output so far
 	failures
 }
 
@@ -202,6 +204,7 @@ func (r *run) read(ctx context.Context) {
 	out := bufio.NewReaderSize(r.child.Output(), 64<<10)
 	for {
 		lines, err := wholeLines(out)
+		r.printed.Add(1)
 		if len(bytes.TrimSpace(lines)) > 0 && r.recordErr == nil {
 			if r.recordErr = r.take(ctx, lines); r.recordErr != nil {
 				r.child.Stop(r.recordErr)

@@ -14,8 +14,8 @@ import (
 func (r *run) conclude(exit process.Exit) {
 	kind, why := verdict(r.report.Result)
 	owed, _ := r.owed.open()
-	if r.command.Server && !owed && (exit.Cause == nil || errors.Is(exit.Cause, errOver)) {
-		exit = process.Exit{Err: exit.Err} // a server need not exit cleanly
+	if !owed && (errors.Is(exit.Cause, errOver) || r.command.Server && exit.Cause == nil) {
+		exit = process.Exit{Err: exit.Err} // it need not exit cleanly
 	}
 	r.auditEnd(exit, owed)
 	stopped, kindOfStop, reason := r.stopped(exit.Cause)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -107,9 +107,7 @@ func (r *run) feed(ctx context.Context, done <-chan struct{}) {
 			if !r.command.Once {
 				r.closeInput()
 			}
-			if r.command.Server {
-				r.dismiss(done)
-			}
+			r.dismiss(done)
 			return
 		case m, more := <-messages:
 			if !more {
@@ -153,14 +151,26 @@ func (r *run) pass(ctx context.Context, m event.Message) {
 	}
 }
 
-// dismiss stops a server CLI that does not exit soon after its input is closed.
+// dismiss stops a CLI that neither exits nor prints anything for a while after its last result.
 func (r *run) dismiss(done <-chan struct{}) {
-	timer := time.NewTimer(serverGrace)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		r.child.Stop(errOver)
+	grace := hangGrace
+	if r.command.Server {
+		grace = serverGrace
+	}
+	for printed := r.printed.Load(); ; {
+		timer := clock.NewTimer(grace)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		now := r.printed.Load()
+		if now == printed || r.command.Server {
+			r.child.Stop(errOver)
+			return
+		}
+		printed = now
 	}
 }
 

@@ -55,7 +55,9 @@ func TestOwnTools(t *testing.T) {
 // C-143: A command tool is decided as its command, and each allowed call runs once.
 func TestCommands(t *testing.T) {
 	f := &fake{}
-	o := f.options(permission.OfPrimary(t.TempDir(), "a", nil, nil, []permission.Rule{{Permission: permission.BashExecute, Pattern: "lint secret", Action: permission.Deny}}))
+	o := f.options(permission.OfPrimary(t.TempDir(), "a", nil, nil, []permission.Rule{
+		{Permission: permission.BashExecute, Pattern: "lint *", Action: permission.Allow}, {Permission: permission.BashExecute, Pattern: "lint secret", Action: permission.Deny},
+	}))
 	o.Command = func(call gate.Call) (string, error) {
 		var in struct{ File string }
 		switch err := json.Unmarshal(call.Input, &in); {
