@@ -1,0 +1,149 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+	"github.com/coven-run/coven/worktree/snapshot"
+)
+
+// The content of the file outside, and of the agent's own file. git reads as many bytes as the latter had.
+const (
+	canary  = "a private key of the user\n"
+	ofAgent = "a text that the agent has\n"
+)
+
+// A swap is what an agent does to the file d/victim while coven works.
+type swap struct {
+	name string
+	// once replaces the file or its directory by something else, and puts it back.
+	once func(t *testing.T, top, outside string)
+}
+
+var swaps = []swap{
+	{"file", func(t *testing.T, top, outside string) {
+		replace(t, top, func(name string) error { return os.Symlink(filepath.Join(outside, "victim"), name) })
+	}},
+	{"pipe", func(t *testing.T, top, _ string) {
+		replace(t, top, func(name string) error { return syscall.Mkfifo(name, 0o644) })
+	}},
+	{"directory", func(t *testing.T, top, outside string) {
+		must(t, os.Rename(filepath.Join(top, "d"), filepath.Join(top, "away.log")))
+		must(t, os.Symlink(outside, filepath.Join(top, "d")))
+		must(t, os.Remove(filepath.Join(top, "d")))
+		must(t, os.Rename(filepath.Join(top, "away.log"), filepath.Join(top, "d")))
+		must(t, os.WriteFile(filepath.Join(top, "d/victim"), []byte(ofAgent), 0o644)) // so that coven reads it again
+	}},
+}
+
+// replace replaces d/victim by a file that make creates, and then by a regular file.
+func replace(t *testing.T, top string, make func(name string) error) {
+	t.Helper()
+	spare, victim := filepath.Join(top, "spare.log"), filepath.Join(top, "d/victim")
+	for _, create := range []func(string) error{make, func(name string) error { return os.WriteFile(name, []byte(ofAgent), 0o644) }} {
+		must(t, create(spare))
+		must(t, os.Rename(spare, victim))
+	}
+}
+
+// An escape is an operation of coven on the files of an agent.
+type escape struct {
+	name string
+	do   func(ctx context.Context, t *testing.T, w *repo.Worktree) error
+}
+
+var escapes = []escape{
+	{"snapshot", func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := snapshot.Take(ctx, w, "s", "")
+		return err
+	}},
+	{"tree", func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := content.Tree(ctx, w)
+		return err
+	}},
+	{"commit", func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := commit.Create(ctx, w, commit.Request{Message: "m", TargetTip: "main"})
+		return err
+	}},
+	{"diff", func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := diff.Of(ctx, w, "main")
+		return err
+	}},
+	{"rescue", func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := rescue.Take(ctx, w, "m", true)
+		return err
+	}},
+	{"rescue of files", func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := rescue.StoreFiles(ctx, w, "m", []string{"d/victim"})
+		return err
+	}},
+}
+
+// An agent that replaces files and directories while coven reads them gets no byte of a file outside its worktree into
+// the repository, and coven does not wait for a pipe.
+func TestEscapes(t *testing.T) {
+	rounds := 15
+	if isLong() {
+		rounds = 200
+	}
+	for _, e := range escapes {
+		for _, s := range swaps {
+			t.Run(e.name+" "+s.name, func(t *testing.T) {
+				r := sample(t)
+				outside := t.TempDir()
+				write(t, filepath.Join(outside, "victim"), canary)
+				w := add(t, r, "T")
+				write(t, filepath.Join(w.Path, "d/victim"), ofAgent)
+				stop, stopped := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(stopped)
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+							s.once(t, w.Path, outside)
+						}
+					}
+				}()
+				done := 0
+				for range rounds {
+					if err := e.do(t.Context(), t, w); err != nil {
+						t.Log(err)
+					} else {
+						done++
+					}
+				}
+				close(stop)
+				<-stopped
+				if done == 0 {
+					t.Error("every attempt failed")
+				}
+				if stores(t, r, canary) {
+					t.Error("the repository has the file outside")
+				}
+				equal(t, "the file outside", read(t, filepath.Join(outside, "victim")), canary)
+			})
+		}
+	}
+}
+
+// stores reports whether an object of the repository contains the text.
+func stores(t *testing.T, r *repo.Repo, text string) bool {
+	t.Helper()
+	cmd := exec.Command("git", "cat-file", "--batch-all-objects", "--batch", "--buffer")
+	cmd.Dir = r.Root
+	out, err := cmd.Output()
+	must(t, err)
+	return bytes.Contains(out, []byte(text))
+}
