@@ -9,8 +9,6 @@ import (
 	"path"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
@@ -75,10 +73,8 @@ func (ix *Index) updateFrom(ctx context.Context, c *workCopy, paths []string) er
 			return err
 		}
 	}
-	if err := ix.Git.Run(ctx, "update-index", "-q", "--refresh"); err != nil && git.ExitCode(err) != 1 {
-		return err // exit code 1 means that some files have changed
-	}
-	return nil
+	_ = ix.Git.Run(ctx, "update-index", "-q", "--refresh") // git compares the entries again if this fails
+	return ctx.Err()
 }
 
 // A workCopy is a directory with copies of files of a worktree.
@@ -115,12 +111,12 @@ func (c *workCopy) remove() {
 func (c *workCopy) add(name string) error {
 	st, err := c.from.Lstat(name)
 	if err == nil {
-		switch uint32(st.Mode) & unix.S_IFMT { //nolint:unconvert // the type differs on macOS
-		case unix.S_IFREG:
+		switch {
+		case file.IsRegular(st):
 			err = c.addFile(name)
-		case unix.S_IFLNK:
+		case file.IsLink(st):
 			err = c.addLink(name)
-		case unix.S_IFDIR:
+		case file.IsDirectory(st):
 			err = c.addHead(name)
 		}
 	}
@@ -156,9 +152,6 @@ func (c *workCopy) addFile(name string) (err error) {
 
 func (c *workCopy) addLink(name string) error {
 	target, err := c.from.Readlink(name)
-	if errors.Is(err, unix.EINVAL) {
-		return regularfile.ErrNotFile // it is no longer a link
-	}
 	if err != nil {
 		return err
 	}
@@ -195,7 +188,7 @@ func (c *workCopy) addHead(dir string) error {
 func (c *workCopy) addAttributes(paths []string) error {
 	for _, dir := range dirsOf(paths) {
 		name := path.Join(dir, ".gitattributes")
-		if st, err := c.from.Lstat(name); err != nil || uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG { //nolint:unconvert // see add
+		if st, err := c.from.Lstat(name); err != nil || !file.IsRegular(st) {
 			continue // git does not read a link, either
 		}
 		if err := c.add(name); err != nil {

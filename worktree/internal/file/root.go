@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -77,6 +78,17 @@ func openat(dir int, base string, flags int, perm uint32) (fd int, err error) {
 	}
 }
 
+// IsLink reports whether a file is a symbolic link.
+func IsLink(st unix.Stat_t) bool { return kind(st) == unix.S_IFLNK }
+
+// IsRegular reports whether a file is a regular file.
+func IsRegular(st unix.Stat_t) bool { return kind(st) == unix.S_IFREG }
+
+// IsDirectory reports whether a file is a directory.
+func IsDirectory(st unix.Stat_t) bool { return kind(st) == unix.S_IFDIR }
+
+func kind(st unix.Stat_t) uint32 { return uint32(st.Mode) & unix.S_IFMT } //nolint:unconvert // the type differs on macOS
+
 // Lstat describes a file.
 func (r *Root) Lstat(name string) (st unix.Stat_t, err error) {
 	err = r.at("lstat", name, func(dir int, base string) error {
@@ -101,6 +113,20 @@ func (r *Root) Open(name string) (*os.File, error) {
 	return f, nil
 }
 
+// Read returns the content of a regular file of at most limit bytes.
+func (r *Root) Read(name string, limit int64) ([]byte, error) {
+	f, err := r.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(raw)) > limit {
+		err = &fs.PathError{Op: "read", Path: name, Err: &regularfile.SizeError{Max: limit}}
+	}
+	return raw, err
+}
+
 // Create creates a file. It fails if the name is in use.
 func (r *Root) Create(name string, perm fs.FileMode) (*os.File, error) {
 	return r.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(perm.Perm()))
@@ -122,6 +148,9 @@ func (r *Root) Readlink(name string) (target string, err error) {
 	err = r.at("readlink", name, func(dir int, base string) error {
 		buffer := make([]byte, unix.PathMax)
 		n, err := unix.Readlinkat(dir, base, buffer)
+		if errors.Is(err, unix.EINVAL) {
+			return regularfile.ErrNotFile // it is no longer a link
+		}
 		target = string(buffer[:max(n, 0)])
 		return err
 	})
