@@ -143,6 +143,17 @@ func (r *Root) open(name string, flags int, perm uint32) (f *os.File, err error)
 	return f, err
 }
 
+// EndPipe ends a named pipe for the processes that wait to read it, as if it were an empty file. It reports whether
+// there was one.
+func (r *Root) EndPipe(name string) bool {
+	f, err := r.open(name, unix.O_WRONLY, 0) // fails if no process reads it
+	if err != nil {
+		return false
+	}
+	info, err := f.Stat()
+	return f.Close() == nil && err == nil && info.Mode().Type() == fs.ModeNamedPipe
+}
+
 // Readlink returns the target of a link.
 func (r *Root) Readlink(name string) (target string, err error) {
 	err = r.at("readlink", name, func(dir int, base string) error {
