@@ -183,3 +183,26 @@ func stores(t *testing.T, r *repo.Repo, text string) bool {
 	must(t, err)
 	return bytes.Contains(out, []byte(text))
 }
+
+// Names that git on another system takes for .git do not land, whoever commits them. Snapshots have them.
+func TestNamesOfOtherSystems(t *testing.T) {
+	for _, name := range []string{".g\u200cit", ".GIT\ufeff", "git~1", "GIT~1 .", ".git ", ".git::$INDEX_ALLOCATION"} {
+		for _, committed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%q %v", name, committed), func(t *testing.T) {
+				r := sample(t)
+				w := add(t, r, "T")
+				write(t, filepath.Join(w.Path, name, "config"), "[core]\n")
+				if committed {
+					gitIn(t, w.Path, "-c", "core.protectNTFS=false", "add", "-A")
+					gitIn(t, w.Path, "-c", "core.protectNTFS=false", "commit", "-qm", "m")
+				}
+				s := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", ""))
+				equal(t, "in the snapshot", gitIn(t, r.Root, "show", s.Tree+":"+name+"/config"), "[core]")
+				tip := value[string](t)(w.Tip(t.Context()))
+				_, err := commit.Create(t.Context(), w, commit.Request{Message: "m", TargetTip: "main"})
+				equal(t, "path", wantError[*commit.SuspectError](t, err).Files[0].Path, name+"/config")
+				equal(t, "the branch", value[string](t)(w.Tip(t.Context())), tip)
+			})
+		}
+	}
+}
