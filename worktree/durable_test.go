@@ -27,6 +27,9 @@ type gitRun struct {
 
 // writer returns the git command if it writes objects or refs, or "".
 func (g gitRun) writer() string {
+	if slices.Contains(g.argv, "--refresh") {
+		return "" // it only compares
+	}
 	for _, command := range []string{"update-ref", "commit-tree", "write-tree", "update-index", "unpack-objects", "index-pack"} {
 		if slices.Contains(g.argv, command) {
 			return command

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		"without": without,
 		"dial":    dial,
 		"listen":  listen,
+		"swap":    swap,
 	})
 }
 

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -160,8 +162,28 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	return done, nil
 }
 
+// invalidPath matches git's message about a name that it does not put into an index.
+var invalidPath = lazyregexp.New(`(?m)^error: [Ii]nvalid path '(.*)'$`)
+
 func (c *committing) stage(ctx context.Context) (string, error) {
-	return c.ix.StageFor(ctx, c.tip.Oid, c.req.TargetTip)
+	names, err := c.ix.Unstageable(ctx)
+	if err != nil {
+		return "", err
+	}
+	tree, err := c.ix.StageFor(ctx, c.tip.Oid, c.req.TargetTip)
+	if failed, ok := errors.AsType[*git.Error](err); ok {
+		if match := invalidPath.FindStringSubmatch(failed.Stderr); match != nil { // the agent has committed it
+			names = append(names, match[1])
+		}
+	}
+	if len(names) > 0 {
+		refused := &SuspectError{}
+		for _, name := range names {
+			refused.Files = append(refused.Files, Suspect{name, "a name that another system takes for .git"})
+		}
+		return "", refused
+	}
+	return tree, err
 }
 
 // record creates the commit and moves the branch.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -195,8 +196,8 @@ func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) err
 	var entries []object.Entry
 	for as, name := range files {
 		e, err := blobOf(ctx, ix, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if file.Missing(err) || errors.Is(err, regularfile.ErrNotFile) {
+			continue // it has just been removed or replaced
 		}
 		if err != nil {
 			return fmt.Errorf("store %s: %w", name, err)
@@ -209,30 +210,54 @@ func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) err
 
 // blobOf stores the unconverted content of a file or symbolic link.
 func blobOf(ctx context.Context, ix *content.Index, name string) (object.Entry, error) {
-	info, err := os.Lstat(name)
+	top, name := agentsTop(ix.Worktree, name)
+	root, err := file.OpenRoot(top)
+	if err != nil {
+		return object.Entry{}, err
+	}
+	defer func() { _ = root.Close() }()
+	st, err := root.Lstat(name)
 	if err != nil {
 		return object.Entry{}, err
 	}
 	e := object.Entry{Mode: "100644"}
-	if info.Mode()&fs.ModeSymlink != 0 {
+	if file.IsLink(st) {
 		e.Mode = "120000"
-		target, err := os.Readlink(name)
+		target, err := root.Readlink(name)
 		if err != nil {
 			return e, err
 		}
 		e.Oid, err = ix.Git.Blob(ctx, []byte(target))
 		return e, err
 	}
-	if info.Mode().Perm()&0o100 != 0 {
-		e.Mode = "100755"
-	}
-	in, err := file.Open(name, content.MaxStored)
+	in, err := root.Open(name)
 	if err != nil {
 		return e, err
 	}
 	defer func() { _ = in.Close() }()
+	info, err := in.Stat()
+	if err != nil {
+		return e, err
+	}
+	if info.Size() > content.MaxStored {
+		return e, &regularfile.SizeError{Max: content.MaxStored}
+	}
+	if info.Mode().Perm()&0o100 != 0 {
+		e.Mode = "100755"
+	}
 	e.Oid, err = ix.Git.BlobOf(ctx, in)
 	return e, err
+}
+
+// agentsTop returns the directory below which an agent may replace the parents of a file by links, and the name of the
+// file in it: the worktree or its git directory. The parents of other files belong to the user.
+func agentsTop(w *repo.Worktree, name string) (top, inside string) {
+	for _, top := range []string{w.Path, w.Admin} {
+		if inside, below := strings.CutPrefix(name, top+"/"); below && top != "" {
+			return top, filepath.ToSlash(inside)
+		}
+	}
+	return filepath.Dir(name), filepath.Base(name)
 }
 
 // IncludeCap limits the total size of the ignored files that are copied to a worktree, in bytes.

@@ -20,7 +20,6 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
-	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -189,34 +188,6 @@ func Put(ctx context.Context, r *repo.Repo, g git.Repo, entries []object.Entry) 
 		lines = append(lines, e.Mode+" "+oid+"\t"+e.Path)
 	}
 	_, err := g.Feed(ctx, git.Join(lines), "update-index", "-z", "--add", "--replace", "--index-info")
-	return err
-}
-
-// Update updates the entries of these paths from the files. It removes the entries of missing files. The
-// error is a *LargeError if the files are too large.
-func (ix *Index) Update(ctx context.Context, paths []string) error {
-	paths, err := ix.checkLarge(paths)
-	if err != nil {
-		return err
-	}
-	return updatePaths(ctx, ix.Worktree.Repo, ix.Git, paths)
-}
-
-// updatePaths is Index.Update for the index of any checkout.
-func updatePaths(ctx context.Context, r *repo.Repo, g git.Repo, paths []string) error {
-	var there []string
-	var gone []object.Entry
-	for _, p := range paths {
-		if file.BeyondLink(g.WorkTree, p) { // git refuses to add or remove such a path
-			gone = append(gone, object.Entry{Mode: "0", Path: p})
-		} else {
-			there = append(there, p)
-		}
-	}
-	if err := Put(ctx, r, g, gone); err != nil || len(there) == 0 {
-		return err
-	}
-	_, err := g.Feed(ctx, git.Join(there), "update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 	return err
 }
 

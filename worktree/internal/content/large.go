@@ -46,21 +46,24 @@ func CheckLarge(files map[string]string) error {
 	return nil
 }
 
-// checkLarge is CheckLarge for paths in the worktree. It ignores files that the main checkout has, too. With
-// SkipLarge, it returns the paths without the large files.
-func (ix *Index) checkLarge(paths []string) ([]string, error) {
-	files := map[string]string{}
+// checkLarge is CheckLarge for paths in the worktree, and returns the sizes of the large files. It ignores files that
+// the main checkout has, too. With SkipLarge, it returns the paths without the large files.
+func (ix *Index) checkLarge(paths []string) (left []string, sizes map[string]int64, err error) {
+	files, sizes := map[string]string{}, map[string]int64{}
 	for _, p := range paths {
 		name := filepath.Join(ix.Worktree.Path, p)
-		if info, err := os.Lstat(name); err == nil && info.Size() >= minLarge && !ix.mainHas(p, info.Size()) {
-			files[p] = name
+		if info, err := os.Lstat(name); err == nil && info.Size() >= minLarge {
+			sizes[p] = info.Size()
+			if !ix.mainHas(p, info.Size()) {
+				files[p] = name
+			}
 		}
 	}
-	err := CheckLarge(files)
+	err = CheckLarge(files)
 	if err != nil && ix.SkipLarge {
-		return without(paths, slices.Collect(maps.Keys(files))), nil
+		return without(paths, slices.Collect(maps.Keys(files))), sizes, nil
 	}
-	return paths, err
+	return paths, sizes, err
 }
 
 // mainHas reports whether the main checkout has a file with this path and size.

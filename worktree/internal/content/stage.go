@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -183,6 +184,20 @@ func (ix *Index) filesInside(ctx context.Context, repositories []string) ([]stri
 		}
 	}
 	return ix.notIgnored(ctx, all)
+}
+
+// Unstageable lists the untracked files that git leaves out without an error, because another system takes an element
+// of their path for .git.
+func (ix *Index) Unstageable(ctx context.Context) ([]string, error) {
+	g := ix.Git
+	g.Settings = append(slices.Clip(g.Settings), git.Setting{Key: "core.protectHFS", Value: "false"}, git.Setting{Key: "core.protectNTFS", Value: "false"})
+	names, err := g.Fields(ctx, "ls-files", "-z", "-o", WithoutIgnored)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", ix.Worktree.Path, err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(strings.Split(name, "/"), file.IsGitDirElsewhere)
+	}), nil
 }
 
 func (ix *Index) notIgnored(ctx context.Context, paths []string) ([]string, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -51,13 +52,7 @@ func systemAttributes(ctx context.Context, r *repo.Repo) string {
 // dirsHave reports whether one of the names exists at the top of the worktree or in a directory of the
 // paths.
 func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
-	dirs := map[string]bool{".": true}
-	for _, p := range paths {
-		for dir := path.Dir(p); !dirs[dir]; dir = path.Dir(dir) {
-			dirs[dir] = true
-		}
-	}
-	for dir := range dirs {
+	for _, dir := range dirsOf(paths) {
 		for _, name := range names {
 			if dir == "." && name == ".git" {
 				continue
@@ -68,6 +63,17 @@ func dirsHave(w *repo.Worktree, paths []string, names ...string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// dirsOf returns the directories of the paths, including the top.
+func dirsOf(paths []string) []string {
+	dirs := map[string]bool{".": true}
+	for _, p := range paths {
+		for dir := path.Dir(p); !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	return slices.Collect(maps.Keys(dirs))
 }
 
 // UnchangedTree returns the tree of the branch's tip if the worktree is known to contain exactly its files,

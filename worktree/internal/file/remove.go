@@ -37,11 +37,33 @@ func RemoveAll(path string) error {
 	if err := os.RemoveAll(path); err == nil {
 		return nil
 	}
-	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, _ error) error {
-		if entry != nil && entry.IsDir() {
-			return os.Chmod(name, 0o700)
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // read only
+	return errors.Join(makeWritable(root, filepath.Base(path)), os.RemoveAll(path))
+}
+
+// makeWritable makes a directory and those in it writable. It changes nothing outside of root, also if a
+// directory becomes a link meanwhile.
+func makeWritable(root *os.Root, dir string) error {
+	if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
+		return err
+	}
+	if err := root.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir(-1)
+	err = errors.Join(err, f.Close())
+	for _, entry := range entries {
+		if entry.IsDir() {
+			err = errors.Join(err, makeWritable(root, filepath.Join(dir, entry.Name())))
 		}
-		return nil
-	})
-	return errors.Join(err, os.RemoveAll(path))
+	}
+	return err
 }

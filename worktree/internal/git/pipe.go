@@ -3,9 +3,13 @@ package git
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/worktree/internal/file"
 )
 
 // A PipeError means that git was blocked because a program replaced a file that git reads with a named pipe
@@ -22,10 +26,15 @@ func (e *PipeError) NextCommand() string {
 	return "find '" + strings.ReplaceAll(e.Dir, "'", `'\''`) + "' -type p"
 }
 
-// pipePatience is the interval at which coven checks whether git is blocked on a pipe.
-const pipePatience = time.Second
+const (
+	// The interval at which coven checks whether git is blocked on a pipe grows from minInterval to maxInterval.
+	minInterval = 50 * time.Millisecond
+	maxInterval = time.Second
+	// maxPipes limits how often a git process may be blocked.
+	maxPipes = 1000
+)
 
-// run runs a command, and cancels it if it blocks on a named pipe.
+// run runs a command. If it blocks on a named pipe, run ends the pipe or cancels the command.
 func run(cmd *exec.Cmd, cancel context.CancelCauseFunc) error {
 	if err := cmd.Start(); err != nil {
 		return err
@@ -35,23 +44,53 @@ func run(cmd *exec.Cmd, cancel context.CancelCauseFunc) error {
 	return cmd.Wait()
 }
 
-// watchForPipes cancels a running command when it blocks on a named pipe.
+// watchForPipes watches a running command. If it blocks on a named pipe in place of one of git's own files, such as
+// .gitignore, it ends that pipe, so that git reads an empty file. It cancels a command that blocks on another pipe.
 func watchForPipes(cmd *exec.Cmd, cancel context.CancelCauseFunc) (stop func()) {
 	over := make(chan struct{})
 	go func() {
-		ticker := time.NewTicker(pipePatience)
-		defer ticker.Stop()
-		for {
+		interval := minInterval
+		for blocked := 0; ; {
 			select {
 			case <-over:
 				return
-			case <-ticker.C:
-				if waitsForPipe(cmd.Process.Pid) {
-					cancel(&PipeError{Dir: cmd.Dir})
-					return
-				}
+			case <-time.After(interval):
+			}
+			waits, known := waitsForPipe(cmd.Process.Pid)
+			ended := (waits || !known) && endPipes(cmd.Dir)
+			switch {
+			case ended && blocked < maxPipes:
+				blocked++
+				interval = minInterval
+			case waits || ended:
+				cancel(&PipeError{Dir: cmd.Dir})
+				return
+			default:
+				interval = min(2*interval, maxInterval)
 			}
 		}
 	}()
 	return func() { close(over) }
+}
+
+// endPipes ends the named pipes in place of git's own files in a worktree that a process waits to read, and reports
+// whether there were any.
+func endPipes(top string) bool {
+	root, err := file.OpenRoot(top)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	ended := false
+	_ = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Type() != fs.ModeNamedPipe {
+			return nil //nolint:nilerr // other directories may contain the pipe
+		}
+		name, err := filepath.Rel(top, path)
+		if err == nil && strings.Contains("/"+filepath.ToSlash(name), "/.git") && root.EndPipe(filepath.ToSlash(name)) {
+			ended = true
+		}
+		return nil
+	})
+	return ended
 }

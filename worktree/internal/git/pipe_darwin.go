@@ -1,4 +1,4 @@
 package git
 
 // waitsForPipe returns false: macOS does not show where a process is blocked.
-func waitsForPipe(int) bool { return false }
+func waitsForPipe(int) (waits, known bool) { return false, false }

@@ -6,8 +6,8 @@ import (
 )
 
 // waitsForPipe reports whether a child is blocked on opening a named pipe without a writer, according to
-// the kernel function in which it sleeps.
-func waitsForPipe(pid int) bool {
+// the kernel function in which it sleeps. Some kernels do not show it.
+func waitsForPipe(pid int) (waits, known bool) {
 	at, err := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid))
-	return err == nil && string(at) == "wait_for_partner"
+	return string(at) == "wait_for_partner", err == nil && string(at) != "0"
 }

@@ -153,6 +153,9 @@ func (w *Worktree) Git() git.Repo {
 		{Key: "core.sparseCheckout", Value: "false"},
 		{Key: "core.splitIndex", Value: "false"},
 		{Key: "core.untrackedCache", Value: "false"},
+		// Names that another system takes for .git must not land from this one.
+		{Key: "core.protectHFS", Value: "true"},
+		{Key: "core.protectNTFS", Value: "true"},
 	}
 	return git.Repo{
 		Dir: w.Repo.GitDir, WorkTree: w.Path, Store: w.Repo.Store,

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -141,22 +142,43 @@ func Paths(ctx context.Context, w *repo.Worktree) ([]string, error) {
 
 // Names returns the names of the submodules in the worktree's .gitmodules, by path.
 func Names(ctx context.Context, w *repo.Worktree) (map[string]string, error) {
-	modules := filepath.Join(w.Path, ".gitmodules")
-	if info, err := os.Lstat(modules); err != nil || !info.Mode().IsRegular() {
-		return nil, nil //nolint:nilerr // git does not read it either
+	raw, err := readModules(w)
+	if err != nil || len(raw) == 0 {
+		return nil, err
 	}
-	fields, err := w.Git().Fields(ctx, "config", "-z", "--file", modules, "--get-regexp", `^submodule\..*\.path$`)
+	out, err := w.Git().Feed(ctx, raw, "config", "-z", "--file", "-", "--get-regexp", `^submodule\..*\.path$`)
 	if err != nil && git.ExitCode(err) != 1 {
 		return nil, fmt.Errorf("read .gitmodules: %w", err)
 	}
 	names := map[string]string{}
-	for _, field := range fields {
+	for _, field := range git.Split(out) {
 		key, at, _ := strings.Cut(field, "\n")
 		if filepath.IsLocal(at) {
 			names[path.Clean(at)] = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
 		}
 	}
 	return names, nil
+}
+
+// maxModules limits the size of a .gitmodules file, in bytes.
+const maxModules = 16 << 20
+
+// readModules returns the content of the worktree's .gitmodules, or nothing if it is not a regular file: git would
+// not read it, either.
+func readModules(w *repo.Worktree) ([]byte, error) {
+	root, err := file.OpenRoot(w.Path)
+	if file.Missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	raw, err := root.Read(".gitmodules", maxModules)
+	if file.Missing(err) || errors.Is(err, regularfile.ErrNotFile) {
+		return nil, nil
+	}
+	return raw, err
 }
 
 // LinkPrefix is the prefix of a line with a submodule in a snapshot's message.
