@@ -60,14 +60,23 @@ func (b *Boundary) check() error {
 type limits struct {
 	Write, Hide, Connect []text
 	Shm                  text
-	Covered              bool // Hide and /dev/shm are covered by mounts
+	Covered              bool   // the program has its own view of the file system
+	Sockets              []text // of the user, hidden unless they are in Connect
 }
 
-func (b *Boundary) limits(m mode) *limits {
+func (b *Boundary) limits(m mode) (*limits, error) {
 	if b == nil {
-		return nil
+		return nil, nil //nolint:nilnil // without limits
 	}
-	return &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Covered: m.containment == PIDNamespace}
+	l := &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Covered: m.containment == PIDNamespace}
+	if l.Covered {
+		sockets, err := userSockets()
+		if err != nil {
+			return nil, err
+		}
+		l.Sockets = texts(sockets)
+	}
+	return l, nil
 }
 
 // Enforcement describes the parts of a Boundary that this machine can enforce. Its zero value means none.

@@ -263,7 +263,7 @@ func TestBoundaryScopes(t *testing.T) {
 // From ABI 9, a program may connect to the existing sockets in Connect.
 func TestBoundaryConnects(t *testing.T) {
 	dir := t.TempDir()
-	l := (&Boundary{Write: []string{dir}, Connect: []string{dir, dir + "/missing"}}).limits(mode{containment: PIDNamespace})
+	l := must((&Boundary{Write: []string{dir}, Connect: []string{dir, dir + "/missing"}}).limits(mode{containment: PIDNamespace}))
 	rules, err := l.rules(ll.AccessFSResolveUnix)
 	if err != nil || len(rules) != 1 {
 		t.Errorf("%v, %v", rules, err)

@@ -1,0 +1,305 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// stage is a temporary directory for empty files and for directories until they are mounted. It covers
+// /proc; the namespace's own /proc is mounted afterwards.
+const (
+	stage      = "/proc"
+	stageFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	emptyFile  = stage + "/file"
+	emptyDir   = stage + "/dir"
+)
+
+// maxFrozen limits the entries of a frozen directory. Each is a mount, and the kernel limits their number.
+const maxFrozen = 5000
+
+// sharedMemory is the directory of POSIX shared memory and semaphores.
+const sharedMemory = "/dev/shm"
+
+// view changes the file system of this mount namespace into the one that a program sees. Its maps contain
+// paths without symbolic links.
+type view struct {
+	limits  *limits
+	write   []string          // the writable files and directories
+	connect []string          // Connect
+	hidden  map[string]bool   // true if already covered
+	parents map[string]string // results of parent
+	frozen  int               // number of frozen directories
+}
+
+// seal makes everything outside Write read-only in this mount namespace, including attributes and times,
+// and hides the hidden paths and the sockets of the user's other programs. Mounts of further files belong
+// into it after those of the writable paths, because these would cover them.
+func (l *limits) seal() error {
+	v := &view{limits: l, hidden: map[string]bool{}, parents: map[string]string{}}
+	if err := v.resolve(); err != nil {
+		return err
+	}
+	places := v.frozenPlaces()
+	if err := unix.Mount("tmpfs", stage, "tmpfs", stageFlags, "size=1m,mode=0755"); err != nil {
+		return fmt.Errorf("hide: mount an empty directory: %w", err)
+	}
+	if err := errors.Join(os.WriteFile(emptyFile, nil, 0o444), os.Mkdir(emptyDir, 0o555)); err != nil {
+		return fmt.Errorf("hide: %w", err)
+	}
+	for _, dir := range places {
+		if err := v.freeze(dir); err != nil {
+			return fmt.Errorf("hide: freeze %s: %w", dir, err)
+		}
+	}
+	if err := v.protect(); err != nil {
+		return err
+	}
+	for path, covered := range v.hidden {
+		if !covered {
+			if err := cover(path); err != nil {
+				return fmt.Errorf("hide %s: %w", path, err)
+			}
+		}
+	}
+	if err := unix.Unmount(stage, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("hide: %w", err)
+	}
+	return nil
+}
+
+// resolve resolves the symbolic links in the paths of the limits.
+func (v *view) resolve() error {
+	for _, path := range plain(v.limits.Write) {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return fmt.Errorf("boundary: %w", err)
+		}
+		v.write = append(v.write, real)
+	}
+	slices.Sort(v.write)
+	for _, path := range plain(v.limits.Connect) {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			v.connect = append(v.connect, real)
+		}
+	}
+	hidden, err := v.limits.resolved()
+	for path := range hidden {
+		v.hidden[path] = false
+	}
+	return err
+}
+
+// frozenPlaces adds the sockets to the hidden paths, except those in Connect, and returns the directories to
+// freeze, parents first: those with hidden paths, with paths that will be hidden if they appear, and with sockets
+// in Connect. A program's own directories are not frozen. Neither is a directory with a writable file:
+// this is a login, and the program needs the file with which another program replaces it.
+func (v *view) frozenPlaces() []string {
+	for _, path := range plain(v.limits.Sockets) {
+		if real := filepath.Join(v.parent(path), filepath.Base(path)); !isWithin(real, v.connect) {
+			v.hidden[real] = false
+		}
+	}
+	places := map[string]bool{}
+	for _, path := range slices.Concat(plain(v.limits.Hide), v.connect, slices.Collect(maps.Keys(v.hidden))) {
+		places[v.parent(path)] = true
+	}
+	maps.DeleteFunc(places, func(dir string, _ bool) bool {
+		hasWritable := slices.ContainsFunc(v.write, func(path string) bool { return filepath.Dir(path) == dir && !isDir(path) })
+		return dir == "/" || hasWritable || isWithin(dir, v.write) || isWithin(dir, v.connect) || isWithin(dir, []string{"/proc", "/sys", "/dev"})
+	})
+	return slices.Sorted(maps.Keys(places))
+}
+
+// parent returns the closest existing directory above a path, without symbolic links. It returns "/" if
+// this process cannot access it.
+func (v *view) parent(path string) string {
+	dir := filepath.Dir(path)
+	if known, ok := v.parents[dir]; ok {
+		return known
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR):
+		real = v.parent(dir)
+	case err != nil:
+		real = "/"
+	}
+	v.parents[dir] = real
+	return real
+}
+
+// freeze replaces a directory by one with the present entries, so that later ones do not appear, and files
+// that replace hidden ones do not either. Hidden files and directories look empty, and sockets are missing. It
+// does nothing if the directory cannot be listed or is too large.
+func (v *view) freeze(dir string) error {
+	entries, info, err := list(dir)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || len(entries) > maxFrozen {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.frozen++
+	copied := filepath.Join(stage, strconv.Itoa(v.frozen))
+	if err := errors.Join(os.Mkdir(copied, 0o700), unix.Mount(copied, copied, "", unix.MS_BIND, "")); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := v.copyEntry(filepath.Join(dir, entry.Name()), filepath.Join(copied, entry.Name()), entry); err != nil {
+			return err
+		}
+	}
+	stat := info.Sys().(*syscall.Stat_t)                 //nolint:forcetypeassert // the type on Linux
+	_ = unix.Chown(copied, int(stat.Uid), int(stat.Gid)) // fails for other users in a user namespace
+	if err := unix.Chmod(copied, stat.Mode&0o7777); err != nil {
+		return err
+	}
+	return unix.Mount(copied, dir, "", unix.MS_MOVE, "")
+}
+
+// list returns the entries of a directory, at most one more than maxFrozen.
+func list(dir string) ([]fs.DirEntry, fs.FileInfo, error) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close() //nolint:errcheck // nothing is written
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := file.ReadDir(maxFrozen + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return entries, info, err
+}
+
+// copyEntry mounts an entry of a directory at another path, or the empty file or directory if it is hidden. It
+// copies symbolic links, and omits sockets of the user.
+func (v *view) copyEntry(from, to string, entry fs.DirEntry) error {
+	if entry.Type() == fs.ModeSymlink {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return nil //nolint:nilerr // it is gone
+		}
+		return os.Symlink(target, to)
+	}
+	_, hidden := v.hidden[from]
+	if hidden {
+		v.hidden[from] = true
+	}
+	if entry.Type() == fs.ModeSocket {
+		info, err := entry.Info()
+		if hidden || err != nil || isUserSocket(info) && !isWithin(from, v.connect) {
+			return nil //nolint:nilerr // it is gone
+		}
+	}
+	if hidden {
+		if from = emptyFile; entry.IsDir() {
+			from = emptyDir
+		}
+	}
+	if err := placeholder(to, entry.IsDir()); err != nil {
+		return err
+	}
+	err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) { // gone, replaced, or not to be copied
+		return os.Remove(to)
+	}
+	return err
+}
+
+// placeholder creates an empty file or directory to mount over.
+func placeholder(path string, dir bool) error {
+	if dir {
+		return unix.Mkdir(path, 0o555)
+	}
+	return unix.Mknod(path, unix.S_IFREG|0o444, 0)
+}
+
+// protect makes all mounts read-only, except those of the writable paths, and mounts Shm over /dev/shm. A copy of
+// a writable path, made before, keeps the flags of its mounts and is mounted over it afterwards.
+func (v *view) protect() (err error) {
+	copies := map[string]int{} // the descriptor of the mounts for each path
+	defer func() {
+		for _, fd := range copies {
+			err = errors.Join(err, unix.Close(fd)) // a mount that has a place remains
+		}
+	}()
+	for path, from := range v.copied() {
+		if copies[path], err = unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
+			return fmt.Errorf("copy the mount of %s: %w", from, err)
+		}
+	}
+	if !slices.Contains(v.write, "/") {
+		readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, readOnly); err != nil {
+			return fmt.Errorf("make mounts read-only: %w", err)
+		}
+	}
+	for path, fd := range copies {
+		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("mount %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// copied returns the paths that stay writable, none of which contains another, each with the path that is
+// mounted there.
+func (v *view) copied() map[string]string {
+	copied := map[string]string{}
+	for i, path := range v.write {
+		if path != "/" && !isWithin(path, v.write[:i]) {
+			copied[path] = path
+		}
+	}
+	if shm := string(v.limits.Shm); shm != "" && isDir(sharedMemory) {
+		copied[sharedMemory] = shm
+	}
+	return copied
+}
+
+// cover mounts an empty file or directory over a hidden path.
+func cover(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) { // below a path that is already covered
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	empty := emptyFile
+	if info.IsDir() {
+		empty = emptyDir
+	}
+	if err := unix.Mount(empty, path, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	return unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|stageFlags, "")
+}
+
+// isWithin reports whether a path is one of dirs or below one of them.
+func isWithin(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+	})
+}
+
+// isDir reports whether a path is a directory, and not a link to one.
+func isDir(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
