@@ -38,6 +38,7 @@ type view struct {
 	write   []string          // the writable files and directories
 	connect []string          // Connect
 	hidden  map[string]bool   // true if already covered
+	beside  []string          // the directories of these paths are frozen
 	parents map[string]string // results of parent
 	frozen  int               // number of frozen directories
 }
@@ -50,6 +51,7 @@ func (l *limits) seal() error {
 	if err := v.resolve(); err != nil {
 		return err
 	}
+	v.hideSockets()
 	places := v.frozenPlaces()
 	if err := unix.Mount("tmpfs", stage, "tmpfs", stageFlags, "size=1m,mode=0755"); err != nil {
 		return fmt.Errorf("hide: mount an empty directory: %w", err)
@@ -97,21 +99,36 @@ func (v *view) resolve() error {
 	for path := range hidden {
 		v.hidden[path] = false
 	}
+	v.beside = slices.Concat(plain(v.limits.Hide), slices.Collect(maps.Keys(hidden)), v.connect)
 	return err
 }
 
-// frozenPlaces adds the sockets to the hidden paths, except those in Connect, and returns the directories to
-// freeze, parents first: those with hidden paths, with paths that will be hidden if they appear, and with sockets
-// in Connect. A program's own directories are not frozen. Neither is a directory with a writable file:
-// this is a login, and the program needs the file with which another program replaces it.
-func (v *view) frozenPlaces() []string {
+// hideSockets adds the user's sockets to the hidden paths, except those in Connect. It leaves a directory live
+// that contains writable paths, for example a git directory, which contains those of its worktrees.
+func (v *view) hideSockets() {
 	for _, path := range plain(v.limits.Sockets) {
-		if real := filepath.Join(v.parent(path), filepath.Base(path)); !isWithin(real, v.connect) {
-			v.hidden[real] = false
+		dir := v.parent(path)
+		real := filepath.Join(dir, filepath.Base(path))
+		if isWithin(real, v.connect) {
+			continue
+		}
+		v.hidden[real] = false
+		if !slices.ContainsFunc(v.write, func(path string) bool { return isWithin(path, []string{dir}) }) {
+			v.beside = append(v.beside, real)
 		}
 	}
+}
+
+// frozenPlaces returns the directories to freeze, parents first: those with hidden paths, with paths that will be
+// hidden if they appear, and with sockets. A program's own directories are not frozen. Neither is a
+// directory with a writable file: this is a login, and the program needs the file with which another
+// program replaces it.
+func (v *view) frozenPlaces() []string {
+	if v.limits.Live {
+		return nil
+	}
 	places := map[string]bool{}
-	for _, path := range slices.Concat(plain(v.limits.Hide), v.connect, slices.Collect(maps.Keys(v.hidden))) {
+	for _, path := range v.beside {
 		places[v.parent(path)] = true
 	}
 	maps.DeleteFunc(places, func(dir string, _ bool) bool {

@@ -107,6 +107,17 @@ func TestHiddenLater(t *testing.T) {
 	}
 }
 
+// A program that runs long sees later files if it has to, and hidden ones stay hidden as long as they are not replaced.
+func TestBoundaryLive(t *testing.T) {
+	y := newYard(t)
+	b := y.boundary()
+	b.Live = true
+	out := y.within(t, launcher(t, PIDNamespace), b, "echo up; read x; cat ../later ../token ../secret/key", func() { replace(y.root+"/later", "visible\n") })
+	if strings.Contains(out, "hunter") || !strings.Contains(out, "visible") {
+		t.Errorf("%s", out)
+	}
+}
+
 // A directory with hidden paths otherwise looks the same: its attributes, links, sizes, and the writable
 // directories in it.
 func TestHiddenBesideIsVisible(t *testing.T) {
