@@ -47,6 +47,7 @@ type view struct {
 // and hides the hidden paths and the sockets of the user's other programs. Mounts of further files belong
 // into it after those of the writable paths, because these would cover them.
 func (l *limits) seal() error {
+	working, _ := os.Getwd() // empty if it was removed
 	v := &view{limits: l, hidden: map[string]bool{}, parents: map[string]string{}}
 	if err := v.resolve(); err != nil {
 		return err
@@ -76,6 +77,10 @@ func (l *limits) seal() error {
 	}
 	if err := unix.Unmount(stage, unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("hide: %w", err)
+	}
+	// The working directory is still the one below the new mounts, from which relative paths lead around them.
+	if err := os.Chdir(working); err != nil {
+		return os.Chdir("/")
 	}
 	return nil
 }
@@ -133,7 +138,7 @@ func (v *view) frozenPlaces() []string {
 	}
 	maps.DeleteFunc(places, func(dir string, _ bool) bool {
 		hasWritable := slices.ContainsFunc(v.write, func(path string) bool { return filepath.Dir(path) == dir && !isDir(path) })
-		return dir == "/" || hasWritable || isWithin(dir, v.write) || isWithin(dir, v.connect) || isWithin(dir, []string{"/proc", "/sys", "/dev"})
+		return dir == "/" || hasWritable || isWithin(dir, slices.Collect(maps.Keys(v.hidden))) || isWithin(dir, v.write) || isWithin(dir, v.connect) || isWithin(dir, []string{"/proc", "/sys", "/dev"})
 	})
 	return slices.Sorted(maps.Keys(places))
 }

@@ -211,6 +211,26 @@ func TestBoundarySockets(t *testing.T) {
 	}
 }
 
+// The working directory of a command that inherits it is inside the view of the boundary, too.
+func TestBoundaryWorkingDirectory(t *testing.T) {
+	y := newYard(t)
+	for dir, script := range map[string]string{
+		y.write:  "echo x >new && test -e new && ! chmod 700 ../other",
+		y.root:   "! grep hunter token secret/key && cat plain/file",
+		y.secret: "! grep hunter key && ! grep hunter ../token && ! grep hunter /proc/self/cwd/key",
+	} {
+		cmd, release, err := launcher(t, PIDNamespace).CommandWithin(y.boundary(), shell(script)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if release(); err != nil || strings.Contains(string(out), "hunter") {
+			t.Errorf("in %s: %s: %v: %s", dir, script, err, out)
+		}
+	}
+}
+
 // A program cannot type into its user's tmux.
 func TestBoundaryTmux(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
