@@ -187,7 +187,7 @@ func (v *view) freeze(dir string) error {
 	if err := unix.Chmod(copied, stat.Mode&0o7777); err != nil {
 		return err
 	}
-	return unix.Mount(copied, dir, "", unix.MS_MOVE, "")
+	return ignoreMissing(unix.Mount(copied, dir, "", unix.MS_MOVE, ""))
 }
 
 // list returns the entries of a directory, at most one more than maxFrozen.
@@ -236,11 +236,21 @@ func (v *view) copyEntry(from, to string, entry fs.DirEntry) error {
 	if err := placeholder(to, entry.IsDir()); err != nil {
 		return err
 	}
-	err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
+	err := bind(from, to)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) { // gone, replaced, or not to be copied
 		return os.Remove(to)
 	}
 	return err
+}
+
+// bind mounts a file or directory, with all mounts in it, at another path. It does not follow a link that has just
+// replaced it.
+func bind(from, to string) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.MoveMount(fd, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH), unix.Close(fd))
 }
 
 // placeholder creates an empty file or directory to mount over.
@@ -297,20 +307,25 @@ func (v *view) copied() map[string]string {
 // cover mounts an empty file or directory over a hidden path.
 func cover(path string) error {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) { // below a path that is already covered
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreMissing(err) // it may be below a path that is already covered
 	}
 	empty := emptyFile
 	if info.IsDir() {
 		empty = emptyDir
 	}
 	if err := unix.Mount(empty, path, "", unix.MS_BIND, ""); err != nil {
-		return err
+		return ignoreMissing(err)
 	}
 	return unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|stageFlags, "")
+}
+
+// ignoreMissing returns nil if a file is gone: other programs remove theirs, such as sockets, at any time.
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // isWithin reports whether a path is one of dirs or below one of them.
