@@ -224,6 +224,12 @@ func TestBoundaryHides(t *testing.T) {
 func TestHiddenLooksEmpty(t *testing.T) {
 	y := newYard(t)
 	l := launcher(t, PIDNamespace)
+	b := y.boundary()
+	b.Write = []string{"/"}
+	if out := y.within(t, l, b, "echo up; read x; cat ../token ../secret/key; echo bad >../token; echo bad >../secret/new; ls -A ../secret", func() {}); strings.Contains(out, "hunter") || strings.Contains(out, "\nnew") {
+		t.Errorf("if everything else is writable: %q", out)
+	}
+	y.unchanged(t, "attempts to change hidden files")
 	if out, code := y.try(t, l, "ls -A ../secret; wc -c <../token; ls -A ../link/"); code != 0 || strings.TrimSpace(out) != "0" {
 		t.Errorf("exit code %d: %q", code, out)
 	}

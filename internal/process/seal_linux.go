@@ -19,10 +19,9 @@ import (
 // stage is a temporary directory for empty files and for directories until they are mounted. It covers
 // /proc; the namespace's own /proc is mounted afterwards.
 const (
-	stage      = "/proc"
-	stageFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	emptyFile  = stage + "/file"
-	emptyDir   = stage + "/dir"
+	stage     = "/proc"
+	emptyFile = stage + "/file"
+	emptyDir  = stage + "/dir"
 )
 
 // maxFrozen limits the entries of a frozen directory. Each is a mount, and the kernel limits their number.
@@ -54,7 +53,7 @@ func (l *limits) seal() error {
 	}
 	v.hideSockets()
 	places := v.frozenPlaces()
-	if err := unix.Mount("tmpfs", stage, "tmpfs", stageFlags, "size=1m,mode=0755"); err != nil {
+	if err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=1m,mode=0755"); err != nil {
 		return fmt.Errorf("hide: mount an empty directory: %w", err)
 	}
 	if err := errors.Join(os.WriteFile(emptyFile, nil, 0o444), os.Mkdir(emptyDir, 0o555)); err != nil {
@@ -66,6 +65,9 @@ func (l *limits) seal() error {
 		}
 	}
 	if err := v.protect(); err != nil {
+		return err
+	}
+	if err := readOnly(stage, 0); err != nil {
 		return err
 	}
 	for path, covered := range v.hidden {
@@ -276,15 +278,23 @@ func (v *view) protect() (err error) {
 		}
 	}
 	if !slices.Contains(v.write, "/") {
-		readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-		if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, readOnly); err != nil {
-			return fmt.Errorf("make mounts read-only: %w", err)
+		if err := readOnly("/", unix.AT_RECURSIVE); err != nil {
+			return err
 		}
 	}
 	for path, fd := range copies {
 		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("mount %s: %w", path, err)
 		}
+	}
+	return nil
+}
+
+// readOnly makes a mount read-only, and with AT_RECURSIVE all mounts in it.
+func readOnly(path string, flags uint) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if err != nil {
+		return fmt.Errorf("make mounts read-only: %w", err)
 	}
 	return nil
 }
@@ -304,7 +314,7 @@ func (v *view) copied() map[string]string {
 	return copied
 }
 
-// cover mounts an empty file or directory over a hidden path.
+// cover mounts an empty file or directory over a hidden path, with the flags of the stage.
 func cover(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -314,10 +324,7 @@ func cover(path string) error {
 	if info.IsDir() {
 		empty = emptyDir
 	}
-	if err := unix.Mount(empty, path, "", unix.MS_BIND, ""); err != nil {
-		return ignoreMissing(err)
-	}
-	return unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|stageFlags, "")
+	return ignoreMissing(bind(empty, path))
 }
 
 // ignoreMissing returns nil if a file is gone: other programs remove theirs, such as sockets, at any time.

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -209,6 +210,38 @@ func TestBoundarySockets(t *testing.T) {
 	if out, code := y.try(t, l, self+" listen own </dev/null"); code != 0 || !strings.Contains(out, "listening") {
 		t.Errorf("a socket of the program: exit code %d: %s", code, out)
 	}
+}
+
+// Files and sockets that come and go next to hidden ones do not prevent a program from starting.
+func TestBoundaryChurn(t *testing.T) {
+	y := newYard(t)
+	l := launcher(t, PIDNamespace)
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			for _, dir := range []string{y.root, y.write, y.root + "/gone"} {
+				_ = os.Mkdir(dir, 0o700)
+				listener := must(net.Listen("unix", dir+"/socket"))
+				must(0, os.WriteFile(dir+"/file", nil, 0o600))
+				must(0, os.Mkdir(dir+"/dir", 0o700))
+				must(0, errors.Join(listener.Close(), os.Remove(dir+"/file"), os.Remove(dir+"/dir")))
+			}
+			must(0, os.Remove(y.root+"/gone"))
+		}
+	}()
+	for range 50 {
+		if out, code := y.try(t, l, "cat ../plain/file"); code != 0 || !strings.Contains(out, "public") {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	}
+	close(over)
+	<-done
 }
 
 // The working directory of a command that inherits it is inside the view of the boundary, too.
