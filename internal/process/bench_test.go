@@ -1,8 +1,11 @@
 package process
 
 import (
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -16,8 +19,17 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 	})
-	secret := b.TempDir()
-	for name, boundary := range map[string]*Boundary{"": nil, "/bounded": {Write: []string{b.TempDir()}, Hide: []string{secret}}} {
+	secret, home := b.TempDir(), b.TempDir()
+	for i := range 100 {
+		dir := filepath.Join(home, fmt.Sprint(".tool", i))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for name, boundary := range map[string]*Boundary{
+		"": nil, "/bounded": {Write: []string{b.TempDir()}, Hide: []string{secret}},
+		"/home": {Write: []string{b.TempDir()}, Hide: []string{filepath.Join(home, ".ssh")}}, // a home directory of 100 entries
+	} {
 		for _, containment := range []Containment{PIDNamespace, Subreaper} {
 			b.Run(containment.String()+name, func(b *testing.B) {
 				l := launcher(b, containment)

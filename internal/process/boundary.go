@@ -16,22 +16,31 @@ var ErrNoBoundary = errors.New("the kernel cannot limit what programs write")
 //
 // The program can change only the files below Write and the basic devices. From Landlock ABI 6,
 // it can send signals and connect to abstract sockets only among its own processes; from ABI 9,
-// the same holds for path sockets. It can trace only its own processes. It can read
-// everything that its user can read, except Hide.
+// the same holds for path sockets. It can trace only its own processes, and has no access to the
+// keyrings of the kernel. It can read everything that its user can read, except Hide.
 //
-// With a mount namespace it has its own terminals and System V shared memory.
+// With a mount namespace, everything else is mounted read-only, so that the program cannot change modes,
+// owners, attributes and times either; sockets that the user owns are missing, except those in
+// Connect; and the program has its own terminals and System V shared memory. The directories that
+// contain hidden paths, or sockets, are frozen: entries that appear or are replaced later do not
+// appear in them, and a file in them stays the one that it was at the start. Directories that are
+// in Write, or contain a file in Write, are not frozen.
 //
-// Not restricted are attributes and times of files that the user owns, truncation below ABI 3,
-// the network, and the sockets mentioned above below their ABI.
+// Not restricted are truncation below ABI 3, the network, and the sockets mentioned above below their
+// ABI: those of other users, and those that appear later in a directory that is not frozen. Without
+// a mount namespace, modes, owners, attributes and times of the user's files are not restricted either.
 type Boundary struct {
 	// Write lists the files and directories that may be changed, including everything below
 	// them. The paths must be absolute and exist.
 	Write []string
-	// Hide lists files and directories that look empty, as absolute paths. Missing ones are
-	// skipped. With a mount namespace they are covered by empty ones. Without
+	// Hide lists files and directories that look empty, as absolute paths. They may be missing. With a
+	// mount namespace they are covered by empty ones, and stay missing if they appear later. Without
 	// one, reads of them are refused: the names in them can be listed, and files that are
 	// created later next to them, or next to a directory that contains them, cannot be read.
 	Hide []string
+	// Live prevents directories from being frozen: the program sees everything that appears later. It is for
+	// trusted programs that run long.
+	Live bool
 	// Connect lists sockets of other programs, or directories of sockets, to which the program may
 	// connect. The paths must be absolute and exist. Below ABI 9, it may connect to all visible sockets.
 	Connect []string
@@ -60,14 +69,24 @@ func (b *Boundary) check() error {
 type limits struct {
 	Write, Hide, Connect []text
 	Shm                  text
-	Covered              bool // Hide and /dev/shm are covered by mounts
+	Covered              bool   // the program has its own view of the file system
+	Live                 bool   // no directory is frozen
+	Sockets              []text // of the user, hidden unless they are in Connect
 }
 
-func (b *Boundary) limits(m mode) *limits {
+func (b *Boundary) limits(m mode) (*limits, error) {
 	if b == nil {
-		return nil
+		return nil, nil //nolint:nilnil // without limits
 	}
-	return &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Covered: m.containment == PIDNamespace}
+	l := &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Live: b.Live, Covered: m.containment == PIDNamespace}
+	if l.Covered {
+		sockets, err := userSockets()
+		if err != nil {
+			return nil, err
+		}
+		l.Sockets = texts(sockets)
+	}
+	return l, nil
 }
 
 // Enforcement describes the parts of a Boundary that this machine can enforce. Its zero value means none.

@@ -84,7 +84,7 @@ func (l *limits) enforce() error {
 	if err := config.Restrict(rules...); err != nil {
 		return fmt.Errorf("set the boundary: %w", err)
 	}
-	return dropCapabilities()
+	return errors.Join(refuseKeyrings(), dropCapabilities())
 }
 
 // kept returns the capabilities that a program of root keeps: those of a container, except
@@ -231,20 +231,6 @@ func contains(dir string, paths map[string]bool) bool {
 	return false
 }
 
-// sharedMemory is the directory of POSIX shared memory and semaphores.
-const sharedMemory = "/dev/shm"
-
-// coverShm mounts Shm over /dev/shm, if both are set, in this mount namespace.
-func (l *limits) coverShm() error {
-	if info, err := os.Lstat(sharedMemory); l.Shm == "" || err != nil || !info.IsDir() {
-		return nil //nolint:nilerr // nothing to cover
-	}
-	if err := unix.Mount(string(l.Shm), sharedMemory, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("cover %s: %w", sharedMemory, err)
-	}
-	return nil
-}
-
 // terminalsDir is the directory of pseudo-terminals.
 const terminalsDir = "/dev/pts"
 
@@ -270,44 +256,4 @@ func (l *limits) ownTerminals() []string {
 		}
 	}
 	return own
-}
-
-// cover mounts empty files and directories over the hidden paths in this mount namespace. It uses /proc
-// temporarily; the namespace's own /proc is mounted afterwards.
-func (l *limits) cover() error {
-	hidden, err := l.resolved()
-	if err != nil || len(hidden) == 0 {
-		return err
-	}
-	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	if err := unix.Mount("tmpfs", "/proc", "tmpfs", flags, "size=64k,mode=0755"); err != nil {
-		return fmt.Errorf("hide: mount an empty directory: %w", err)
-	}
-	emptyFile, emptyDir := "/proc/file", "/proc/dir"
-	if err := errors.Join(os.WriteFile(emptyFile, nil, 0o444), os.Mkdir(emptyDir, 0o555)); err != nil {
-		return fmt.Errorf("hide: %w", err)
-	}
-	for path := range hidden {
-		info, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) { // below a path that is already covered
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("hide: %w", err)
-		}
-		empty := emptyFile
-		if info.IsDir() {
-			empty = emptyDir
-		}
-		if err := unix.Mount(empty, path, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("hide %s: %w", path, err)
-		}
-		if err := unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|flags, ""); err != nil {
-			return fmt.Errorf("hide %s: %w", path, err)
-		}
-	}
-	if err := unix.Unmount("/proc", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("hide: %w", err)
-	}
-	return nil
 }

@@ -224,6 +224,12 @@ func TestBoundaryHides(t *testing.T) {
 func TestHiddenLooksEmpty(t *testing.T) {
 	y := newYard(t)
 	l := launcher(t, PIDNamespace)
+	b := y.boundary()
+	b.Write = []string{"/"}
+	if out := y.within(t, l, b, "echo up; read x; cat ../token ../secret/key; echo bad >../token; echo bad >../secret/new; ls -A ../secret", func() {}); strings.Contains(out, "hunter") || strings.Contains(out, "\nnew") {
+		t.Errorf("if everything else is writable: %q", out)
+	}
+	y.unchanged(t, "attempts to change hidden files")
 	if out, code := y.try(t, l, "ls -A ../secret; wc -c <../token; ls -A ../link/"); code != 0 || strings.TrimSpace(out) != "0" {
 		t.Errorf("exit code %d: %q", code, out)
 	}
@@ -263,7 +269,7 @@ func TestBoundaryScopes(t *testing.T) {
 // From ABI 9, a program may connect to the existing sockets in Connect.
 func TestBoundaryConnects(t *testing.T) {
 	dir := t.TempDir()
-	l := (&Boundary{Write: []string{dir}, Connect: []string{dir, dir + "/missing"}}).limits(mode{containment: PIDNamespace})
+	l := must((&Boundary{Write: []string{dir}, Connect: []string{dir, dir + "/missing"}}).limits(mode{containment: PIDNamespace}))
 	rules, err := l.rules(ll.AccessFSResolveUnix)
 	if err != nil || len(rules) != 1 {
 		t.Errorf("%v, %v", rules, err)

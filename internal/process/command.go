@@ -30,7 +30,11 @@ func (l *Launcher) CommandWithin(b *Boundary, argv ...string) (cmd *exec.Cmd, re
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare %s: %w", argv[0], err)
 	}
-	link, err := newLink(l.order(m, order{Argv: texts(argv), Inherit: true, Limits: b.limits(m)}))
+	limits, err := b.limits(m)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare %s: %w", argv[0], err)
+	}
+	link, err := newLink(l.order(m, order{Argv: texts(argv), Inherit: true, Limits: limits}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare %s: %w", argv[0], err)
 	}

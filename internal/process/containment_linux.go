@@ -60,9 +60,9 @@ func (l *Launcher) probe() mode {
 	return mode{containment: Subreaper, refused: errors.Join(refused...)}
 }
 
-// try starts a shim that sets up its namespace and exits.
+// try starts a shim that sets up its namespace, as for a program with a Boundary, and exits.
 func (l *Launcher) try(m mode) (err error) {
-	link, err := newLink(l.order(m, order{Probe: true, Inherit: true}))
+	link, err := newLink(l.order(m, order{Probe: true, Inherit: true, Limits: &limits{}}))
 	if err != nil {
 		return err
 	}

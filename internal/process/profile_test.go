@@ -17,10 +17,10 @@ func TestProfile(t *testing.T) {
 	if err := os.Symlink(".", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	l := (&Boundary{
+	l := must((&Boundary{
 		Write: []string{"/work/W", `/odd") (allow default) "\dir`, filepath.Join(dir, "link")},
 		Hide:  []string{"/home/me/.ssh", "/x\ny"},
-	}).limits(mode{})
+	}).limits(mode{}))
 	want := profileBegin + `(allow file-write* (subpath "/work/W"))
 (allow file-write* (subpath "/odd\") (allow default) \"\\dir"))
 (allow file-write* (subpath "` + dir + `"))

@@ -47,9 +47,13 @@ func (l *Launcher) start(ctx context.Context, spec Spec) (*Child, error) {
 
 // spawn starts the shim, which may still fail to start the program.
 func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error) {
+	limits, err := spec.Boundary.limits(m)
+	if err != nil {
+		return nil, err
+	}
 	link, err := newLink(l.order(m, order{
 		Argv: texts(spec.Argv), Dir: text(spec.Dir), Env: texts(spec.Env), Grace: spec.Grace,
-		Limits: spec.Boundary.limits(m),
+		Limits: limits,
 	}))
 	if err != nil {
 		return nil, err

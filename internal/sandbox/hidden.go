@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,20 +30,72 @@ func secrets() []string {
 	}
 }
 
-// sockets lists sockets that lead out of the sandbox. Below ABI 9, Landlock does not prevent
-// connections to visible sockets.
+// sockets lists sockets that lead out of the sandbox, and directories of them: those of other users, and those
+// that may appear while a program runs. With mounts, package process hides the user's sockets that exist when the
+// program starts, wherever they are.
 func (s *Sandbox) sockets() []string {
 	paths := []string{
 		"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock",
-		"/run/snapd.socket", "/run/dbus/system_bus_socket", "/run/systemd/private", "/tmp/.X11-unix", "~/.docker/run/docker.sock",
+		"/run/snapd.socket", "/run/dbus/system_bus_socket", "/run/systemd/private", "~/.docker/run/docker.sock",
+		"/run/screen", "~/.screen", "~/.emacs.d/server", "~/.local/share/wezterm", "~/.1password",
 	}
-	if dir := s.o.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+	for _, dir := range s.runtimeDirs() {
 		for _, name := range []string{"bus", "systemd", "docker.sock", "podman", "gnupg", "keyring", "gcr", "ssh-agent.socket", "openssh_agent", "wayland-0", "pipewire-0", "pulse"} {
 			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
+	for _, dir := range []string{"/tmp", s.o.Getenv("TMPDIR"), s.o.Getenv("TMUX_TMPDIR")} {
+		for _, name := range []string{".X11-unix", ".ICE-unix", "tmux-" + userID(), "emacs" + userID(), "zellij-" + userID(), "nvim." + s.o.Getenv("USER"), "screens"} {
+			if filepath.IsAbs(dir) {
+				paths = append(paths, filepath.Join(dir, name))
+			}
+		}
+	}
 	if socket := s.o.Getenv("SSH_AUTH_SOCK"); filepath.IsAbs(socket) {
 		paths = append(paths, socket)
+	}
+	return paths
+}
+
+// userID returns the number of the user, which is in the names of directories of sockets.
+func userID() string { return strconv.Itoa(os.Getuid()) }
+
+// runtimeDirs returns the directories with the sockets and other files of the user's running programs.
+func (s *Sandbox) runtimeDirs() []string {
+	dirs := []string{"/run/user/" + userID()}
+	if dir := s.o.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// runtimeFiles returns the files in the runtime directories, unless a directory contains the user's home.
+func (s *Sandbox) runtimeFiles() []string {
+	var paths []string
+	for _, dir := range s.runtimeDirs() {
+		entries, err := os.ReadDir(dir)
+		if home := s.expand("~"); err != nil || home != "" && within(home, []string{dir}) {
+			continue
+		}
+		for _, entry := range entries {
+			paths = append(paths, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return paths
+}
+
+// shownSockets returns the sockets, and directories of them, that the user's settings show.
+func (s *Sandbox) shownSockets() []string {
+	var paths []string
+	for _, setting := range s.o.Settings.Hide {
+		shown, ok := strings.CutPrefix(setting, "!")
+		if !ok {
+			continue
+		}
+		path := s.expand(shown)
+		if info, err := os.Stat(path); err == nil && (info.IsDir() || info.Mode()&os.ModeSocket != 0) {
+			paths = append(paths, path)
+		}
 	}
 	return paths
 }
@@ -66,12 +119,12 @@ func (s *Sandbox) programs() []string {
 }
 
 // Hides reports whether programs cannot read a file, judging only by its path.
-func (s *Sandbox) Hides(path string) bool { return within(path, s.hidden(nil)) }
+func (s *Sandbox) Hides(path string) bool { return within(path, s.hidden(nil, nil)) }
 
-// hidden returns the paths that a program cannot read. It omits a directory that contains one of the
-// needed paths or the repository.
-func (s *Sandbox) hidden(needed []string) []string {
-	settings := slices.Concat(secrets(), s.moved(), s.sockets(), s.records(), s.o.Settings.Hide)
+// hidden returns the paths that a program cannot read, including the given ones. It omits a directory that
+// contains one of the needed paths or the repository.
+func (s *Sandbox) hidden(needed, more []string) []string {
+	settings := slices.Concat(secrets(), s.moved(), s.sockets(), s.records(), more, s.o.Settings.Hide)
 	var shown []string
 	for _, setting := range settings {
 		if path, ok := strings.CutPrefix(setting, "!"); ok {

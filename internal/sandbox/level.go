@@ -81,11 +81,11 @@ func (s *Sandbox) Gaps() []string {
 		gaps = append(gaps, "programs of a task can signal your other processes and connect to abstract sockets (Linux 6.12 prevents it)")
 	}
 	if !e.Covers {
-		gaps = append(gaps, "user namespaces are not available: hidden sockets can be used, your other terminals can be read and written, names of hidden files can be listed, and files that appear beside hidden ones cannot be read")
+		gaps = append(gaps, "user namespaces are not available: hidden sockets can be used, modes and times of your files can be changed, your other terminals can be read and written, names of hidden files can be listed, and files that appear beside hidden ones cannot be read")
 	}
 	switch {
 	case e.ABI < abiSockets && e.Covers:
-		gaps = append(gaps, "programs of a task can connect to sockets in the file system, except those that coven hides")
+		gaps = append(gaps, "programs of a task can connect to sockets in the file system of other users, and to those of yours that appear while they run, except where coven hides them")
 	case e.ABI < abiSockets:
 		gaps = append(gaps, "programs of a task can connect to sockets in the file system")
 	}

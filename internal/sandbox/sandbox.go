@@ -118,7 +118,10 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 		write = append(write, r.worktree...)
 	}
 	needed := slices.Concat(write, r.worktree, a.Show)
-	b := &process.Boundary{Write: write, Hide: r.sandbox.hidden(needed), Connect: a.Connect}
+	b := &process.Boundary{
+		Write: write, Hide: r.sandbox.hidden(slices.Concat(needed, a.Connect), r.sandbox.runtimeFiles()),
+		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()),
+	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm
 	}
@@ -133,13 +136,17 @@ const pluginsName = ".plugins"
 
 // Plugins returns the kernel limits for plugins, which are trusted and serve all tasks, or nil if the
 // kernel cannot enforce any. Plugins may change their own directories and read the same files as programs of
-// a task. Without mounts, nothing is hidden from them: they are long-running and could not
-// read files that are created later.
+// a task. They are long-running and must be able to read files that are created later: hidden files that are
+// replaced become visible to them, and without mounts, nothing is hidden from them.
 func (s *Sandbox) Plugins(dir string) (room *Room, b *process.Boundary, err error) {
 	if room, err = s.Room(pluginsName); err != nil {
 		return nil, nil, err
 	}
-	if b = room.Boundary(Access{ReadOnly: true, Write: []string{dir}, Connect: []string{dir}}); b != nil && !s.o.Enforcement().Covers {
+	if b = room.Boundary(Access{ReadOnly: true, Write: []string{dir}, Connect: []string{dir}}); b == nil {
+		return room, nil, nil
+	}
+	b.Live = true
+	if !s.o.Enforcement().Covers {
 		b.Hide = nil
 	}
 	return room, b, nil

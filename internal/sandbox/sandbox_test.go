@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,7 +124,7 @@ func TestShm(t *testing.T) {
 func TestPlugins(t *testing.T) {
 	u := newUser(t)
 	room, b, err := u.sandbox().Plugins("/plugins")
-	if err != nil || !slices.Equal(b.Write, []string{room.Temp(), b.Write[1], "/plugins"}) || !strings.HasPrefix(b.Write[1], u.home+"/cache/tasks/") || !slices.Equal(b.Connect, []string{"/plugins"}) {
+	if err != nil || !b.Live || !slices.Equal(b.Write, []string{room.Temp(), b.Write[1], "/plugins"}) || !strings.HasPrefix(b.Write[1], u.home+"/cache/tasks/") || !slices.Equal(b.Connect, []string{"/plugins"}) {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	if !slices.Contains(b.Hide, u.home+"/.ssh") {
@@ -188,6 +189,39 @@ func TestHidden(t *testing.T) {
 	delete(u.env, "HOME")
 	if some = hidden(sandbox.Access{}); slices.ContainsFunc(some, func(path string) bool { return strings.Contains(path, ".ssh") }) {
 		t.Errorf("a user without a home: %q", some)
+	}
+}
+
+// The files of the user's running programs are hidden, and the places where their sockets appear, except
+// those of coven that the program needs and those that the user shows.
+func TestHiddenSockets(t *testing.T) {
+	u := newUser(t)
+	runtime, temp := filepath.Join(t.TempDir(), "runtime"), t.TempDir()
+	u.env["XDG_RUNTIME_DIR"], u.env["TMPDIR"] = runtime, temp
+	for _, dir := range []string{"coven-1/agent", "coven-2", "editor", "shown"} {
+		if err := os.MkdirAll(filepath.Join(runtime, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.settings.Hide = []string{"!" + runtime + "/shown", "!" + runtime + "/missing", "!~/.npmrc"}
+	gate := runtime + "/coven-1/agent"
+	b := u.room(t).Boundary(sandbox.Access{Connect: []string{gate}})
+	user := strconv.Itoa(os.Getuid())
+	for path, want := range map[string]bool{
+		runtime + "/editor": true, runtime + "/coven-2": true, runtime + "/bus": true, "/run/user/" + user + "/bus": true,
+		"/tmp/tmux-" + user: true, temp + "/tmux-" + user: true,
+		runtime: false, runtime + "/shown": false, runtime + "/coven-1": false, gate: false,
+	} {
+		if slices.Contains(b.Hide, path) != want {
+			t.Errorf("%s: hidden %v", path, !want)
+		}
+	}
+	if want := []string{gate, runtime + "/shown"}; !slices.Equal(b.Connect, want) {
+		t.Errorf("sockets: %q, want %q", b.Connect, want)
+	}
+	u.env["XDG_RUNTIME_DIR"] = filepath.Dir(u.home)
+	if b := u.room(t).Boundary(sandbox.Access{}); slices.Contains(b.Hide, u.home) || slices.Contains(b.Hide, u.repo) {
+		t.Errorf("with a home in the runtime directory: %q", b.Hide)
 	}
 }
 
