@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -38,6 +39,9 @@ type Boundary struct {
 	// Shm is a directory that replaces /dev/shm, which all programs of the machine share. The program
 	// may change it there. It may be empty, and needs a mount namespace.
 	Shm string
+	// Replace maps paths of files to the contents that the program sees instead. It can neither change nor
+	// remove these files. Missing files are skipped. Without a mount namespace, Replace has no effect.
+	Replace map[string]string
 }
 
 // check returns an error if the boundary is invalid or the kernel cannot enforce it.
@@ -45,7 +49,8 @@ func (b *Boundary) check() error {
 	if b == nil {
 		return nil
 	}
-	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, []string{cmp.Or(b.Shm, "/")}) {
+	replaced := slices.Collect(maps.Keys(b.Replace))
+	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, replaced, []string{cmp.Or(b.Shm, "/")}) {
 		if !filepath.IsAbs(path) || slices.Contains([]byte(path), 0) {
 			return fmt.Errorf("boundary: %q is not an absolute path", path)
 		}
@@ -60,6 +65,7 @@ func (b *Boundary) check() error {
 type limits struct {
 	Write, Hide, Connect []text
 	Shm                  text
+	Replace              []replacement
 	Covered              bool // Hide and /dev/shm are covered by mounts
 }
 
@@ -67,8 +73,14 @@ func (b *Boundary) limits(m mode) *limits {
 	if b == nil {
 		return nil
 	}
-	return &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Covered: m.containment == PIDNamespace}
+	l := &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Covered: m.containment == PIDNamespace}
+	for path, content := range b.Replace {
+		l.Replace = append(l.Replace, replacement{text(path), text(content)})
+	}
+	return l
 }
+
+type replacement struct{ Path, Content text }
 
 // Enforcement describes the parts of a Boundary that this machine can enforce. Its zero value means none.
 type Enforcement struct {
