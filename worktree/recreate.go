@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
@@ -263,15 +262,7 @@ func belongsToOther(r *repo.Repo, admin, path string) bool {
 	if says == "" || says == path {
 		return false
 	}
-	link, err := file.Read(filepath.Join(says, ".git"), 1<<16)
-	if err != nil {
-		return false
-	}
-	dir := strings.TrimSuffix(strings.TrimPrefix(string(link), "gitdir: "), "\n")
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(says, dir)
-	}
-	return filepath.Clean(dir) == filepath.Join(r.GitDir, "worktrees", admin)
+	return filepath.Clean(r.GitDirOf(says)) == filepath.Join(r.GitDir, "worktrees", admin)
 }
 
 // fill writes the files. It first discards the kept indexes and the submodule records, which describe the

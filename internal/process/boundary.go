@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -47,6 +48,9 @@ type Boundary struct {
 	// Shm is a directory that replaces /dev/shm, which all programs of the machine share. The program
 	// may change it there. It may be empty, and needs a mount namespace.
 	Shm string
+	// Replace maps paths of files to the contents that the program sees instead. It can neither change nor
+	// remove these files. Missing files are skipped. Without a mount namespace, Replace has no effect.
+	Replace map[string]string
 }
 
 // check returns an error if the boundary is invalid or the kernel cannot enforce it.
@@ -54,7 +58,8 @@ func (b *Boundary) check() error {
 	if b == nil {
 		return nil
 	}
-	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, []string{cmp.Or(b.Shm, "/")}) {
+	replaced := slices.Collect(maps.Keys(b.Replace))
+	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, replaced, []string{cmp.Or(b.Shm, "/")}) {
 		if !filepath.IsAbs(path) || slices.Contains([]byte(path), 0) {
 			return fmt.Errorf("boundary: %q is not an absolute path", path)
 		}
@@ -72,6 +77,7 @@ type limits struct {
 	Covered              bool   // the program has its own view of the file system
 	Live                 bool   // no directory is frozen
 	Sockets              []text // of the user, hidden unless they are in Connect
+	Replace              []replacement
 }
 
 func (b *Boundary) limits(m mode) (*limits, error) {
@@ -86,8 +92,13 @@ func (b *Boundary) limits(m mode) (*limits, error) {
 		}
 		l.Sockets = texts(sockets)
 	}
+	for path, content := range b.Replace {
+		l.Replace = append(l.Replace, replacement{text(path), text(content)})
+	}
 	return l, nil
 }
+
+type replacement struct{ Path, Content text }
 
 // Enforcement describes the parts of a Boundary that this machine can enforce. Its zero value means none.
 type Enforcement struct {

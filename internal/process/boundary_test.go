@@ -344,3 +344,28 @@ func TestBoundaryOfUser(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// With mounts, a program sees other contents of a file, which it can neither change nor remove.
+func TestBoundaryReplace(t *testing.T) {
+	fenced(t, func(t *testing.T, l *Launcher, y yard) {
+		file := y.write + "/file"
+		must(0, os.WriteFile(file, []byte("outside\n"), 0o600))
+		b := y.boundary()
+		b.Replace = map[string]string{file: "inside\n", y.write + "/missing": "x"}
+		exit, out, err := l.Run(t.Context(), Spec{
+			Argv: shell("cat file; (echo more >>file; rm -f file; mv file moved; mv other file; ln file linked; umount file) 2>/dev/null; cat file; ls"),
+			Dir:  y.write, Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, Boundary: b,
+		})
+		if err != nil || exit.Code != 0 && l.Enforcement().Covers {
+			t.Fatal(exit, err)
+		}
+		if text := strings.ReplaceAll(string(out), "\r", ""); l.Enforcement().Covers && text != "inside\ninside\nfile\n" {
+			t.Errorf("the program saw %q", text)
+		} else if !l.Enforcement().Covers {
+			return
+		}
+		if text := must(os.ReadFile(file)); string(text) != "outside\n" {
+			t.Errorf("the file outside is %q", text)
+		}
+	})
+}

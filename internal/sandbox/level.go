@@ -36,6 +36,12 @@ func (s *Sandbox) Fences() bool {
 	return true
 }
 
+// Replaces reports whether programs see the contents that their room replaces.
+func (s *Sandbox) Replaces() bool {
+	e := s.o.Enforcement()
+	return e.Any() && e.Covers
+}
+
 // Instructions describes the limits of commands to an agent, so that it recognizes refusals by the
 // sandbox. It returns "" without a sandbox.
 func (s *Sandbox) Instructions(readOnly bool) string {

@@ -39,6 +39,8 @@ func New(o Options) *Sandbox { return &Sandbox{o: o} }
 
 // Room is the sandbox of one task.
 type Room struct {
+	Replace map[string]string // files, and the contents that programs see instead: see process.Boundary
+
 	sandbox  *Sandbox
 	worktree []string
 	temp     string
@@ -120,7 +122,7 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	needed := slices.Concat(write, r.worktree, a.Show)
 	b := &process.Boundary{
 		Write: write, Hide: r.sandbox.hidden(slices.Concat(needed, a.Connect), r.sandbox.runtimeFiles()),
-		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()),
+		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()), Replace: r.Replace,
 	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm

@@ -73,8 +73,8 @@ func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) erro
 	return errors.Join(taken, Rejoin(ctx, w, since))
 }
 
-// RepairLinks repairs the links and HEAD of the worktree, which a program of the task may have replaced. git reads
-// those of all worktrees, even during a fetch into the repository, and would block on a pipe.
+// RepairLinks repairs the links and HEAD in the worktree's git directory, which a program of the task may have
+// replaced. git reads those of all worktrees, even during a fetch into the repository, and would block on a pipe.
 func RepairLinks(w *repo.Worktree) error {
 	head := filepath.Join(w.Admin, "HEAD")
 	if _, err := file.Read(head, object.MaxGitFile); err != nil {
@@ -85,10 +85,17 @@ func RepairLinks(w *repo.Worktree) error {
 	return putLinks(w, names.PrivateDir)
 }
 
-// Rejoin makes an isolated worktree an ordinary linked worktree again.
+// Rejoin makes an isolated worktree an ordinary linked worktree again, in which git runs no program of the agent's.
 func Rejoin(ctx context.Context, w *repo.Worktree, since Record) error {
 	removeLeftLocks(w)
 	if err := errors.Join(regainOwn(w), putLinks(w, filepath.Join("..", "..")), settleHead(ctx, w, since)); err != nil {
+		return err
+	}
+	if err := disarm(ctx, w); err != nil {
+		return fmt.Errorf("check the worktree's git configuration: %w", err)
+	}
+	failpoint.Point("collect.disarmed")
+	if err := openGit(w); err != nil {
 		return err
 	}
 	failpoint.Point("collect.linked")

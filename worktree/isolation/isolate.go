@@ -56,8 +56,8 @@ func BeginLocked(ctx context.Context, w *repo.Worktree) error {
 		return err
 	}
 	if _, err := ReadRecord(w); !errors.Is(err, fs.ErrNotExist) {
-		removeLeftLocks(w) // coven was killed
-		return err         // it is already isolated
+		removeLeftLocks(w)                   // coven was killed
+		return errors.Join(err, closeGit(w)) // it is already isolated
 	}
 	refs, err := refs(ctx, w.Repo)
 	if err != nil {
@@ -78,6 +78,10 @@ func BeginLocked(ctx context.Context, w *repo.Worktree) error {
 		return err
 	}
 	failpoint.Point("isolate.recorded")
+	if err := closeGit(w); err != nil { // before git could read the configuration in the private directory
+		return err
+	}
+	failpoint.Point("isolate.closed")
 	return putLinks(w, names.PrivateDir)
 }
 
@@ -232,12 +236,11 @@ func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	return nil
 }
 
-// putLinks writes the files that connect the worktree, its git directory and the common directory. common
-// is relative to the worktree's git directory.
+// putLinks writes the files that connect the worktree's git directory to the worktree and to the common directory.
+// common is relative to the worktree's git directory.
 func putLinks(w *repo.Worktree, common string) error {
 	return errors.Join(
-		putFile(w, filepath.Join(w.Path, ".git"), "gitdir: "+w.Admin+"\n"),
-		putFile(w, filepath.Join(w.Admin, "gitdir"), filepath.Join(w.Path, ".git")+"\n"),
+		putFile(w, filepath.Join(w.Admin, "gitdir"), gitFile(w)+"\n"),
 		putFile(w, filepath.Join(w.Admin, "commondir"), common+"\n"),
 	)
 }
@@ -317,7 +320,7 @@ func SetAsidePrivate(w *repo.Worktree, path string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(w.Admin, "replaced-")
+	dir, err := os.MkdirTemp(w.Admin, replacedPrefix)
 	if err != nil {
 		return err
 	}

@@ -155,21 +155,7 @@ func moduleConfig(ctx context.Context, from git.Repo, top string) (string, error
 	if err != nil && git.ExitCode(err) != 1 {
 		return "", err
 	}
-	var text strings.Builder
-	for _, field := range append(fields, "core.worktree\n"+top) {
-		key, value, _ := strings.Cut(field, "\n")
-		section, name, _ := strings.Cut(key, ".")
-		if at := strings.LastIndexByte(name, '.'); at >= 0 {
-			section, name = section+" "+quoted(name[:at]), name[at+1:]
-		}
-		text.WriteString("[" + section + "]\n\t" + name + " = " + quoted(value) + "\n")
-	}
-	return text.String(), nil
-}
-
-// quoted quotes a value for a git configuration file.
-func quoted(value string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
+	return git.ConfigText(append(fields, "core.worktree\n"+top)), nil
 }
 
 // SubmodulesEdited reports whether the worktree's submodules contain files that differ from their commits.

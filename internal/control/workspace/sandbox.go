@@ -17,7 +17,12 @@ import (
 
 // Room returns the task's room in the sandbox.
 func (s *Workspace) Room() (*sandbox.Room, error) {
-	return s.Sandbox.Room(s.Worktree.Name, isolation.Writable(s.Worktree)...)
+	room, err := s.Sandbox.Room(s.Worktree.Name, isolation.Writable(s.Worktree)...)
+	if err != nil {
+		return nil, err
+	}
+	room.Replace = isolation.Files(s.Worktree)
+	return room, nil
 }
 
 // Isolated calls work while git in the worktree is separated from the repository, and then takes the

@@ -89,13 +89,15 @@ func (s *Workspace) enter(ctx context.Context) error {
 	return errors.Join(s.collect(ctx), s.fork(ctx))
 }
 
-// use sets the worktree. Its merges run the merge drivers of the user's configuration in the sandbox.
+// use sets the worktree. Its merges run the merge drivers of the user's configuration in the sandbox, and git outside
+// the sandbox refuses it while an agent works there.
 func (s *Workspace) use(tree *worktree.Worktree) {
 	tree.RunDriver = func(ctx context.Context, command, dir string) (bool, error) {
 		spec := process.Spec{Argv: []string{"/bin/sh", "-c", command}, Dir: tree.Path, Timeout: hookTime}
 		exit, _, err := s.RunWith(ctx, sandbox.Access{ReadOnly: true, Write: []string{dir}}, spec)
 		return exit.OK(), err
 	}
+	tree.OwnGitFile = s.Sandbox.Replaces()
 	s.Worktree = tree
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
 )
@@ -33,4 +34,27 @@ func PrepareDir(dir, config string, files map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// ConfigText returns a configuration file with the settings that `git config -z --list` prints.
+func ConfigText(settings []string) string {
+	var text strings.Builder
+	for _, setting := range settings {
+		key, value, assigned := strings.Cut(setting, "\n")
+		section, name, _ := strings.Cut(key, ".")
+		if at := strings.LastIndexByte(name, '.'); at >= 0 {
+			section, name = section+" "+quoted(name[:at]), name[at+1:]
+		}
+		text.WriteString("[" + section + "]\n\t" + name)
+		if assigned {
+			text.WriteString(" = " + quoted(value))
+		}
+		text.WriteByte('\n')
+	}
+	return text.String()
+}
+
+// quoted quotes a value for a git configuration file.
+func quoted(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
 }

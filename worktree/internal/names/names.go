@@ -106,6 +106,10 @@ const SnapshotsPrefix = "refs/coven/snapshots/"
 // SnapshotRef returns the ref of a session's snapshots.
 func SnapshotRef(session string) string { return SnapshotsPrefix + SafeName(session) }
 
+// Closed is the name of a directory that does not exist, in coven's directory of a task. The worktree's .git file names
+// it while an agent works there; git prints the name.
+const Closed = "closed-while-an-agent-works"
+
 // PrivateDir is the name of the private common directory inside the worktree's git directory.
 const PrivateDir = "common"
 

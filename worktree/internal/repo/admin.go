@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
 )
 
@@ -89,30 +90,40 @@ func (r *Repo) Checkouts() ([]string, error) {
 	}
 	for _, admin := range admins {
 		top := r.AdminPath(admin)
-		if top != "" && pointsTo(filepath.Join(top, ".git"), filepath.Join(r.GitDir, "worktrees", admin)) {
+		if top != "" && sameFile(r.GitDirOf(top), filepath.Join(r.GitDir, "worktrees", admin)) {
 			all = append(all, top)
 		}
 	}
 	return all, nil
 }
 
-// pointsTo reports whether a checkout's .git file names this git directory.
-func pointsTo(link, dir string) bool {
-	raw, err := regularfile.Read(link, object.MaxGitFile) // an agent may have replaced it with a pipe or a large file
+// GitDirOf returns the git directory that the .git file of a checkout names, or "". It returns the worktree's git
+// directory even while an agent works there.
+func (r *Repo) GitDirOf(top string) string {
+	raw, err := regularfile.Read(filepath.Join(top, ".git"), object.MaxGitFile) // an agent may have replaced it with a pipe or a large file
+	dir, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
+	if err != nil || !ok {
+		return ""
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(top, dir)
+	}
+	if filepath.Base(dir) != names.Closed {
+		return dir
+	}
+	rec, err := r.ReadRecord(filepath.Base(filepath.Dir(dir)))
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(r.GitDir, "worktrees", rec.Admin)
+}
+
+// sameFile reports whether two paths lead to the same file.
+func sameFile(one, two string) bool {
+	here, err := os.Stat(one)
 	if err != nil {
 		return false
 	}
-	to, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
-	if !ok {
-		return false
-	}
-	if !filepath.IsAbs(to) {
-		to = filepath.Join(filepath.Dir(link), to)
-	}
-	there, err := os.Stat(to)
-	if err != nil {
-		return false
-	}
-	here, err := os.Stat(dir)
+	there, err := os.Stat(two)
 	return err == nil && os.SameFile(here, there)
 }

@@ -34,6 +34,8 @@ type Worktree struct {
 	// Partial permits access to the remains of a killed Recreate.
 	Partial bool
 	Cone    *cone.Cone // nil if all files of the branch are checked out
+	// OwnGitFile means that the sandbox shows programs of the task their own .git file: see isolation.Files.
+	OwnGitFile bool
 	// RunDriver runs the shell command of a merge driver in the sandbox, at the top of the worktree. It can write only dir.
 	// merged is false if the driver failed. Without RunDriver, the files that a driver would merge are in conflict.
 	RunDriver func(ctx context.Context, command, dir string) (merged bool, err error)
