@@ -41,10 +41,10 @@ func Checkups() []Checkup {
 		{"disk", "there is room for worktrees and records", true, (*Examination).disk},
 		{"sessions", "all can be read and none was interrupted", true, (*Examination).sessions},
 		{"privacy", "only you can read records, and git ignores them", true, (*Examination).privacy},
+		{"refs", "the objects that coven's refs name exist, and how large they are", true, (*Examination).refs},
 		{"claims", "no task is claimed by a session that is over or gone", true, (*Examination).claims},
 		{"worktrees", "no worktree, branch or record of a task that is over is left", true, (*Examination).worktrees},
 		{"leftovers", "no files of a killed coven are left", true, (*Examination).leftovers},
-		{"refs", "how many refs coven keeps and how large they are", true, (*Examination).refs},
 	}...)
 }
 

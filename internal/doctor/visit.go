@@ -264,6 +264,13 @@ func (v *Examination) damaged(d *session.DamagedError) Finding {
 }
 
 func (v *Examination) refs(ctx context.Context) []Finding {
+	missing, err := worktree.MissingObjects(ctx, v.project.Repo)
+	if err != nil {
+		return fail("git fsck --connectivity-only", "%v", err)
+	}
+	if len(missing) > 0 {
+		return v.missing(missing)
+	}
 	accounts, err := worktree.Account(ctx, v.project.Repo)
 	if err != nil {
 		return fail("git fsck --connectivity-only", "%v", err)
@@ -278,4 +285,21 @@ func (v *Examination) refs(ctx context.Context) []Finding {
 		return ok("none")
 	}
 	return ok("%s", strings.Join(parts, ", "))
+}
+
+// missing finds refs whose objects are missing.
+func (v *Examination) missing(missing []worktree.MissingObject) []Finding {
+	var found []Finding
+	for _, m := range missing {
+		f := fail("coven doctor --fix", "%s names the missing object %.10s", m.Ref, m.Oid)[0]
+		f.fix = func(ctx context.Context) (string, error) {
+			now, err := worktree.Heal(ctx, v.project.Repo, m)
+			if now == "" {
+				return "removed", err
+			}
+			return fmt.Sprintf("moved to %.10s, its last commit that exists", now), err
+		}
+		found = append(found, f)
+	}
+	return found
 }

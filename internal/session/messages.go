@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -69,9 +70,29 @@ type Message struct {
 	Usage *Used // of the request that it answers; nil if unknown
 }
 
+// Limits of messages.jsonl, in bytes.
+const (
+	maxSaid     = 1 << 20   // of the text, and of the input, of a part of an agent CLI
+	maxMessage  = 80 << 20  // of a line; longer ones are skipped
+	maxMessages = 512 << 20 // of the file
+)
+
 // Say appends a part of the conversation to messages.jsonl. The conversation of an agent CLI
-// is only for people and later readers, so it is not synced to disk.
-func (s *Session) Say(p Part) error { return s.say(false, p) }
+// is only for people and later readers, so it is not synced to disk, and long parts are shortened.
+func (s *Session) Say(p Part) error {
+	if len(p.Text) > maxSaid {
+		p.Text = shortened(p.Text)
+	}
+	if len(p.Input) > maxSaid {
+		p.Input, _ = json.Marshal(shortened(string(p.Input))) // strings can be encoded
+	}
+	return s.say(false, p)
+}
+
+// shortened returns the beginning of a text that is too long.
+func shortened(text string) string {
+	return fmt.Sprintf("%s… (%d bytes in total)", strings.ToValidUTF8(text[:maxSaid], ""), len(text))
+}
 
 // Record appends a message of a conversation. It is durable when Record returns: after an
 // interruption the conversation continues after its last message.
@@ -124,6 +145,9 @@ func (s *Session) say(durable bool, parts ...Part) error {
 	defer f.Close() //nolint:errcheck // the write was checked
 	s.saying.Lock()
 	defer s.saying.Unlock()
+	if info, err := f.Stat(); err == nil && info.Size()+int64(len(lines)) > maxMessages {
+		return fmt.Errorf("append message: %s would have more than %d bytes", messagesFile, maxMessages)
+	}
 	if !s.said && torn(f) { // by a previous process
 		lines = append([]byte("\n"), lines...)
 	}
@@ -161,7 +185,7 @@ func Parts(dir string) ([]Part, error) {
 	defer f.Close() //nolint:errcheck // read only
 	in := bufio.NewReader(f)
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := boundedLine(in)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("read the messages in %s: %w", filepath.Join(dir, messagesFile), err)
 		}
@@ -171,6 +195,21 @@ func Parts(dir string) ([]Part, error) {
 		}
 		if err != nil {
 			return parts, nil
+		}
+	}
+}
+
+// boundedLine reads a line. It returns nothing of one that is longer than maxMessage.
+func boundedLine(in *bufio.Reader) (line []byte, err error) {
+	for long := false; ; {
+		part, err := in.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxMessage; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }

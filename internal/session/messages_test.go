@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +68,37 @@ func TestConversation(t *testing.T) {
 			t.Fatalf("after a cut at %d: %q", cut, got)
 		}
 		must(t, s.Close())
+	}
+}
+
+// Long parts of an agent CLI are shortened. Long lines of the file are skipped without being read into memory, and the
+// file does not grow without end.
+func TestLongMessages(t *testing.T) {
+	root := t.TempDir()
+	s, err := session.Create(root, "t", "query", time.Now)
+	must(t, err)
+	long := strings.Repeat("é", 1<<20)
+	must(t, s.Say(session.Part{Type: "text", Text: long, Input: json.RawMessage(`"` + long + `"`)}))
+	must(t, s.Say(session.Part{Type: "text", Text: "short"}))
+	file := filepath.Join(s.Dir, "messages.jsonl")
+	info, err := os.Stat(file)
+	must(t, err)
+	must(t, os.Truncate(file, info.Size()+200<<20)) // a line of 200 MB
+	must(t, s.Say(session.Part{Type: "text", Text: "joined to the long line"}))
+	must(t, s.Say(session.Part{Type: "text", Text: "last"}))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	parts, err := session.Parts(s.Dir)
+	must(t, err)
+	runtime.ReadMemStats(&after)
+	if len(parts) != 3 || len(parts[0].Text) > 1<<20+100 || !strings.HasSuffix(parts[0].Text, "… (2097152 bytes in total)") || parts[1].Text != "short" || parts[2].Text != "last" {
+		t.Errorf("%d parts, %.50v", len(parts), parts)
+	}
+	if got := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && got > 400<<20 {
+		t.Errorf("%d MB were read", got>>20)
+	}
+	must(t, os.Truncate(file, 512<<20))
+	if err := s.Say(session.Part{Type: "text", Text: "more"}); err == nil {
+		t.Error("the file grows without end")
 	}
 }
