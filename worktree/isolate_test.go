@@ -274,6 +274,21 @@ func TestCollectRefuses(t *testing.T) {
 			must(t, os.Symlink(filepath.Join(other.GitDir, "objects/pack"), isolation.PrivatePath(w, "objects/pack")))
 			write(t, isolation.PrivatePath(w, "refs/heads", w.Branch), private+"\n")
 		}, true},
+		"a few trees with millions of files": {func(t *testing.T, w *repo.Worktree) {
+			tree := gitIn(t, w.Path, "rev-parse", "HEAD^{tree}")
+			for range 8 {
+				var entries strings.Builder
+				for i := range 10 {
+					fmt.Fprintf(&entries, "040000 tree %s\t%d\n", tree, i)
+				}
+				cmd := exec.CommandContext(t.Context(), "git", "mktree")
+				cmd.Dir, cmd.Stdin = w.Path, strings.NewReader(entries.String())
+				out, err := cmd.Output()
+				must(t, err)
+				tree = strings.TrimSpace(string(out))
+			}
+			gitIn(t, w.Path, "reset", "-q", "--soft", gitIn(t, w.Path, "commit-tree", "-p", "HEAD", "-m", "many", tree))
+		}, true},
 		"links to objects": {func(t *testing.T, w *repo.Worktree) {
 			for _, object := range value[[]string](t)(filepath.Glob(filepath.Join(other.GitDir, "objects", "[0-9a-f][0-9a-f]", "*"))) {
 				link := isolation.PrivatePath(w, "objects", filepath.Base(filepath.Dir(object)), filepath.Base(object))

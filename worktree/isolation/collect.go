@@ -1,9 +1,11 @@
 package isolation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -118,6 +120,9 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 		return err
 	}
 	failpoint.Point("collect.fetched")
+	if err := checkChanges(ctx, w, tip, made); err != nil {
+		return err
+	}
 	refs, err := refs(ctx, w.Repo)
 	if err != nil {
 		return err
@@ -128,6 +133,40 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 	}
 	err = w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", edits...)
 	failpoint.Point("collect.moved")
+	return err
+}
+
+// maxChanges limits the files that the commits of an agent change. A few trees that contain each other many times have
+// more files than any disk.
+const maxChanges = 1_000_000
+
+// checkChanges refuses commits with too many changes.
+func checkChanges(ctx context.Context, w *repo.Worktree, from, to string) error {
+	changes := 0
+	errMany := fmt.Errorf("they change more than %d files", maxChanges)
+	count := func(names io.Reader) error {
+		part := make([]byte, 64<<10)
+		for {
+			n, err := names.Read(part)
+			if changes += bytes.Count(part[:n], []byte{0}); changes > maxChanges {
+				return errMany
+			}
+			if err != nil {
+				return notEOF(err)
+			}
+		}
+	}
+	err := w.Repo.Git().Stream(ctx, nil, count, git.DiffArgs("diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to)...)
+	if !errors.Is(err, errMany) {
+		return err
+	}
+	return errors.Join(&CommitsError{w.TaskID, errMany}, w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", ref.Drop(IncomingRef(w))))
+}
+
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
 	return err
 }
 
@@ -160,11 +199,25 @@ func settleHead(ctx context.Context, w *repo.Worktree, since Record) error {
 	if err != nil {
 		return SetAsidePrivate(w, log)
 	}
-	kept, err := knownEntries(ctx, w.Repo, string(raw))
+	kept, err := knownEntries(ctx, w.Repo, lastLines(string(raw), maxHeadEntries))
 	if err != nil || kept == string(raw) {
 		return err
 	}
 	return putFile(w, log, kept)
+}
+
+// maxHeadEntries limits the entries of the reflog that are kept: git needs some milliseconds for a missing object.
+const maxHeadEntries = 1000
+
+// lastLines returns the last n lines of a text.
+func lastLines(text string, n int) string {
+	for at := len(text); at > 0; n-- {
+		if n == 0 {
+			return text[at:]
+		}
+		at = strings.LastIndexByte(text[:at-1], '\n') + 1
+	}
+	return text
 }
 
 // leftHead is the private ref for the commit of a HEAD that could not be taken into the repository.
