@@ -12,10 +12,13 @@ import (
 
 	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/files"
+	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
+	"github.com/coven-run/coven/worktree/tripwire"
 )
 
 // The content of the file outside, and of the agent's own file. git reads as many bytes as the latter had.
@@ -43,7 +46,8 @@ var swaps = []swap{
 		_ = os.Symlink(outside, filepath.Join(top, "d"))
 		_ = os.Remove(filepath.Join(top, "d"))
 		_ = os.Rename(filepath.Join(top, "away.log"), filepath.Join(top, "d"))
-		_ = os.WriteFile(filepath.Join(top, "d/victim"), []byte(ofAgent), 0o644) // so that coven reads it again
+		_ = os.Remove(filepath.Join(top, "d/victim")) // so that coven reads it again
+		_ = os.WriteFile(filepath.Join(top, "d/victim"), []byte(ofAgent), 0o644)
 		_ = os.RemoveAll(filepath.Join(top, "away.log"))
 	}},
 }
@@ -52,6 +56,7 @@ var swaps = []swap{
 func replace(top string, make func(name string) error) {
 	spare, victim := filepath.Join(top, "spare.log"), filepath.Join(top, "d/victim")
 	for _, create := range []func(string) error{make, func(name string) error { return os.WriteFile(name, []byte(ofAgent), 0o644) }} {
+		_ = os.Remove(spare) // it is left if coven has just removed the directory
 		_ = create(spare)
 		_ = os.Rename(spare, victim)
 	}
@@ -94,6 +99,37 @@ var escapes = []escape{
 		_, err := rescue.Take(ctx, w, "m", true)
 		return err
 	}},
+	{"rescue of ignored files", false, ignored, func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := rescue.Take(ctx, w, "m", true)
+		return err
+	}},
+	{"list", false, nil, func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		_, err := files.List(ctx, w)
+		return err
+	}},
+	{"watch", false, beside, func(ctx context.Context, _ *testing.T, w *repo.Worktree) error {
+		other, err := w.Repo.Find(ctx, "other")
+		if err != nil {
+			return err
+		}
+		m, err := tripwire.Watch(ctx, other, tripwire.WatchOptions{}) // it reads the worktrees of other tasks
+		if err != nil {
+			return err
+		}
+		_, err = m.Compare(ctx)
+		return err
+	}},
+	{"merge", true, nil, func(ctx context.Context, t *testing.T, w *repo.Worktree) error {
+		_, err := integrate.Merge(ctx, w, targetOf(w.Repo, t))
+		return err
+	}},
+	{"remove and add", true, nil, func(ctx context.Context, t *testing.T, w *repo.Worktree) error {
+		if _, err := Remove(ctx, w, RemoveRequest{Note: "m", KeepBig: true}); err != nil {
+			return err
+		}
+		_, err := Add(ctx, w.Repo, AddRequest{TaskID: w.TaskID, Base: targetOf(w.Repo, t).Tip})
+		return err
+	}},
 	{"revert", true, nil, func(ctx context.Context, t *testing.T, w *repo.Worktree) error {
 		if _, err := snapshot.Find(ctx, w.Repo, "first", 1); err != nil {
 			_, err := snapshot.Take(ctx, w, "first", "")
@@ -115,6 +151,21 @@ func nested(t *testing.T, w *repo.Worktree) {
 	for i := range 50 {
 		write(t, filepath.Join(w.Path, "d/.git/keys", fmt.Sprint(i)), ofAgent)
 	}
+}
+
+// ignored makes git ignore the directory d, which is then not in the index.
+func ignored(t *testing.T, w *repo.Worktree) {
+	t.Helper()
+	gitIn(t, w.Path, "rm", "-q", "-r", "--cached", "d")
+	write(t, filepath.Join(w.Path, ".gitignore"), "/d\n*.log\n")
+	gitIn(t, w.Path, "add", ".gitignore")
+	gitIn(t, w.Path, "commit", "-qm", "ignore d")
+}
+
+// beside adds the worktree of another task.
+func beside(t *testing.T, w *repo.Worktree) {
+	t.Helper()
+	add(t, w.Repo, "other")
 }
 
 // An agent that replaces files and directories while coven reads them gets no byte of a file outside its worktree into

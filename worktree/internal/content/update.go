@@ -33,11 +33,11 @@ func (ix *Index) Update(ctx context.Context, paths []string) error {
 	}
 	defer c.remove()
 	for _, p := range paths {
-		if err := c.add(p); err != nil {
+		if err := c.add(ctx, p); err != nil {
 			return err
 		}
 	}
-	if err := c.addAttributes(paths); err != nil {
+	if err := c.addAttributes(ctx, paths); err != nil {
 		return err
 	}
 	return ix.updateFrom(ctx, c, paths)
@@ -108,12 +108,15 @@ func (c *workCopy) remove() {
 }
 
 // add copies a file, a link, or the head of a submodule. It copies nothing that git does not store.
-func (c *workCopy) add(name string) error {
+func (c *workCopy) add(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	st, err := c.from.Lstat(name)
 	if err == nil {
 		switch {
 		case file.IsRegular(st):
-			err = c.addFile(name)
+			err = c.addFile(ctx, name)
 		case file.IsLink(st):
 			err = c.addLink(name)
 		case file.IsDirectory(st):
@@ -126,7 +129,7 @@ func (c *workCopy) add(name string) error {
 	return err
 }
 
-func (c *workCopy) addFile(name string) (err error) {
+func (c *workCopy) addFile(ctx context.Context, name string) (err error) {
 	in, err := c.from.Open(name)
 	if err != nil {
 		return err
@@ -146,8 +149,22 @@ func (c *workCopy) addFile(name string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.LimitReader(in, info.Size())) // like git, without the end of a file that grows
-	return errors.Join(err, out.Close())
+	return errors.Join(copyContent(ctx, out, io.LimitReader(in, info.Size())), out.Close()) // like git, without the end of a file that grows
+}
+
+// copyContent copies in parts, so that it can be interrupted.
+func copyContent(ctx context.Context, to io.Writer, from io.Reader) error {
+	const part = minLarge
+	for {
+		switch n, err := io.CopyN(to, from, part); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case n == part && ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
 }
 
 func (c *workCopy) addLink(name string) error {
@@ -184,14 +201,20 @@ func (c *workCopy) addHead(dir string) error {
 	return errors.Join(err, out.Close())
 }
 
-// addAttributes copies the attributes files that apply to the paths.
-func (c *workCopy) addAttributes(paths []string) error {
+// maxAttributes is the size in bytes above which git ignores an attributes file.
+const maxAttributes = 100 << 20
+
+// addAttributes copies the attributes files that apply to the paths. Like git, it ignores links and files that it cannot
+// read.
+func (c *workCopy) addAttributes(ctx context.Context, paths []string) error {
 	for _, dir := range dirsOf(paths) {
 		name := path.Join(dir, ".gitattributes")
-		if st, err := c.from.Lstat(name); err != nil || !file.IsRegular(st) {
-			continue // git does not read a link, either
+		st, err := c.from.Lstat(name)
+		if err != nil || !file.IsRegular(st) || st.Size > maxAttributes {
+			continue
 		}
-		if err := c.add(name); err != nil {
+		c.large[name] = st.Size
+		if err := c.add(ctx, name); err != nil && !errors.Is(err, os.ErrPermission) {
 			return err
 		}
 	}
