@@ -25,7 +25,8 @@ var ErrNoBoundary = errors.New("the kernel cannot limit what programs write")
 // Connect; and the program has its own terminals and System V shared memory. The directories that
 // contain hidden paths, or sockets, are frozen: entries that appear or are replaced later do not
 // appear in them, and a file in them stays the one that it was at the start. Directories that are
-// in Write, or contain a file in Write, are not frozen.
+// in Write, or contain a file in Write, are not frozen, nor are the root directory and those with more than
+// 5,000 entries.
 //
 // Not restricted are truncation below ABI 3, the network, and the sockets mentioned above below their
 // ABI: those of other users, and those that appear later in a directory that is not frozen. Without
@@ -103,7 +104,7 @@ type replacement struct{ Path, Content text }
 // Enforcement describes the parts of a Boundary that this machine can enforce. Its zero value means none.
 type Enforcement struct {
 	ABI    int  // version of Landlock's interface; 0 without Landlock
-	Covers bool // Hide is covered by mounts
+	Covers bool // mounts cover Hide and sockets, and make everything outside Write read-only
 	// Profile means that sandbox-exec of macOS enforces the Boundary. This has not been tested on
 	// macOS yet.
 	Profile bool
