@@ -195,7 +195,7 @@ func TestIsolateWithoutGit(t *testing.T) {
 // Begin and TakeCommits can be repeated after a kill at any point, and lose nothing.
 func TestIsolateSurvivesKill(t *testing.T) {
 	oneAtATime(t)
-	for _, point := range []string{"isolate.made", "isolate.recorded", "collect.fetched", "collect.moved", "collect.linked"} {
+	for _, point := range []string{"isolate.made", "isolate.recorded", "isolate.closed", "collect.fetched", "collect.moved", "collect.disarmed", "collect.linked"} {
 		for _, first := range []string{"isolate", "collect"} {
 			t.Run(point+" then "+first, func(t *testing.T) {
 				t.Parallel()

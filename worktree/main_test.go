@@ -299,6 +299,7 @@ func actor(args []string) int {
 			return err
 		}
 		if request.Intent == "isolate" {
+			w.OwnGitFile = true
 			return isolation.Begin(ctx, w)
 		}
 		if request.Intent == "rescue." {
