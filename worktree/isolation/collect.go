@@ -1,11 +1,9 @@
 package isolation
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -136,38 +134,13 @@ func takeCommits(ctx context.Context, w *repo.Worktree, tip string, l *lock.Lock
 	return err
 }
 
-// maxChanges limits the files that the commits of an agent change. A few trees that contain each other many times have
-// more files than any disk.
-const maxChanges = 1_000_000
-
-// checkChanges refuses commits with too many changes.
+// checkChanges refuses commits that change too many files.
 func checkChanges(ctx context.Context, w *repo.Worktree, from, to string) error {
-	changes := 0
-	errMany := fmt.Errorf("they change more than %d files", maxChanges)
-	count := func(names io.Reader) error {
-		part := make([]byte, 64<<10)
-		for {
-			n, err := names.Read(part)
-			if changes += bytes.Count(part[:n], []byte{0}); changes > maxChanges {
-				return errMany
-			}
-			if err != nil {
-				return notEOF(err)
-			}
-		}
-	}
-	err := w.Repo.Git().Stream(ctx, nil, count, git.DiffArgs("diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to)...)
-	if !errors.Is(err, errMany) {
+	_, err := w.Repo.Git().Changes(ctx, from, to)
+	if !errors.Is(err, object.ErrManyChanges) {
 		return err
 	}
-	return errors.Join(&CommitsError{w.TaskID, errMany}, w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", ref.Drop(IncomingRef(w))))
-}
-
-func notEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+	return errors.Join(&CommitsError{w.TaskID, err}, w.Repo.Transact(ctx, w.Repo.Git(), "coven: collect", ref.Drop(IncomingRef(w))))
 }
 
 // MaxHeadLog limits the size of the reflog of the worktree's HEAD, in bytes.

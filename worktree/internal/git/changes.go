@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,8 +14,8 @@ func (r Repo) Changes(ctx context.Context, from, to string) ([]object.Change, er
 	changes, err := objects(ctx, r, []string{from, to}, func(s *object.Storage, trees []object.ID) ([]object.Change, error) {
 		return s.Changes(trees[0], trees[1])
 	})
-	if err == nil {
-		return changes, nil
+	if err == nil || errors.Is(err, object.ErrManyChanges) {
+		return changes, err
 	}
 	out, err := r.Output(ctx, DiffArgs("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to)...)
 	if err != nil {

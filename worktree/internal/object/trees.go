@@ -178,6 +178,12 @@ func (s *Storage) Changes(from, to ID) ([]Change, error) {
 	return d.changes, err
 }
 
+// ErrManyChanges means that two trees differ in more files than coven compares. A few trees that contain each other many
+// times have more files than any disk.
+var ErrManyChanges = fmt.Errorf("more than %d files differ", maxChanges)
+
+const maxChanges = 1_000_000
+
 type treeDiff struct {
 	storage *Storage
 	changes []Change
@@ -197,6 +203,9 @@ func (d *treeDiff) compare(from, to ID, dir string) error {
 		return err
 	}
 	for len(before) > 0 || len(after) > 0 {
+		if len(d.changes) > maxChanges {
+			return ErrManyChanges
+		}
 		var old, now treeNode
 		switch order := compareFirst(before, after); {
 		case order == 0:
