@@ -198,7 +198,7 @@ func (s Sources) load() (Config, map[string]string, error) {
 			all = append(all, found...)
 		}
 		for _, k := range keys() {
-			if line, ok := lines[k.name]; ok && !(f.theirs && c.keeps(k, before, own)) {
+			if line, ok := lines[k.name]; ok && (!f.theirs || !c.keeps(k, before, own)) {
 				from[k.name] = fmt.Sprintf("%s:%d", f.label, line)
 				own[k.name] = !f.theirs
 			}

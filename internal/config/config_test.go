@@ -90,7 +90,7 @@ func TestLoadPrecedence(t *testing.T) {
 		Checks: []string{}, DefaultModel: "haiku", DefaultAgent: "theirs", Agent: Agent{MaxRounds: 10}, Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Budget: budget.Amount{USD: 5, Wall: time.Hour}, Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
-		Tracker:  "jsonl", Landing: Landing{Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 5, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
+		Tracker: "jsonl", Landing: Landing{Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 5, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
 		Prices: budget.Prices{AsOf: budget.DefaultPrices().AsOf, Models: append(
 			budget.DefaultPrices().Models, budget.Price{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1},
 		)},

@@ -150,8 +150,13 @@ func TestExactSubjects(t *testing.T) {
 	g := gate.New(o)
 	long := "rm " + strings.Repeat("a", 300)
 	for _, call := range []struct{ tool, key, value string }{
-		{"Bash", "command", long}, {"Bash", "command", long + "b"}, {"Bash", "command", "rm x"}, {"Bash", "command", "rm " + root + "/x"},
-		{"Write", "file_path", root + "/docs/x"}, {"Write", "file_path", "docs/x"}, {"Write", "file_path", root + "/docs/" + root + "/docs/x"},
+		{"Bash", "command", long},
+		{"Bash", "command", long + "b"},
+		{"Bash", "command", "rm x"},
+		{"Bash", "command", "rm " + root + "/x"},
+		{"Write", "file_path", root + "/docs/x"},
+		{"Write", "file_path", "docs/x"},
+		{"Write", "file_path", root + "/docs/" + root + "/docs/x"},
 	} {
 		input, err := json.Marshal(map[string]string{call.key: call.value, "content": ""})
 		if err != nil {

@@ -265,7 +265,7 @@ func (l *limits) replace() error {
 	for _, r := range l.Replace {
 		path := string(r.Path)
 		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-			continue //nolint:nilerr // nothing to replace
+			continue // nothing to replace
 		}
 		if err := unix.Mount("tmpfs", "/proc", "tmpfs", flags, "size=64k,mode=0755"); err != nil {
 			return fmt.Errorf("replace %s: mount a directory: %w", path, err)

@@ -33,8 +33,10 @@ func keyringFilter() []unix.SockFilter {
 	)
 	var program []unix.SockFilter
 	for _, calls := range []struct{ arch, first, last uint32 }{
-		{unix.AUDIT_ARCH_X86_64, 248, 250}, {unix.AUDIT_ARCH_I386, 286, 288},
-		{unix.AUDIT_ARCH_AARCH64, 217, 219}, {unix.AUDIT_ARCH_ARM, 309, 311},
+		{unix.AUDIT_ARCH_X86_64, 248, 250},
+		{unix.AUDIT_ARCH_I386, 286, 288},
+		{unix.AUDIT_ARCH_AARCH64, 217, 219},
+		{unix.AUDIT_ARCH_ARM, 309, 311},
 	} {
 		program = append(program,
 			unix.SockFilter{Code: load, K: arch},

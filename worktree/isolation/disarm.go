@@ -225,7 +225,7 @@ func readConfig(ctx context.Context, w *repo.Worktree, path string) (config, err
 		return config{path: path}, nil
 	}
 	if err != nil {
-		return config{path: path, damaged: true}, nil
+		return config{path: path, damaged: true}, nil //nolint:nilerr // it is not repaired, but replaced
 	}
 	out, err := w.Repo.Git().Feed(ctx, raw, "config", "-z", "--no-includes", "--file", "-", "--list")
 	return config{path, err != nil, git.Split(out)}, context.Cause(ctx)
