@@ -49,3 +49,21 @@ func TestUncommittedIsExact(t *testing.T) {
 		want(step.state)
 	}
 }
+
+// Staged content is stored if the worktree's index is split.
+func TestSplitIndexIsStored(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "t")
+	gitIn(t, w.Path, "update-index", "--split-index")
+	write(t, filepath.Join(w.Path, "new.txt"), "staged\n")
+	gitIn(t, w.Path, "add", "new.txt")
+	write(t, filepath.Join(w.Path, "new.txt"), "changed since\n")
+	if parts, err := filepath.Glob(filepath.Join(w.Admin, "sharedindex.*")); err != nil || len(parts) == 0 {
+		t.Fatal("the index is not split")
+	}
+	stored, err := Remove(t.Context(), w, RemoveRequest{Note: "test"})
+	must(t, err)
+	if got := gitIn(t, r.Root, "grep", "-h", "-e", "^staged$", "-e", "^changed since$", stored); !strings.Contains(got, "staged") || !strings.Contains(got, "changed since") {
+		t.Errorf("stored: %s", got)
+	}
+}

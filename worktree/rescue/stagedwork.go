@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -41,7 +42,11 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 	if err != nil {
 		return nil, err
 	}
-	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-s")
+	reader, err := withShared(w, ix)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := reader.Fields(ctx, "ls-files", "-z", "-s")
 	if err != nil {
 		if whole, sumErr := hasChecksum(ix.Git.Index, w.Repo.Format); sumErr != nil || whole {
 			return nil, errors.Join(err, sumErr)
@@ -68,6 +73,29 @@ func stagedOnly(ctx context.Context, w *repo.Worktree, files map[string]string, 
 		only = append(only, e)
 	}
 	return only, nil
+}
+
+// withShared returns a git.Repo that reads the copy of the worktree's index, also if it is split: git looks for the other
+// part in the git directory.
+func withShared(w *repo.Worktree, ix *content.Index) (git.Repo, error) {
+	shared, _ := filepath.Glob(filepath.Join(w.Admin, "sharedindex.*")) // the pattern is valid
+	if len(shared) == 0 {
+		return ix.Git, nil
+	}
+	g := ix.Git
+	g.Dir, g.Store = filepath.Join(ix.Dir, "git"), nil
+	if err := errors.Join(os.MkdirAll(filepath.Join(g.Dir, "refs"), 0o755), os.MkdirAll(filepath.Join(g.Dir, "objects"), 0o755)); err != nil {
+		return g, err
+	}
+	if err := git.PrepareDir(g.Dir, git.MinimalConfig(w.Repo.Format, false), nil); err != nil {
+		return g, err
+	}
+	for _, part := range shared {
+		if err := file.CopyRegular(filepath.Join(g.Dir, filepath.Base(part)), part); err != nil && !errors.As(err, new(*regularfile.SizeError)) {
+			return g, err
+		}
+	}
+	return g, nil
 }
 
 // publishedIndex reports whether the worktree's index has no content of its own, because it does not exist
