@@ -51,6 +51,25 @@ func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 	case kill != "":
 		ts.Value(matrixKey{}).(*matrix).count(killed)
 	}
+	if killed {
+		awaitUnlocked(ts, cmd.Dir)
+	}
+}
+
+// awaitUnlocked waits for the locks of a killed coven in the repository at dir: its git processes hold them until they end.
+func awaitUnlocked(ts *testscript.TestScript, dir string) {
+	locks, err := filepath.Glob(filepath.Join(dir, ".git", "coven", "locks", "*"))
+	ts.Check(err)
+	for _, lock := range locks {
+		file, err := os.Open(lock)
+		if err != nil {
+			continue // its holder has removed it
+		}
+		for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+			err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+		}
+		ts.Check(errors.Join(err, file.Close()))
+	}
 }
 
 // cmdOutcome implements outcome FILE: the outcome of a story must be that of its undisturbed play.
