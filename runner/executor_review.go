@@ -281,13 +281,18 @@ func (x *Executor) whileUnchanged(ctx context.Context, path, tree string, ask fu
 // restoreTip moves the branch back if a plugin has moved it. moved is the error that reports the move. It
 // is nil if the branch has not moved.
 func (x *Executor) restoreTip(ctx context.Context, path, tip string) (moved, err error) {
-	now, err := x.Workspace.Tip(ctx)
-	if err != nil || now == tip {
-		return nil, err
-	}
-	rescue, err := x.Workspace.PutTip(ctx, tip, "moved in "+path)
-	if err != nil {
+	rescue, err := x.putTipBack(ctx, path, tip)
+	if err != nil || rescue == "" {
 		return nil, err
 	}
 	return &pluginError{err: errors.New("reviewer moved the branch; it was restored, and its commits are saved as " + rescue)}, nil
+}
+
+// putTipBack moves the branch back to tip if it has moved. It returns the ref of the commits that were there, or "".
+func (x *Executor) putTipBack(ctx context.Context, path, tip string) (rescue string, err error) {
+	now, err := x.Workspace.Tip(ctx)
+	if err != nil || now == tip {
+		return "", err
+	}
+	return x.Workspace.PutTip(ctx, tip, "moved in "+path)
 }

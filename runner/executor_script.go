@@ -142,6 +142,10 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
+	tip, err := x.Workspace.Tip(ctx)
+	if err != nil {
+		return Ran{}, event.Receipt{}, err
+	}
 	sum := sha256.New()
 	ran, err := x.run(ctx, path, Command{
 		Shell: check, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Transcript: io.MultiWriter(transcript, sum),
@@ -150,7 +154,7 @@ func (x *Executor) check(ctx context.Context, path, check, tree string, before e
 	if isChanged(err) {
 		return Ran{}, event.Receipt{}, err
 	}
-	if err := errors.Join(err, x.tidy(context.WithoutCancel(ctx), path, check, before)); err != nil {
+	if err := errors.Join(err, x.tidy(context.WithoutCancel(ctx), path, check, tip, before)); err != nil {
 		return Ran{}, event.Receipt{}, err
 	}
 	receipt := ran.receipt(check, tree, sum)
@@ -176,8 +180,15 @@ func (x *Executor) beforeCheck(path string) string {
 	return event.As[event.Check](last).Snapshot
 }
 
-// tidy reverts the changes of a check and warns of them.
-func (x *Executor) tidy(ctx context.Context, path, check string, before event.Snapshot) error {
+// tidy moves the branch back to tip, reverts the changes of a check, and warns of both.
+func (x *Executor) tidy(ctx context.Context, path, check, tip string, before event.Snapshot) error {
+	rescue, err := x.putTipBack(ctx, path, tip)
+	if err == nil && rescue != "" {
+		err = x.warn(path, fmt.Sprintf("check %q moved the branch; it was restored, and its commits are saved as %s", check, rescue))
+	}
+	if err != nil {
+		return err
+	}
 	after, err := x.Workspace.Snapshot(ctx, "left by check "+check)
 	if err != nil || after.Tree == before.Tree {
 		return err

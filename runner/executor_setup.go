@@ -79,10 +79,6 @@ func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript 
 
 // undoSetup reverts the changes of setup, except to ignored files, and warns of them.
 func (x *Executor) undoSetup(ctx context.Context, path string, b leafStart) error {
-	now, err := x.Workspace.Tip(ctx)
-	if err != nil {
-		return err
-	}
 	files, saved, err := x.revert(ctx, b.Snapshot, "left by "+path)
 	if err != nil {
 		return err
@@ -93,11 +89,8 @@ func (x *Executor) undoSetup(ctx context.Context, path string, b leafStart) erro
 			return err
 		}
 	}
-	if now == b.Tip {
-		return nil
-	}
-	rescue, err := x.Workspace.PutTip(ctx, b.Tip, "moved in "+path)
-	if err != nil {
+	rescue, err := x.putTipBack(ctx, path, b.Tip)
+	if err != nil || rescue == "" {
 		return err
 	}
 	return x.warn(path, "setup moved the branch; it was restored, and its commits are saved as "+rescue)

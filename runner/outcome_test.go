@@ -171,6 +171,22 @@ func TestCheckLeavesTheWorktree(t *testing.T) {
 	}
 }
 
+// A check that commits does not move the branch.
+func TestCheckMovesTheBranch(t *testing.T) {
+	w := newWorld()
+	w.commands.does = func(Command) (Ran, error) {
+		w.workspace.tips = []string{"", "moved"}
+		return Ran{}, nil
+	}
+	before := w.workspace.tips[0]
+	call := engine.Call{Path: "tests#1", Step: "tests", Script: &engine.ScriptInput{Checks: []string{"make test"}}}
+	r, err := w.executor().Do(t.Context(), call)
+	want := `check "make test" moved the branch; it was restored, and its commits are saved as refs/coven/rescue/t/1`
+	if err != nil || !r.OK || w.workspace.putTip != before || !slices.Equal(w.warnings(), []string{want}) {
+		t.Errorf("%+v, %v, branch put back to %q, warned %q", r, err, w.workspace.putTip, w.warnings())
+	}
+}
+
 func reviewCall(plugins ...string) engine.Call {
 	c := engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Round: 1}}
 	for _, p := range plugins {
