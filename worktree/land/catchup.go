@@ -139,7 +139,6 @@ func (c Checkout) catchUp(ctx context.Context, tip string) error {
 
 // catchUpFrom moves a checkout that is behind.
 func (c *Checkout) catchUpFrom(ctx context.Context, from, tip string) error {
-	failpoint.Point("catchup.before")
 	err := c.Follow(ctx, from, tip)
 	if blocked, ok := errors.AsType[*CheckoutError](err); ok && len(blocked.Files) > 0 {
 		files := make([]string, len(blocked.Files))
