@@ -27,7 +27,7 @@ const (
 	ofAgent = "a text that the agent has\n"
 )
 
-// A swap is what an agent does to the file d/victim while coven works.
+// A swap replaces the file d/victim while coven works, as an agent could.
 type swap struct {
 	name string
 	// once replaces the file or its directory by something else, and puts it back. coven may be faster.

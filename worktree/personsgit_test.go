@@ -174,7 +174,7 @@ var personsCommands = []string{
 	"commit --no-edit -qam person", "merge --no-edit main", "stash -q", "stash pop -q", "reset -q", "status", "reset -q --hard", "st", "worktree list",
 }
 
-// inWorktree runs the person's commands in the worktree, and returns what each printed.
+// inWorktree runs the person's commands in the worktree, and returns the output of each.
 func (p *planting) inWorktree() map[string]string {
 	printed := map[string]string{}
 	for _, line := range personsCommands {

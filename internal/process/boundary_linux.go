@@ -257,30 +257,3 @@ func (l *limits) ownTerminals() []string {
 	}
 	return own
 }
-
-// replace mounts read-only files with the contents of Replace in this mount namespace. Like cover, it uses
-// /proc temporarily.
-func (l *limits) replace() error {
-	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	for _, r := range l.Replace {
-		path := string(r.Path)
-		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-			continue // nothing to replace
-		}
-		if err := unix.Mount("tmpfs", "/proc", "tmpfs", flags, "size=64k,mode=0755"); err != nil {
-			return fmt.Errorf("replace %s: mount a directory: %w", path, err)
-		}
-		const file = "/proc/file"
-		err := os.WriteFile(file, []byte(r.Content), 0o444)
-		if err == nil {
-			err = unix.Mount(file, path, "", unix.MS_BIND, "")
-		}
-		if err == nil {
-			err = unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|flags, "")
-		}
-		if err = errors.Join(err, unix.Unmount("/proc", unix.MNT_DETACH)); err != nil {
-			return fmt.Errorf("replace %s: %w", path, err)
-		}
-	}
-	return nil
-}

@@ -43,7 +43,7 @@ func (w *wire) enterNamespace() error {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
 	if w.order.Limits != nil {
-		if err := errors.Join(w.order.Limits.seal(), w.order.Limits.coverTerminals(), w.order.Limits.replace()); err != nil {
+		if err := errors.Join(w.order.Limits.seal(), w.order.Limits.coverTerminals()); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,8 @@ type view struct {
 }
 
 // seal makes everything outside Write read-only in this mount namespace, including attributes and times,
-// and hides the hidden paths and the sockets of the user's other programs. Mounts of further files belong
-// into it after those of the writable paths, because these would cover them.
+// and hides the hidden paths and the sockets of the user's other programs. Files are replaced after the mounts
+// of the writable paths, which would cover them.
 func (l *limits) seal() error {
 	working, _ := os.Getwd() // empty if it was removed
 	v := &view{limits: l, hidden: map[string]bool{}, parents: map[string]string{}}
@@ -59,6 +59,11 @@ func (l *limits) seal() error {
 	if err := errors.Join(os.WriteFile(emptyFile, nil, 0o444), os.Mkdir(emptyDir, 0o555)); err != nil {
 		return fmt.Errorf("hide: %w", err)
 	}
+	for i, r := range l.Replace {
+		if err := os.WriteFile(replaced(i), []byte(r.Content), 0o444); err != nil {
+			return fmt.Errorf("replace %s: %w", r.Path, err)
+		}
+	}
 	for _, dir := range places {
 		if err := v.freeze(dir); err != nil {
 			return fmt.Errorf("hide: freeze %s: %w", dir, err)
@@ -68,6 +73,9 @@ func (l *limits) seal() error {
 		return err
 	}
 	if err := readOnly(stage, 0); err != nil {
+		return err
+	}
+	if err := v.replace(); err != nil {
 		return err
 	}
 	for path, covered := range v.hidden {
@@ -312,6 +320,23 @@ func (v *view) copied() map[string]string {
 		copied[sharedMemory] = shm
 	}
 	return copied
+}
+
+// replaced returns the path of the file that replaces another.
+func replaced(i int) string { return filepath.Join(stage, fmt.Sprint("replaced", i)) }
+
+// replace mounts the files with the contents of Replace, with the flags of the stage.
+func (v *view) replace() error {
+	for i, r := range v.limits.Replace {
+		path := string(r.Path)
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			continue // nothing to replace
+		}
+		if err := bind(replaced(i), path); err != nil {
+			return fmt.Errorf("replace %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // cover mounts an empty file or directory over a hidden path, with the flags of the stage.

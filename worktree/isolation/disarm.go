@@ -24,7 +24,7 @@ const replacedPrefix = "replaced-"
 
 // disarm removes everything that would make git in the worktree run a program of the agent's: settings and hooks in
 // the worktree's git directory and in those of its submodules, and commands of an unfinished rebase. It also removes
-// links through which git would write elsewhere. What it removes is set aside.
+// links through which git would write elsewhere. Everything removed is set aside.
 func disarm(ctx context.Context, w *repo.Worktree) error {
 	if err := disarmDir(ctx, w, w.Admin); err != nil {
 		return err

@@ -37,8 +37,8 @@ func Missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// at calls do with the directory of a file and the last element of its name. Each directory is opened from the
-// one before, so that a directory that becomes a link meanwhile leads nowhere.
+// at calls do with the directory of a file and the last element of its name. It opens each directory
+// from the one before, and follows none that has become a link.
 func (r *Root) at(op, name string, do func(dir int, base string) error) error {
 	if !filepath.IsLocal(name) {
 		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
