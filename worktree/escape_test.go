@@ -46,8 +46,13 @@ var swaps = []swap{
 		_ = os.Symlink(outside, filepath.Join(top, "d"))
 		_ = os.Remove(filepath.Join(top, "d"))
 		_ = os.Rename(filepath.Join(top, "away.log"), filepath.Join(top, "d"))
-		_ = os.Remove(filepath.Join(top, "d/victim")) // so that coven reads it again
-		_ = os.WriteFile(filepath.Join(top, "d/victim"), []byte(ofAgent), 0o644)
+		in, err := os.OpenRoot(top) // the directory may be a link again, from a snapshot
+		if err != nil {
+			return
+		}
+		defer in.Close()
+		_ = in.Remove("d/victim") // so that coven reads it again
+		_ = in.WriteFile("d/victim", []byte(ofAgent), 0o644)
 		_ = os.RemoveAll(filepath.Join(top, "away.log"))
 	}},
 }

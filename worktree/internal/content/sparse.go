@@ -3,6 +3,8 @@ package content
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/coven-run/coven/worktree/internal/file"
@@ -223,7 +225,7 @@ func RecordDeletedIn(ctx context.Context, w *repo.Worktree, tree string) error {
 // Move is git's two-way merge of the worktree from one tree, which is in the index, to another.
 func (ix *Index) Move(ctx context.Context, from, to string, show Show) error {
 	if ix.Worktree.Cone == nil {
-		return ix.Git.Run(ctx, "read-tree", "-m", "-u", from, to)
+		return ix.limited().Run(ctx, "read-tree", "-m", "-u", from, to)
 	}
 	before, visible, err := ix.Outside(ctx)
 	if err != nil {
@@ -242,10 +244,28 @@ func (ix *Index) Move(ctx context.Context, from, to string, show Show) error {
 	if to, err = treeWithout(ctx, ix.Worktree, to, after); err != nil {
 		return err
 	}
-	if err := ix.Git.Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
+	if err := ix.limited().Run(ctx, "read-tree", "-m", "-u", from, to); err != nil {
 		return err
 	}
 	return ix.skip(ctx, after)
+}
+
+// limited returns a git that can change only the files of the worktree and of the index, and those of common filters.
+func (ix *Index) limited() git.Repo {
+	g := ix.Git
+	g.Write = []string{ix.Worktree.Path, ix.Dir}
+	dir := ix.Worktree.Repo.GitDir
+	g.Env = append(slices.Clip(g.Env), "TMPDIR="+ix.Dir)
+	others := []string{filepath.Join(dir, "lfs"), filepath.Join(dir, "annex")}
+	if promised, err := filepath.Glob(filepath.Join(dir, "objects/pack/*.promisor")); err == nil && len(promised) > 0 {
+		others = append(others, filepath.Join(dir, "objects")) // git fetches missing objects
+	}
+	for _, other := range others {
+		if info, err := os.Stat(other); err == nil && info.IsDir() {
+			g.Write = append(g.Write, other)
+		}
+	}
+	return g
 }
 
 // knownOutside returns the known paths outside the cone that are, or were, in the worktree.

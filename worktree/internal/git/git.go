@@ -42,6 +42,10 @@ type Repo struct {
 	// Hold is a locked file that every child inherits. If coven is killed, the lock lasts until the last
 	// child has ended.
 	Hold *os.File
+	// Write lists the only directories in which git, and the filters that it runs, can change files, so that a
+	// program that replaces a directory by a link cannot make git write elsewhere. The directories must exist. Nil
+	// means all, as on a machine without Landlock. Stream ignores it.
+	Write []string
 	// Store reads refs and objects of the repository in process. It is nil if git reads everything.
 	Store *Store
 }
@@ -94,7 +98,7 @@ func (r Repo) feed(ctx context.Context, stdin io.Reader, args []string) ([]byte,
 	cmd := r.command(ctx, args)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-	err := run(cmd, cancel)
+	err := r.run(cmd, cancel)
 	return stdout.Bytes(), failure(ctx, args, stderr.String(), err)
 }
 

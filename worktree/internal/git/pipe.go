@@ -35,8 +35,12 @@ const (
 )
 
 // run runs a command. If it blocks on a named pipe, run ends the pipe or cancels the command.
-func run(cmd *exec.Cmd, cancel context.CancelCauseFunc) error {
-	if err := cmd.Start(); err != nil {
+func (r Repo) run(cmd *exec.Cmd, cancel context.CancelCauseFunc) error {
+	start := cmd.Start
+	if r.Write != nil {
+		start = func() error { return startWithin(cmd, r.Write) }
+	}
+	if err := start(); err != nil {
 		return err
 	}
 	stop := watchForPipes(cmd, cancel)
