@@ -31,14 +31,5 @@ func (s *Spectator) Show() (session.View, error) {
 	if err != nil {
 		return now, err
 	}
-	events, err := s.tail.Next()
-	if err != nil {
-		return now, err
-	}
-	for _, e := range events {
-		if err := s.app.Printf("%s", terminal.Lines(e)); err != nil {
-			return now, err
-		}
-	}
-	return now, nil
+	return now, s.tail.Next(func(e event.Event) error { return s.app.Printf("%s", terminal.Lines(e)) })
 }

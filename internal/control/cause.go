@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
@@ -23,15 +24,11 @@ func causeOf(v session.View) string {
 	if v.Rejected {
 		return detail
 	}
-	events, err := session.Events(v.Dir)
+	events, err := session.Events(v.Dir, event.StepCompleted)
 	if err != nil {
 		return detail
 	}
-	for i := len(events) - 1; i >= 0; i-- {
-		e := events[i]
-		if e.Type != event.StepCompleted {
-			continue
-		}
+	for _, e := range slices.Backward(events) {
 		r := event.As[event.Result](e)
 		if r.Error == "" || !strings.HasSuffix(detail, oneline.Of(r.Error)) {
 			continue

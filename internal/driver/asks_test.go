@@ -321,6 +321,16 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
+// Endless output ends.
+func TestEndlessOutput(t *testing.T) {
+	t.Parallel()
+	w, _ := curiousWorld(t, `echo started c; while head -c 50000000 /dev/zero && echo; do :; done`)
+	w.start()
+	if report := w.end(); report.Kind != driver.Internal || report.Error != "read the agent's output: it is longer than 268435456 bytes" {
+		t.Errorf("%.200v", report)
+	}
+}
+
 // The last plain output line is part of the reason unless the agent returned text.
 func TestEndsWithoutAResult(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,7 @@ func (r *run) guard(lost, done <-chan struct{}) {
 
 // read reads the agent's output line by line until it ends.
 func (r *run) read(ctx context.Context) {
-	out := bufio.NewReaderSize(r.child.Output(), 64<<10)
+	out := bufio.NewReaderSize(&bounded{r.child.Output(), maxOutput}, 64<<10)
 	for {
 		lines, err := wholeLines(out)
 		r.printed.Add(1)
@@ -219,6 +219,25 @@ func (r *run) read(ctx context.Context) {
 		}
 	}
 }
+
+// maxOutput limits the output of one run of an agent, in bytes. It is many times that of the longest runs known.
+const maxOutput = 256 << 20
+
+// bounded is a reader that fails after the given number of bytes.
+type bounded struct {
+	from io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errLongOutput
+	}
+	return n, err
+}
+
+var errLongOutput = fmt.Errorf("it is longer than %d bytes", maxOutput)
 
 // maxLine limits the length of a line of the agent's output, in bytes. Plugins do not accept longer lines.
 const maxLine = 64 << 20

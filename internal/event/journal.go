@@ -93,15 +93,28 @@ func openToRead(file string) (*os.File, error) {
 	return f, nil
 }
 
-// Read returns the complete events in file. It ignores an incomplete last line.
-func Read(file string) ([]Event, error) {
+// Read returns the complete events in file: those of the given types, or all.
+func Read(file string, types ...Type) ([]Event, error) {
+	var events []Event
+	err := Each(file, func(e Event) error {
+		if len(types) == 0 || slices.Contains(types, e.Type) {
+			events = append(events, e)
+		}
+		return nil
+	})
+	return events, err
+}
+
+// Each calls see for the complete events in file, in order. It ignores an incomplete last line, and stops at the first
+// error of see, which it returns.
+func Each(file string, see func(Event) error) error {
 	f, err := openToRead(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close() //nolint:errcheck // read only
-	events, _, err := read(f, file)
-	return events, err
+	_, err = scan(f, file, 0, see)
+	return err
 }
 
 // First returns the first event in file, or the zero Event if there is none yet.
@@ -133,60 +146,82 @@ var errLine = fmt.Errorf("it is longer than %d bytes", maxLine)
 
 // read returns the events of f and their total size in bytes.
 func read(f *os.File, name string) (events []Event, whole int64, err error) {
-	data, err := readLines(f, name, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	whole = int64(bytes.LastIndexByte(data, '\n') + 1)
-	if whole == 0 {
-		return nil, 0, nil
-	}
-	lines := bytes.Split(data[:whole-1], []byte("\n"))
-	events = make([]Event, len(lines))
-	if line, err := parseAll(lines, events); err != nil {
-		return nil, 0, &DamageError{File: name, Line: line, Err: err}
-	}
-	return events, whole, nil
+	whole, err = scan(f, name, 0, func(e Event) error {
+		events = append(events, e)
+		return nil
+	})
+	return events, whole, err
 }
 
-// readLines reads a journal from the current position, after the given number of lines. It returns a
-// *DamageError for a line that is too long, which limits the memory use for
-// any file.
-func readLines(f *os.File, name string, lines int) ([]byte, error) {
+// batch is the minimum size, in bytes, of the parts in which a journal is read.
+const batch = 1 << 20
+
+// scan reads a journal from the current position, after the given number of events, and calls see for each event in
+// order. It returns the size of the lines that see took, in bytes. Its memory use is limited, even if the file is large or
+// damaged.
+func scan(f *os.File, name string, before int, see func(Event) error) (whole int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("read journal: %w", err)
+		return 0, fmt.Errorf("read journal: %w", err)
 	}
+	tooLarge := &DamageError{File: name, Line: before + 1, Err: &regularfile.SizeError{Max: maxJournal}}
 	if info.Size() > maxJournal {
-		return nil, &DamageError{File: name, Line: lines + 1, Err: &regularfile.SizeError{Max: maxJournal}}
+		return 0, tooLarge
 	}
-	data, open := make([]byte, 0, min(info.Size()+1, maxLine)), 0 // start of the last line
-	for {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
+	buffer := make([]byte, 0, min(info.Size()+1, batch))
+	for ended := false; !ended; {
+		if len(buffer) == cap(buffer) { // one line fills it
+			buffer = slices.Grow(buffer, len(buffer))
 		}
-		n, err := f.Read(data[len(data):cap(data)])
-		fresh := data[len(data) : len(data)+n]
-		if end := bytes.LastIndexByte(fresh, '\n'); end >= 0 {
-			open = len(data) + end + 1
+		n, err := f.Read(buffer[len(buffer):cap(buffer)])
+		buffer = buffer[:len(buffer)+n]
+		if ended = errors.Is(err, io.EOF); err != nil && !ended {
+			return whole, fmt.Errorf("read journal: %w", err)
 		}
-		data = data[:len(data)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return data, nil
-		case err != nil:
-			return nil, fmt.Errorf("read journal: %w", err)
-		case len(data)-open > maxLine:
-			return nil, &DamageError{File: name, Line: lines + bytes.Count(data[:open], []byte("\n")) + 1, Err: errLine}
-		case len(data) > maxJournal:
-			return nil, &DamageError{File: name, Line: lines + 1, Err: &regularfile.SizeError{Max: maxJournal}}
+		if whole+int64(len(buffer)) > maxJournal {
+			return whole, tooLarge
+		}
+		if len(buffer) < cap(buffer) && !ended {
+			continue
+		}
+		end := bytes.LastIndexByte(buffer, '\n') + 1
+		lines, size, err := seeAll(buffer[:end], name, before, see)
+		before, whole = before+lines, whole+int64(size)
+		if err != nil {
+			return whole, err
+		}
+		if buffer = buffer[:copy(buffer, buffer[end:])]; len(buffer) > maxLine {
+			return whole, &DamageError{File: name, Line: before + 1, Err: errLine}
 		}
 	}
+	return whole, nil
 }
 
-// parseAll parses the lines of a journal concurrently. It returns the number, starting at 1, and the
-// error of the first damaged line.
-func parseAll(lines [][]byte, events []Event) (line int, err error) {
+// seeAll calls see for the events of a part of a journal. It returns the number and the size of those that see
+// took.
+func seeAll(part []byte, name string, before int, see func(Event) error) (taken, size int, err error) {
+	if len(part) == 0 {
+		return 0, 0, nil
+	}
+	lines := bytes.Split(part[:len(part)-1], []byte("\n"))
+	events := make([]Event, len(lines))
+	line, damage := parseAll(lines, before, events)
+	if damage != nil {
+		damage = &DamageError{File: name, Line: before + line, Err: damage}
+		events = events[:line-1]
+	}
+	for i, e := range events {
+		if err := see(e); err != nil {
+			return i, size, err
+		}
+		size += len(lines[i]) + 1
+	}
+	return len(events), size, damage
+}
+
+// parseAll parses the lines of a journal after the given number of events concurrently. It returns the number, starting
+// at 1, and the error of the first damaged line.
+func parseAll(lines [][]byte, before int, events []Event) (line int, err error) {
 	const part = 512
 	failed := make([]error, (len(lines)+part-1)/part)
 	at := make([]int, len(failed))
@@ -194,7 +229,7 @@ func parseAll(lines [][]byte, events []Event) (line int, err error) {
 	for n := range failed {
 		parts.Go(func() {
 			for i := n * part; i < min((n+1)*part, len(lines)) && failed[n] == nil; i++ {
-				events[i], failed[n] = parse(lines[i], int64(i+1))
+				events[i], failed[n] = parse(lines[i], int64(before+i+1))
 				at[n] = i + 1
 			}
 		})
@@ -209,6 +244,9 @@ func parseAll(lines [][]byte, events []Event) (line int, err error) {
 }
 
 func parse(line []byte, seq int64) (Event, error) {
+	if len(line) > maxLine {
+		return Event{}, errLine
+	}
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return Event{}, err

@@ -7,11 +7,19 @@ import (
 	"time"
 )
 
+func next(tail *Tail) (events []Event, err error) {
+	err = tail.Next(func(e Event) error {
+		events = append(events, e)
+		return nil
+	})
+	return events, err
+}
+
 // A tail returns each event once, in order, and never an incomplete line.
 func TestTail(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	tail := NewTail(file)
-	if events, err := tail.Next(); err != nil || events != nil {
+	if events, err := next(tail); err != nil || events != nil {
 		t.Fatalf("before there is a journal: %v, %v", events, err)
 	}
 	j, err := Open(file, time.Now)
@@ -26,7 +34,7 @@ func TestTail(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		events, err := tail.Next()
+		events, err := next(tail)
 		if err != nil || len(events) != round+1 {
 			t.Fatalf("round %d: %d events, %v", round, len(events), err)
 		}
@@ -44,13 +52,16 @@ func TestTail(t *testing.T) {
 	if _, err := f.WriteString(`{"v":1,"seq":7,`); err != nil {
 		t.Fatal(err)
 	}
-	if events, err := tail.Next(); err != nil || len(events) != 0 {
+	if events, err := next(tail); err != nil || len(events) != 0 {
 		t.Errorf("half a line: %v, %v", events, err)
 	}
 	if _, err := f.WriteString("\"type\":\"warning\"}\nnonsense\n"); err != nil {
 		t.Fatal(err)
 	}
-	if events, err := tail.Next(); err == nil || len(events) != 1 {
+	if events, err := next(tail); err == nil || len(events) != 1 {
 		t.Errorf("a damaged line: %v, %v", events, err)
+	}
+	if events, err := next(tail); err == nil || len(events) != 0 {
+		t.Errorf("a damaged line again: %v, %v", events, err)
 	}
 }

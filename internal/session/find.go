@@ -41,14 +41,18 @@ func load(dir string) (View, error) {
 	}
 	file := filepath.Join(dir, eventsFile)
 	size := length(file)
-	events, err := event.Read(file)
+	folder, failed := newFolder(), error(nil)
+	err := event.Each(file, func(e event.Event) error {
+		failed = folder.take(e)
+		return failed
+	})
+	if failed != nil {
+		return View{}, fmt.Errorf("session %s: %w", filepath.Base(dir), failed)
+	}
 	if err != nil {
 		return View{}, err
 	}
-	v, err := Fold(events)
-	if err != nil {
-		return View{}, fmt.Errorf("session %s: %w", filepath.Base(dir), err)
-	}
+	v := folder.now()
 	v.ID, v.Dir = filepath.Base(dir), dir
 	if v.Live() && !v.Started.IsZero() {
 		v.Damage = planDamage(dir)
@@ -63,8 +67,10 @@ func load(dir string) (View, error) {
 	return v, nil
 }
 
-// Events returns the events of the session in dir.
-func Events(dir string) ([]event.Event, error) { return event.Read(filepath.Join(dir, eventsFile)) }
+// Events returns the events of the session in dir, in order: those of the given types, or all.
+func Events(dir string, types ...event.Type) ([]event.Event, error) {
+	return event.Read(filepath.Join(dir, eventsFile), types...)
+}
 
 // entriesOf lists the directories of a project's sessions. If their parent directory is a
 // symbolic link, the error is a *regularfile.LinkError.

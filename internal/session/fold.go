@@ -34,23 +34,33 @@ func newFolder() *folder {
 // call. The view is valid until the next call. After an error, later calls ignore new events.
 func (f *folder) fold(events []event.Event) (View, error) {
 	for _, e := range events[f.seen:] {
-		if err := errors.Join(f.view.apply(e), f.view.traced(e)); err != nil {
+		if err := f.take(e); err != nil {
 			return f.view, err
 		}
-		f.clock(e)
-		f.seen++
 	}
-	if err := f.found.Read(events); err != nil {
-		return f.view, err
+	return f.now(), nil
+}
+
+// take processes the next event.
+func (f *folder) take(e event.Event) error {
+	if err := errors.Join(f.view.apply(e), f.view.traced(e), f.found.Take(e)); err != nil {
+		return err
 	}
+	f.clock(e)
+	f.book.Take(e)
+	f.seen++
+	return nil
+}
+
+// now returns the view after the events so far. It is valid until the next event.
+func (f *folder) now() View {
 	v := f.view
 	v.Open = f.found.Open()
 	if !f.since.IsZero() {
 		v.Active += v.Updated.Sub(f.since)
 	}
-	f.book.Read(events)
 	v.Used = f.book.Within("")
-	return v, nil
+	return v
 }
 
 // clock updates the active time.

@@ -72,14 +72,19 @@ type Message struct {
 
 // Limits of messages.jsonl, in bytes.
 const (
-	maxSaid     = 1 << 20   // of the text, and of the input, of a part of an agent CLI
-	maxMessage  = 80 << 20  // of a line; longer ones are skipped
-	maxMessages = 512 << 20 // of the file
+	maxSaid         = 1 << 20   // of the text, and of the input, of a part of an agent CLI
+	maxMessage      = 80 << 20  // of a line; longer ones are skipped
+	maxMessages     = 512 << 20 // of the file
+	maxConversation = 64 << 20  // of the file when a part of an agent CLI is appended
 )
 
 // Say appends a part of the conversation to messages.jsonl. The conversation of an agent CLI
-// is only for people and later readers, so it is not synced to disk, and long parts are shortened.
+// is only for people and later readers, so it is not synced to disk, long parts are shortened, and nothing is
+// appended to a file that is too long.
 func (s *Session) Say(p Part) error {
+	if info, err := os.Lstat(filepath.Join(s.Dir, messagesFile)); err == nil && info.Size() > maxConversation && p.Snapshot == nil {
+		return nil
+	}
 	if len(p.Text) > maxSaid {
 		p.Text = shortened(p.Text)
 	}
@@ -175,26 +180,32 @@ func torn(f *os.File) bool {
 // Parts reads the conversation of the session in dir. It omits lines that a crash truncated.
 func Parts(dir string) ([]Part, error) {
 	parts := []Part{}
+	err := EachPart(dir, func(p Part) { parts = append(parts, p) })
+	return parts, err
+}
+
+// EachPart calls see for each part that Parts returns.
+func EachPart(dir string, see func(Part)) error {
 	f, err := regularfile.OpenIn(dir, messagesFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return parts, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the messages in %s: %w", filepath.Join(dir, messagesFile), err)
+		return fmt.Errorf("read the messages in %s: %w", filepath.Join(dir, messagesFile), err)
 	}
 	defer f.Close() //nolint:errcheck // read only
 	in := bufio.NewReader(f)
 	for {
 		line, err := boundedLine(in)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("read the messages in %s: %w", filepath.Join(dir, messagesFile), err)
+			return fmt.Errorf("read the messages in %s: %w", filepath.Join(dir, messagesFile), err)
 		}
 		var part Part
 		if json.Unmarshal(line, &part) == nil {
-			parts = append(parts, part)
+			see(part)
 		}
 		if err != nil {
-			return parts, nil
+			return nil
 		}
 	}
 }

@@ -84,8 +84,10 @@ func TestLongMessages(t *testing.T) {
 	info, err := os.Stat(file)
 	must(t, err)
 	must(t, os.Truncate(file, info.Size()+200<<20)) // a line of 200 MB
-	must(t, s.Say(session.Part{Type: "text", Text: "joined to the long line"}))
-	must(t, s.Say(session.Part{Type: "text", Text: "last"}))
+	for _, text := range []string{"joined to the long line", "last"} {
+		must(t, s.Record("a", "c", session.Message{ID: text, Role: "user", Parts: []session.Part{{Type: "text", Text: text}}}))
+	}
+	must(t, s.Say(session.Part{Type: "text", Text: "nobody needs more"}))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	parts, err := session.Parts(s.Dir)
@@ -98,7 +100,7 @@ func TestLongMessages(t *testing.T) {
 		t.Errorf("%d MB were read", got>>20)
 	}
 	must(t, os.Truncate(file, 512<<20))
-	if err := s.Say(session.Part{Type: "text", Text: "more"}); err == nil {
+	if err := s.Record("a", "c", session.Message{ID: "more", Role: "user"}); err == nil {
 		t.Error("the file grows without end")
 	}
 }

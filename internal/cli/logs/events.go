@@ -110,31 +110,32 @@ func (w *watcher) printNew() error {
 			tail = event.NewTail(filepath.Join(dir, "events.jsonl"))
 			w.tails[dir] = tail
 		}
-		events, err := tail.Next()
-		fresh = append(fresh, events...)
-		if err != nil && w.only != "" {
-			return errors.Join(w.print(fresh), err)
+		if w.only != "" {
+			return tail.Next(w.print)
 		}
+		err := tail.Next(func(e event.Event) error {
+			fresh = append(fresh, e)
+			return nil
+		})
 		if err != nil { // report a damaged record once
 			w.broken[dir] = true
 			w.app.PrintError(err)
 		}
 	}
-	return w.print(fresh)
-}
-
-// print prints events, ordered by time.
-func (w *watcher) print(fresh []event.Event) error {
 	slices.SortStableFunc(fresh, func(a, b event.Event) int { return a.Time.Compare(b.Time) })
 	for _, e := range fresh {
-		if e.Seq <= w.since {
-			continue
-		}
-		if err := w.app.Printf("%s", terminal.JSONLine(e)); err != nil {
+		if err := w.print(e); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (w *watcher) print(e event.Event) error {
+	if e.Seq <= w.since {
+		return nil
+	}
+	return w.app.Printf("%s", terminal.JSONLine(e))
 }
 
 func (w *watcher) dirs() ([]string, error) {

@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,23 +47,24 @@ tokens: that of the API for what the model wrote, otherwise an estimate (about).
 const idLength = 8
 
 // messageText describes a message: its parts, each on at least one line.
-func messageText(m conversation.Message) (text string) {
+func messageText(m conversation.Message) string {
+	var text strings.Builder
 	if m.ID != "" {
 		about := ""
 		if m.TokensFrom == conversation.FromEstimate {
 			about = "about "
 		}
-		text = fmt.Sprintf("%s  %s, %s%d tokens\n", terminal.Printable(m.ID[:min(idLength, len(m.ID))]), terminal.Printable(m.Role), about, m.Tokens)
+		fmt.Fprintf(&text, "%s  %s, %s%d tokens\n", terminal.Printable(m.ID[:min(idLength, len(m.ID))]), terminal.Printable(m.Role), about, m.Tokens)
 	}
 	for _, part := range m.Parts {
 		if line := partText(m, part); line != "" {
-			text += line + "\n"
+			text.WriteString(line + "\n")
 		}
 	}
 	if m.Summary != nil {
-		text += terminal.Printable(m.Path) + "  summary of older messages: " + terminal.PrintableLines(m.Summary.Text) + "\n"
+		text.WriteString(terminal.Printable(m.Path) + "  summary of older messages: " + terminal.PrintableLines(m.Summary.Text) + "\n")
 	}
-	return text
+	return text.String()
 }
 
 // partText describes a part of a message.

@@ -120,7 +120,7 @@ type Feedback struct {
 // NewLesson returns the lesson of a session, whose plan and messages may be missing. It does not mask secrets
 // in a landed commit.
 func NewLesson(ctx context.Context, repo *worktree.Repo, v session.View) (Lesson, error) {
-	events, err := session.Events(v.Dir)
+	events, err := session.Events(v.Dir, event.AgentStarted, event.AgentMessage, event.ReviewAnswered)
 	if err != nil {
 		return Lesson{}, err
 	}

@@ -55,15 +55,9 @@ type Summary struct {
 // Messages returns the messages of the session in dir, in order. It omits a message that a crash cut off,
 // because it had no effect.
 func Messages(dir string) ([]Message, error) {
-	parts, err := session.Parts(dir)
-	if err != nil {
-		return nil, err
-	}
 	l := list{all: []Message{}}
-	for _, p := range parts {
-		l.add(p)
-	}
-	return l.all, nil
+	err := session.EachPart(dir, l.add)
+	return l.all, err
 }
 
 // list builds a list of messages part by part.

@@ -106,14 +106,14 @@ func (p Proposal) PriorityOrDefault() int {
 
 // proposals returns the proposed tasks of the last step of a session that proposed any.
 func proposals(v session.View) ([]Proposal, error) {
-	events, err := session.Events(v.Dir)
+	events, err := session.Events(v.Dir, event.StepCompleted)
 	if err != nil {
 		return nil, err
 	}
 	again := "coven run --grimoire spec-to-tasks " + shellword.Word(v.Task)
 	for _, e := range slices.Backward(events) {
 		var r event.Result
-		if e.Type != event.StepCompleted || e.Decode(&r) != nil || r.Outputs["tasks"] == nil {
+		if e.Decode(&r) != nil || r.Outputs["tasks"] == nil {
 			continue
 		}
 		all, err := readProposals(r.Outputs["tasks"])

@@ -29,12 +29,21 @@ func (l *Log) Open() []event.Finding { return slices.Clone(l.open) }
 // Read reads the new events. events must begin with all events that were read before.
 // It stops at the first error.
 func (l *Log) Read(events []event.Event) error {
-	for ; l.read < len(events); l.read++ {
-		if err := l.apply(events[l.read]); err != nil {
+	for l.read < len(events) {
+		if err := l.Take(events[l.read]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Take reads the next event.
+func (l *Log) Take(e event.Event) error {
+	err := l.apply(e)
+	if err == nil {
+		l.read++
+	}
+	return err
 }
 
 func (l *Log) apply(e event.Event) error {

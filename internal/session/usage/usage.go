@@ -49,12 +49,17 @@ func New(prices budget.Prices) *Usage {
 // Read processes the new events of a session. events must begin with all events that were read before.
 func (u *Usage) Read(events []event.Event) {
 	for _, e := range events[min(u.seen, int64(len(events))):] {
-		u.take(e)
-		u.seen, u.last = e.Seq, e.Time
+		u.Take(e)
 	}
 }
 
-func (u *Usage) take(e event.Event) {
+// Take processes the next event.
+func (u *Usage) Take(e event.Event) {
+	u.apply(e)
+	u.seen, u.last = e.Seq, e.Time
+}
+
+func (u *Usage) apply(e event.Event) {
 	isOpen := u.open.path != ""
 	switch {
 	case isOpen && event.LeafOf(e.Path) == u.open.path && e.Type != event.StepCompleted:
