@@ -73,7 +73,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 // The large messages of all connections together have a limit: further ones wait for the answers.
 // Small ones do not wait.
 func TestMessagesAreBounded(t *testing.T) {
-	const large = 5 << 20
+	const large = 3 << 20
 	var held, most atomic.Int64
 	free := make(chan struct{})
 	f := listen(t, named("hold", func(_ context.Context, arguments json.RawMessage) (string, error) {

@@ -27,9 +27,9 @@ const (
 	ApproveTool = "approve"
 )
 
-// maxLine limits the size of a message in bytes. A call that writes a file contains
-// the whole file.
-const maxLine = 16 << 20
+// maxLine limits the size of a message in bytes. A call that writes a file contains the whole file, and
+// no model writes a file of this size in one call.
+const maxLine = 4 << 20
 
 // decider decides about tool calls.
 type decider interface {
