@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // An Error is a git run that failed.
@@ -36,6 +39,22 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// A ListTimeoutError means that git was stopped because it took too long to list files.
+type ListTimeoutError struct {
+	Dir   string // git's working directory
+	Limit time.Duration
+}
+
+// Error names the directory and the likely reason.
+func (e *ListTimeoutError) Error() string {
+	return fmt.Sprintf("listing the files in %s took longer than %v: git can take hours for ignore rules with several **/", e.Dir, e.Limit)
+}
+
+// NextCommand returns the command that finds such rules.
+func (e *ListTimeoutError) NextCommand() string {
+	return "find " + shellword.Word(e.Dir) + ` -name .gitignore -exec grep -Hn '\*\*/.*\*\*/' {} +`
+}
 
 // ExitCode returns the exit code in err: 0 for nil, -1 if git did not run.
 func ExitCode(err error) int {

@@ -18,6 +18,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -46,6 +47,8 @@ type Repo struct {
 	// program that replaces a directory by a link cannot make git write elsewhere. The directories must exist. Nil
 	// means all, as on a machine without Landlock. Stream ignores it.
 	Write []string
+	// ListTimeout limits commands that read ignore rules, which an agent can write. Zero means 10 minutes.
+	ListTimeout time.Duration
 	// Store reads refs and objects of the repository in process. It is nil if git reads everything.
 	Store *Store
 }
@@ -98,6 +101,10 @@ func (r Repo) feed(ctx context.Context, stdin io.Reader, args []string) ([]byte,
 	cmd := r.command(ctx, args)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+	if args[0] == "ls-files" || args[0] == "check-ignore" {
+		limit := cmp.Or(r.ListTimeout, 10*time.Minute)
+		defer time.AfterFunc(limit, func() { cancel(&ListTimeoutError{cmd.Dir, limit}) }).Stop()
+	}
 	err := r.run(cmd, cancel)
 	return stdout.Bytes(), failure(ctx, args, stderr.String(), err)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
 )
 
@@ -23,7 +24,7 @@ func (e *PipeError) Error() string {
 
 // NextCommand returns the command that finds the pipe.
 func (e *PipeError) NextCommand() string {
-	return "find '" + strings.ReplaceAll(e.Dir, "'", `'\''`) + "' -type p"
+	return "find " + shellword.Word(e.Dir) + " -type p"
 }
 
 const (

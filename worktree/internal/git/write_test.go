@@ -330,3 +330,29 @@ func TestOwnObjects(t *testing.T) {
 		}
 	}
 }
+
+// git does not list files forever, whatever the ignore rules are.
+func TestListTimeout(t *testing.T) {
+	r, _, _ := emptyRepo(t, "true")
+	top := t.TempDir()
+	deep := top
+	for range 300 {
+		deep += "/a"
+	}
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{".gitignore": strings.Repeat("**/a/", 8) + "x\n", "file": ""} {
+		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(deep, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.WorkTree, r.ListTimeout = top, 200*time.Millisecond
+	_, err := r.Fields(t.Context(), "ls-files", "-z", "-o", "--exclude-standard")
+	if late := (*ListTimeoutError)(nil); !errors.As(err, &late) || late.Dir != top || !strings.Contains(late.NextCommand(), top) {
+		t.Fatalf("%v", err)
+	}
+}
