@@ -20,17 +20,17 @@ import (
 	"github.com/coven-run/coven/worktree/pool"
 )
 
-// A power cut at any moment of a landing: the image of the disk is copied while the landing is stopped, and
-// mounted instead of the disk. Every ref and every record is readable, each file of the checkout has its old or its
+// A power cut at any moment of a landing: the image of the disk is copied while the landing is stopped at a named
+// or a random moment, and mounted instead of the disk. Every ref and every record is readable, each file of the checkout has its old or its
 // new content, and a landing that has returned has landed. The next landing repairs the rest.
 //
-// It needs a loop device. POWER_CUTS is the number of cuts for each file system.
+// It needs a loop device.
 func TestPowerCut(t *testing.T) {
 	oneAtATime(t)
 	for kind, options := range map[string]string{"ext4": "loop", "xfs": "loop,nouuid", "btrfs": "loop"} {
 		t.Run(kind, func(t *testing.T) {
 			d := newDisk(t, "mkfs."+kind, options)
-			for n := range seeds(3, 70) {
+			for n := range seeds(3, 400) {
 				d.cut(t, n)
 			}
 		})
@@ -51,6 +51,7 @@ type disk struct {
 	image, top string
 	options    string // for mount
 	random     *rand.Rand
+	landing    time.Duration // about the time that a landing takes
 }
 
 func newDisk(t *testing.T, mkfs, options string) *disk {
@@ -58,7 +59,7 @@ func newDisk(t *testing.T, mkfs, options string) *disk {
 	if _, err := exec.LookPath(mkfs); err != nil || os.Getuid() != 0 {
 		t.Skipf("no file system of a test's own can be made here: %v", err)
 	}
-	d := &disk{options: options, image: filepath.Join(t.TempDir(), "image"), top: filepath.Join(t.TempDir(), "top"), random: rand.New(rand.NewPCG(34, 9))}
+	d := &disk{options: options, image: filepath.Join(t.TempDir(), "image"), top: filepath.Join(t.TempDir(), "top"), random: rand.New(rand.NewPCG(34, 9)), landing: 300 * time.Millisecond}
 	must(t, os.Mkdir(d.top, 0o755))
 	must(t, os.WriteFile(d.image, nil, 0o600))
 	must(t, os.Truncate(d.image, 320<<20))
@@ -105,7 +106,7 @@ func (d *disk) unmount(t *testing.T) {
 // cut lands a change, and cuts the power at a random moment.
 func (d *disk) cut(t *testing.T, n uint64) {
 	t.Helper()
-	task, point := fmt.Sprint("T", n), powerPoints()[d.random.IntN(len(powerPoints()))]
+	task := fmt.Sprint("T", n)
 	r := value[*repo.Repo](t)(repo.Open(t.Context(), d.top))
 	w := add(t, r, task)
 	for i := range 30 {
@@ -117,31 +118,78 @@ func (d *disk) cut(t *testing.T, n uint64) {
 	must(t, exec.Command("sync").Run()) // the work of the task; the landing is what is tested
 	tip, intent := targetOf(r, t).Tip, filepath.Join(r.GitDir, "intent-"+task)
 
+	cmd := actorCommand(d.top, task, intent, land.Squash)
+	stop := d.stopAt
+	if n%2 == 1 {
+		stop = d.stopAnywhere
+	}
+	point, kill := stop(t, cmd)
+	d.copy(t)
+	kill()
+	pool.Wait(r)
+	r.Store.Close()
+	d.unmount(t)
+	must(t, os.Rename(d.image+".cut", d.image))
+	must(t, d.mount())
+	d.check(t, task, point, tip, intent)
+}
+
+// stopAt starts a landing that stops at one of the named moments.
+func (d *disk) stopAt(t *testing.T, cmd *exec.Cmd) (point string, end func()) {
+	t.Helper()
+	point = powerPoints()[d.random.IntN(len(powerPoints()))]
 	name, hit, found := strings.Cut(point, ":")
 	if !found {
 		hit = "1"
 	}
-	cmd := actorCommand(d.top, task, intent, land.Squash)
 	cmd.Env = append(os.Environ(), failpoint.Env+"="+name+":"+hit+":stop")
 	must(t, cmd.Start())
 	var state syscall.WaitStatus
 	if _, err := syscall.Wait4(cmd.Process.Pid, &state, syscall.WUNTRACED, nil); err != nil || !state.Stopped() {
 		t.Fatalf("%s: not stopped: %v", point, err)
 	}
-	copied := d.image + ".cut"
-	if out, err := exec.Command("cp", "--sparse=always", d.image, copied).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	return point, func() {
+		must(t, cmd.Process.Kill())
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("it was not killed")
+		}
 	}
-	must(t, cmd.Process.Kill())
-	if err := cmd.Wait(); err == nil {
-		t.Fatal("it was not killed")
+}
+
+// stopAnywhere starts a landing and stops it at a random moment. It returns "land.return" if the landing has
+// ended.
+func (d *disk) stopAnywhere(t *testing.T, cmd *exec.Cmd) (point string, end func()) {
+	t.Helper()
+	must(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	began, after := time.Now(), time.Duration(d.random.Int64N(int64(d.landing)))
+	select {
+	case err := <-ended:
+		must(t, err)
+		d.landing = time.Since(began) * 5 / 4
+		return "land.return", func() {}
+	case <-time.After(after):
 	}
-	pool.Wait(r)
-	r.Store.Close()
-	d.unmount(t)
-	must(t, os.Rename(copied, d.image))
-	must(t, d.mount())
-	d.check(t, task, point, tip, intent)
+	must(t, cmd.Process.Signal(syscall.SIGSTOP))
+	return fmt.Sprint("after ", after), func() {
+		must(t, cmd.Process.Kill())
+		<-ended
+	}
+}
+
+// copy copies the image, as it is at one moment: nothing has changed between the copy and the comparison.
+func (d *disk) copy(t *testing.T) {
+	t.Helper()
+	for range 100 {
+		if out, err := exec.Command("cp", "--sparse=always", d.image, d.image+".cut").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if exec.Command("cmp", "-s", d.image, d.image+".cut").Run() == nil {
+			return
+		}
+	}
+	t.Fatal("the disk is never idle")
 }
 
 // check examines the disk after the cut, recovers the landing, and repeats it if it did not take place.
