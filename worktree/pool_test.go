@@ -2,13 +2,17 @@ package worktree
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
@@ -389,6 +393,27 @@ func TestPoolChangedMeanwhile(t *testing.T) {
 			equal(t, "content", modes(t, w.Path)+contents(t, w.Path), want)
 			equal(t, "status", gitIn(t, w.Path, "status", "--porcelain"), "")
 		})
+	}
+}
+
+// The permissions that a directory gives to new files do not get into another worktree.
+func TestPoolDefaultACL(t *testing.T) {
+	r := pooled(t)
+	w := add(t, r, "T")
+	write(t, filepath.Join(w.Path, "work"), "w")
+	landAndLeave(t, r, w)
+	const attribute = "system.posix_acl_default"
+	acl := binary.LittleEndian.AppendUint32(nil, 2)
+	for _, entry := range [][3]uint32{{0x1, 7, math.MaxUint32}, {0x2, 7, 65534}, {0x4, 5, math.MaxUint32}, {0x10, 7, math.MaxUint32}, {0x20, 5, math.MaxUint32}} { // user 65534 may write
+		acl = binary.LittleEndian.AppendUint32(acl, entry[0]|entry[1]<<16)
+		acl = binary.LittleEndian.AppendUint32(acl, entry[2])
+	}
+	if err := unix.Setxattr(pool.Path(r, pool.List(r)[0].ID), attribute, acl, 0); err != nil {
+		t.Skip(err)
+	}
+	w = add(t, r, "T")
+	if _, err := unix.Getxattr(w.Path, attribute, nil); err == nil {
+		t.Error("it is in the worktree")
 	}
 }
 

@@ -65,6 +65,9 @@ func trashed(r *repo.Repo, name string) func(string) (string, error) {
 	}
 }
 
+// defaultACL is the attribute of a directory on Linux that has the permissions of new files in it, whatever the umask.
+const defaultACL = "system.posix_acl_default"
+
 // dir tidies a directory that contains tracked files.
 func (f *tidying) dir(name string) error {
 	dir, err := os.Open(filepath.Join(f.top, name))
@@ -72,6 +75,9 @@ func (f *tidying) dir(name string) error {
 		return err
 	}
 	defer dir.Close() //nolint:errcheck // read only
+	if _, err := unix.Fgetxattr(int(dir.Fd()), defaultACL, nil); err == nil {
+		return errUnusualMetadata
+	}
 	entries, err := dir.ReadDir(-1)
 	if err != nil {
 		return err
