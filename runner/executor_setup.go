@@ -62,7 +62,7 @@ func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript 
 	defer stop()
 	result := event.Result{OK: true}
 	for _, command := range c.Setup.Commands {
-		ran, err := x.run(ctx, c.Path, Command{Shell: command, Env: []string{"COVEN_STEP_KEY=" + x.key(c.Path)}, Transcript: transcript})
+		ran, err := x.run(ctx, c.Path, Command{Shell: command, Setup: true, Env: []string{"COVEN_STEP_KEY=" + x.key(c.Path)}, Transcript: transcript})
 		if err != nil && !isChanged(err) && errors.Is(context.Cause(ctx), over) {
 			ran, err = Ran{Stopped: over.Error()}, nil // the time was up before the command started
 		}

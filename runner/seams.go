@@ -202,6 +202,7 @@ type Command struct {
 	Env        []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Secrets    []string // names of the secrets that the command uses
 	Workdir    string   // relative to the worktree
+	Setup      bool     // it may read the files of the main checkout, to copy them
 	Transcript io.Writer
 }
 

@@ -95,7 +95,7 @@ func (p cliEnvironment) boundary(command provider.Command) (*process.Boundary, e
 		return nil, err
 	}
 	return p.Room.Boundary(sandbox.Access{
-		ReadOnly: p.ReadOnly, Write: slices.Concat([]string{p.state}, logins), Show: logins, Connect: []string{p.files},
+		ReadOnly: p.ReadOnly, Apart: true, Write: slices.Concat([]string{p.state}, logins), Show: logins, Connect: []string{p.files},
 	}), nil
 }
 

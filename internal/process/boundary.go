@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // ErrNoBoundary means that the kernel cannot enforce a Boundary.
@@ -40,6 +41,10 @@ type Boundary struct {
 	// one, reads of them are refused: the names in them can be listed, and files that are
 	// created later next to them, or next to a directory that contains them, cannot be read.
 	Hide []string
+	// Partial maps directories to the paths in them that the program can read, besides Write and Connect. With a
+	// mount namespace everything else in them is missing; without one, it cannot be read, but names can be
+	// listed. The paths must be absolute; missing ones are skipped.
+	Partial map[string][]string
 	// Live prevents directories from being frozen: the program sees everything that appears later. It is for
 	// trusted programs that run long.
 	Live bool
@@ -59,8 +64,8 @@ func (b *Boundary) check() error {
 	if b == nil {
 		return nil
 	}
-	replaced := slices.Collect(maps.Keys(b.Replace))
-	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, replaced, []string{cmp.Or(b.Shm, "/")}) {
+	replaced, partial := slices.Collect(maps.Keys(b.Replace)), slices.Collect(maps.Keys(b.Partial))
+	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, replaced, partial, slices.Concat(slices.Collect(maps.Values(b.Partial))...), []string{cmp.Or(b.Shm, "/")}) {
 		if !filepath.IsAbs(path) || slices.Contains([]byte(path), 0) {
 			return fmt.Errorf("boundary: %q is not an absolute path", path)
 		}
@@ -79,6 +84,7 @@ type limits struct {
 	Live                 bool   // no directory is frozen
 	Sockets              []text // of the user, hidden unless they are in Connect
 	Replace              []replacement
+	Partial              []partial
 }
 
 func (b *Boundary) limits(m mode) (*limits, error) {
@@ -93,6 +99,9 @@ func (b *Boundary) limits(m mode) (*limits, error) {
 		}
 		l.Sockets = texts(sockets)
 	}
+	for dir, shown := range b.Partial {
+		l.Partial = append(l.Partial, partial{text(dir), texts(shown)})
+	}
 	for path, content := range b.Replace {
 		l.Replace = append(l.Replace, replacement{text(path), text(content)})
 	}
@@ -100,6 +109,47 @@ func (b *Boundary) limits(m mode) (*limits, error) {
 }
 
 type replacement struct{ Path, Content text }
+
+// partial is a directory of which the program sees only some paths.
+type partial struct {
+	Dir   text
+	Shown []text
+}
+
+// partialDirs returns the existing partial directories, each with the paths in it that are shown or granted, without
+// symbolic links in the paths and without those in others.
+func (l *limits) partialDirs() map[string][]string {
+	dirs := map[string][]string{}
+	granted := slices.Concat(plain(l.Write), plain(l.Connect))
+	for _, p := range l.Partial {
+		dir, err := filepath.EvalSymlinks(string(p.Dir))
+		if err != nil {
+			continue
+		}
+		var shown []string
+		for _, path := range slices.Concat(plain(p.Shown), granted) {
+			if real, err := filepath.EvalSymlinks(path); err == nil && isWithin(real, []string{dir}) {
+				shown = append(shown, real)
+			}
+		}
+		slices.Sort(shown) // directories before what is in them
+		var apart []string
+		for _, path := range shown {
+			if !isWithin(path, apart) {
+				apart = append(apart, path)
+			}
+		}
+		dirs[dir] = apart
+	}
+	return dirs
+}
+
+// isWithin reports whether a path is one of dirs or below one of them.
+func isWithin(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+	})
+}
 
 // Enforcement describes the parts of a Boundary that this machine can enforce. Its zero value means none.
 type Enforcement struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +75,7 @@ func (l *limits) enforce() error {
 	if err != nil {
 		return err
 	}
-	if l.Covered || len(l.Hide) == 0 {
+	if l.Covered || len(l.Hide)+len(l.Partial) == 0 {
 		config.HandledAccessFS &= writing
 	}
 	rules, err := l.rules(config.HandledAccessFS)
@@ -176,11 +177,19 @@ func (l *limits) eachReadable(visit func(path string, mode fs.FileMode, whole bo
 	if err != nil {
 		return err
 	}
+	partly, partial := maps.Clone(hidden), l.partialDirs()
+	for dir := range partial {
+		partly[dir] = true
+	}
 	var walk func(dir string) error
 	walk = func(dir string) error {
-		whole := !contains(dir, hidden)
+		shown, isPartial := partial[dir]
+		whole := !isPartial && !contains(dir, partly)
 		if visit(dir, fs.ModeDir, whole); whole {
 			return nil
+		}
+		if isPartial {
+			return l.eachShown(dir, shown, visit, walk)
 		}
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -201,6 +210,28 @@ func (l *limits) eachReadable(visit func(path string, mode fs.FileMode, whole bo
 		return nil
 	}
 	return walk("/")
+}
+
+// eachShown is eachReadable for a partial directory, which has been visited.
+func (l *limits) eachShown(dir string, shown []string, visit func(path string, mode fs.FileMode, whole bool), walk func(string) error) error {
+	above := map[string]bool{dir: true}
+	for _, path := range shown {
+		for up := filepath.Dir(path); !above[up] && isWithin(up, []string{dir}); up = filepath.Dir(up) {
+			above[up] = true
+			visit(up, fs.ModeDir, false)
+		}
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil: // it is gone
+		case !info.IsDir():
+			visit(path, info.Mode().Type(), true)
+		case path != dir:
+			if err := walk(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // resolved returns the hidden paths that exist, with links resolved.

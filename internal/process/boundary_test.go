@@ -71,6 +71,48 @@ func fenced(t *testing.T, test func(t *testing.T, l *Launcher, y yard)) {
 	}
 }
 
+// Of a partial directory, a program can read only the shown paths and those that it may change, also through links, and
+// also if it contains hidden paths.
+func TestBoundaryPartial(t *testing.T) {
+	fenced(t, func(t *testing.T, l *Launcher, y yard) {
+		home := y.root + "/home"
+		for name, text := range map[string]string{
+			"src/code": "tracked", "deps/lib": "shown", "deps-b/lib": "tracked", "deps/key": "secret", "a/deps/lib": "shown", "a/code": "tracked", "file": "shown", "work/T/code": "own", "work/U/code": "other",
+		} {
+			must(0, errors.Join(os.MkdirAll(filepath.Dir(home+"/"+name), 0o700), os.WriteFile(home+"/"+name, []byte(text+"\n"), 0o600)))
+		}
+		must(0, errors.Join(os.Symlink("../src", home+"/deps/link"), os.Symlink("home", y.root+"/alias")))
+		b := y.boundary()
+		b.Write, b.Hide = append(b.Write, home+"/work/T"), append(b.Hide, home+"/deps/key", home+"/src/missing")
+		b.Partial = map[string][]string{y.root + "/alias": {home + "/deps", home + "/deps/lib", y.root + "/alias/a/deps", home + "/file", home + "/missing", y.root + "/plain"}, y.root + "/nowhere": nil}
+		for script, want := range map[string]string{
+			"cat deps/lib a/deps/lib file work/T/code":                                                         "shown\nshown\nshown\nown\n",
+			"cat src/code a/code work/U/code deps-b/lib deps/key deps/link/code " + y.root + "/alias/src/code": "",
+			"echo new >work/T/new && cat work/T/new":                                                           "new\n",
+			"echo new >deps/new; echo new >new; echo new >a/new; mkdir src/d; rm file":                         "",
+			"cat ../plain/file": "public\n",
+		} {
+			exit, out, err := l.Run(t.Context(), Spec{
+				Argv: shell("exec 2>/dev/null; " + script), Dir: home, Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, Boundary: b,
+			})
+			if err != nil || string(out) != want {
+				t.Errorf("%s: %q, %v, %v, want %q", script, out, exit, err, want)
+			}
+		}
+		if l.Enforcement().Covers {
+			_, out, _ := l.Run(t.Context(), Spec{Argv: shell("find . | sort"), Dir: home, Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, Boundary: b})
+			if got := strings.Join(strings.Fields(string(out)), " "); got != ". ./a ./a/deps ./a/deps/lib ./deps ./deps/key ./deps/lib ./deps/link ./file ./work ./work/T ./work/T/code ./work/T/new" {
+				t.Errorf("visible: %s", got)
+			}
+		}
+		for _, name := range []string{"deps/new", "new", "a/new", "src/d"} {
+			if _, err := os.Lstat(home + "/" + name); err == nil {
+				t.Errorf("%s was created", name)
+			}
+		}
+	})
+}
+
 // With mounts, a directory replaces /dev/shm, which is invisible.
 func TestBoundaryShm(t *testing.T) {
 	if _, err := os.Stat(sharedMemory); err != nil {

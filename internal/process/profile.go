@@ -28,6 +28,12 @@ func (l *limits) profile() string {
 	for _, path := range l.Write {
 		p.WriteString("(allow file-write* " + below(path) + ")\n")
 	}
+	for dir, shown := range l.partialDirs() {
+		p.WriteString("(deny file-read-data " + below(text(dir)) + ")\n")
+		for _, path := range shown {
+			p.WriteString("(allow file-read-data " + below(text(path)) + ")\n")
+		}
+	}
 	for _, path := range l.Hide {
 		p.WriteString("(deny file-read* file-write* network-outbound " + below(path) + ")\n")
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,16 +15,17 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(".", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(0, errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o700), os.Mkdir(filepath.Join(dir, "shown"), 0o700), os.Symlink("work", filepath.Join(dir, "link"))))
 	l := must((&Boundary{
 		Write: []string{"/work/W", `/odd") (allow default) "\dir`, filepath.Join(dir, "link")},
-		Hide:  []string{"/home/me/.ssh", "/x\ny"},
+		Hide:  []string{"/home/me/.ssh", "/x\ny"}, Partial: map[string][]string{dir: {filepath.Join(dir, "shown"), "/elsewhere", filepath.Join(dir, "missing")}},
 	}).limits(mode{}))
 	want := profileBegin + `(allow file-write* (subpath "/work/W"))
 (allow file-write* (subpath "/odd\") (allow default) \"\\dir"))
-(allow file-write* (subpath "` + dir + `"))
+(allow file-write* (subpath "` + dir + `/work"))
+(deny file-read-data (subpath "` + dir + `"))
+(allow file-read-data (subpath "` + dir + `/shown"))
+(allow file-read-data (subpath "` + dir + `/work"))
 (deny file-read* file-write* network-outbound (subpath "/home/me/.ssh"))
 (deny file-read* file-write* network-outbound (subpath "/x\ny"))
 `

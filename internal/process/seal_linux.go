@@ -39,7 +39,8 @@ type view struct {
 	hidden  map[string]bool   // true if already covered
 	beside  []string          // the directories of these paths are frozen
 	parents map[string]string // results of parent
-	frozen  int               // number of frozen directories
+	partial map[string][]string
+	made    int // number of directories on the stage
 }
 
 // seal makes everything outside Write read-only in this mount namespace, including attributes and times,
@@ -67,6 +68,11 @@ func (l *limits) seal() error {
 	for _, dir := range places {
 		if err := v.freeze(dir); err != nil {
 			return fmt.Errorf("hide: freeze %s: %w", dir, err)
+		}
+	}
+	for dir, shown := range v.partial {
+		if err := v.show(dir, shown); err != nil {
+			return fmt.Errorf("show parts of %s: %w", dir, err)
 		}
 	}
 	if err := v.protect(); err != nil {
@@ -110,6 +116,7 @@ func (v *view) resolve() error {
 			v.connect = append(v.connect, real)
 		}
 	}
+	v.partial = v.limits.partialDirs()
 	hidden, err := v.limits.resolved()
 	for path := range hidden {
 		v.hidden[path] = false
@@ -147,6 +154,11 @@ func (v *view) frozenPlaces() []string {
 		places[v.parent(path)] = true
 	}
 	maps.DeleteFunc(places, func(dir string, _ bool) bool {
+		for partial, shown := range v.partial {
+			if isWithin(dir, []string{partial}) && !isWithin(dir, shown) {
+				return true
+			}
+		}
 		hasWritable := slices.ContainsFunc(v.write, func(path string) bool { return filepath.Dir(path) == dir && !isDir(path) })
 		return dir == "/" || hasWritable || isWithin(dir, slices.Collect(maps.Keys(v.hidden))) || isWithin(dir, v.write) || isWithin(dir, v.connect) || isWithin(dir, []string{"/proc", "/sys", "/dev"})
 	})
@@ -182,9 +194,8 @@ func (v *view) freeze(dir string) error {
 	if err != nil {
 		return err
 	}
-	v.frozen++
-	copied := filepath.Join(stage, strconv.Itoa(v.frozen))
-	if err := errors.Join(os.Mkdir(copied, 0o700), unix.Mount(copied, copied, "", unix.MS_BIND, "")); err != nil {
+	copied, err := v.newDir()
+	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
@@ -192,12 +203,51 @@ func (v *view) freeze(dir string) error {
 			return err
 		}
 	}
-	stat := info.Sys().(*syscall.Stat_t)                 //nolint:forcetypeassert // the type on Linux
-	_ = unix.Chown(copied, int(stat.Uid), int(stat.Gid)) // fails for other users in a user namespace
-	if err := unix.Chmod(copied, stat.Mode&0o7777); err != nil {
+	return substitute(dir, copied, info)
+}
+
+// newDir creates an empty directory on the stage, as a mount of its own.
+func (v *view) newDir() (string, error) {
+	v.made++
+	dir := filepath.Join(stage, strconv.Itoa(v.made))
+	return dir, errors.Join(os.Mkdir(dir, 0o700), unix.Mount(dir, dir, "", unix.MS_BIND, ""))
+}
+
+// substitute mounts a directory of newDir over another one, with its owner and mode.
+func substitute(dir, by string, info fs.FileInfo) error {
+	stat := info.Sys().(*syscall.Stat_t)             //nolint:forcetypeassert // the type on Linux
+	_ = unix.Chown(by, int(stat.Uid), int(stat.Gid)) // fails for other users in a user namespace
+	if err := unix.Chmod(by, stat.Mode&0o7777); err != nil {
 		return err
 	}
-	return ignoreMissing(unix.Mount(copied, dir, "", unix.MS_MOVE, ""))
+	return ignoreMissing(unix.Mount(by, dir, "", unix.MS_MOVE, ""))
+}
+
+// show replaces a directory by one that has only the shown paths in it.
+func (v *view) show(dir string, shown []string) error {
+	info, err := os.Lstat(dir)
+	if err != nil || slices.Contains(shown, dir) {
+		return ignoreMissing(err)
+	}
+	copied, err := v.newDir()
+	if err != nil {
+		return err
+	}
+	for _, path := range shown {
+		to := filepath.Join(copied, strings.TrimPrefix(path, dir))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := placeholder(to, isDir(path)); err != nil {
+			return err
+		}
+		if err := bind(path, to); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+			err = os.Remove(to) // it is gone, or was replaced
+		} else if err != nil {
+			return err
+		}
+	}
+	return substitute(dir, copied, info)
 }
 
 // list returns the entries of a directory, at most one more than maxFrozen.
@@ -358,13 +408,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// isWithin reports whether a path is one of dirs or below one of them.
-func isWithin(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool {
-		return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
-	})
 }
 
 // isDir reports whether a path is a directory, and not a link to one.

@@ -87,12 +87,7 @@ func (s *Sandbox) runtimeFiles() []string {
 // shownSockets returns the sockets, and directories of them, that the user's settings show.
 func (s *Sandbox) shownSockets() []string {
 	var paths []string
-	for _, setting := range s.o.Settings.Hide {
-		shown, ok := strings.CutPrefix(setting, "!")
-		if !ok {
-			continue
-		}
-		path := s.expand(shown)
+	for _, path := range s.shown() {
 		if info, err := os.Stat(path); err == nil && (info.IsDir() || info.Mode()&os.ModeSocket != 0) {
 			paths = append(paths, path)
 		}
@@ -118,6 +113,17 @@ func (s *Sandbox) programs() []string {
 	return found
 }
 
+// shown returns the paths that the user's settings show.
+func (s *Sandbox) shown() []string {
+	var paths []string
+	for _, setting := range s.o.Settings.Hide {
+		if path, ok := strings.CutPrefix(setting, "!"); ok {
+			paths = append(paths, s.expand(path))
+		}
+	}
+	return paths
+}
+
 // Hides reports whether programs cannot read a file, judging only by its path.
 func (s *Sandbox) Hides(path string) bool { return within(path, s.hidden(nil, nil)) }
 
@@ -125,12 +131,7 @@ func (s *Sandbox) Hides(path string) bool { return within(path, s.hidden(nil, ni
 // contains one of the needed paths or the repository.
 func (s *Sandbox) hidden(needed, more []string) []string {
 	settings := slices.Concat(secrets(), s.moved(), s.sockets(), s.records(), more, s.o.Settings.Hide)
-	var shown []string
-	for _, setting := range settings {
-		if path, ok := strings.CutPrefix(setting, "!"); ok {
-			shown = append(shown, s.expand(path))
-		}
-	}
+	shown := s.shown()
 	needed = slices.Concat(needed, s.programs(), []string{s.o.GitDir})
 	var paths []string
 	for _, setting := range settings {

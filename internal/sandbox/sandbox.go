@@ -5,7 +5,8 @@
 //
 // A program may change its worktree, the worktree's git directory, a temporary directory, the task's
 // cache directory, and the paths in the user's settings. It can read everything that its
-// user can read, except a list of secrets that the user can extend.
+// user can read, except a list of secrets that the user can extend, and except the files of the main checkout that
+// git does not ignore: a check that read them instead of those in its worktree would prove nothing.
 package sandbox
 
 import (
@@ -29,6 +30,8 @@ type Options struct {
 	Keep        []string // variables of the caches that are passed from a landed task to a later one
 	Root        string   // the main checkout of the repository
 	GitDir      string   // its common git directory
+	// Shared returns the paths in the main checkout that programs can read if they are apart from it.
+	Shared func() []string
 }
 
 // Sandbox creates the rooms of a repository's tasks.
@@ -104,6 +107,7 @@ func (r *Room) Temp() string { return r.temp }
 // Access describes the access rights of a program.
 type Access struct {
 	ReadOnly bool     // the worktree cannot be changed
+	Apart    bool     // only shared paths in the main checkout can be read, and no worktrees of other tasks
 	Write    []string // further existing files and directories that may be changed
 	Show     []string // files that are not hidden
 	Connect  []string // sockets of coven, or directories of them
@@ -124,10 +128,26 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 		Write: write, Hide: r.sandbox.hidden(slices.Concat(needed, a.Connect), r.sandbox.runtimeFiles()),
 		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()), Replace: r.Replace,
 	}
+	if a.Apart && o.Shared != nil {
+		b.Partial = map[string][]string{o.Root: append(r.sandbox.shared(), needed...)}
+	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm
 	}
 	return b
+}
+
+// shared returns the paths in the main checkout that programs can read if they are apart from it.
+func (s *Sandbox) shared() []string {
+	return slices.Concat(s.shown(), s.o.Shared(), []string{s.o.GitDir})
+}
+
+// KeepsApart reports whether programs that are apart from the main checkout cannot read a file in it for that reason.
+func (s *Sandbox) KeepsApart(path string) bool {
+	if s.Level() == None || s.o.Shared == nil || !within(path, []string{s.o.Root}) || within(path, s.shared()) {
+		return false
+	}
+	return !within(path, []string{filepath.Join(s.o.Root, ".coven")})
 }
 
 // inShm reports whether a path is in /dev/shm.

@@ -39,7 +39,7 @@ func (h host) WriteFile(path, content string) error {
 
 // RunCommand implements driver.Host.
 func (h host) RunCommand(ctx context.Context, command string, output io.Writer) (process.Exit, error) {
-	exit, _, err := h.launcher.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: h.job.ReadOnly}, process.Spec{
+	exit, _, err := h.launcher.Workspace.RunWith(ctx, sandbox.Access{ReadOnly: h.job.ReadOnly, Apart: true}, process.Spec{
 		Argv: []string{"bash", "-c", command}, Dir: h.job.Dir, Env: h.job.Env, Idle: h.job.Idle, Transcript: output,
 	})
 	return exit, err

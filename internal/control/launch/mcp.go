@@ -128,7 +128,7 @@ func (l *Launcher) startServer(ctx context.Context, s servers.Server, launch dri
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make its directory: %w", err)
 	}
-	access := sandbox.Access{ReadOnly: launch.ReadOnly, Write: []string{state}}
+	access := sandbox.Access{ReadOnly: launch.ReadOnly, Apart: true, Write: []string{state}}
 	env := slices.Concat(launch.Env, []string{"XDG_STATE_HOME=" + state, "XDG_DATA_HOME=" + state, "XDG_CONFIG_HOME=" + state})
 	cmd, release, all, err := l.Workspace.Command(ctx, access, env, s.Argv...)
 	return s.With(cmd, launch.Dir, all), release, err

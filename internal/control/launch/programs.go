@@ -37,7 +37,7 @@ func (p *programs) run(ctx context.Context, argv []string, timeout time.Duration
 	spec, over := p.server.Pass(process.Spec{Argv: argv, Dir: p.job.Dir, Env: p.job.Env, Timeout: timeout})
 	defer over()
 	w := p.launcher.Workspace
-	exit, output, err := w.RunWith(ctx, sandbox.Access{ReadOnly: p.job.ReadOnly, Connect: []string{p.server.Dir()}}, spec)
+	exit, output, err := w.RunWith(ctx, sandbox.Access{ReadOnly: p.job.ReadOnly, Apart: true, Connect: []string{p.server.Dir()}}, spec)
 	return exit, []byte(w.Secrets.Text(string(output))), err
 }
 

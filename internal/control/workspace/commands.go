@@ -3,9 +3,11 @@ package workspace
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -30,7 +32,7 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	var exit process.Exit
 	var output []byte
 	err = c.Workspace.Isolated(ctx, func() (err error) {
-		exit, output, err = c.Workspace.Run(ctx, process.Spec{
+		exit, output, err = c.Workspace.RunWith(ctx, sandbox.Access{Apart: !cmd.Setup}, process.Spec{
 			Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir, Env: env, Transcript: cmd.Transcript, Idle: c.Idle,
 		})
 		return err
@@ -39,6 +41,9 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		return runner.Ran{}, err
 	}
 	ran := runner.Ran{ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start)}
+	if why := c.Workspace.belongsElsewhere(dir, output); why != "" && !exit.OK() && !cmd.Setup {
+		ran.Output = strings.TrimRight(ran.Output, "\n") + "\n" + why + "\n"
+	}
 	over := (*engine.OverTimeError)(nil)
 	switch {
 	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):

@@ -1,0 +1,29 @@
+package supply
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// Shared returns the directories of the main checkout that git ignores, such as dependencies, as absolute paths:
+// programs of tasks can read them. It omits those of coven and the tracker, and those that Python makes beside its
+// sources.
+func Shared(ctx context.Context, r *repo.Repo) ([]string, error) {
+	names, err := r.RootGit().Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, name := range names {
+		dir, isDir := strings.CutSuffix(name, "/")
+		if isDir && !isPrivate(dir) && !slices.Contains([]string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}, path.Base(dir)) {
+			dirs = append(dirs, filepath.Join(r.Root, filepath.FromSlash(dir)))
+		}
+	}
+	return dirs, nil
+}
