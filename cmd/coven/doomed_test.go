@@ -52,6 +52,7 @@ func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Value(matrixKey{}).(*matrix).count(killed)
 	}
 	if killed {
+		ts.Setenv("KILLED", "1")
 		awaitUnlocked(ts, cmd.Dir)
 	}
 }
