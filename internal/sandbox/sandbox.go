@@ -128,13 +128,19 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 		Write: write, Hide: r.sandbox.hidden(slices.Concat(needed, a.Connect), r.sandbox.runtimeFiles()),
 		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()), Replace: r.Replace,
 	}
-	if a.Apart && o.Shared != nil {
+	if a.Apart && r.sandbox.separates() {
 		b.Partial = map[string][]string{o.Root: append(r.sandbox.shared(), needed...)}
 	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm
 	}
 	return b
+}
+
+// separates reports whether programs can be apart from the main checkout: the user's settings neither show it, nor let
+// them change it.
+func (s *Sandbox) separates() bool {
+	return s.o.Shared != nil && !within(s.o.Root, slices.Concat(s.shown(), s.writable()))
 }
 
 // shared returns the paths in the main checkout that programs can read if they are apart from it.
@@ -144,7 +150,7 @@ func (s *Sandbox) shared() []string {
 
 // KeepsApart reports whether programs that are apart from the main checkout cannot read a file in it for that reason.
 func (s *Sandbox) KeepsApart(path string) bool {
-	if s.Level() == None || s.o.Shared == nil || !within(path, []string{s.o.Root}) || within(path, s.shared()) {
+	if s.Level() == None || !s.separates() || !within(path, []string{s.o.Root}) || within(path, s.shared()) {
 		return false
 	}
 	return !within(path, []string{filepath.Join(s.o.Root, ".coven")})

@@ -2,9 +2,11 @@ package workspace
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/supply"
 )
@@ -13,7 +15,8 @@ import (
 const sharedAge = 30 * time.Second
 
 // SharedOf returns a function that returns the paths in the main checkout that programs of tasks can read: its ignored
-// directories and coven's executable, which is self. It returns nil for a bare repository.
+// directories, coven's executable, which is self, and the files that show coven that an agent has started it. It returns
+// nil for a bare repository.
 func SharedOf(r *worktree.Repo, self string) func() []string {
 	if r.Bare {
 		return nil
@@ -21,13 +24,15 @@ func SharedOf(r *worktree.Repo, self string) func() []string {
 	var mu sync.Mutex
 	var dirs []string
 	var listed time.Time
-	return func() []string {
+	list := func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(listed) > sharedAge {
-			dirs, _ = supply.Shared(context.Background(), r) // without the list, programs see less
+			dirs, _ = supply.IgnoredDirs(context.Background(), r) // without the list, programs see less
 			listed = time.Now()
 		}
-		return append(dirs[:len(dirs):len(dirs)], self)
+		return append(dirs[:len(dirs):len(dirs)], self, filepath.Join(r.Root, mcp.GatesDir))
 	}
+	go list() // while the worktree is created
+	return list
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Shared returns the directories of the main checkout that git ignores, such as dependencies, as absolute paths:
+// IgnoredDirs returns the directories of the main checkout that git ignores, such as dependencies, as absolute paths:
 // programs of tasks can read them. It omits those of coven and the tracker, and those that Python makes beside its
 // sources.
-func Shared(ctx context.Context, r *repo.Repo) ([]string, error) {
+func IgnoredDirs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	names, err := r.RootGit().Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
 	if err != nil {
 		return nil, err
