@@ -171,7 +171,10 @@ func (d *disk) stopAnywhere(t *testing.T, cmd *exec.Cmd) (point string, end func
 		return "land.return", func() {}
 	case <-time.After(after):
 	}
-	must(t, cmd.Process.Signal(syscall.SIGSTOP))
+	if err := cmd.Process.Signal(syscall.SIGSTOP); errors.Is(err, os.ErrProcessDone) {
+		must(t, <-ended)
+		return "land.return", func() {}
+	}
 	return fmt.Sprint("after ", after), func() {
 		must(t, cmd.Process.Kill())
 		<-ended
