@@ -15,6 +15,7 @@ type Script struct {
 	Checks  bool              `yaml:"checks,omitempty" about:"true: run the configured checks, in order"`
 	Env     map[string]string `yaml:"env,omitempty" about:"templates by variable"`
 	Workdir string            `yaml:"workdir,omitempty" about:"directory in the worktree"` // empty for the top of the worktree
+	TTY     bool              `yaml:"tty,omitempty" about:"true: the output of the command is a terminal, not a pipe"`
 }
 
 func newScript() Kind { return &Script{} }
@@ -36,6 +37,9 @@ func (s *Script) read(r *reader, at position) {
 	}
 	if dir := r.doc.Key(at.node, "workdir"); s.Checks && dir.Set() {
 		r.doc.Fail(dir, "checks run at the top of the worktree", "cd in the check's own command")
+	}
+	if tty := r.doc.Key(at.node, "tty"); s.Checks && tty.Set() {
+		r.doc.Fail(tty, "the output of checks is a pipe", "script -qec 'COMMAND' /dev/null as the check's own command")
 	}
 	r.env(at, s.Env)
 	r.workdir(at, s.Workdir)

@@ -36,7 +36,7 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (even
 	env := append([]string{"COVEN_STEP_KEY=" + x.key(c.Path)}, c.Script.Env...)
 	sum := sha256.New()
 	ran, err := x.run(ctx, c.Path, Command{
-		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, Transcript: io.MultiWriter(transcript, sum),
+		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, TTY: c.Script.TTY, Transcript: io.MultiWriter(transcript, sum),
 	})
 	failpoint.Point("script.ended")
 	if err != nil {
@@ -80,13 +80,17 @@ func tooLong(s *engine.ScriptInput) string {
 	return ""
 }
 
-// settings returns a hash of the variables and the directory of a script, so that its receipt differs from
-// that of the bare command. It is empty if the script sets neither.
+// settings returns a hash of the variables, the directory and the terminal of a script, so that its receipt differs
+// from that of the bare command. It is empty if the script sets none.
 func settings(s *engine.ScriptInput) string {
-	if len(s.Env) == 0 && s.Workdir == "" {
+	if len(s.Env) == 0 && s.Workdir == "" && !s.TTY {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{s.Workdir}, s.Env...), "\x00")))
+	all := append([]string{s.Workdir}, s.Env...)
+	if s.TTY {
+		all = append(all, "tty")
+	}
+	sum := sha256.Sum256([]byte(strings.Join(all, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -203,6 +203,7 @@ type Command struct {
 	Secrets    []string // names of the secrets that the command uses
 	Workdir    string   // relative to the worktree
 	Setup      bool     // it may read the files of the main checkout, to copy them
+	TTY        bool     // its output is a terminal instead of a pipe
 	Transcript io.Writer
 }
 

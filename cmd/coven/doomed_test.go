@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -57,9 +58,16 @@ func cmdDoomed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitUnlocked waits for the locks of a killed coven in the repository at dir: its git processes hold them until they
-// end. They do not hold turns, which stories take themselves.
+// awaitUnlocked waits for the locks of a killed coven in the repository at dir: its git processes, and those that it was
+// starting, hold them until they end. They do not hold turns, which stories take themselves.
 func awaitUnlocked(ts *testscript.TestScript, dir string) {
+	sessions, err := filepath.Glob(filepath.Join(dir, session.Dir, "*"))
+	ts.Check(err)
+	for _, of := range sessions {
+		for deadline := time.Now().Add(patience); session.Busy(of) && time.Now().Before(deadline); {
+			pause()
+		}
+	}
 	locks, err := filepath.Glob(filepath.Join(dir, ".git", "coven", "locks", "*"))
 	ts.Check(err)
 	for _, lock := range locks {

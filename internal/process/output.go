@@ -18,7 +18,7 @@ const (
 	orphanBytes = 1 << 20
 )
 
-// output reads a child's terminal. Unread bytes stay in the kernel, so a slow reader
+// output reads a child's terminal or pipe. Unread bytes stay in the kernel, so a slow reader
 // loses nothing but blocks the child.
 type output struct {
 	master     *os.File
@@ -80,10 +80,10 @@ func (o *output) read(p []byte) (int, error) {
 			return n, nil
 		case errors.Is(err, os.ErrDeadlineExceeded) && !final:
 			<-o.ended // end woke us up; read on with a deadline of our own
-		case errors.Is(err, syscall.EIO), errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, syscall.EIO), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF):
 			return 0, io.EOF
 		default:
-			return 0, fmt.Errorf("read terminal: %w", err)
+			return 0, fmt.Errorf("read output: %w", err)
 		}
 	}
 }

@@ -43,6 +43,8 @@ type Spec struct {
 	Grace time.Duration
 	// Boundary limits the files and processes that the program can change, see and signal. Optional.
 	Boundary *Boundary
+	// Pipe makes the program's output a pipe instead of a terminal; it then has no terminal at all.
+	Pipe bool
 	// Size is the window size of the terminal; zero means 40 x 200.
 	Size Size
 }

@@ -71,13 +71,24 @@ func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error)
 	return c, nil
 }
 
+// openOutput returns both ends of the program's output. The first one is non-blocking: see openTerminal.
+func openOutput(spec Spec) (master, slave *os.File, err error) {
+	if !spec.Pipe {
+		return openTerminal(spec.Size)
+	}
+	if master, slave, err = os.Pipe(); err != nil {
+		return nil, nil, fmt.Errorf("make output pipe: %w", err)
+	}
+	return master, slave, nil
+}
+
 // newChild creates the program's streams; the shim gets their other ends.
 func newChild(m mode, spec Spec, link *link) (*Child, error) {
 	complaints, err := memoryFile("complaints")
 	if err != nil {
 		return nil, err
 	}
-	master, slave, err := openTerminal(spec.Size)
+	master, slave, err := openOutput(spec)
 	if err != nil {
 		return nil, errors.Join(err, complaints.Close())
 	}

@@ -15,6 +15,7 @@ type ScriptInput struct {
 	Checks  []string `json:"checks,omitempty"`
 	Env     []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
 	Workdir string   `json:"workdir,omitempty"`
+	TTY     bool     `json:"tty,omitempty"`
 	Secrets []string `json:"secrets,omitempty"` // names of the secrets that the command uses
 }
 
@@ -33,7 +34,7 @@ func (c scriptStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	input := ScriptInput{Env: env, Workdir: c.spec.Workdir, Secrets: c.secrets}
+	input := ScriptInput{Env: env, Workdir: c.spec.Workdir, TTY: c.spec.TTY, Secrets: c.secrets}
 	if c.spec.Checks {
 		input.Checks = c.plan.Checks
 	} else {

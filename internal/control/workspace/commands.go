@@ -33,7 +33,7 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	var output []byte
 	err = c.Workspace.Isolated(ctx, func() (err error) {
 		exit, output, err = c.Workspace.RunWith(ctx, sandbox.Access{Apart: !cmd.Setup}, process.Spec{
-			Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir, Env: env, Transcript: cmd.Transcript, Idle: c.Idle,
+			Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir, Env: env, Pipe: !cmd.TTY, Transcript: cmd.Transcript, Idle: c.Idle,
 		})
 		return err
 	})
@@ -48,6 +48,9 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	switch {
 	case errors.Is(exit.Cause, process.ErrIdle), errors.As(exit.Cause, &over):
 		ran.Stopped = exit.Cause.Error()
+		if why := waitsFor(ran.Output); why != "" {
+			ran.Stopped += ": " + why
+		}
 	case exit.Cause != nil:
 		return runner.Ran{}, exit.Cause
 	}

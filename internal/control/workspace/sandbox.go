@@ -56,7 +56,7 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 	if err != nil {
 		return exit, nil, err
 	}
-	spec.Env = sandbox.Merge(user, room.Env(user), s.TraceEnv(), spec.Env, network)
+	spec.Env = sandbox.Merge(unattended(), user, room.Env(user), s.TraceEnv(), spec.Env, network)
 	spec.Boundary = room.Boundary(access)
 	exit, output, err = s.Launcher.Run(ctx, spec)
 	if err != nil {
@@ -66,6 +66,15 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 		s.warned.Do(s.warnOfRefusal)
 	}
 	return exit, output, nil
+}
+
+// unattended returns the variables that tell programs that no person reads their output or answers. Those that the user
+// passes override them.
+func unattended() []string {
+	return []string{
+		"CI=true", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "GH_PAGER=cat", "AWS_PAGER=", "SYSTEMD_PAGER=cat",
+		"DEBIAN_FRONTEND=noninteractive", "PIP_NO_INPUT=1",
+	}
 }
 
 // Command returns the command of a program of the task that runs alongside others, such as an MCP
