@@ -41,8 +41,10 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		return runner.Ran{}, err
 	}
 	ran := runner.Ran{ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start)}
-	if why := c.Workspace.belongsElsewhere(dir, output); why != "" && !exit.OK() && !cmd.Setup {
-		ran.Output = strings.TrimRight(ran.Output, "\n") + "\n" + why + "\n"
+	if !exit.OK() && !cmd.Setup {
+		if why := c.Workspace.belongsElsewhere(dir, output); why != "" {
+			ran.Output = strings.TrimRight(ran.Output, "\n") + "\n" + why + "\n"
+		}
 	}
 	over := (*engine.OverTimeError)(nil)
 	switch {
