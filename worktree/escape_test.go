@@ -50,7 +50,7 @@ var swaps = []swap{
 		if err != nil {
 			return
 		}
-		defer in.Close()
+		defer in.Close()          //nolint:errcheck // the agent does not care
 		_ = in.Remove("d/victim") // so that coven reads it again
 		_ = in.WriteFile("d/victim", []byte(ofAgent), 0o644)
 		_ = os.RemoveAll(filepath.Join(top, "away.log"))

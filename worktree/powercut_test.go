@@ -177,7 +177,9 @@ func (d *disk) stopAnywhere(t *testing.T, cmd *exec.Cmd) (point string, end func
 	}
 	return fmt.Sprint("after ", after), func() {
 		must(t, cmd.Process.Kill())
-		<-ended
+		if err := <-ended; err == nil {
+			t.Fatal("it was not killed")
+		}
 	}
 }
 

@@ -54,16 +54,8 @@ func (l *limits) seal() error {
 	}
 	v.hideSockets()
 	places := v.frozenPlaces()
-	if err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=1m,mode=0755"); err != nil {
-		return fmt.Errorf("hide: mount an empty directory: %w", err)
-	}
-	if err := errors.Join(os.WriteFile(emptyFile, nil, 0o444), os.Mkdir(emptyDir, 0o555)); err != nil {
-		return fmt.Errorf("hide: %w", err)
-	}
-	for i, r := range l.Replace {
-		if err := os.WriteFile(replaced(i), []byte(r.Content), 0o444); err != nil {
-			return fmt.Errorf("replace %s: %w", r.Path, err)
-		}
+	if err := l.makeStage(); err != nil {
+		return err
 	}
 	for _, dir := range places {
 		if err := v.freeze(dir); err != nil {
@@ -97,6 +89,22 @@ func (l *limits) seal() error {
 	// The working directory is still the one below the new mounts, from which relative paths lead around them.
 	if err := os.Chdir(working); err != nil {
 		return os.Chdir("/")
+	}
+	return nil
+}
+
+// makeStage mounts the stage, with the files that replace others.
+func (l *limits) makeStage() error {
+	if err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=1m,mode=0755"); err != nil {
+		return fmt.Errorf("hide: mount an empty directory: %w", err)
+	}
+	if err := errors.Join(os.WriteFile(emptyFile, nil, 0o444), os.Mkdir(emptyDir, 0o555)); err != nil {
+		return fmt.Errorf("hide: %w", err)
+	}
+	for i, r := range l.Replace {
+		if err := os.WriteFile(replaced(i), []byte(r.Content), 0o444); err != nil {
+			return fmt.Errorf("replace %s: %w", r.Path, err)
+		}
 	}
 	return nil
 }
@@ -241,9 +249,11 @@ func (v *view) show(dir string, shown []string) error {
 		if err := placeholder(to, isDir(path)); err != nil {
 			return err
 		}
-		if err := bind(path, to); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		err := bind(path, to)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			err = os.Remove(to) // it is gone, or was replaced
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 	}
