@@ -35,7 +35,7 @@ func waitsFor(output string) string {
 	case pagerLine.MatchString(last):
 		return "it waited in a pager, " + line + " (set PAGER=cat, or the option of the command for no pager)"
 	case watcherLine.MatchString(last):
-		return "it watched or served, " + line + " (run it once, for example with --run, --watchAll=false or CI=true)"
+		return "it waited for changes or requests, " + line + " (run it once, for example with --run, --watchAll=false or CI=true)"
 	case promptLine.MatchString(last):
 		return "it waited for an answer, " + line + " (use the option of the command that asks nothing, such as --yes)"
 	}
