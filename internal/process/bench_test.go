@@ -28,7 +28,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	for name, boundary := range map[string]*Boundary{
 		"": nil, "/bounded": {Write: []string{b.TempDir()}, Hide: []string{secret}},
-		"/home": {Write: []string{b.TempDir()}, Hide: []string{filepath.Join(home, ".ssh")}}, // a home directory of 100 entries
+		"/home":    {Write: []string{b.TempDir()}, Hide: []string{filepath.Join(home, ".ssh")}}, // a home directory of 100 entries
 		"/partial": {Write: []string{b.TempDir()}, Hide: []string{secret}, Partial: map[string][]string{home: {filepath.Join(home, ".tool1"), filepath.Join(home, ".tool2")}}},
 	} {
 		for _, containment := range []Containment{PIDNamespace, Subreaper} {

@@ -19,7 +19,9 @@ func startWithin(cmd *exec.Cmd, dirs []string) error {
 	go func() {
 		runtime.LockOSThread() // forever: the restricted thread ends with the goroutine
 		err := restrictThread(dirs)
-		if err == nil {
+		if err != nil {
+			err = fmt.Errorf("limit the files that git can change: %w", err)
+		} else {
 			err = cmd.Start() // the child inherits the restriction of the thread
 		}
 		started <- err
@@ -35,33 +37,32 @@ const changes = ll.AccessFSWriteFile | ll.AccessFSRemoveDir | ll.AccessFSRemoveF
 func restrictThread(dirs []string) error {
 	rules, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: changes}, 0)
 	if err != nil {
-		return fmt.Errorf("limit the files that git can change: %w", err)
+		return err
 	}
 	defer func() { _ = unix.Close(rules) }()
-	allow := func(path string, rights uint64) error {
-		at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("limit the files that git can change: %s: %w", path, err)
-		}
-		defer func() { _ = unix.Close(at) }()
-		if err := ll.LandlockAddPathBeneathRule(rules, &ll.PathBeneathAttr{AllowedAccess: rights, ParentFd: at}, 0); err != nil {
-			return fmt.Errorf("limit the files that git can change: %s: %w", path, err)
-		}
-		return nil
-	}
 	for _, dir := range dirs {
-		if err := allow(dir, changes); err != nil {
+		if err := allow(rules, dir, changes); err != nil {
 			return err
 		}
 	}
-	if err := allow("/dev", ll.AccessFSWriteFile); err != nil { // for example /dev/null
+	if err := allow(rules, "/dev", ll.AccessFSWriteFile); err != nil { // for example /dev/null
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("limit the files that git can change: %w", err)
+		return err
 	}
-	if err := ll.LandlockRestrictSelf(rules, 0); err != nil {
-		return fmt.Errorf("limit the files that git can change: %w", err)
+	return ll.LandlockRestrictSelf(rules, 0)
+}
+
+// allow adds an exception for a directory to a rule set.
+func allow(rules int, dir string, rights uint64) error {
+	at, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer func() { _ = unix.Close(at) }()
+		err = ll.LandlockAddPathBeneathRule(rules, &ll.PathBeneathAttr{AllowedAccess: rights, ParentFd: at}, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
 }
