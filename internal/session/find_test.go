@@ -133,9 +133,10 @@ func TestLoadTakesLittleMemory(t *testing.T) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, "events.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
 	must(t, err)
 	out := bufio.NewWriter(f)
-	const events = 1000
+	const events, size = 400, 100 << 10
+	text := strings.Repeat("x", size)
 	for i := range events {
-		_, err = fmt.Fprintf(out, `{"v":1,"seq":%d,"time":"2026-01-02T03:04:05Z","type":"agent.text","task":"t","session":"s","data":{"text":%q}}`+"\n", i+3, strings.Repeat("x", 100<<10))
+		_, err = fmt.Fprintf(out, `{"v":1,"seq":%d,"time":"2026-01-02T03:04:05Z","type":"agent.text","task":"t","session":"s","data":{"text":"%s"}}`+"\n", i+3, text)
 		must(t, err)
 	}
 	must(t, errors.Join(out.Flush(), f.Close()))
@@ -147,8 +148,8 @@ func TestLoadTakesLittleMemory(t *testing.T) {
 	if v.Status != session.Completed || v.Updated.Year() != 2026 {
 		t.Errorf("%+v", v)
 	}
-	if grown := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && grown > 50<<20 {
-		t.Errorf("%d MB for a journal of 100 MB", grown>>20)
+	if grown := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && grown > events*size/2 {
+		t.Errorf("%d bytes for a journal of %d", grown, events*size)
 	}
 	started, err := session.Events(s.Dir, event.SessionStarted)
 	if err != nil || len(started) != 1 {
