@@ -1,13 +1,10 @@
 package session_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,40 +116,5 @@ func TestViewOfOpenSession(t *testing.T) {
 	must(t, err)
 	if before.Steps[0].Status != session.Running || after.Steps[0].Status != session.Completed {
 		t.Errorf("before: %+v\nafter: %+v", before.Steps, after.Steps)
-	}
-}
-
-// The memory that a view takes does not grow with the journal.
-func TestLoadTakesLittleMemory(t *testing.T) {
-	root := t.TempDir()
-	s, err := session.Create(root, "t", "query", time.Now)
-	must(t, err)
-	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "query"}))
-	must(t, s.Append(event.Event{Type: event.SessionCompleted}, event.Ended{}))
-	must(t, s.Close())
-	f, err := os.OpenFile(filepath.Join(s.Dir, "events.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
-	must(t, err)
-	out := bufio.NewWriter(f)
-	const events, size = 400, 100 << 10
-	text := strings.Repeat("x", size)
-	for i := range events {
-		_, err = fmt.Fprintf(out, `{"v":1,"seq":%d,"time":"2026-01-02T03:04:05Z","type":"agent.text","task":"t","session":"s","data":{"text":"%s"}}`+"\n", i+3, text)
-		must(t, err)
-	}
-	must(t, errors.Join(out.Flush(), f.Close()))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	v, err := session.Load(s.Dir)
-	must(t, err)
-	runtime.ReadMemStats(&after)
-	if v.Status != session.Completed || v.Updated.Year() != 2026 {
-		t.Errorf("%+v", v)
-	}
-	if grown := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && grown > events*size/2 {
-		t.Errorf("%d bytes for a journal of %d", grown, events*size)
-	}
-	started, err := session.Events(s.Dir, event.SessionStarted)
-	if err != nil || len(started) != 1 {
-		t.Errorf("%d events, %v", len(started), err)
 	}
 }

@@ -1,8 +1,15 @@
 package session
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,5 +136,60 @@ func TestAnsweredAndKilled(t *testing.T) {
 				t.Errorf("%s, next %q, %+v, %v", v.Status, v.Next, v.Revisions, err)
 			}
 		})
+	}
+}
+
+// The memory that a view takes does not grow with the journal.
+func TestLoadTakesLittleMemory(t *testing.T) {
+	root := t.TempDir()
+	s, err := Create(root, "t", "query", time.Now)
+	must(t, err)
+	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Query: "query"}))
+	must(t, s.Append(event.Event{Type: event.SessionCompleted}, event.Ended{}))
+	must(t, s.Close())
+	file := filepath.Join(s.Dir, eventsFile)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	out := bufio.NewWriter(f)
+	const events, size = 400, 100 << 10
+	text := strings.Repeat("x", size)
+	for i := range events {
+		_, err = fmt.Fprintf(out, `{"v":1,"seq":%d,"time":"2026-01-02T03:04:05Z","type":"agent.text","task":"t","session":"s","data":{"text":"%s"}}`+"\n", i+3, text)
+		must(t, err)
+	}
+	must(t, errors.Join(out.Flush(), f.Close()))
+
+	before, most, folder := live(), uint64(0), newFolder()
+	must(t, event.Each(file, func(e event.Event) error {
+		if e.Seq%50 == 0 {
+			most = max(most, live())
+		}
+		return folder.take(e)
+	}))
+	if most > before+events*size/4 {
+		t.Errorf("%d bytes for a journal of %d", most-before, events*size)
+	}
+	v, err := Load(s.Dir)
+	if err != nil || v.Status != Completed || v.Updated.Year() != 2026 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	started, err := Events(s.Dir, event.SessionStarted)
+	if err != nil || len(started) != 1 {
+		t.Errorf("%d events, %v", len(started), err)
+	}
+}
+
+// live returns the size, in bytes, of the memory that is in use.
+func live() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
