@@ -2,8 +2,13 @@ package worktree
 
 import (
 	"errors"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,7 +75,7 @@ func TestFetchUpstreamFails(t *testing.T) {
 	if err := os.WriteFile(ask, []byte("#!/bin/sh\necho \"$@\" >"+ask+".asked\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GIT_ASKPASS", ask)
+	t.Setenv("GIT_ASKPASS", "")
 	t.Setenv("SSH_ASKPASS", ask)
 	for url, want := range map[string]string{
 		"http://" + silent.Addr().String() + "/x": "it took longer than 50ms",
@@ -98,4 +103,65 @@ func TestFetchUpstreamFails(t *testing.T) {
 			t.Errorf("%s: somebody was asked", url)
 		}
 	}
+}
+
+// The user's programs in GIT_ASKPASS and GIT_SSH, and the settings in GIT_CONFIG_COUNT, are used for the upstream.
+func TestFetchUpstreamUsesVariables(t *testing.T) {
+	origin := sample(t)
+	backend := &cgi.Handler{
+		Path: filepath.Join(strings.TrimSpace(output(t, "git", "--exec-path")), "git-http-backend"),
+		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Dir(origin.Root), "GIT_HTTP_EXPORT_ALL=1"},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if user, password, _ := req.BasicAuth(); user != "secret" || password != "secret" {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, req)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	script := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		url string
+		env map[string]string
+	}{
+		{server.URL + "/" + filepath.Base(origin.Root), map[string]string{"GIT_ASKPASS": script("ask", "echo secret")}},
+		{"ssh://nowhere.invalid" + origin.Root, map[string]string{"GIT_SSH": script("ssh", `while [ "$1" != nowhere.invalid ]; do shift; done; shift; exec sh -c "$*"`)}},
+		{"short:" + filepath.Base(origin.Root), map[string]string{
+			"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "url." + filepath.Dir(origin.Root) + "/.insteadOf", "GIT_CONFIG_VALUE_0": "short:",
+		}},
+	} {
+		t.Run(strings.Join(slices.Sorted(maps.Keys(c.env)), ","), func(t *testing.T) {
+			r := sample(t)
+			gitIn(t, r.Root, "remote", "add", "origin", c.url)
+			if _, err := remote.FetchUpstream(t.Context(), r, "main", time.Minute); err == nil {
+				t.Error("it can be fetched without the variable")
+			}
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			if up, err := remote.FetchUpstream(t.Context(), r, "main", time.Minute); err != nil || up.Tip != gitIn(t, origin.Root, "rev-parse", "main") {
+				t.Errorf("%+v, %v", up, err)
+			}
+		})
+	}
+}
+
+// output returns the output of a program.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }

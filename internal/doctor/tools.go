@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"context"
+	"strings"
 
 	"github.com/coven-run/coven/internal/doctor/programversion"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/worktree"
 )
 
 // oldestGit is the oldest git that coven works with.
@@ -21,6 +23,9 @@ func (v *Examination) git(ctx context.Context) []Finding {
 		return warn("git --version", "it does not print its version: %s", said)
 	case older:
 		return fail(next, "%s is too old: coven needs 2.38 or newer", said)
+	}
+	if dropped := worktree.DroppedVariables(v.env.Environ()); len(dropped) > 0 {
+		return warn("env -u "+strings.Join(dropped, " -u ")+" coven doctor", "%s; coven ignores %s: it uses the repository of the current directory", said, strings.Join(dropped, ", "))
 	}
 	return ok("%s", said)
 }

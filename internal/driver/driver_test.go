@@ -26,6 +26,19 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// If an agent started coven, coven's agents do not get its session, unless the user names the variable.
+func TestEnvironmentWithoutSession(t *testing.T) {
+	user := []string{
+		"CLAUDECODE=1", "CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDE_CODE_SESSION_ID=s", "CLAUDE_CODE_SSE_PORT=1", "CLAUDE_CODE_CHILD_SESSION=1",
+		"CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9", "CLAUDE_CODE_REMOTE=true",
+	}
+	got := driver.Environment(user, []string{"CLAUDE_CODE_*", "CLAUDE_CODE_REMOTE"})
+	want := []string{"GIT_TERMINAL_PROMPT=0", "CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9", "CLAUDE_CODE_REMOTE=true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Recall restores the progress of an interrupted agent from its transcript.
 func TestRecall(t *testing.T) {
 	const (

@@ -1,6 +1,9 @@
 package driver
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // inherited lists the variables that every child inherits from the user's environment.
 // Programs need them to run, and none holds a credential. A trailing * matches any suffix.
@@ -13,13 +16,26 @@ var inherited = []string{
 	"GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT",
 }
 
+// identity lists the variables that identify the session of an agent CLI to its children. If coven itself was started by
+// an agent, its own agents must not take part in that session, so patterns do not match these variables. A trailing *
+// matches any suffix. They were read from Claude Code 2.1.330.
+var identity = []string{
+	"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION*", "CLAUDE_CODE_CHILD_*", "CLAUDE_CODE_PARENT_*",
+	"CLAUDE_CODE_REMOTE*", "CLAUDE_CODE_BRIDGE_*", "CLAUDE_CODE_CCR_*", "CLAUDE_CODE_CLOUD_SESSION_ID", "CLAUDE_CODE_CONTAINER_ID",
+	"CLAUDE_CODE_AGENT", "CLAUDE_CODE_AGENT_ID", "CLAUDE_CODE_AGENT_NAME", "CLAUDE_CODE_TEAM*", "CLAUDE_CODE_TASK_LIST_ID",
+	"CLAUDE_CODE_PLAN_MODE_REQUIRED", "CLAUDE_CODE_COORDINATOR_*", "CLAUDE_CODE_WORKER_*", "CLAUDE_CODE_PROJECTS_SESSION",
+	"CLAUDE_CODE_RESUME_FROM_SESSION", "CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "CLAUDE_CODE_RESUME_PROMPT", "CLAUDE_CODE_RESUME_REASON",
+	"CLAUDE_CODE_RELAUNCH_*", "CLAUDE_CODE_SDK_*", "CLAUDE_CODE_SHELL_HANDOVER_*", "CLAUDE_CODE_SPAWN*", "CLAUDE_CODE_TMUX_*",
+	"CLAUDE_CODE_TOOL_USE_ID", "CLAUDE_CODE_TRIGGER_ID", "CLAUDE_CODE_WEBSOCKET_*", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_ACTION",
+}
+
 // Environment returns the variables of the user's environment that a child inherits: the
-// default ones and those named in pass.
+// default ones and those that pass names or matches. Those of identity must be named.
 func Environment(user, pass []string) []string {
 	env := []string{"GIT_TERMINAL_PROMPT=0"}
 	for _, kv := range user {
 		name, _, _ := strings.Cut(kv, "=")
-		if matches(inherited, name) || matches(pass, name) {
+		if matches(inherited, name) || slices.Contains(pass, name) || matches(pass, name) && !matches(identity, name) {
 			env = append(env, kv)
 		}
 	}

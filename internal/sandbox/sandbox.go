@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coven-run/coven/internal/config"
@@ -185,18 +186,26 @@ func (s *Sandbox) Plugins(dir string) (room *Room, b *process.Boundary, err erro
 func (r *Room) Env(user []string) []string {
 	env := []string{"TMPDIR=" + r.temp}
 	env = append(env, r.caches(user)...)
-	return append(env, gitSettings(
+	return append(env, gitSettings(user,
 		"commit.gpgSign=false", "tag.gpgSign=false", // keys are hidden
 		"gc.auto=0", "maintenance.auto=false", // the repository is a temporary copy
 	)...)
 }
 
-// gitSettings returns the variables, as KEY=VALUE, that pass settings to git.
-func gitSettings(settings ...string) []string {
-	env := []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings))}
+// gitSettings returns the variables, as KEY=VALUE, that pass settings to git. They follow, and override, those in the
+// user's variables.
+func gitSettings(user []string, settings ...string) []string {
+	after := 0
+	for _, kv := range user {
+		if count, ok := strings.CutPrefix(kv, "GIT_CONFIG_COUNT="); ok {
+			after, _ = strconv.Atoi(count) // git refuses other values
+		}
+	}
+	after = max(after, 0)
+	env := []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", after+len(settings))}
 	for i, setting := range settings {
 		key, value, _ := strings.Cut(setting, "=")
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", after+i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", after+i, value))
 	}
 	return env
 }

@@ -161,20 +161,24 @@ func mapped(refspec, ref string) string {
 	return to
 }
 
-// quietGit returns a git.Repo for network access. It prompts neither for passwords nor for host keys.
+// quietGit returns a git.Repo for network access. It prompts neither for passwords nor for host keys; the user's programs
+// in GIT_ASKPASS and GIT_SSH answer for themselves.
 func quietGit(r *repo.Repo, settings []git.Setting) git.Repo {
+	g := r.RootGit()
+	g.WorkTree = r.Root // relative paths of remotes are relative to Root
+	g.Env = append(slices.Clone(g.Env), "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never") // no dialogs
+	if os.Getenv("GIT_ASKPASS") == "" {
+		g.Env = append(g.Env, "GIT_ASKPASS=true")
+	}
 	ssh := os.Getenv("GIT_SSH_COMMAND")
 	for _, s := range settings {
 		if s.Key == "core.sshcommand" && os.Getenv("GIT_SSH_COMMAND") == "" {
 			ssh = s.Value
 		}
 	}
-	g := r.RootGit()
-	g.WorkTree = r.Root // relative paths of remotes are relative to Root
-	g.Env = append(slices.Clone(g.Env),
-		"GIT_SSH_COMMAND="+cmp.Or(ssh, "ssh")+" -o BatchMode=yes",
-		"GIT_ASKPASS=true", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // no dialogs
-	)
+	if ssh != "" || os.Getenv("GIT_SSH") == "" { // GIT_SSH may be a program with other options
+		g.Env = append(g.Env, "GIT_SSH_COMMAND="+cmp.Or(ssh, "ssh")+" -o BatchMode=yes")
+	}
 	return g
 }
 

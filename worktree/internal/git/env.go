@@ -2,20 +2,37 @@ package git
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// kept reports whether git inherits a GIT_ variable from coven's environment. Other variables could select
-// another repository, index or program.
-func kept(name string) bool {
-	switch name {
-	case "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
-		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
-		"GIT_CEILING_DIRECTORIES", "GIT_EXEC_PATH":
-		return true
+// kept returns the GIT_ variables that git inherits from coven's environment: those about the person, the
+// network and the person's settings. A trailing * matches any suffix. Others could select another repository,
+// index or program; see Dropped.
+func kept() []string {
+	return []string{
+		"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
+		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*", "GIT_ATTR_NOSYSTEM",
+		"GIT_SSH", "GIT_SSH_*", "GIT_ASKPASS", "GIT_HTTP_*", "GIT_SSL_*", "GIT_PROXY_*", "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL_FROM_USER",
+		"GIT_CEILING_DIRECTORIES", "GIT_EXEC_PATH", "GIT_LFS_*",
 	}
-	return false
+}
+
+// Dropped returns the names of the variables in environ that would select a repository, or parts of one, for a git
+// that runs by hand. coven's git does not get them.
+func Dropped(environ []string) (names []string) {
+	selecting := []string{
+		"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+		"GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS",
+	}
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); value != "" && slices.Contains(selecting, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // neutral returns the settings of every run. When a ref transaction ends, the objects that a record may
@@ -59,25 +76,45 @@ func (r Repo) environ() []string {
 	if r.ObjectDir != "" {
 		env = append(env, "GIT_OBJECT_DIRECTORY="+r.ObjectDir)
 	}
-	env = append(env, settingsEnv(append(neutral(), r.Settings...))...)
+	env = append(env, settingsEnv(userSettings(), append(neutral(), r.Settings...))...)
 	return append(env, r.Env...)
 }
 
 func inherited() []string {
 	var env []string
 	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "GIT_") || kept(name) {
+		if name, _, _ := strings.Cut(entry, "="); !strings.HasPrefix(name, "GIT_") || isKept(name) {
 			env = append(env, entry)
 		}
 	}
 	return env
 }
 
-func settingsEnv(settings []Setting) []string {
-	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings))}
+func isKept(name string) bool {
+	return slices.ContainsFunc(kept(), func(k string) bool {
+		prefix, open := strings.CutSuffix(k, "*")
+		return name == k || open && strings.HasPrefix(name, prefix)
+	})
+}
+
+// userSettings returns the number of settings in coven's environment: GIT_CONFIG_KEY_0 and so on. If git would refuse
+// the number, it is 0.
+func userSettings() int {
+	n, err := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT"))
+	if err != nil || n < 0 || n > maxUserSettings {
+		return 0
+	}
+	return n
+}
+
+// maxUserSettings is an arbitrary large limit.
+const maxUserSettings = 10_000
+
+// settingsEnv returns the variables of settings that follow, and override, the given number of the user's.
+func settingsEnv(after int, settings []Setting) []string {
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(after+len(settings))}
 	for i, s := range settings {
-		n := strconv.Itoa(i)
+		n := strconv.Itoa(after + i)
 		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.Key, "GIT_CONFIG_VALUE_"+n+"="+s.Value)
 	}
 	return env

@@ -62,7 +62,7 @@ func (r Repo) Enabled(ctx context.Context, key string) (bool, error) {
 }
 
 func (r Repo) withoutNeutral() Repo {
-	r.Settings, r.Env = nil, append([]string{"GIT_CONFIG_COUNT=0"}, r.Env...)
+	r.Settings, r.Env = nil, append(settingsEnv(userSettings(), nil), r.Env...)
 	return r
 }
 
@@ -149,10 +149,10 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 	for i := 0; i+1 < len(fields); i += 2 {
 		path, isFile := strings.CutPrefix(fields[i], "file:")
 		key, value, given := strings.Cut(fields[i+1], "\n")
-		if !isFile || !filepath.IsAbs(path) || !given {
+		if !given || isFile && !filepath.IsAbs(path) || !isFile && path != "command line:" {
 			return nil, false
 		}
-		if _, known := files[path]; !known {
+		if _, known := files[path]; isFile && !known {
 			files[path] = file.StampOf(path) // the system's file, or an included one
 		}
 		includes = includes || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.")

@@ -76,6 +76,23 @@ func TestConfiguredIsCurrent(t *testing.T) {
 	compare("an included file")
 	shell(t, at, "git config filter.x.clean cat")
 	compare("the repository's")
+	t.Setenv("GIT_CONFIG_COUNT", "2")
+	t.Setenv("GIT_CONFIG_KEY_0", "user.name")
+	t.Setenv("GIT_CONFIG_VALUE_0", "of the variables")
+	t.Setenv("GIT_CONFIG_KEY_1", "core.hooksPath")
+	t.Setenv("GIT_CONFIG_VALUE_1", "~/theirs")
+	compare("variables")
+	if found, err := known.Configured(t.Context(), `^user\.name$`, false); err != nil || len(found) == 0 || found[len(found)-1].Value != "of the variables" {
+		t.Errorf("%v, %v", found, err)
+	}
+	if hooks, err := known.Line(t.Context(), "config", "core.hooksPath"); err != nil || hooks != "/dev/null" {
+		t.Errorf("a variable of the user overrides a neutral setting: %s, %v", hooks, err)
+	}
+	t.Setenv("GIT_CONFIG_COUNT", "many") // git refuses it
+	if _, err := known.Line(t.Context(), "rev-parse", "--git-dir"); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("GIT_CONFIG_COUNT", "")
 	for _, file := range []string{"user", "xdg"} {
 		if err := os.Remove(files[file]); err != nil {
 			t.Fatal(err)
