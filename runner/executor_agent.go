@@ -111,6 +111,62 @@ func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event
 	if result.Error != "" {
 		return x.commitUnfinished(ctx, result)
 	}
+	result, refused, err := x.tryCommit(ctx, c, b, result, "")
+	if err != nil || refused == nil || x.wasToldOfRefusal(c.Path, b) {
+		return result, err
+	}
+	return x.fixRefusal(ctx, c, b, result, refused)
+}
+
+// refusedPrompt begins the message to an agent whose work was not committed.
+const refusedPrompt = "Your work cannot be committed: "
+
+// wasToldOfRefusal reports whether the agent of a leaf knows already that its work was not committed.
+func (x *Executor) wasToldOfRefusal(path string, b leafStart) bool {
+	for _, e := range x.Journal.at(path, event.AgentStarted) {
+		var start event.AgentStart
+		if e.Seq > b.since && e.Decode(&start) == nil && strings.HasPrefix(start.Prompt, refusedPrompt) {
+			return true
+		}
+	}
+	return false
+}
+
+// fixRefusal tells the agent, in the same conversation, why its work was not committed, and commits it again. first is the
+// result so far. It remains the result if the agent cannot be told, or fails.
+func (x *Executor) fixRefusal(ctx context.Context, c engine.Call, b leafStart, first event.Result, refused *RefusedError) (event.Result, error) {
+	starts := x.Journal.at(c.Path, event.AgentStarted)
+	var last event.AgentStart
+	if len(starts) == 0 {
+		return first, nil
+	}
+	if err := starts[len(starts)-1].Decode(&last); err != nil {
+		return event.Result{}, err
+	}
+	before, _, err := x.recall(ctx, c, last.Log)
+	if err != nil {
+		return event.Result{}, err
+	}
+	prompt := refusedPrompt + refused.Reason
+	if refused.Output != "" {
+		prompt += "\n\n" + refused.Output
+	}
+	report, err := x.runPrompt(ctx, c, b, event.AgentStart{
+		Conversation: conversation(before, last), Resumed: true, Prompt: prompt + "\n\nChange the files so that they can be committed, then end with your report as before.",
+	})
+	if errors.Is(err, pluginerr.ErrUnsupported) || err == nil && !report.Started && report.Kind != driver.Limit {
+		return first, nil
+	}
+	if report, err = x.ended(ctx, c, b, report, err); err != nil {
+		return event.Result{}, err
+	}
+	result, err := x.outcome(c, report)
+	if err != nil {
+		return event.Result{}, err
+	}
+	if result.Error != "" {
+		return first, nil
+	}
 	return x.commit(ctx, c, b, result, "")
 }
 
@@ -118,6 +174,11 @@ func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event
 // report. After a rate limit the agent continues (agents.Await).
 func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	report, err := x.converse(ctx, c, b)
+	return x.ended(ctx, c, b, report, err)
+}
+
+// ended continues an agent after rate limits, and converts the end of its time to a report.
+func (x *Executor) ended(ctx context.Context, c engine.Call, b leafStart, report driver.Report, err error) (driver.Report, error) {
 	for err == nil && report.Kind == driver.Limit {
 		var now leafStart
 		if now, _, err = x.started(c.Path); err == nil {
@@ -195,23 +256,29 @@ func (x *Executor) commitUnfinished(ctx context.Context, result event.Result) (e
 // commit commits the changes of a step and completes its result. merges is the commit of the target that
 // the step merged. It may be empty.
 func (x *Executor) commit(ctx context.Context, c engine.Call, b leafStart, result event.Result, merges string) (event.Result, error) {
+	result, _, err := x.tryCommit(ctx, c, b, result, merges)
+	return result, err
+}
+
+// tryCommit is commit. If the work must not be committed, it also returns the reason.
+func (x *Executor) tryCommit(ctx context.Context, c engine.Call, b leafStart, result event.Result, merges string) (event.Result, *RefusedError, error) {
 	commit, err := x.Workspace.Commit(ctx, message(x.Title, result.Summary), merges)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		result.Error, result.ErrorType = refused.Reason, event.ErrorCommit
 		if refused.Output != "" {
 			result.Output = refused.Output
 		}
-		return result, nil
+		return result, refused, nil
 	}
 	if err != nil {
-		return event.Result{}, err
+		return event.Result{}, nil, err
 	}
 	result.Commit, result.Tree, result.Files = commit.Oid, commit.Tree, commit.Files
 	if c.Agent != nil && c.Agent.ExpectChanges && commit.Tree == b.origin {
-		return engine.Unchanged(result), nil
+		return engine.Unchanged(result), nil, nil
 	}
 	result.OK = true
-	return result, nil
+	return result, nil, nil
 }
 
 // converse runs the agent once. It resumes an interrupted conversation, if there is one.

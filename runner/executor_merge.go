@@ -236,7 +236,7 @@ type decision struct {
 }
 
 // decide decides whether a candidate may land. A person must approve a change that reviewers have not seen
-// in this form, that has open error findings, during which files of the repository changed, or that is to
+// in this form, that has open error findings or many new files, during which files of the repository changed, or that is to
 // be pushed.
 func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, error) {
 	open, err := x.Journal.openFindings()
@@ -245,7 +245,7 @@ func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, err
 	}
 	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.reaches(tree, candidate) })
 	changed, since := x.holding()
-	byPerson := unseen || len(open) > 0 || changed != ""
+	byPerson := unseen || len(open) > 0 || changed != "" || candidate.Many != ""
 	if !c.Merge.RequireReview && !byPerson {
 		return decision{}, nil
 	}
@@ -258,7 +258,7 @@ func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, err
 		question.Approved, question.By = true, x.Approve
 		return decision{answer: &question}, nil
 	}
-	d := decision{wait: reviewWait(open, unseen, changed)}
+	d := decision{wait: reviewWait(open, unseen, changed, candidate.Many)}
 	if !asked {
 		if c.Merge.Strategy != "rebase" { // rebased commits keep their messages
 			question.Message = x.landingMessage(c)
@@ -291,8 +291,8 @@ const (
 )
 
 // reviewWait returns the wait for a person's approval, with its reasons and the command. changed describes
-// changes of the repository. It may be empty.
-func reviewWait(open []event.Finding, unseen bool, changed string) *Wait {
+// changes of the repository, and many describes many new files. They may be empty.
+func reviewWait(open []event.Finding, unseen bool, changed, many string) *Wait {
 	w := &Wait{Reason: event.WaitReview, Next: "approve"}
 	var why []string
 	if changed != "" {
@@ -300,6 +300,9 @@ func reviewWait(open []event.Finding, unseen bool, changed string) *Wait {
 	}
 	if unseen {
 		why = append(why, "the change is not what the reviewers saw and needs approval")
+	}
+	if many != "" {
+		why = append(why, many+" and needs approval")
 	}
 	if len(open) > 0 {
 		why, w.Next = append(why, findings.Summary(open)), "review"

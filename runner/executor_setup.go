@@ -33,9 +33,9 @@ func setUp(ctx context.Context, life grimoires.Worktree, j *Journal, leaves engi
 	return out, err
 }
 
-// setup runs a setup leaf: it runs the commands in order until one fails. Like a check, it must not change
-// the worktree: its changes, except to ignored files, are saved in a snapshot and reverted, so that they
-// cannot become part of the task's change.
+// setup runs a setup leaf: it runs the commands in order until one fails. Like a check, it must not change tracked
+// files: such changes are saved in a snapshot and reverted. The files that it makes stay, but are left out of the
+// task's change.
 func (x *Executor) setup(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
 	if b.cutOff {
 		if err := x.undoSetup(ctx, c.Path, b); err != nil {
@@ -52,7 +52,25 @@ func (x *Executor) setup(ctx context.Context, c engine.Call, b leafStart) (event
 	if isChanged(err) {
 		return result, err
 	}
+	if err == nil && result.OK {
+		if err := x.excludeSetup(context.WithoutCancel(ctx), c.Path); err != nil {
+			return result, err
+		}
+	}
 	return result, errors.Join(err, x.undoSetup(context.WithoutCancel(ctx), c.Path, b))
+}
+
+// excludeSetup leaves the files that setup has made out of the task's change, and says so.
+func (x *Executor) excludeSetup(ctx context.Context, path string) error {
+	files, err := x.Commands.Prepared(ctx)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	const most = 10
+	if len(files) > most {
+		files = append(files[:most:most], fmt.Sprintf("%d more", len(files)-most))
+	}
+	return x.warn(path, "setup made files that git does not ignore ("+strings.Join(files, ", ")+"): they stay, and are left out of the change")
 }
 
 // setupCommands runs the commands until one fails or their time is up.
@@ -77,7 +95,7 @@ func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript 
 	return result, nil
 }
 
-// undoSetup reverts the changes of setup, except to ignored files, and warns of them.
+// undoSetup reverts the changes of setup, except to files that are ignored or left out of the change, and warns of them.
 func (x *Executor) undoSetup(ctx context.Context, path string, b leafStart) error {
 	files, saved, err := x.revert(ctx, b.Snapshot, "left by "+path)
 	if err != nil {

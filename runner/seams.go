@@ -194,6 +194,9 @@ type Charge struct {
 // commands runs shell commands in a sandbox in the worktree.
 type commands interface {
 	Run(ctx context.Context, c Command) (Ran, error)
+	// Prepared is called after the commands of setup. It leaves the present untracked files out of the task's change,
+	// and returns them.
+	Prepared(ctx context.Context) (files []string, err error)
 }
 
 // Command is one shell command of a step.

@@ -234,6 +234,7 @@ type Landing struct {
 	Head  string   `json:"head,omitempty"`
 	With  []string `json:"with,omitempty"`
 	Patch string   `json:"-"` // patch ID; empty if there is no change or it was read from a record
+	Many  string   `json:"-"` // describes the new files if they are too many to land without a person
 	From  string   `json:"-"` // tree of the branch before Old was merged into it; empty if read from a record
 }
 

@@ -3,9 +3,13 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/process/failpoint"
@@ -26,6 +30,7 @@ type Request struct {
 	Message   string     // subject, and a body after an empty line
 	Trailers  []string   // "Coven-Task: x"
 	TargetTip string     // the target's commit, which provides the reserved paths
+	Target    string     // the ref of the target, which may have moved; "" means TargetTip
 	Hooks     HookRunner // nil to run none of the repository's commit hooks
 	Allow     []string   // suspect paths that the user has approved
 	// Merge is the target's commit that was merged into the files (Conflicted.TargetTip). It becomes the
@@ -38,16 +43,20 @@ type Request struct {
 type Commit struct {
 	Oid, Tree string
 	Files     []string // changed files
-	Empty     bool     // there was nothing to commit, and Oid is the unchanged tip
+	LeftOut   []LeftOut
+	Empty     bool // there was nothing to commit, and Oid is the unchanged tip
 }
 
-// Create commits everything in the worktree that is not ignored to the task's branch, on top of any commits
+// LeftOut is a new path that is not part of the commit, although git does not ignore it.
+type LeftOut = content.LeftOut
+
+// Create commits everything in the worktree that is neither ignored nor LeftOut to the task's branch, on top of any commits
 // by the agent. It makes `git status` in the worktree clean.
 //
 // Hooks run in git's order: pre-commit (after which the files are read again), prepare-commit-msg,
 // commit-msg, post-commit. The error is a *HookError if a hook fails; a *SuspectError for files that should
 // not be in a repository, even if the agent committed them; and, after MergeConflicted or with Merge, an
-// *UnresolvedError if conflicts remain. None of these errors changes the branch.
+// *UnresolvedError if conflicts remain; a *MarkersError for other conflict markers. None of these errors changes the branch.
 func Create(ctx context.Context, w *repo.Worktree, req Request) (Commit, error) {
 	if strings.TrimSpace(req.Message) == "" {
 		return Commit{}, errors.New("commit: empty message")
@@ -82,6 +91,7 @@ type committing struct {
 	tip object.Commit
 	// merge is the second parent. It may be empty.
 	merge string
+	left  []LeftOut
 }
 
 func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Lock) (*committing, error) {
@@ -135,15 +145,15 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 			return Commit{}, err
 		}
 	}
-	if err := c.inspect(ctx, tree); err != nil {
+	if err := integrate.Unresolved(ctx, c.w, tree, c.tip.Oid, c.merge); err != nil {
 		return Commit{}, err
 	}
-	if err := integrate.Unresolved(ctx, c.w, tree, c.tip.Oid, c.merge); err != nil {
+	if err := c.inspect(ctx, tree); err != nil {
 		return Commit{}, err
 	}
 	failpoint.Point("commit.staged")
 	if tree == c.tip.Tree && c.merge == "" {
-		return Commit{Oid: c.tip.Oid, Tree: tree, Empty: true}, c.ix.Publish()
+		return Commit{Oid: c.tip.Oid, Tree: tree, LeftOut: c.left, Empty: true}, c.ix.Publish()
 	}
 	message, err := hooks.Message(ctx, WithTrailers(c.req.Message, c.req.Trailers),
 		MessageHook{PrepareMsg, []string{"message"}}, MessageHook{Name: CommitMsg})
@@ -183,7 +193,66 @@ func (c *committing) stage(ctx context.Context) (string, error) {
 		}
 		return "", refused
 	}
-	return tree, err
+	if c.left = c.ix.LeftOut; err != nil {
+		return tree, err
+	}
+	return c.dropLeftOut(ctx, tree)
+}
+
+// dropLeftOut removes what would have been left out from the staged tree, if the agent has committed it.
+func (c *committing) dropLeftOut(ctx context.Context, tree string) (string, error) {
+	g := c.w.Repo.Git()
+	fork, err := c.fork(ctx)
+	if err != nil || fork == c.tip.Oid {
+		return tree, err
+	}
+	changes, err := g.Changes(ctx, fork, tree)
+	if err != nil {
+		return "", err
+	}
+	links := map[string][]string{} // by object ID
+	for _, change := range changes {
+		if change.Status == 'A' && change.Mode == "120000" {
+			links[change.Oid] = append(links[change.Oid], change.Path)
+		}
+	}
+	targets := map[string]string{}
+	err = g.Objects(ctx, slices.Collect(maps.Keys(links)), func(o object.Object, body io.Reader) error {
+		target, err := io.ReadAll(io.LimitReader(body, maxTarget))
+		for _, p := range links[o.Oid] {
+			targets[p] = string(target)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	left, err := c.ix.DropLeftOut(ctx, fork, changes, targets)
+	if err != nil || len(left) == 0 {
+		return tree, err
+	}
+	c.left = append(c.left, left...)
+	slices.SortFunc(c.left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
+	return c.ix.WriteTree(ctx)
+}
+
+// maxTarget limits the target of a link, in bytes. The kernel has the same limit.
+const maxTarget = 4096
+
+// fork returns the commit at which the branch left the target, or the merged commit.
+func (c *committing) fork(ctx context.Context) (string, error) {
+	if c.merge != "" {
+		return c.merge, nil
+	}
+	target := c.req.TargetTip
+	if c.req.Target != "" {
+		now, err := c.w.Repo.Git().Ref(ctx, c.req.Target)
+		if err != nil && !errors.Is(err, ref.ErrNoRef) {
+			return "", err
+		}
+		target = cmp.Or(now, target)
+	}
+	return c.w.Repo.Git().MergeBase(ctx, target, c.tip.Oid)
 }
 
 // record creates the commit and moves the branch.
@@ -192,7 +261,7 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	if err != nil {
 		return Commit{}, err
 	}
-	done := Commit{Tree: tree}
+	done := Commit{Tree: tree, LeftOut: c.left}
 	for _, change := range changes {
 		done.Files = append(done.Files, change.Path)
 	}

@@ -3,7 +3,6 @@ package commit
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -14,7 +13,6 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
-	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // maxFile is the size in bytes above which a file is suspect.
@@ -40,7 +38,20 @@ func (e *SuspectError) Error() string {
 // inspect checks everything that the branch adds to the target: the tree to be committed and each commit by
 // the agent.
 func (c *committing) inspect(ctx context.Context, tree string) error {
-	suspects, err := suspects(ctx, c.w, c.req.TargetTip, c.tip.Oid, c.merge, tree)
+	g := c.w.Repo.Git()
+	fork, err := c.fork(ctx)
+	if err != nil {
+		return err
+	}
+	changes, err := g.Changes(ctx, fork, tree)
+	if err != nil {
+		return err
+	}
+	committed, err := c.committed(ctx)
+	if err != nil {
+		return fmt.Errorf("look for secrets: %w", err)
+	}
+	suspects, marked, err := findSuspects(ctx, g, slices.Concat(changes, committed))
 	if err != nil {
 		return fmt.Errorf("look for secrets: %w", err)
 	}
@@ -50,28 +61,16 @@ func (c *committing) inspect(ctx context.Context, tree string) error {
 	if len(suspects) > 0 {
 		return &SuspectError{Files: suspects}
 	}
-	return nil
+	return c.checkMarkers(ctx, changes, marked)
 }
 
-// suspects compares with the merge base or the merged commit, so that it ignores changes of the target.
-func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree string) ([]Suspect, error) {
-	g := w.Repo.Git()
-	fork, err := merge, error(nil)
-	if merge == "" {
-		fork, err = g.MergeBase(ctx, target, tip)
-	}
-	if err != nil {
+// committed returns the changes of the commits that are on the branch only.
+func (c *committing) committed(ctx context.Context) ([]object.Change, error) {
+	g := c.w.Repo.Git()
+	if landed, err := g.IsAncestor(ctx, c.tip.Oid, c.req.TargetTip); err != nil || landed {
 		return nil, err
 	}
-	changes, err := g.Changes(ctx, fork, tree)
-	if err != nil {
-		return nil, err
-	}
-	if landed, err := g.IsAncestor(ctx, tip, target); err != nil || landed {
-		found, findErr := findSuspects(ctx, g, changes) // the branch has no commits that are not on the target
-		return found, errors.Join(err, findErr)
-	}
-	commits, err := g.Output(ctx, "rev-list", tip, "^"+target)
+	commits, err := g.Output(ctx, "rev-list", c.tip.Oid, "^"+c.req.TargetTip)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +79,11 @@ func suspects(ctx context.Context, w *repo.Worktree, target, tip, merge, tree st
 	if err != nil {
 		return nil, err
 	}
-	committed, err := git.ParseRaw(out)
-	if err != nil {
-		return nil, err
-	}
-	return findSuspects(ctx, g, append(changes, committed...))
+	return git.ParseRaw(out)
 }
 
-// findSuspects returns the suspects among changed files, sorted by path.
-func findSuspects(ctx context.Context, g git.Repo, changes []object.Change) ([]Suspect, error) {
+// findSuspects returns the suspects among changed files, sorted by path, and the blobs that may have conflict markers.
+func findSuspects(ctx context.Context, g git.Repo, changes []object.Change) (found []Suspect, marked map[string]bool, err error) {
 	reasons := map[string]string{}
 	paths := map[string][]string{} // by object ID
 	for _, change := range changes {
@@ -100,21 +95,21 @@ func findSuspects(ctx context.Context, g git.Repo, changes []object.Change) ([]S
 		}
 		paths[change.Oid] = append(paths[change.Oid], change.Path)
 	}
-	err := eachReason(ctx, g, paths, func(oid, reason string) {
+	marked = map[string]bool{}
+	err = eachReason(ctx, g, paths, func(oid, reason string) {
 		for _, p := range paths[oid] {
 			reasons[p] = reason
 		}
-	})
-	var found []Suspect
+	}, func(oid string) { marked[oid] = true })
 	for p, reason := range reasons {
 		found = append(found, Suspect{Path: p, Reason: reason})
 	}
 	slices.SortFunc(found, func(a, b Suspect) int { return strings.Compare(a.Path, b.Path) })
-	return found, err
+	return found, marked, err
 }
 
-// eachReason calls report for each blob with suspect content.
-func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, report func(oid, reason string)) error {
+// eachReason calls report for each blob with suspect content, and mark for those with conflict markers.
+func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, report func(oid, reason string), mark func(oid string)) error {
 	var oids, small []string
 	for oid := range blobs {
 		oids = append(oids, oid)
@@ -135,6 +130,9 @@ func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, repo
 		content, err := io.ReadAll(body)
 		if reason := suspectContent(kinds, content); reason != "" {
 			report(o.Oid, reason)
+		}
+		if countMarkers(content, usualMarker) > 0 {
+			mark(o.Oid)
 		}
 		return err
 	})

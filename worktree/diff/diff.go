@@ -327,6 +327,21 @@ func infoOf(c object.Commit) CommitInfo {
 	return CommitInfo{Oid: c.Oid, Tree: c.Tree, Subject: subject, Parents: c.Parents}
 }
 
+// Added lists the paths of the files in a commit or tree that another one lacks.
+func Added(ctx context.Context, r *repo.Repo, from, to string) ([]string, error) {
+	changes, err := r.Git().Changes(ctx, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("compare %.10s with %.10s: %w", from, to, err)
+	}
+	var paths []string
+	for _, c := range changes {
+		if c.Status == 'A' {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths, nil
+}
+
 // Paths lists the paths that differ between two commits or trees.
 func Paths(ctx context.Context, r *repo.Repo, from, to string) ([]string, error) {
 	changes, err := r.Git().Changes(ctx, from, to)

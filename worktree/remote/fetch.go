@@ -165,7 +165,7 @@ func mapped(refspec, ref string) string {
 // in GIT_ASKPASS and GIT_SSH answer for themselves.
 func quietGit(r *repo.Repo, settings []git.Setting) git.Repo {
 	g := r.RootGit()
-	g.WorkTree = r.Root // relative paths of remotes are relative to Root
+	g.WorkTree = r.Root                                                                       // relative paths of remotes are relative to Root
 	g.Env = append(slices.Clone(g.Env), "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never") // no dialogs
 	if os.Getenv("GIT_ASKPASS") == "" {
 		g.Env = append(g.Env, "GIT_ASKPASS=true")

@@ -41,7 +41,7 @@ func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Poli
 		return HiddenFiles{}, err
 	}
 	found := HiddenFiles{Renamed: map[string]string{}}
-	for _, name := range fields {
+	for _, name := range append(fields, l.LeftFiles()...) {
 		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 			l.Nested = append(l.Nested, dir)
 		} else if !copied(w, name) {
@@ -61,7 +61,7 @@ func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Poli
 			return found, err
 		}
 	}
-	return limit(ctx, w, ix, found, p)
+	return limit(ctx, w, ix, l.LeftOut, found, p)
 }
 
 // copied reports whether the main checkout has the same file, so that it is probably a copy.
@@ -155,8 +155,8 @@ func replaceGitNames(p string) string {
 	return strings.Join(elements, "/")
 }
 
-// limit applies the policy for ignored files above the size limit.
-func limit(ctx context.Context, w *repo.Worktree, ix *content.Index, found HiddenFiles, p Policy) (HiddenFiles, error) {
+// limit applies the policy for ignored files, and those left out of the change, above the size limit.
+func limit(ctx context.Context, w *repo.Worktree, ix *content.Index, left []content.LeftOut, found HiddenFiles, p Policy) (HiddenFiles, error) {
 	total := int64(0)
 	for _, name := range found.Plain {
 		total += size(filepath.Join(w.Path, name))
@@ -173,6 +173,9 @@ func limit(ctx context.Context, w *repo.Worktree, ix *content.Index, found Hidde
 	names, err := ix.Git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
 	if err != nil {
 		return found, err
+	}
+	for _, out := range left {
+		names = append(names, out.Path)
 	}
 	if len(found.Renamed) > 0 {
 		names = append(names, "git directories inside the worktree")

@@ -10,12 +10,18 @@ import (
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/worktree/commit"
 )
 
 // Commands runs the shell commands of steps and checks. It implements the commands of package runner.
 type Commands struct {
 	Workspace *Workspace
 	Idle      time.Duration
+}
+
+// Prepared implements the commands of package runner.
+func (c Commands) Prepared(ctx context.Context) ([]string, error) {
+	return commit.ExcludeUntracked(ctx, c.Workspace.Worktree)
 }
 
 // Run implements the commands of package runner.

@@ -1,10 +1,13 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
@@ -12,6 +15,7 @@ import (
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/remote"
@@ -101,7 +105,42 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if err != nil {
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch}, nil
+	many, err := s.manyFiles(ctx, c.Old, c.Tree)
+	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch, Many: many}, err
+}
+
+// maxNewFiles is the number of new files that a change may add without a person's approval.
+const maxNewFiles = 200
+
+// manyFiles describes the files that a change adds, by their directory at the top, if they are too many to land without a
+// person. It does not count those that the configuration allows.
+func (s *Workspace) manyFiles(ctx context.Context, from, to string) (string, error) {
+	added, err := diff.Added(ctx, s.Repo, from, to)
+	if err != nil {
+		return "", err
+	}
+	added = slices.DeleteFunc(added, func(p string) bool { return commit.IsAllowed(s.Allow, p) })
+	if len(added) <= maxNewFiles {
+		return "", nil
+	}
+	counts := map[string]int{}
+	for _, p := range added {
+		dir, _, below := strings.Cut(p, "/")
+		if dir += "/"; !below {
+			dir = "the top"
+		}
+		counts[dir]++
+	}
+	dirs := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	const most = 5
+	var parts []string
+	for _, dir := range dirs[:min(most, len(dirs))] {
+		parts = append(parts, fmt.Sprintf("%d in %s", counts[dir], dir))
+	}
+	if more := len(dirs) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and in %d more", more))
+	}
+	return fmt.Sprintf("it adds %d files (%s)", len(added), strings.Join(parts, ", ")), nil
 }
 
 // awaitUpstream returns a *runner.Wait if the target lacks the commit that the task started from: a landing
@@ -136,7 +175,8 @@ func (s *Workspace) Stack(ctx context.Context, below event.Landing) (event.Landi
 	if err != nil {
 		return event.Landing{}, err
 	}
-	return event.Landing{Target: target.Ref, Old: c.Old, New: c.New, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch}, nil
+	many, err := s.manyFiles(ctx, below.Tree, c.Tree)
+	return event.Landing{Target: target.Ref, Old: c.Old, New: c.New, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch, Many: many}, err
 }
 
 // Land lands changes together: it moves the target to the last of them.

@@ -50,6 +50,7 @@ type Workspace struct {
 	Holder   string
 	Attempt  int
 	NoSync   bool              // a landing does not wait for the disk
+	Allow    []string          // globs of new paths that land regardless of their names and targets
 	Teardown Teardown          // of the worktree, before Leave removes it
 	Warn     func(text string) // receives warnings; nil records them in the session, which is not over
 
@@ -62,7 +63,8 @@ type Workspace struct {
 
 	calls   calls
 	proxied proxied
-	warned  sync.Once // about refusals by the sandbox
+	warned  sync.Once       // about refusals by the sandbox
+	leftOut map[string]bool // paths that a warning has named
 }
 
 // Enter finds or creates the worktree, and finishes the work of a killed coven. It returns the number of
@@ -71,7 +73,7 @@ func (s *Workspace) Enter(ctx context.Context) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
-	return s.Worktree.Number, errors.Join(s.hideIncludedSecrets(), s.report(ctx))
+	return s.Worktree.Number, errors.Join(s.allow(), s.hideIncludedSecrets(), s.report(ctx))
 }
 
 func (s *Workspace) enter(ctx context.Context) error {
@@ -100,6 +102,9 @@ func (s *Workspace) use(tree *worktree.Worktree) {
 	tree.OwnGitFile = s.Sandbox.Replaces()
 	s.Worktree = tree
 }
+
+// allow records the paths that are part of a change although they look like dependencies or build output.
+func (s *Workspace) allow() error { return commit.Allow(s.Worktree, s.Allow) }
 
 // fork restores the files of another session in the worktree of a new one, and commits them as its first
 // change. Before the first step starts, the worktree has no other changes.
@@ -243,10 +248,13 @@ func (s *Workspace) Restore(ctx context.Context, commit string) error {
 // Commit commits all uncommitted changes on the task branch.
 func (s *Workspace) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
 	done, err := commit.Create(ctx, s.Worktree, commit.Request{
-		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.Base), Hooks: s.hook,
+		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.Base), Target: s.Target.Ref, Hooks: s.hook,
 	})
 	suspect, hook, unresolved, large := (*commit.SuspectError)(nil), (*commit.HookError)(nil), (*integrate.UnresolvedError)(nil), (*worktree.LargeError)(nil)
+	marked := (*commit.MarkersError)(nil)
 	switch {
+	case errors.As(err, &marked):
+		return runner.Commit{}, &runner.RefusedError{Reason: marked.Error()}
 	case errors.As(err, &unresolved):
 		return runner.Commit{}, &runner.RefusedError{Reason: unresolved.Error()}
 	case errors.As(err, &large):
@@ -258,7 +266,26 @@ func (s *Workspace) Commit(ctx context.Context, message, merges string) (runner.
 	case err != nil:
 		return runner.Commit{}, err
 	}
+	s.warnOfLeftOut(done.LeftOut)
 	return runner.Commit{Oid: done.Oid, Tree: done.Tree, Files: done.Files}, nil
+}
+
+// warnOfLeftOut says which new paths are not part of the change, once for each of them.
+func (s *Workspace) warnOfLeftOut(all []commit.LeftOut) {
+	var named []string
+	for _, out := range all {
+		if out.Reason == "" || s.leftOut[out.Path] {
+			continue
+		}
+		if s.leftOut == nil {
+			s.leftOut = map[string]bool{}
+		}
+		s.leftOut[out.Path] = true
+		named = append(named, out.String())
+	}
+	if len(named) > 0 {
+		s.warn("left out of the change: " + strings.Join(named, ", ") + "; to land such a path: landing.allow (coven help worktrees)")
+	}
 }
 
 func (s *Workspace) trailers() []string {

@@ -40,6 +40,8 @@ type Index struct {
 	held     *os.File // Dir, locked
 	// SkipLarge makes Update omit files that are too large to store.
 	SkipLarge bool
+	// LeftOut is set by Stage: the new paths that are left out of the change.
+	LeftOut []LeftOut
 
 	equals keptTree // see SetEqual
 	fresh  string   // the tree that Add has just checked out, empty if the files must be compared

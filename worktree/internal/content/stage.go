@@ -35,8 +35,10 @@ func IsReserved(p string) bool {
 // A Listing is git's comparison of a worktree with an index.
 type Listing struct {
 	Stale             []string       // entries that differ from their file, or whose file is missing
-	Untracked         []string       // files without an entry that are not ignored
+	Untracked         []string       // files without an entry that are neither ignored nor left out
 	Nested            []string       // repositories without an entry; the paths have no trailing slash
+	LeftOut           []LeftOut      // new paths that are left out of the change, although git does not ignore them
+	leftFiles         []string       // their files and repositories
 	entries           []string       // paths of all entries
 	links             []string       // entries of type commit: submodules and nested repositories
 	skipped           []object.Entry // entries that a sparse worktree does not check out
@@ -68,8 +70,14 @@ func (ix *Index) List(ctx context.Context, option string) (l Listing, err error)
 	}
 	l.skippedButPresent = sparse.Present(ix.Worktree, l.skipped)
 	l.Stale = append(l.Stale, l.skippedButPresent...)
-	return l, nil
+	if option == WithoutIgnored {
+		err = ix.leaveOut(ctx, &l)
+	}
+	return l, err
 }
+
+// LeftFiles returns the files and repositories that are left out of the change.
+func (l *Listing) LeftFiles() []string { return l.leftFiles }
 
 // add parses "? path" or "TAG MODE OID STAGE\tpath".
 func (l *Listing) add(field string) error {
@@ -110,6 +118,7 @@ func (ix *Index) Stage(ctx context.Context) (Listing, error) {
 		return Listing{}, err
 	}
 	l, err := ix.stageAll(ctx)
+	ix.LeftOut = l.LeftOut
 	return l, ix.Worktree.OrMissing(err)
 }
 

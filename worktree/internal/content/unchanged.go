@@ -96,7 +96,7 @@ func UnchangedTree(ctx context.Context, w *repo.Worktree) (tree string, ok bool)
 		return tree, err == nil && !converted && w.CheckExists() == nil
 	}
 	l, err := ix.List(ctx, WithoutIgnored)
-	if err != nil || !l.Clean() || w.CheckExists() != nil {
+	if err != nil || !l.Clean() || len(l.LeftOut) > 0 || w.CheckExists() != nil { // a snapshot has some of these
 		return "", false
 	}
 	converted, err := dirsHave(w, l.entries, ".gitattributes")

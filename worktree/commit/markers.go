@@ -1,0 +1,196 @@
+package commit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
+)
+
+// A MarkersError lists files to which a change adds conflict markers, and files that git in the worktree shows as unmerged.
+type MarkersError struct{ Marked, Unmerged []string }
+
+func (e *MarkersError) Error() string {
+	var parts []string
+	if len(e.Marked) > 0 {
+		parts = append(parts, fmt.Sprintf("conflict markers in %s (if they belong there: %q in .gitattributes)",
+			strings.Join(e.Marked, ", "), e.Marked[0]+" conflict-marker-size=32"))
+	}
+	if len(e.Unmerged) > 0 {
+		parts = append(parts, "an unfinished merge in "+strings.Join(e.Unmerged, ", ")+" (git add them once they are resolved)")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// usualMarker is the default number of signs of a conflict marker: see conflict-marker-size in gitattributes.
+const usualMarker = 7
+
+// checkMarkers returns a *MarkersError if the change adds conflict markers, or if a merge by the agent has unmerged paths.
+// marked has the changed blobs with markers.
+func (c *committing) checkMarkers(ctx context.Context, changes []object.Change, marked map[string]bool) error {
+	var candidates []object.Change
+	for _, change := range changes {
+		if marked[change.Oid] && change.Status != 'D' && strings.HasPrefix(change.Mode, "100") {
+			candidates = append(candidates, change)
+		}
+	}
+	found := &MarkersError{}
+	var err error
+	if found.Unmerged, err = c.unmerged(ctx); err != nil {
+		return err
+	}
+	if len(candidates) > 0 {
+		if found.Marked, err = c.marked(ctx, candidates, changes); err != nil {
+			return fmt.Errorf("look for conflict markers: %w", err)
+		}
+	}
+	if len(found.Marked)+len(found.Unmerged) > 0 {
+		return found
+	}
+	return nil
+}
+
+// marked returns the candidates to which the change adds markers. A file that was renamed is compared with its old
+// version: with all those that the change removes.
+func (c *committing) marked(ctx context.Context, candidates, changes []object.Change) ([]string, error) {
+	sizes, err := c.markerSizes(ctx, candidates)
+	if err != nil {
+		return nil, err
+	}
+	before := map[string]string{} // path -> old object ID
+	oids, gone := map[string]bool{}, []string{}
+	for _, change := range changes {
+		if !strings.HasPrefix(change.OldMode, "100") {
+			continue
+		}
+		before[change.Path] = change.OldOid
+		if change.Status == 'D' {
+			gone = append(gone, change.OldOid)
+			oids[change.OldOid] = true
+		}
+	}
+	for _, change := range candidates {
+		oids[change.Oid] = true
+		if old := before[change.Path]; old != "" {
+			oids[old] = true
+		}
+	}
+	contents := map[string][]byte{}
+	err = c.w.Repo.Git().Objects(ctx, slices.Collect(keys(oids)), func(o object.Object, body io.Reader) error {
+		content, err := io.ReadAll(io.LimitReader(body, maxFile))
+		contents[o.Oid] = content
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, change := range candidates {
+		size := sizes[change.Path]
+		had := countMarkers(contents[before[change.Path]], size)
+		if before[change.Path] == "" {
+			for _, oid := range gone {
+				had = max(had, countMarkers(contents[oid], size))
+			}
+		}
+		if countMarkers(contents[change.Oid], size) > had {
+			found = append(found, change.Path)
+		}
+	}
+	return found, nil
+}
+
+// keys iterates over the keys of a set.
+func keys(set map[string]bool) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range set {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// markerSizes returns the number of signs of a conflict marker in each file, from the attributes in the worktree.
+func (c *committing) markerSizes(ctx context.Context, changes []object.Change) (map[string]int, error) {
+	var paths []string
+	sizes := map[string]int{}
+	for _, change := range changes {
+		paths = append(paths, change.Path)
+		sizes[change.Path] = usualMarker
+	}
+	out, err := c.ix.Git.Feed(ctx, git.Join(paths), "check-attr", "-z", "--stdin", "conflict-marker-size")
+	if err != nil {
+		return nil, err
+	}
+	fields := git.Split(out) // path, attribute, value
+	for i := 0; i+2 < len(fields); i += 3 {
+		if size, err := strconv.Atoi(fields[i+2]); err == nil && size > 0 {
+			sizes[fields[i]] = size
+		}
+	}
+	return sizes, nil
+}
+
+// countMarkers returns the number of conflicts that content shows: lines that begin with signs like <<<<<<< followed by a
+// line of the other kinds.
+func countMarkers(content []byte, size int) (n int) {
+	if !bytes.Contains(content, bytes.Repeat([]byte("<"), size)) {
+		return 0
+	}
+	open := false
+	for line := range bytes.Lines(content) {
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case isMarker(line, '<', size):
+			open = true
+		case open && (isMarker(line, '>', size) || isMarker(line, '=', size)):
+			n++
+			open = false
+		}
+	}
+	return n
+}
+
+// isMarker reports whether a line begins with size signs, followed by a label. There is none after =.
+func isMarker(line []byte, sign byte, size int) bool {
+	rest := bytes.TrimLeft(line, string(sign))
+	if len(line)-len(rest) != size {
+		return false
+	}
+	return sign == '=' && len(rest) == 0 || sign != '=' && len(rest) > 1 && rest[0] == ' '
+}
+
+// unmerged returns the paths that git in the worktree shows as unmerged, unless coven wrote the conflict there.
+func (c *committing) unmerged(ctx context.Context) ([]string, error) {
+	if _, err := os.Lstat(integrate.ConflictedPath(c.w)); c.merge != "" || !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilerr // integrate.Unresolved has checked it
+	}
+	g := c.ix.Git
+	g.Index = filepath.Join(c.w.Admin, "index")
+	if info, err := os.Lstat(g.Index); err != nil || !info.Mode().IsRegular() {
+		return nil, nil //nolint:nilerr // the agent has removed it
+	}
+	fields, err := g.Fields(ctx, "ls-files", "-z", "-u")
+	if err != nil {
+		return nil, nil //nolint:nilerr // the agent has damaged it
+	}
+	var paths []string
+	for _, field := range fields {
+		if _, p, ok := strings.Cut(field, "\t"); ok {
+			paths = append(paths, p)
+		}
+	}
+	return slices.Compact(paths), nil
+}
