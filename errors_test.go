@@ -35,6 +35,7 @@ var takers = map[string]string{
 	"integrate.DirtyError":       "internal/control/workspace/landing.go",
 	"integrate.GitlinkError":     "internal/control/workspace/landing.go",
 	"commit.HookError":           "internal/control/workspace/landing.go",
+	"commit.MarkersError":        "internal/control/workspace/workspace.go",
 	"content.LargeError":         "internal/control/workspace/workspace.go", // the message says it
 	"rescue.IgnoredError":        "internal/project/ignored.go",
 	"snapshot.NoPathError":       "internal/control/snapshot/snapshot.go",

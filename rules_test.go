@@ -259,6 +259,7 @@ func TestDiffsHaveTheirOptions(t *testing.T) {
 // terminal. The configuration is that of the user and the repository, never one that a worktree contains; PlainGit has none.
 var programsOfGit = map[string]string{
 	"cat-file":         "filters, with --filters only: see filters",
+	"check-attr":       "",
 	"check-ignore":     "",
 	"checkout-index":   "filters",
 	"commit-tree":      "gpg.program, only for a landing that the user's settings sign: in the user's name, on a commit",
