@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -84,4 +86,20 @@ var pytestTable = lazyregexp.New(`(?m)^[ \t]*\[tool\.pytest(?:\.ini_options)?\]`
 func (d detector) pytest(name string) bool {
 	text, ok := d.read(name)
 	return ok && pytestTable.MatchString(text)
+}
+
+// DetectLinks returns the directories of dependencies at the top of a checkout, for worktree.link.
+func DetectLinks(root string) (links []string) {
+	for _, name := range []string{"node_modules", ".venv", "venv"} {
+		info, err := os.Lstat(filepath.Join(root, name))
+		if err == nil && info.IsDir() && (name == "node_modules" || isFile(filepath.Join(root, name, "pyvenv.cfg"))) {
+			links = append(links, name)
+		}
+	}
+	return links
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -21,6 +21,7 @@ type Worktree struct {
 	Sparse          string        `yaml:"sparse" oneof:"all|main|dirs" about:"which files a new worktree has: all, those of the main checkout, or those of sparse_dirs"`
 	SparseDirs      []string      `yaml:"sparse_dirs" about:"directories that a sparse worktree has, with the files directly in the directories above"`
 	PoolGB          int           `yaml:"pool_gb" about:"disk space, in GB, for the files of landed worktrees, from which later ones are made; 0: none"`
+	Link            []string      `yaml:"link" about:"directories of the main checkout, such as node_modules, that a worktree shows and cannot change"`
 	Keep            []string      `yaml:"keep" about:"ignored files that pass from a landed worktree to a later one: globs, such as node_modules or **/target; and caches by their variable, such as $GOCACHE"`
 }
 
@@ -59,6 +60,10 @@ func (r reader) worktree(w Worktree) {
 		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
 	}
 	r.each("worktree.keep", w.Keep, "a glob of paths in the worktree, or one of $"+strings.Join(Caches(), ", $"), isKept)
+	r.each("worktree.link", w.Link, "a directory in the repository that is not git's or coven's", func(s string) bool {
+		top, _, _ := strings.Cut(s, "/")
+		return isDirInside(s) && top != ".git" && top != ".coven" && top != ".beads"
+	})
 	r.each("worktree.sparse_dirs", w.SparseDirs, "a directory in the worktree", isDirInside)
 	r.between(r.at("worktree.pool_gb"), w.PoolGB, 0, maxPoolGB)
 }

@@ -137,7 +137,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
 		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
-		Holder: holder.Name(), Attempt: info.Attempt, NoSync: !c.Project.Config.Landing.Fsync, Allow: c.Project.Config.Landing.Allow,
+		Holder: holder.Name(), Attempt: info.Attempt, NoSync: !c.Project.Config.Landing.Fsync, Allow: c.Project.Config.Landing.Allow, Link: c.Project.Config.Worktree.Link,
 	}
 }
 

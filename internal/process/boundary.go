@@ -57,6 +57,9 @@ type Boundary struct {
 	// Replace maps paths of files to the contents that the program sees instead. It can neither change nor
 	// remove these files. Missing files are skipped. Without a mount namespace, Replace has no effect.
 	Replace map[string]string
+	// Link maps directories in Write to directories that the program sees there instead, as changeable as they are
+	// elsewhere. It skips those that are missing, or not directories. Without a mount namespace, Link has no effect.
+	Link map[string]string
 }
 
 // check returns an error if the boundary is invalid or the kernel cannot enforce it.
@@ -65,7 +68,8 @@ func (b *Boundary) check() error {
 		return nil
 	}
 	replaced, partial := slices.Collect(maps.Keys(b.Replace)), slices.Collect(maps.Keys(b.Partial))
-	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, replaced, partial, slices.Concat(slices.Collect(maps.Values(b.Partial))...), []string{cmp.Or(b.Shm, "/")}) {
+	linked := slices.Concat(slices.Collect(maps.Keys(b.Link)), slices.Collect(maps.Values(b.Link)))
+	for _, path := range slices.Concat(b.Write, b.Hide, b.Connect, replaced, linked, partial, slices.Concat(slices.Collect(maps.Values(b.Partial))...), []string{cmp.Or(b.Shm, "/")}) {
 		if !filepath.IsAbs(path) || slices.Contains([]byte(path), 0) {
 			return fmt.Errorf("boundary: %q is not an absolute path", path)
 		}
@@ -84,6 +88,7 @@ type limits struct {
 	Live                 bool   // no directory is frozen
 	Sockets              []text // of the user, hidden unless they are in Connect
 	Replace              []replacement
+	Link                 []linkedDir
 	Partial              []partial
 }
 
@@ -102,6 +107,9 @@ func (b *Boundary) limits(m mode) (*limits, error) {
 	for dir, shown := range b.Partial {
 		l.Partial = append(l.Partial, partial{text(dir), texts(shown)})
 	}
+	for path, source := range b.Link {
+		l.Link = append(l.Link, linkedDir{text(path), text(source)})
+	}
 	for path, content := range b.Replace {
 		l.Replace = append(l.Replace, replacement{text(path), text(content)})
 	}
@@ -109,6 +117,8 @@ func (b *Boundary) limits(m mode) (*limits, error) {
 }
 
 type replacement struct{ Path, Content text }
+
+type linkedDir struct{ Path, Source text }
 
 // partial is a directory of which the program sees only some paths.
 type partial struct {

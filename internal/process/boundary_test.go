@@ -113,6 +113,36 @@ func TestBoundaryPartial(t *testing.T) {
 	})
 }
 
+// With mounts, a linked directory shows another one, which cannot be changed there unless it can be changed elsewhere, and in
+// which hidden files are hidden.
+func TestBoundaryLink(t *testing.T) {
+	fenced(t, func(t *testing.T, l *Launcher, y yard) {
+		for _, dir := range []string{"deps", "shared"} {
+			must(0, errors.Join(os.MkdirAll(y.root+"/"+dir, 0o700), os.WriteFile(y.root+"/"+dir+"/lib", []byte(dir+"\n"), 0o600), os.WriteFile(y.root+"/"+dir+"/key", []byte("secret\n"), 0o600)))
+		}
+		must(0, errors.Join(os.Mkdir(y.write+"/a", 0o700), os.Mkdir(y.write+"/b", 0o700), os.Symlink("b", y.write+"/c"), os.Symlink("deps", y.root+"/alias")))
+		b := y.boundary()
+		b.Write, b.Hide = append(b.Write, y.root+"/shared"), append(b.Hide, y.root+"/deps/key")
+		b.Link = map[string]string{y.write + "/a": y.root + "/alias", y.write + "/b": y.root + "/shared", y.write + "/c": y.root + "/deps", y.write + "/missing": y.root + "/deps", y.root + "/nowhere": y.root}
+		if !l.Enforcement().Covers {
+			return
+		}
+		_, out, err := l.Run(t.Context(), Spec{
+			Argv: shell("exec 2>/dev/null; cat a/lib a/key b/lib c/lib; echo x >a/new || echo refused; rm -rf a || echo kept; touch a/lib || echo kept; echo x >b/new && echo changed; ls -1 a"),
+			Dir:  y.write, Env: []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, Boundary: b,
+		})
+		if want := "deps\nshared\nshared\nrefused\nkept\nkept\nchanged\nkey\nlib\n"; err != nil || string(out) != want {
+			t.Errorf("%q, %v, want %q", out, err, want)
+		}
+		if text, err := os.ReadFile(y.root + "/shared/new"); err != nil || string(text) != "x\n" {
+			t.Errorf("%q, %v", text, err)
+		}
+		if entries := must(os.ReadDir(y.write + "/a")); len(entries) > 0 {
+			t.Errorf("%v", entries)
+		}
+	})
+}
+
 // With mounts, a directory replaces /dev/shm, which is invisible.
 func TestBoundaryShm(t *testing.T) {
 	if _, err := os.Stat(sharedMemory); err != nil {

@@ -83,6 +83,9 @@ func (l *limits) seal() error {
 			}
 		}
 	}
+	if err := v.link(); err != nil {
+		return err
+	}
 	if err := unix.Unmount(stage, unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("hide: %w", err)
 	}
@@ -394,6 +397,20 @@ func (v *view) replace() error {
 		}
 		if err := bind(replaced(i), path); err != nil {
 			return fmt.Errorf("replace %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// link mounts the linked directories, with the flags and covers that they have elsewhere.
+func (v *view) link() error {
+	for _, l := range v.limits.Link {
+		source, err := filepath.EvalSymlinks(string(l.Source))
+		if err != nil || !isDir(source) || !isDir(string(l.Path)) {
+			continue // nothing to link
+		}
+		if err := bind(source, string(l.Path)); err != nil {
+			return fmt.Errorf("link %s: %w", l.Path, err)
 		}
 	}
 	return nil

@@ -44,6 +44,7 @@ func New(o Options) *Sandbox { return &Sandbox{o: o} }
 // Room is the sandbox of one task.
 type Room struct {
 	Replace map[string]string // files, and the contents that programs see instead: see process.Boundary
+	Link    map[string]string // directories, and those that programs see instead: see process.Boundary
 
 	sandbox  *Sandbox
 	worktree []string
@@ -127,7 +128,7 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	needed := slices.Concat(write, r.worktree, a.Show)
 	b := &process.Boundary{
 		Write: write, Hide: r.sandbox.hidden(slices.Concat(needed, a.Connect), r.sandbox.runtimeFiles()),
-		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()), Replace: r.Replace,
+		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()), Replace: r.Replace, Link: r.Link,
 	}
 	if a.Apart && r.sandbox.separates() {
 		b.Partial = map[string][]string{o.Root: append(r.sandbox.shared(), needed...)}

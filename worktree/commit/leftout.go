@@ -8,14 +8,14 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// Allow records the globs of new paths that are committed although they look like dependencies, build output or links out
-// of the repository.
-func Allow(w *repo.Worktree, globs []string) error {
+// Except records the globs of new paths that are committed although they look like dependencies, build output or links out
+// of the repository, and the paths that are never committed because they show directories of the main checkout.
+func Except(w *repo.Worktree, allow, links []string) error {
 	e, err := content.ReadExceptions(w)
-	if err != nil || slices.Equal(e.Allow, globs) {
+	if err != nil || slices.Equal(e.Allow, allow) && slices.Equal(e.Links, links) {
 		return err
 	}
-	e.Allow = globs
+	e.Allow, e.Links = allow, links
 	return content.WriteExceptions(w, e)
 }
 

@@ -45,12 +45,9 @@ func (c *committing) checkMarkers(ctx context.Context, changes []object.Change, 
 			candidates = append(candidates, change)
 		}
 	}
-	found := &MarkersError{}
-	var err error
-	if found.Unmerged, err = c.unmerged(ctx); err != nil {
-		return err
-	}
+	found := &MarkersError{Unmerged: c.unmerged(ctx)}
 	if len(candidates) > 0 {
+		var err error
 		if found.Marked, err = c.marked(ctx, candidates, changes); err != nil {
 			return fmt.Errorf("look for conflict markers: %w", err)
 		}
@@ -172,25 +169,25 @@ func isMarker(line []byte, sign byte, size int) bool {
 	return sign == '=' && len(rest) == 0 || sign != '=' && len(rest) > 1 && rest[0] == ' '
 }
 
-// unmerged returns the paths that git in the worktree shows as unmerged, unless coven wrote the conflict there.
-func (c *committing) unmerged(ctx context.Context) ([]string, error) {
+// unmerged returns the paths that git in the worktree shows as unmerged, unless coven wrote the conflict there, which
+// integrate.Unresolved examines. An agent may have removed or damaged the index.
+func (c *committing) unmerged(ctx context.Context) (paths []string) {
 	if _, err := os.Lstat(integrate.ConflictedPath(c.w)); c.merge != "" || !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilerr // integrate.Unresolved has checked it
+		return nil
 	}
 	g := c.ix.Git
 	g.Index = filepath.Join(c.w.Admin, "index")
 	if info, err := os.Lstat(g.Index); err != nil || !info.Mode().IsRegular() {
-		return nil, nil //nolint:nilerr // the agent has removed it
+		return nil
 	}
 	fields, err := g.Fields(ctx, "ls-files", "-z", "-u")
 	if err != nil {
-		return nil, nil //nolint:nilerr // the agent has damaged it
+		return nil
 	}
-	var paths []string
 	for _, field := range fields {
 		if _, p, ok := strings.Cut(field, "\t"); ok {
 			paths = append(paths, p)
 		}
 	}
-	return slices.Compact(paths), nil
+	return slices.Compact(paths)
 }

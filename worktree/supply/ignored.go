@@ -27,3 +27,18 @@ func IgnoredDirs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	}
 	return dirs, nil
 }
+
+// UntrackedDirs returns those of the named directories of the main checkout in which git tracks no file, as absolute paths.
+func UntrackedDirs(ctx context.Context, r *repo.Repo, names []string) ([]string, error) {
+	var dirs []string
+	for _, name := range names {
+		tracked, err := r.RootGit().Fields(ctx, "ls-files", "-z", "--", name)
+		if err != nil {
+			return nil, err
+		}
+		if len(tracked) == 0 {
+			dirs = append(dirs, filepath.Join(r.Root, filepath.FromSlash(name)))
+		}
+	}
+	return dirs, nil
+}

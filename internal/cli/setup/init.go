@@ -46,7 +46,8 @@ func writeConfig(a *cli.App, p *project.Project) error {
 		return err
 	}
 	checks, found := config.DetectChecks(p.Repo.Root)
-	text, err := configText(checks)
+	links := config.DetectLinks(p.Repo.Root)
+	text, err := configText(checks, links)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func writeConfig(a *cli.App, p *project.Project) error {
 	return a.Printf("wrote .coven/config.yaml; commit it to share it\n%s\n  next: %s\n", said, next)
 }
 
-func configText(checks []string) (string, error) {
+func configText(checks, links []string) (string, error) {
 	if checks == nil {
 		checks = []string{}
 	}
@@ -68,6 +69,11 @@ func configText(checks []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("init: %w", err)
 	}
-	return "# What coven does in this repository. All keys: coven help config\n\n" +
-		"# The commands that must pass on the exact tree before it lands, in order.\n" + string(list), nil
+	text := "# What coven does in this repository. All keys: coven help config\n\n" +
+		"# The commands that must pass on the exact tree before it lands, in order.\n" + string(list)
+	if len(links) > 0 {
+		text += "\n# Worktrees have no dependencies. To show them those of your checkout, which they cannot change, remove the #:\n" +
+			"# worktree: {link: [" + strings.Join(links, ", ") + "]}\n"
+	}
+	return text, nil
 }

@@ -15,9 +15,9 @@ import (
 const sharedAge = 30 * time.Second
 
 // SharedOf returns a function that returns the paths in the main checkout that programs of tasks can read: its ignored
-// directories, coven's executable, which is self, and the files that show coven that an agent has started it. It returns
+// directories, the untracked ones among links, coven's executable, which is self, and the files that show coven that an agent has started it. It returns
 // nil for a bare repository.
-func SharedOf(r *worktree.Repo, self string) func() []string {
+func SharedOf(r *worktree.Repo, self string, links []string) func() []string {
 	if r.Bare {
 		return nil
 	}
@@ -29,6 +29,8 @@ func SharedOf(r *worktree.Repo, self string) func() []string {
 		defer mu.Unlock()
 		if time.Since(listed) > sharedAge {
 			dirs, _ = supply.IgnoredDirs(context.Background(), r) // without the list, programs see less
+			linked, _ := supply.UntrackedDirs(context.Background(), r, links)
+			dirs = append(dirs, linked...)
 			listed = time.Now()
 		}
 		return append(dirs[:len(dirs):len(dirs)], self, filepath.Join(r.Root, mcp.GatesDir))

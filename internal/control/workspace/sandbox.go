@@ -21,7 +21,7 @@ func (s *Workspace) Room() (*sandbox.Room, error) {
 	if err != nil {
 		return nil, err
 	}
-	room.Replace = isolation.Files(s.Worktree)
+	room.Replace, room.Link = isolation.Files(s.Worktree), s.linked
 	return room, nil
 }
 

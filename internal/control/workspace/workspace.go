@@ -51,6 +51,7 @@ type Workspace struct {
 	Attempt  int
 	NoSync   bool              // a landing does not wait for the disk
 	Allow    []string          // globs of new paths that land regardless of their names and targets
+	Link     []string          // directories of the main checkout that the worktree shows
 	Teardown Teardown          // of the worktree, before Leave removes it
 	Warn     func(text string) // receives warnings; nil records them in the session, which is not over
 
@@ -63,8 +64,9 @@ type Workspace struct {
 
 	calls   calls
 	proxied proxied
-	warned  sync.Once       // about refusals by the sandbox
-	leftOut map[string]bool // paths that a warning has named
+	warned  sync.Once         // about refusals by the sandbox
+	leftOut map[string]bool   // paths that a warning has named
+	linked  map[string]string // directories of the worktree, and those of the main checkout that programs see there
 }
 
 // Enter finds or creates the worktree, and finishes the work of a killed coven. It returns the number of
@@ -73,7 +75,7 @@ func (s *Workspace) Enter(ctx context.Context) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
-	return s.Worktree.Number, errors.Join(s.allow(), s.hideIncludedSecrets(), s.report(ctx))
+	return s.Worktree.Number, errors.Join(s.except(), s.hideIncludedSecrets(), s.report(ctx))
 }
 
 func (s *Workspace) enter(ctx context.Context) error {
@@ -102,9 +104,6 @@ func (s *Workspace) use(tree *worktree.Worktree) {
 	tree.OwnGitFile = s.Sandbox.Replaces()
 	s.Worktree = tree
 }
-
-// allow records the paths that are part of a change although they look like dependencies or build output.
-func (s *Workspace) allow() error { return commit.Allow(s.Worktree, s.Allow) }
 
 // fork restores the files of another session in the worktree of a new one, and commits them as its first
 // change. Before the first step starts, the worktree has no other changes.

@@ -39,6 +39,7 @@ func (o LeftOut) String() string {
 // Exceptions are the paths of a worktree that are left out, or are not left out, for reasons of their own.
 type Exceptions struct {
 	Setup []string `json:"setup,omitempty"` // files and directories that set-up made
+	Links []string `json:"links,omitempty"` // directories that show those of the main checkout
 	Allow []string `json:"allow,omitempty"` // globs of paths that are part of the change regardless of their names and targets
 }
 
@@ -216,7 +217,7 @@ func IsAllowed(globs []string, p string) bool {
 // build output that was not tracked before. The path of a repository ends with a slash.
 func (s *sieve) reason(p string) (LeftOut, bool) {
 	for at := path.Clean(p); at != "."; at = path.Dir(at) {
-		if slices.Contains(s.Setup, at) {
+		if slices.Contains(s.Setup, at) || slices.Contains(s.Links, at) {
 			return LeftOut{Path: at}, true
 		}
 	}
@@ -387,7 +388,7 @@ func ExcludeUntracked(ctx context.Context, w *repo.Worktree) ([]string, error) {
 		return nil, fmt.Errorf("list the files of %s: %w", w.Path, err)
 	}
 	for _, name := range fields {
-		if name = strings.TrimSuffix(name, "/"); !IsReserved(name) {
+		if name = strings.TrimSuffix(name, "/"); !IsReserved(name) && !slices.Contains(e.Links, name) {
 			e.Setup = append(e.Setup, name)
 		}
 	}

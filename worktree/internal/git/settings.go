@@ -144,19 +144,9 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 	if err != nil {
 		return nil, false
 	}
-	var settings []Setting
-	includes := false
-	for i := 0; i+1 < len(fields); i += 2 {
-		path, isFile := strings.CutPrefix(fields[i], "file:")
-		key, value, given := strings.Cut(fields[i+1], "\n")
-		if !given || isFile && !filepath.IsAbs(path) || !isFile && path != "command line:" {
-			return nil, false
-		}
-		if _, known := files[path]; isFile && !known {
-			files[path] = file.StampOf(path) // the system's file, or an included one
-		}
-		includes = includes || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.")
-		settings = append(settings, Setting{Key: key, Value: value})
+	settings, includes, ok := parseConfig(fields, files)
+	if !ok {
+		return nil, false
 	}
 	now := time.Now()
 	if c.now != nil {
@@ -169,6 +159,24 @@ func (c *configList) list(ctx context.Context, r Repo) ([]Setting, bool) {
 	}
 	c.settings, c.includes, c.files = settings, includes, files
 	return settings, !includes
+}
+
+// parseConfig parses the output of git config --show-origin --list, and adds the files that it names to files. ok is false
+// if only git can evaluate a setting.
+func parseConfig(fields []string, files map[string]file.Stamp) (settings []Setting, includes, ok bool) {
+	for i := 0; i+1 < len(fields); i += 2 {
+		path, isFile := strings.CutPrefix(fields[i], "file:")
+		key, value, given := strings.Cut(fields[i+1], "\n")
+		if !given || isFile && !filepath.IsAbs(path) || !isFile && path != "command line:" {
+			return nil, false, false
+		}
+		if _, known := files[path]; isFile && !known {
+			files[path] = file.StampOf(path) // the system's file, or an included one
+		}
+		includes = includes || strings.HasPrefix(key, "include.") || strings.HasPrefix(key, "includeif.")
+		settings = append(settings, Setting{Key: key, Value: value})
+	}
+	return settings, includes, true
 }
 
 func (c *configList) unchanged() bool {
