@@ -259,6 +259,9 @@ func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, err
 		return decision{answer: &question}, nil
 	}
 	d := decision{wait: reviewWait(open, unseen, changed, candidate.Many)}
+	if d.wait.Detail == forApproval && !asked && x.approvedBefore(c.Path, since) {
+		d.wait.Detail = "the change was edited after it was shown for approval, and needs approval"
+	}
 	if !asked {
 		if c.Merge.Strategy != "rebase" { // rebased commits keep their messages
 			question.Message = x.landingMessage(c)
@@ -351,6 +354,13 @@ func (x *Executor) askedAbout(path string, candidate event.Landing, since int64)
 		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || x.reaches(r.Tree, candidate))
 	}
 	return asked, approved
+}
+
+// approvedBefore reports whether a person has approved another change. It ignores events before the event number since.
+func (x *Executor) approvedBefore(path string, since int64) bool {
+	return slices.ContainsFunc(x.Journal.at(path, event.ReviewAnswered), func(e event.Event) bool {
+		return e.Seq >= since && event.As[event.MergeDecision](e).Approved
+	})
 }
 
 // landed returns the result of a merge leaf that has landed.

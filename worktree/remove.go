@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/supply"
@@ -56,6 +57,13 @@ func Remove(ctx context.Context, w *repo.Worktree, req RemoveRequest) (rescueRef
 		return "", err
 	}
 	defer l.Release()
+	if lost, err := HasLostBranch(ctx, w); err != nil {
+		return "", err
+	} else if lost {
+		if _, err := restoreBranch(ctx, w); err != nil {
+			return "", err
+		}
+	}
 	m := &removal{w: w, req: req}
 	if err := file.CheckNotMounted(w.Path); err != nil {
 		return "", fmt.Errorf("remove %s: %w", w.TaskID, err)
@@ -259,8 +267,8 @@ func (m *removal) unregister(ctx context.Context) error {
 	return forget(ctx, m.w, m.tip)
 }
 
-// forget moves the directory to the trash and deletes the registration, the branch and coven's records. The
-// caller must hold the task lock and the worktrees lock.
+// forget moves the directory to the trash and deletes the registration, the branch, unless it is checked out elsewhere, and
+// coven's records. The caller must hold the task lock and the worktrees lock.
 func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 	if err := pool.Trash(w.Repo, w.Path, w.Name); err != nil {
 		return err
@@ -273,7 +281,11 @@ func forget(ctx context.Context, w *repo.Worktree, tip string) error {
 	}
 	failpoint.Point("remove.unregistered")
 	edits := w.Unkeep()
-	if tip != "" {
+	held, err := land.CheckoutsOf(ctx, w.Repo, names.HeadsPrefix+w.Branch, nil)
+	if err != nil {
+		return err
+	}
+	if tip != "" && len(held) == 0 { // otherwise the HEAD of a checkout would be unborn
 		edits = append(edits, ref.Delete(names.HeadsPrefix+w.Branch, tip))
 	}
 	if err := w.Repo.Transact(ctx, w.Repo.Git(), "coven: remove", edits...); err != nil {

@@ -28,7 +28,7 @@ func (v *Examination) worktrees(ctx context.Context) []Finding {
 	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}
-	found := orphans
+	found := append(orphans, v.lostBranches(ctx)...)
 	for _, s := range stale {
 		f := fail("coven doctor --fix", "%s", s.Text)[0]
 		f.fix = func(ctx context.Context) (string, error) { return v.clear(ctx, s) }
@@ -84,6 +84,31 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 		found = append(found, f)
 	}
 	return found, nil
+}
+
+// lostBranches finds worktrees whose branch a person has renamed or deleted.
+func (v *Examination) lostBranches(ctx context.Context) []Finding {
+	trees, err := worktree.List(ctx, v.project.Repo)
+	if err != nil {
+		return nil
+	}
+	var found []Finding
+	for _, t := range trees {
+		tree, err := v.project.Repo.Find(ctx, t.TaskID)
+		if err != nil || t.TaskID == "" || t.Tip != "" {
+			continue
+		}
+		if lost, err := worktree.HasLostBranch(ctx, tree); err != nil || !lost {
+			continue
+		}
+		f := fail("coven doctor --fix", "task %s has a worktree, but its branch %s is gone", t.TaskID, tree.Branch)[0]
+		f.fix = func(ctx context.Context) (string, error) {
+			b, _, err := worktree.RestoreBranch(ctx, tree)
+			return b.String(), err
+		}
+		found = append(found, f)
+	}
+	return found
 }
 
 // failed finds worktrees that a failed session left for a retry.

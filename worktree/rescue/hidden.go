@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -41,7 +42,14 @@ func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Poli
 		return HiddenFiles{}, err
 	}
 	found := HiddenFiles{Renamed: map[string]string{}}
+	except, err := content.ReadExceptions(w)
+	if err != nil {
+		return HiddenFiles{}, err
+	}
 	for _, name := range append(fields, l.LeftFiles()...) {
+		if slices.Contains(except.Links, name) {
+			continue // it leads to the main checkout
+		}
 		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 			l.Nested = append(l.Nested, dir)
 		} else if !copied(w, name) {

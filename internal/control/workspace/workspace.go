@@ -90,6 +90,11 @@ func (s *Workspace) enter(ctx context.Context) error {
 		return err
 	}
 	s.use(tree)
+	if lost, ok, err := worktree.RestoreBranch(ctx, tree); err != nil {
+		return err
+	} else if ok {
+		s.warn(lost.String())
+	}
 	return errors.Join(s.collect(ctx), s.fork(ctx))
 }
 
@@ -179,6 +184,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	ref, err := worktree.Remove(ctx, tree, req)
 	if err == nil {
 		s.forgetCaches(tree.Name, landed)
+		s.warnOfBranch(ctx)
 	}
 	if large := (*worktree.LargeError)(nil); errors.As(err, &large) {
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: fmt.Sprintf("the worktree stays: %v", large)})
@@ -192,6 +198,17 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		err = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	return ref, err
+}
+
+// warnOfBranch says that the branch of a task that is over stays because it is checked out.
+func (s *Workspace) warnOfBranch(ctx context.Context) {
+	path, err := worktree.BranchInUse(ctx, s.Repo, s.Task)
+	if err != nil || path == "" {
+		return
+	}
+	branch := shellword.Word(worktree.Branch(s.Task))
+	s.warn(fmt.Sprintf("branch %s stays, because it is checked out in %s; when you no longer need it: git switch %s && git branch -D %s",
+		branch, path, shellword.Word(s.Target.Branch), branch))
 }
 
 // forgetCaches removes the caches of a task whose worktree is gone. Caches that cannot be removed now are

@@ -37,13 +37,21 @@ func (r *reader) config() {
 	}
 	entries, _ := os.ReadDir(filepath.Join(r.GitDir, "info")) // it may not exist
 	for _, entry := range entries {
-		if name := entry.Name(); name != "refs" && !strings.HasSuffix(name, ".lock") { // git gc writes refs
+		if name := entry.Name(); !isInfoOfRefs(name) && !strings.HasSuffix(name, ".lock") {
 			r.file(Config, filepath.Join(r.GitDir, "info", name))
 		}
 	}
 	for _, name := range []string{"config", "config.worktree"} {
 		r.includes(filepath.Join(r.GitDir, name))
 	}
+}
+
+// isInfoOfRefs reports whether a name in info is that of the list of refs, or of its temporary file refs_XXXXXX, which git
+// gc, repack and fetch write. git never reads the latter.
+func isInfoOfRefs(name string) bool {
+	suffix, temporary := strings.CutPrefix(name, "refs_")
+	const random = 6 // letters and digits
+	return name == "refs" || temporary && len(suffix) == random
 }
 
 // includes reads the files that a configuration file includes.

@@ -31,8 +31,9 @@ func TestSeverity(t *testing.T) {
 		{"branch created", Change{Kind: Ref, Name: "refs/heads/a", After: at(two)}, Noted, Stops},
 		{"symbolic branch created", Change{Kind: Ref, Name: "refs/heads/a", After: at("ref: refs/heads/b")}, Stops, Stops},
 		{"branch deleted", Change{Kind: Ref, Name: "refs/heads/a", Before: at(one)}, Noted, Stops},
-		{"branch of a task forward", Change{Kind: Ref, Name: "refs/heads/coven/a", Before: at(one), After: at(two), Forward: true}, Stops, Stops},
-		{"branch of a task created", Change{Kind: Ref, Name: "refs/heads/coven/a", After: at(two)}, Stops, Stops},
+		{"branch of a task forward", Change{Kind: Ref, Name: "refs/heads/coven/a", Before: at(one), After: at(two), Forward: true}, Noted, Stops},
+		{"branch of a task created", Change{Kind: Ref, Name: "refs/heads/coven/a", After: at(two)}, Noted, Stops},
+		{"branch of a task symbolic", Change{Kind: Ref, Name: "refs/heads/coven/a", After: at("ref: refs/heads/b")}, Stops, Stops},
 		{"claim", Change{Kind: Ref, Name: "refs/coven/claims/a", Before: at(one), After: at(two)}, Stops, Stops},
 		{"tag created", Change{Kind: Ref, Name: "refs/tags/a", After: at(one)}, Noted, Stops},
 		{"tag moved forward", Change{Kind: Ref, Name: "refs/tags/a", Before: at(one), After: at(two), Forward: true}, Noted, Stops},
@@ -64,6 +65,15 @@ func TestSeverity(t *testing.T) {
 	} {
 		if got := Worst(all, false); got != want {
 			t.Errorf("worst of %v: got %q, want %q", all, got, want)
+		}
+	}
+}
+
+// Temporary files of git gc and fetch in info are not part of the configuration; others are.
+func TestInfo(t *testing.T) {
+	for name, want := range map[string]bool{"refs": true, "refs_a1B2c3": true, "refs_": false, "refs_a1B2c3d": false, "exclude": false, "attributes": false, "refsX": false} {
+		if got := isInfoOfRefs(name); got != want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -106,10 +106,8 @@ func dailySettings(section string) []string {
 	}[section]
 }
 
-// isOurs reports whether only coven writes the ref.
-func isOurs(name string) bool {
-	return strings.HasPrefix(name, "refs/coven/") || strings.HasPrefix(name, headsPrefix+"coven/")
-}
+// isOurs reports whether only coven writes the ref. People rename and delete branches of tasks, and commit on them.
+func isOurs(name string) bool { return strings.HasPrefix(name, "refs/coven/") }
 
 // isRemoteTracking reports whether fetches write the ref.
 func isRemoteTracking(name string) bool {
