@@ -153,6 +153,7 @@ func TestMergeDecision(t *testing.T) {
 	edited := func(s *world) {
 		s.landing.candidate.From, s.landing.candidate.Tree, s.landing.candidate.Patch = "t9", "t2", "p2"
 	}
+	const again = "the change was edited after it was shown for approval, and needs approval"
 	const ready, held, changed = "the change is ready for approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw and needs approval"
 	for name, test := range map[string]struct {
 		tell    []func(*world)
@@ -166,7 +167,7 @@ func TestMergeDecision(t *testing.T) {
 		"approved unasked":                   {merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve"},
 		"approved by a person":               {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}},
 		"refused by a person":                {tell: []func(*world){answer("land#1", "p1", "", false)}, merge: engine.MergeInput{RequireReview: true}, want: ready},
-		"another patch was approved":         {tell: []func(*world){answer("land#1", "p0", "t0", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"another patch was approved":         {tell: []func(*world){answer("land#1", "p0", "t0", true)}, merge: engine.MergeInput{RequireReview: true}, want: again, asked: 1},
 		"another landing was approved":       {tell: []func(*world){answer("first#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
 		"to be pushed":                       {merge: engine.MergeInput{RequireReview: true, Push: true}, approve: "--auto-approve", want: ready, asked: 1},
 		"to be pushed, approved by a person": {tell: []func(*world){answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true, Push: true}},
@@ -183,7 +184,7 @@ func TestMergeDecision(t *testing.T) {
 		"open, approved unasked":             {tell: []func(*world){found}, merge: engine.MergeInput{RequireReview: true}, approve: "--auto-approve", want: held, asked: 1},
 		"open, approved without the finding": {tell: []func(*world){found, answer("land#1", "p1", "", true)}, merge: engine.MergeInput{RequireReview: true}, want: held},
 		"open, accepted":                     {tell: []func(*world){found, answer("land#1", "p1", "", true, leak)}, merge: engine.MergeInput{RequireReview: true}},
-		"open, accepted with another patch":  {tell: []func(*world){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{RequireReview: true}, want: ready, asked: 1},
+		"open, accepted with another patch":  {tell: []func(*world){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{RequireReview: true}, want: again, asked: 1},
 		"open and not seen":                  {tell: []func(*world){found}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, want: changed + "; " + held, asked: 1},
 		"accepted, not seen, not approved":   {tell: []func(*world){found, answer("land#1", "p0", "t0", true, leak)}, merge: engine.MergeInput{Reviewed: []string{"t0"}}, approve: "--auto-approve", want: changed, asked: 1},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/doctor/programversion"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins"
@@ -92,6 +93,30 @@ func (c *Controller) preflightSession(ctx context.Context, v session.View) error
 	return c.preflight(ctx, plan)
 }
 
+// WaitForAccounts makes sessions wait, and try again, while an account cannot be used. Otherwise they stop.
+func (c *Controller) WaitForAccounts() { c.Runtime.providers.Accounts.Faults.Patient = true }
+
+// fault returns the reason why the account of a provider cannot be used, or nil. If the process is patient, it waits instead.
+func (c *Controller) fault(ctx context.Context, provider string) (error, error) { //nolint:revive // the first is a result
+	faults := &c.Runtime.providers.Accounts.Faults
+	if !faults.Any() {
+		return nil, nil
+	}
+	traits, err := c.Runtime.providers.Traits(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
+	for fault := faults.Of(traits.Account); fault != nil; fault = faults.Of(traits.Account) {
+		if !faults.Patient {
+			return fault, nil
+		}
+		if err := clock.SleepUntil(ctx, fault.Until()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
 // checkCLIs checks that the CLIs of built-in providers are installed, and that the user is logged in.
 // Plugins check their own programs. A CLI older than the tested version is reported once.
 func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
@@ -101,7 +126,13 @@ func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
 		}
 		cli, ok := builtin.CLIOf(name)
 		login := c.Runtime.logins.Refused(name)
+		fault, err := c.fault(ctx, name)
+		if err != nil {
+			return err
+		}
 		switch {
+		case fault != nil:
+			return fault
 		case login != nil && ok:
 			return &CLIError{Program: cli.Program, Err: login, Next: login.Login}
 		case login != nil:

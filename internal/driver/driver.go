@@ -115,6 +115,9 @@ type Limits struct {
 	// Limit is called for each request that the API refuses because of a rate limit or an
 	// overload. It reports whether the agent must stop. If it is nil, the CLI may wait.
 	Limit func(provider.Limit) (stop bool)
+	// Fault is called if the API refused the agent's work for another reason that is not the agent's: see FaultOf. It may
+	// be nil.
+	Fault func(reason, text string)
 }
 
 // Record has the outputs of a run: its transcript, its events, its conversation and saved worktrees.
@@ -158,7 +161,7 @@ const (
 	None        event.ErrorType = ""
 	Timeout                     = event.ErrorTimeout     // out of time or idle for too long
 	ProcessExit                 = event.ErrorProcessExit // the CLI ended on its own without success
-	Limit                       = event.ErrorLimit       // the API refused for a rate limit or overload
+	Limit                       = event.ErrorLimit       // the API refused for a rate limit or overload, or the account cannot be used
 	Login                       = event.ErrorLogin       // the API refused the login of the CLI
 	Budget                      = event.ErrorBudget      // Job.Spend returned an error
 	Stuck                       = event.ErrorStuck       // the agent repeated the same calls

@@ -357,6 +357,9 @@ func (r *run) handle(e provider.Event) error {
 		if e.Limit && r.job.Limit != nil {
 			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // the CLI has given up, so it need not be stopped
 		}
+		if fault := FaultOf(e); fault != "" && r.job.Fault != nil {
+			r.job.Fault(fault, oneline.Of(e.Error))
+		}
 		r.meter.applyResult(r.report.Result.Usage)
 		if r.spent == nil { // otherwise all its calls are refused
 			r.checked(r.audit.done())

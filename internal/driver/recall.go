@@ -112,6 +112,8 @@ func verdict(result provider.Result) (event.ErrorType, string) {
 		return Limit, oneline.Of(result.Error)
 	case !result.OK && result.Status == http.StatusUnauthorized:
 		return Login, oneline.Of(result.Error)
+	case FaultOf(result) != "":
+		return Limit, oneline.Of(result.Error)
 	case !result.OK:
 		return Failed, oneline.Of(result.Error)
 	}

@@ -72,7 +72,7 @@ func (s *Store) Refused(account string, said provider.Limit) (stop bool, err err
 	if said.Again > 0 && clock.ToClock(max(left, said.Again)) <= Patience {
 		return known.holds(), nil
 	}
-	met := known.next(left, said.Reason)
+	met := known.Next(left, said.Reason)
 	if met == known {
 		return true, nil
 	}
@@ -85,9 +85,9 @@ func steps(refusals int) time.Duration {
 	return minutes[min(refusals, len(minutes)-1)] * time.Minute
 }
 
-// next returns the limit after another refusal. left is the reported duration in real
+// Next returns the limit after another refusal. left is the reported duration in real
 // time, or 0 if it is unknown.
-func (l Limit) next(left time.Duration, reason string) Limit {
+func (l Limit) Next(left time.Duration, reason string) Limit {
 	now := clock.Now().Round(0)
 	told := Limit{Until: now.Add(clock.ToClock(left)), Told: true, Reason: reason, Refusals: l.Refusals}
 	switch {

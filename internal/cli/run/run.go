@@ -182,7 +182,9 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 	}
 	options := o.options(branch)
 	s := o.app.Scheduler(c, from, o.width)
-	s.Max, s.Watch = o.max, o.watch
+	if s.Max, s.Watch = o.max, o.watch; o.watch {
+		c.WaitForAccounts()
+	}
 	s.Work = func(ctx context.Context, item project.Item) (control.Outcome, error) {
 		return c.Run(ctx, item, options)
 	}

@@ -33,6 +33,7 @@ import (
 // Accounts holds the accounts that agents use, for all tasks of a process.
 type Accounts struct {
 	Limits *limits.Store
+	Faults Faults
 
 	mu    sync.Mutex
 	known map[string]Traits // by provider

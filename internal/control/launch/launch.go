@@ -88,7 +88,7 @@ func (l *Launcher) launch(ctx context.Context, who role, work assignment) (*agen
 			Env:     slices.Concat([]string{workspace.TraceVariable + "=" + who.Trace}, who.env),
 			Forward: l.forwarder(a.emit),
 		},
-		Limits: driver.Limits{MaxTurns: work.maxTurns, Idle: l.Idle, SameCall: l.Limits.SameCall, Spend: work.spend, Limit: a.limits.limited},
+		Limits: driver.Limits{MaxTurns: work.maxTurns, Idle: l.Idle, SameCall: l.Limits.SameCall, Spend: work.spend, Limit: a.limits.limited, Fault: a.limits.fault},
 		Record: driver.Record{Transcript: work.transcript, Emit: a.emit, Say: func(part provider.Event) error { return a.say(ctx, part) }},
 		Gate:   a.gate, Ungated: l.Ungated, Messages: work.messages, Excuse: l.excuse,
 	}

@@ -55,6 +55,9 @@ func (l *Launcher) Await(ctx context.Context, path, provider string) error {
 	if err != nil {
 		return err
 	}
+	if err := l.awaitFault(ctx, path, name); err != nil {
+		return err
+	}
 	limit, limited, err := l.Providers.Accounts.Limits.Limited(name)
 	if err != nil || !limited {
 		return err
@@ -66,6 +69,30 @@ func (l *Launcher) Await(ctx context.Context, path, provider string) error {
 			return err
 		}
 		if limit, limited, err = l.Providers.Accounts.Limits.Limited(name); err != nil {
+			return err
+		}
+	}
+	return l.Session.Append(event.Event{Type: event.LimitOver, Path: path}, nil)
+}
+
+// awaitFault waits while an account cannot be used, if this process is patient. Otherwise it returns the wait of the session.
+func (l *Launcher) awaitFault(ctx context.Context, path, name string) error {
+	faults := &l.Providers.Accounts.Faults
+	fault := faults.Of(name)
+	if fault == nil {
+		return nil
+	}
+	resume := runner.Pause(ctx)
+	defer resume()
+	for ; fault != nil; fault = faults.Of(name) {
+		if !faults.Patient {
+			return &runner.Wait{Reason: event.WaitLimit, Detail: fault.Error(), Next: "resume"}
+		}
+		met := event.Limit{Account: name, Reason: fault.Reason + ": " + fault.Text, At: fault.Until().Round(0)}
+		if err := l.Session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
+			return err
+		}
+		if err := clock.SleepUntil(ctx, met.At); err != nil {
 			return err
 		}
 	}
@@ -85,7 +112,7 @@ func (l *Launcher) waitOut(ctx context.Context, path, name string, limit limits.
 	if err := l.Session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
 		return err
 	}
-	return sleepUntil(ctx, met.At)
+	return clock.SleepUntil(ctx, met.At)
 }
 
 // tooLong returns the wait of a session that does not wait for a limit in this process.
@@ -98,27 +125,6 @@ func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	}
 	detail += fmt.Sprintf(" (limits.max_wait is %s)", most)
 	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
-}
-
-// maxSleep is the longest time between two looks at the clock while waiting: the timers of
-// a machine that was suspended run late.
-const maxSleep = 10 * time.Second
-
-// sleepUntil waits until the clock shows a time.
-func sleepUntil(ctx context.Context, at time.Time) error {
-	for {
-		left := at.Sub(clock.Now().Round(0))
-		if left <= 0 {
-			return nil
-		}
-		timer := time.NewTimer(min(clock.ToReal(left), maxSleep))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
-		case <-timer.C:
-		}
-	}
 }
 
 // account returns the account of a provider's agents. An empty provider stands for that of the plan.
@@ -141,10 +147,16 @@ func (t *limitTracker) limited(l provider.Limit) bool {
 	return stop
 }
 
+// fault records that the API refused the account for another reason.
+func (t *limitTracker) fault(reason, text string) {
+	t.launcher.Providers.Accounts.Faults.Met(t.account, reason, text)
+}
+
 // observe notes that the agent printed something, which may be an answer of the API.
 func (t *limitTracker) observe(part provider.Event) {
 	if _, answer := part.(provider.Spent); answer {
 		t.launcher.LimitWait.renew()
+		t.launcher.Providers.Accounts.Faults.Answered(t.account)
 		t.broken = errors.Join(t.broken, t.launcher.Providers.Accounts.Limits.Answered(t.account))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -40,6 +41,7 @@ type Scheduler struct {
 	open        bool           // a question is open
 	idle        bool           // the observer knows that no task is running
 	budgetSpent bool           // the budget of all tasks is spent, and more tasks are ready
+	halted      bool           // an account cannot be used, and more tasks are ready
 	code        int
 	counts      map[string]int
 	ended       chan ended
@@ -170,7 +172,7 @@ func (s *Scheduler) observeClosing() (stop func()) {
 
 // complete reports whether no more tasks will start.
 func (s *Scheduler) complete() bool {
-	return !s.Watch || s.budgetSpent || s.Max > 0 && s.started >= s.Max
+	return !s.Watch || s.budgetSpent || s.halted || s.Max > 0 && s.started >= s.Max
 }
 
 // interrupted returns a channel that is ready when a person interrupts, or nil after that.
@@ -189,7 +191,7 @@ func (s *Scheduler) fill(ctx context.Context) {
 	if s.Max > 0 {
 		room = min(room, s.Max-s.started)
 	}
-	if room <= 0 {
+	if room <= 0 || s.halted {
 		return
 	}
 	jobs, err := s.Queue.Next(ctx, s.running)
@@ -236,6 +238,10 @@ func (s *Scheduler) finish(e ended) {
 			s.started--
 			return // another coven claimed the task first
 		}
+		if fault := (*accounts.Fault)(nil); errors.As(e.err, &fault) {
+			s.halt(fault)
+			return
+		}
 		s.fail(e.err)
 		s.counts["stopped by an error"]++
 		return
@@ -255,6 +261,15 @@ func (s *Scheduler) finish(e ended) {
 	}
 	s.Queue.Done(e.item)
 	s.count(word, e.outcome.ExitCode())
+}
+
+// halt starts no more tasks, because none could work. The one that met the fault was not claimed.
+func (s *Scheduler) halt(fault *accounts.Fault) {
+	s.started--
+	if !s.halted {
+		s.fail(fmt.Errorf("no more tasks start: %w", fault))
+	}
+	s.halted = true
 }
 
 // takenByOthers reports whether another coven took a task that the user did not name.

@@ -39,7 +39,11 @@ func (c *conversation) ask(ctx context.Context, r model.Request) (*answer, error
 			return a, err
 		}
 		if try == maxTries {
-			return nil, failed(driver.Failed, "%v (tried %d times)", err, maxTries)
+			text := fmt.Sprintf("%v (tried %d times)", err, maxTries)
+			if c.job.Fault != nil {
+				c.job.Fault("server_error", oneline.Of(text))
+			}
+			return nil, failed(driver.Limit, "%s", text)
 		}
 		if err := c.again(ctx, try, err); err != nil {
 			return nil, err

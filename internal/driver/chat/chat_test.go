@@ -164,7 +164,7 @@ func TestTransient(t *testing.T) {
 		t.Errorf("%+v", report.Used)
 	}
 	b = newBench(nil, broken, broken, broken, broken, says())
-	if report, err = b.run(t.Context()); err != nil || report.Kind != driver.Failed || !strings.HasSuffix(report.Error, "(tried 4 times)") {
+	if report, err = b.run(t.Context()); err != nil || report.Kind != driver.Limit || !strings.HasSuffix(report.Error, "(tried 4 times)") {
 		t.Errorf("%+v %v", report, err)
 	}
 	b = newBench(nil, func(context.Context, func(model.Event) error) error {

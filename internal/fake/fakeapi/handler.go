@@ -1,6 +1,7 @@
 package fakeapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -66,7 +67,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, d dialect, request
 	turn := s.scenario.turn(request.Conversation, request.Turn).expand(request).spoken(request.Tools)
 	if failure, failing := s.failures.next(request.Conversation, request.Turn, turn.Fail); failing {
 		answered(failure.Status)
-		fail(w, failure, d.fault(failure.Status, "scripted failure"))
+		fail(w, failure, d.fault(failure.Status, cmp.Or(failure.Text, "scripted failure")))
 		return
 	}
 	if s.holds.wait(r.Context(), turn.Hold) != nil || pause(r, turn.Delay) != nil {

@@ -92,6 +92,7 @@ type Failure struct {
 	Times      int           `yaml:"times"`
 	RetryAfter time.Duration `yaml:"retry_after"`
 	Limits     Limits        `yaml:"limits"`
+	Text       string        `yaml:"text"` // the message; default: that it is scripted
 }
 
 // Limits are sent as the headers that describe a subscriber's

@@ -99,7 +99,10 @@ func (a *api) understood(ctx context.Context, messages []message, show func(obje
 		got, err := a.once(ctx, messages, show)
 		var failed *apiError
 		switch {
-		case !errors.As(err, &failed) || failed.status != http.StatusBadRequest || tried == 2*sameRequests:
+		case !errors.As(err, &failed) || failed.text == noCredit || tried == 2*sameRequests:
+			return got, err
+		case failed.status == http.StatusNotFound && tried == 1: // once more, without a stream
+		case failed.status != http.StatusBadRequest:
 			return got, err
 		case tried == sameRequests:
 			a.tools = slices.DeleteFunc(slices.Clone(a.tools), func(tool object) bool { return tool["name"] == placeholder })
@@ -157,8 +160,16 @@ func (e *apiError) kind() string {
 		return "rate_limit"
 	case e.status == http.StatusUnauthorized:
 		return "authentication_failed"
+	case e.text == noCredit:
+		return "billing_error"
 	case e.status == http.StatusBadRequest:
 		return "invalid_request"
+	case e.status == http.StatusForbidden && strings.HasPrefix(e.text, "Failed"):
+		return "authentication_failed"
+	case e.status == http.StatusForbidden:
+		return "oauth_org_not_allowed"
+	case e.status == http.StatusNotFound:
+		return "model_not_found"
 	case e.status >= 500:
 		return "server_error"
 	default:
@@ -232,7 +243,7 @@ func connectionError(ctx context.Context, reader *streamReader) error {
 
 // refusal reads an error response.
 func (a *api) refusal(response *http.Response) error {
-	failed := statusError(response)
+	failed := statusError(response, a.model)
 	info := limitsIn(response.Header)
 	if at, told := info["resetsAt"].(int64); told {
 		failed.reset = time.Until(time.Unix(at, 0))
@@ -249,7 +260,10 @@ func (a *api) refusal(response *http.Response) error {
 	return failed
 }
 
-func statusError(response *http.Response) *apiError {
+// noCredit is what the CLI says of an account without credit.
+const noCredit = "Credit balance is too low"
+
+func statusError(response *http.Response, model string) *apiError {
 	data, _ := io.ReadAll(response.Body) // a response without a text is still an error
 	var body struct {
 		Error struct {
@@ -257,9 +271,17 @@ func statusError(response *http.Response) *apiError {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(data, &body) // as above
-	text := fmt.Sprintf("API Error: %d %s", response.StatusCode, body.Error.Message)
-	if response.StatusCode == http.StatusUnauthorized {
+	said := body.Error.Message
+	text := fmt.Sprintf("API Error: %d %s", response.StatusCode, said)
+	switch status := response.StatusCode; {
+	case status == http.StatusBadRequest && strings.Contains(said, "credit balance is too low"):
+		text = noCredit
+	case status == http.StatusForbidden && strings.Contains(said, "not allowed for this organization"):
+		text = "Your organization has disabled Claude subscription access for Claude Code · Use an Anthropic API key instead, or ask your admin to enable access"
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		text = "Failed to authenticate. " + text
+	case status == http.StatusNotFound:
+		text = "There's an issue with the selected model (" + model + "). It may not exist or you may not have access to it. Run --model to pick a different model."
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if there is none
 	return &apiError{

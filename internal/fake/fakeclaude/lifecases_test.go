@@ -50,6 +50,26 @@ conversations:
 conversations:
 - turns: [{fail: [{status: 400, times: 9}], text: bye}]
 `},
+		{name: "no credit", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 400, times: 9, text: "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."}], text: bye}]
+`},
+		{name: "payment required", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 402, times: 9, text: the account has no credit}], text: bye}]
+`},
+		{name: "organization not allowed", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 403, times: 9, text: OAuth authentication is currently not allowed for this organization.}], text: bye}]
+`},
+		{name: "forbidden", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 403, times: 9, text: This organization has been disabled.}], text: bye}]
+`},
+		{name: "unknown model", env: once, scenario: `
+conversations:
+- turns: [{fail: [{status: 404, times: 9, text: "model: claude-nope"}], text: bye}]
+`},
 		{name: "stream cut in a block", env: once, drive: cutWhileHeld, scenario: `
 conversations:
 - turns: [{chunks: [{text: whole}, {text: half, hold: model}], cut: true}, {text: rest}]

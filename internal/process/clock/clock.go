@@ -8,6 +8,7 @@
 package clock
 
 import (
+	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -80,3 +81,24 @@ func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(ToReal(d)) }
 
 // AfterFunc is time.AfterFunc for a duration of this clock. To reset the timer, convert the duration with ToReal.
 func AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(ToReal(d), f) }
+
+// maxSleep is the longest time between two looks at the clock while waiting: the timers of
+// a machine that was suspended run late.
+const maxSleep = 10 * time.Second
+
+// SleepUntil waits until the clock shows a time.
+func SleepUntil(ctx context.Context, at time.Time) error {
+	for {
+		left := at.Sub(Now().Round(0))
+		if left <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(min(ToReal(left), maxSleep))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}

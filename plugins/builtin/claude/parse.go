@@ -152,10 +152,20 @@ func (l line) result() provider.Result {
 	if l.TerminalReason == "api_error" && strings.HasSuffix(l.Result, "Please run /login") {
 		r.Status = http.StatusUnauthorized // without a login, the CLI does not call the API
 	}
+	switch {
+	case l.TerminalReason != "api_error":
+	case l.APIErrorStatus == http.StatusBadRequest && l.Result == noCredit:
+		r.Status = http.StatusPaymentRequired
+	case r.Status == 0:
+		r.Status = http.StatusServiceUnavailable // it was not reached, or did not answer
+	}
 	r.Limit = limits(l.APIErrorStatus)
 	r.Error = l.failure()
 	return r
 }
+
+// noCredit is the result of CLI 2.1.330 for an account without credit. The status of the API's answer is 400.
+const noCredit = "Credit balance is too low"
 
 func (l line) failure() string {
 	why := l.Subtype
