@@ -174,6 +174,11 @@ func (x *Executor) fixRefusal(ctx context.Context, c engine.Call, b leafStart, f
 // report. After a rate limit the agent continues (agents.Await).
 func (x *Executor) report(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
 	report, err := x.converse(ctx, c, b)
+	report, err = x.ended(ctx, c, b, report, err)
+	if err != nil || !isRefused(report) {
+		return report, err
+	}
+	report, err = x.renew(ctx, c, b, report)
 	return x.ended(ctx, c, b, report, err)
 }
 
@@ -314,7 +319,7 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + x.reminder(restartPrompt, "Its", c.Path, b, said),
 		})
 	case err == nil && !report.Started:
-		return x.startOver(ctx, c, b) // the CLI does not know the conversation
+		return x.replace(ctx, c, b, "the agent CLI does not know it")
 	}
 	return report, err
 }
@@ -352,6 +357,9 @@ func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (dr
 		if err := x.warn(c.Path, "the messages of the forked conversation are gone: the agent does not know them"); err != nil {
 			return report, err
 		}
+	}
+	if c.Agent.Continues != "" && err == nil {
+		return x.replace(ctx, c, b, "the agent CLI does not know it")
 	}
 	return x.startOver(ctx, c, b)
 }

@@ -166,7 +166,7 @@ func TestAgentContinues(t *testing.T) {
 			next: []func(AgentRun) (driver.Report, error){does(driver.Report{}, pluginerr.ErrUnsupported), says("done")},
 		},
 		"again, when the CLI does not know the conversation": {
-			recalled: driver.Report{Started: true}, runs: 2, has: "work", not: "What happened", restored: true,
+			recalled: driver.Report{Started: true}, runs: 2, has: "work\n\n# What happened before", not: "Your last",
 			next: []func(AgentRun) (driver.Report, error){does(driver.Report{}, nil), says("done")},
 		},
 	} {

@@ -146,6 +146,9 @@ func (l line) result() provider.Result {
 		OK: !l.IsError, Text: l.Result, Turns: l.NumTurns, Status: l.APIErrorStatus, Usage: l.Usage.provider(),
 	}
 	r.Usage.CostUSD = l.TotalCostUSD
+	if r.OK && strings.HasPrefix(l.Result, promptTooLong) && l.Usage.Output == 0 { // reported as a success
+		r.OK, r.Status = false, http.StatusBadRequest
+	}
 	if r.OK {
 		return r
 	}
@@ -163,6 +166,9 @@ func (l line) result() provider.Result {
 	r.Error = l.failure()
 	return r
 }
+
+// promptTooLong begins the result for a conversation that is full.
+const promptTooLong = "Prompt is too long"
 
 // noCredit is the result of CLI 2.1.330 for an account without credit. The status of the API's answer is 400.
 const noCredit = "Credit balance is too low"
