@@ -17,8 +17,12 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/runner/agentresult"
 	"github.com/coven-run/coven/runner/engine"
 )
+
+// AgentResultContract is the instruction to report a result. It is part of every agent's system text.
+const AgentResultContract = agentresult.Contract
 
 // resumePrompt begins the prompt for an agent whose conversation was interrupted.
 const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Continue where you stopped."
@@ -218,7 +222,7 @@ func (x *Executor) outcome(c engine.Call, report driver.Report) (event.Result, e
 // not change the result. If there is none, it returns the last message.
 func finalMessage(report driver.Report) string {
 	for _, said := range slices.Backward(report.Said) {
-		if _, found, err := ParseAgentResult(said); found || err != nil {
+		if _, found, err := agentresult.Parse(said); found || err != nil {
 			return said
 		}
 	}
@@ -227,18 +231,18 @@ func finalMessage(report driver.Report) string {
 
 // readResult adds the agent's report about its work to a result.
 func (x *Executor) readResult(path, text string, result *event.Result) error {
-	claim, found, err := ParseAgentResult(text)
+	claim, found, err := agentresult.Parse(text)
 	if err != nil {
-		result.Summary = summaryOf(text)
+		result.Summary = agentresult.SummaryOf(text)
 		return x.warn(path, "the agent's result block is not valid JSON and is treated as text: "+err.Error())
 	}
 	if !found {
-		result.Summary = summaryOf(text)
+		result.Summary = agentresult.SummaryOf(text)
 		return nil
 	}
 	result.Summary, result.Outputs = claim.Summary, claim.Outputs
 	if !claim.Success {
-		result.Error, result.ErrorType = "the agent reported failure: "+claim.reason(), event.ErrorAgent
+		result.Error, result.ErrorType = "the agent reported failure: "+claim.Reason(), event.ErrorAgent
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/runner/agentresult"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -36,7 +37,7 @@ func (x *Executor) answer(ctx context.Context, c engine.Call, b leafStart) (even
 	}
 	result := event.Result{Agent: cmp.Or(c.Agent.Agent, grimoires.DefaultAgent), Output: report.Text, Usage: report.Result.Usage}
 	if result.Error, result.ErrorType = report.Error, report.Kind; report.Kind == driver.None {
-		result.Error, result.Summary = "", summaryOf(report.Text)
+		result.Error, result.Summary = "", agentresult.SummaryOf(report.Text)
 	}
 	if err := x.recordAnswer(c, b, result); err != nil {
 		return event.Result{}, err

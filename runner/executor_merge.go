@@ -367,3 +367,11 @@ func (x *Executor) approvedBefore(path string, since int64) bool {
 func landed(l event.Landing, c engine.Call) event.Result {
 	return event.Result{OK: true, Commit: l.New, Tree: l.Tree, Summary: c.Merge.Summary, Output: "landed " + l.New + " on " + l.Target}
 }
+
+// message returns a commit message with the title and the summary.
+func message(title, summary string) string {
+	if summary == "" || summary == title {
+		return title
+	}
+	return title + "\n\n" + summary
+}

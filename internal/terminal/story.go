@@ -14,7 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/agentresult"
 )
 
 // JSONLine formats an event for --json.
@@ -134,7 +134,7 @@ func agentStory(e event.Event) string {
 			return running(agent, 0)
 		}
 	case event.AgentText:
-		if text := runner.WithoutAgentResult(event.As[event.Text](e).Text); text != "" {
+		if text := agentresult.Without(event.As[event.Text](e).Text); text != "" {
 			return indent(text, "  │ ")
 		}
 	case event.AgentTool:

@@ -1,4 +1,5 @@
-package runner
+// Package agentresult reads how an agent reports its work: the last fenced JSON block of its final message.
+package agentresult
 
 import (
 	"encoding/json"
@@ -6,21 +7,21 @@ import (
 	"strings"
 )
 
-// AgentResult is an agent's report about its work, from the last fenced JSON block of its final message.
-type AgentResult struct {
+// Result is the report.
+type Result struct {
 	Success bool           `json:"success"`
 	Summary string         `json:"summary"`
 	Outputs map[string]any `json:"outputs"`
 	Error   string         `json:"error"`
 }
 
-// AgentResultContract is the instruction to report a result. It is part of every agent's system text.
-const AgentResultContract = "End your final message with one fenced JSON block that reports the result:\n\n" +
+// Contract is the instruction to report a result. It is part of every agent's system text.
+const Contract = "End your final message with one fenced JSON block that reports the result:\n\n" +
 	"```json\n{\"success\": true, \"summary\": \"what you did, in one or two sentences\", \"outputs\": {}, \"error\": \"\"}\n```\n\n" +
 	"If the task is not done, set success to false and give the reason in error. Do not commit: coven commits your work."
 
-// reason returns the reason for a failure as one line.
-func (c AgentResult) reason() string {
+// Reason returns the reason for a failure as one line.
+func (c Result) Reason() string {
 	for _, text := range []string{c.Error, c.Summary, "no reason given"} {
 		if text != "" {
 			return strings.Join(strings.Fields(text), " ")
@@ -29,32 +30,32 @@ func (c AgentResult) reason() string {
 	return ""
 }
 
-// ParseAgentResult parses the result in an agent's final message. found is false if the message does not
+// Parse parses the result in an agent's final message. found is false if the message does not
 // end with a result block. A malformed block is an error, unless it contains "success": false.
-func ParseAgentResult(text string) (c AgentResult, found bool, err error) {
+func Parse(text string) (c Result, found bool, err error) {
 	block, ok := lastFence(text)
 	if !ok {
-		return AgentResult{}, false, nil
+		return Result{}, false, nil
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(block), &keys); err != nil {
-		return AgentResult{}, false, fmt.Errorf("%w", err)
+		return Result{}, false, fmt.Errorf("%w", err)
 	}
 	if _, ok := keys["success"]; !ok {
-		return AgentResult{}, false, nil // JSON for another purpose
+		return Result{}, false, nil // JSON for another purpose
 	}
 	if err := json.Unmarshal([]byte(block), &c); err != nil {
 		if string(keys["success"]) == "false" { // the other fields may be malformed
 			return c, true, nil
 		}
-		return AgentResult{}, false, fmt.Errorf("%w", err)
+		return Result{}, false, fmt.Errorf("%w", err)
 	}
 	return c, true, nil
 }
 
-// WithoutAgentResult removes the result block from an agent's message, for display.
-func WithoutAgentResult(text string) string {
-	if _, found, err := ParseAgentResult(text); err != nil || !found {
+// Without removes the result block from an agent's message, for display.
+func Without(text string) string {
+	if _, found, err := Parse(text); err != nil || !found {
 		return text
 	}
 	start := strings.LastIndex(strings.TrimRight(text[:strings.LastIndex(text, "```")], "\n"), "```")
@@ -85,8 +86,8 @@ func lastFence(text string) (string, bool) {
 	return "", false
 }
 
-// summaryOf returns the text below a heading "Summary", or the first paragraph.
-func summaryOf(text string) string {
+// SummaryOf returns the text below a heading "Summary", or the first paragraph.
+func SummaryOf(text string) string {
 	section, in := []string{}, false
 	for line := range strings.Lines(text) {
 		heading, isHeading := strings.CutPrefix(strings.TrimSpace(line), "## ")
@@ -112,12 +113,4 @@ func firstParagraph(text string) string {
 		}
 	}
 	return ""
-}
-
-// message returns a commit message with the title and the summary.
-func message(title, summary string) string {
-	if summary == "" || summary == title {
-		return title
-	}
-	return title + "\n\n" + summary
 }

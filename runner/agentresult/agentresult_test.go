@@ -1,15 +1,15 @@
-package runner_test
+package agentresult_test
 
 import (
 	"testing"
 
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/agentresult"
 )
 
 const fence = "```"
 
 // K-15
-func TestParseAgentResult(t *testing.T) {
+func TestParse(t *testing.T) {
 	tests := []struct {
 		name, text    string
 		found, broken bool
@@ -32,24 +32,24 @@ func TestParseAgentResult(t *testing.T) {
 		{"empty", "", false, false, false, "", ""},
 	}
 	for _, tt := range tests {
-		c, found, err := runner.ParseAgentResult(tt.text)
+		c, found, err := agentresult.Parse(tt.text)
 		if found != tt.found || (err != nil) != tt.broken || c.Success != tt.success || c.Summary != tt.summary {
 			t.Errorf("%s: %+v, %v, %v", tt.name, c, found, err)
 		}
-		if shown := runner.WithoutAgentResult(tt.text); shown != tt.shown {
+		if shown := agentresult.Without(tt.text); shown != tt.shown {
 			t.Errorf("%s: shown as %q", tt.name, shown)
 		}
 	}
 }
 
-func FuzzParseAgentResult(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add(fence + "json\n{\"success\": true}\n" + fence)
 	f.Add(fence + fence)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, found, err := runner.ParseAgentResult(text); found && err != nil {
+		if _, found, err := agentresult.Parse(text); found && err != nil {
 			t.Fatal("found, with an error")
 		}
-		if len(runner.WithoutAgentResult(text)) > len(text) {
+		if len(agentresult.Without(text)) > len(text) {
 			t.Fatal("longer without the result block")
 		}
 	})
