@@ -39,6 +39,7 @@ var takers = map[string]string{
 	"content.LargeError":         "internal/control/workspace/workspace.go", // the message says it
 	"rescue.IgnoredError":        "internal/project/ignored.go",
 	"snapshot.NoPathError":       "internal/control/snapshot/snapshot.go",
+	"land.FilterError":           "internal/control/workspace/commands.go",
 	"land.SignError":             "internal/control/workspace/landing.go",
 	"commit.SuspectError":        "internal/control/workspace/workspace.go",
 	"integrate.UnrelatedError":   "internal/control/workspace/landing.go",

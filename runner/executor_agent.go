@@ -127,26 +127,19 @@ const refusedPrompt = "Your work cannot be committed: "
 
 // wasToldOfRefusal reports whether the agent of a leaf knows already that its work was not committed.
 func (x *Executor) wasToldOfRefusal(path string, b leafStart) bool {
-	for _, e := range x.Journal.at(path, event.AgentStarted) {
-		var start event.AgentStart
-		if e.Seq > b.since && e.Decode(&start) == nil && strings.HasPrefix(start.Prompt, refusedPrompt) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.Journal.at(path, event.AgentStarted), func(e event.Event) bool {
+		return e.Seq > b.since && strings.HasPrefix(event.As[event.AgentStart](e).Prompt, refusedPrompt)
+	})
 }
 
 // fixRefusal tells the agent, in the same conversation, why its work was not committed, and commits it again. first is the
 // result so far. It remains the result if the agent cannot be told, or fails.
 func (x *Executor) fixRefusal(ctx context.Context, c engine.Call, b leafStart, first event.Result, refused *RefusedError) (event.Result, error) {
-	starts := x.Journal.at(c.Path, event.AgentStarted)
-	var last event.AgentStart
-	if len(starts) == 0 {
+	started, ok := x.Journal.lastAt(c.Path, event.AgentStarted)
+	if !ok {
 		return first, nil
 	}
-	if err := starts[len(starts)-1].Decode(&last); err != nil {
-		return event.Result{}, err
-	}
+	last := event.As[event.AgentStart](started)
 	before, _, err := x.recall(ctx, c, last.Log)
 	if err != nil {
 		return event.Result{}, err

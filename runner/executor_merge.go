@@ -258,10 +258,8 @@ func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, err
 		question.Approved, question.By = true, x.Approve
 		return decision{answer: &question}, nil
 	}
-	d := decision{wait: reviewWait(open, unseen, changed, candidate.Many)}
-	if d.wait.Detail == forApproval && !asked && x.approvedBefore(c.Path, since) {
-		d.wait.Detail = "the change was edited after it was shown for approval, and needs approval"
-	}
+	edited := !asked && x.approvedBefore(c.Path, since)
+	d := decision{wait: reviewWait(open, unseen, edited, changed, candidate.Many)}
 	if !asked {
 		if c.Merge.Strategy != "rebase" { // rebased commits keep their messages
 			question.Message = x.landingMessage(c)
@@ -294,8 +292,9 @@ const (
 )
 
 // reviewWait returns the wait for a person's approval, with its reasons and the command. changed describes
-// changes of the repository, and many describes many new files. They may be empty.
-func reviewWait(open []event.Finding, unseen bool, changed, many string) *Wait {
+// changes of the repository, and many describes many new files. They may be empty. edited means that a person has approved
+// another change.
+func reviewWait(open []event.Finding, unseen, edited bool, changed, many string) *Wait {
 	w := &Wait{Reason: event.WaitReview, Next: "approve"}
 	var why []string
 	if changed != "" {
@@ -309,6 +308,9 @@ func reviewWait(open []event.Finding, unseen bool, changed, many string) *Wait {
 	}
 	if len(open) > 0 {
 		why, w.Next = append(why, findings.Summary(open)), "review"
+	}
+	if edited && len(why) == 0 {
+		why = append(why, "the change was edited after it was shown for approval, and needs approval")
 	}
 	w.Detail = cmp.Or(strings.Join(why, "; "), forApproval)
 	return w

@@ -29,11 +29,8 @@ func isRefused(r driver.Report) bool {
 // renew replaces a conversation that the API has refused by a new one in the same worktree, at most once in a leaf. It returns
 // the report of the refused one if there is nothing to replace: the first request of a conversation was refused.
 func (x *Executor) renew(ctx context.Context, c engine.Call, b leafStart, refused driver.Report) (driver.Report, error) {
-	starts := x.Journal.at(c.Path, event.AgentStarted)
-	if len(starts) == 0 {
-		return refused, nil
-	}
-	last := event.As[event.AgentStart](starts[len(starts)-1])
+	started, _ := x.Journal.lastAt(c.Path, event.AgentStarted)
+	last := event.As[event.AgentStart](started)
 	if strings.Contains(last.Prompt, renewedPrompt) || !last.Resumed && !x.hasWorked(c.Path, b) {
 		return refused, nil
 	}

@@ -331,6 +331,8 @@ func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (
 	return f.recalled, f.complete, nil
 }
 
+func (f *fakeCommands) Rehearse(context.Context, string) error { return nil }
+
 func (f *fakeCommands) Prepared(context.Context) ([]string, error) { return nil, nil }
 
 // fakeCommands runs commands that end with an exit code.

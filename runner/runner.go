@@ -66,6 +66,9 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	}
 	out, err := r.enter(ctx)
 	if err == nil && out.Verdict == engine.Passed {
+		err = r.rehearse(ctx)
+	}
+	if err == nil && out.Verdict == engine.Passed {
 		out, err = r.steps(ctx)
 	}
 	outcome, err := r.outcome(out, err)
@@ -112,8 +115,12 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 // stopped records the error that stopped the session, and returns it.
 func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
-	if login := (*LoginError)(nil); errors.As(err, &login) {
-		ended.Reason, ended.Next = login.Reason, login.Then(ended.Next)
+	var login interface {
+		error
+		Then(resume string) string // the commands that log in, and then resume
+	}
+	if errors.As(err, &login) {
+		ended.Reason, ended.Next = login.Error(), login.Then(ended.Next)
 	}
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }

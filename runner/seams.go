@@ -197,6 +197,9 @@ type commands interface {
 	// Prepared is called after the commands of setup. It leaves the present untracked files out of the task's change,
 	// and returns them.
 	Prepared(ctx context.Context) (files []string, err error)
+	// Rehearse tries the hooks, filters and the signature of a commit with a message. The error is a *RefusedError if one
+	// of them fails.
+	Rehearse(ctx context.Context, message string) error
 }
 
 // Command is one shell command of a step.

@@ -162,6 +162,7 @@ func TestConflictKinds(t *testing.T) {
 			open: "n", resolve: map[string]string{"n": "both\n"},
 		},
 		"a side with markers of its own": {
+			base: map[string]string{"n": "before\n<<<<<<< a\n=======\n>>>>>>> b\n"},
 			ours: map[string]string{"n": "<<<<<<< a\n=======\n>>>>>>> b\n"}, theirs: map[string]string{"n": "theirs\n"}, files: "n",
 			open: "n", resolve: map[string]string{"n": "<<<<<<< a\n=======\n>>>>>>> b\n"},
 		},

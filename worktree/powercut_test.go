@@ -179,7 +179,7 @@ func (d *disk) stopAnywhere(t *testing.T, cmd *exec.Cmd) (point string, end func
 		if err := cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) { // it may have ended at that moment
 			must(t, err)
 		}
-		_ = <-ended //nolint:errcheck // it was killed
+		<-ended //nolint:errcheck // it was killed
 	}
 }
 

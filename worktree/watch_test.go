@@ -304,7 +304,7 @@ func TestInnocence(t *testing.T) {
 		}, "", ""},
 		{"the branch of a running task is moved elsewhere", "other", func(t *testing.T, e watched) {
 			e.plumbing(t, "update-ref", "refs/heads/coven/other", e.first)
-		}, tripwire.Stops, tripwire.Stops},
+		}, tripwire.Noted, tripwire.Stops},
 		{"refs are packed", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "pack-refs", "--all", "--prune") }, "", ""},
 		{"git gc", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "gc", "-q", "--prune=now") }, "", ""},
 		{"git repack", "", func(t *testing.T, e watched) { gitIn(t, e.r.Root, "repack", "-adq") }, "", ""},

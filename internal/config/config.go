@@ -71,9 +71,12 @@ type Run struct {
 
 // Landing configures how changes land.
 type Landing struct {
-	Batch int      `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
-	Allow []string `yaml:"allow" about:"globs of new paths that land although they look like dependencies or build output, or are links out of the repository"`
-	Fsync bool     `yaml:"fsync" about:"wait until a change is on disk before the target moves; false: after a power failure, files of your checkout may be empty"`
+	Message  string   `yaml:"message" about:"the subject of the commits of a task: a template such as {{.type}}: {{.title}}"`
+	Signoff  bool     `yaml:"signoff" about:"add a Signed-off-by trailer with your name to the commits"`
+	Trailers []string `yaml:"trailers" about:"further trailers of the commits: templates such as Ticket: {{.external_ref}}"`
+	Batch    int      `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
+	Allow    []string `yaml:"allow" about:"globs of new paths that land although they look like dependencies or build output, or are links out of the repository"`
+	Fsync    bool     `yaml:"fsync" about:"wait until a change is on disk before the target moves; false: after a power failure, files of your checkout may be empty"`
 }
 
 // Agent configures how agents share the work; see package agenttree.
@@ -344,6 +347,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.between(r.at("run.max_tasks"), c.Run.MaxTasks, 1, MaxTasks)
 	r.between(r.at("landing.batch"), c.Landing.Batch, 1, MaxTasks)
 	r.each("landing.allow", c.Landing.Allow, "a glob of paths in the repository", isGlobInside)
+	r.landingTexts(c.Landing)
 	r.between(r.at("agent.max_rounds"), c.Agent.MaxRounds, 1, maxRounds)
 	r.queue(&c.Queue, before.Queue)
 	if at := r.at("limits.same_call"); at.Set() && (c.Limits.SameCall < 0 || c.Limits.SameCall == 1) {

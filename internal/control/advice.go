@@ -4,18 +4,18 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins/builtin"
-	"github.com/coven-run/coven/runner"
 )
 
 // Advised returns the error with which the run of a task ended, with the name of the task and a next command.
 func Advised(task string, err error) error {
 	resume := "coven resume " + shellword.Word(task)
 	advised := &exit.Error{Exit: exit.Code(err), Err: fmt.Errorf("task %s: %w", task, err)}
-	login := (*runner.LoginError)(nil)
+	login := (*accounts.LoginError)(nil)
 	switch {
 	case errors.As(err, &login):
 		advised.Exit, advised.Next = exit.Usage, login.Then(resume)

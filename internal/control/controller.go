@@ -20,6 +20,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/control/reviewers"
 	"github.com/coven-run/coven/internal/control/workspace"
@@ -141,11 +142,25 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 	}
 }
 
+// messageTexts returns the subject of the commits of a task, and sets their trailers.
+func (c *Controller) messageTexts(ws *workspace.Workspace, t grimoires.Task) (subject string, err error) {
+	landing := c.Project.Config.Landing
+	if ws.Trailers, err = project.TrailersOf(landing, t); err != nil {
+		return "", err
+	}
+	ws.Signoff = landing.Signoff
+	return project.SubjectOf(landing, t)
+}
+
 // work runs a session until it stops.
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
 	c.worked.Store(true)
 	c.warm(ctx, plan.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
+	subject, err := c.messageTexts(ws, plan.Task)
+	if err != nil {
+		return Outcome{}, errors.Join(err, s.Close())
+	}
 	ws.Teardown = teardownOf(plan.Worktree)
 	approvals, err := launch.NewApprovals(s)
 	if err != nil {
@@ -165,7 +180,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	r := &runner.Runner{
 		Task: item.Task.ID, Plan: plan, Journal: journal, Tracker: newTaskTracker(item, cmp.Or(info.Actor, holder.ActorOf(s.ID)), c.Project.Hidden), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
-			Task: item.Task.ID, Session: s.ID, Title: plan.Task.Title, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws,
+			Task: item.Task.ID, Session: s.ID, Title: subject, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws,
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: workspace.Commands{Workspace: ws, Idle: idle}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch), StopTurn: c.stopTurn,
 		},
@@ -195,7 +210,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	outcome := outcomeOf(item.Task.ID, s.ID, ended)
 	// Close the session first: the observer may reopen it.
 	if err := errors.Join(err, s.Close()); err != nil {
-		if login := (*runner.LoginError)(nil); errors.As(err, &login) {
+		if login := (*accounts.LoginError)(nil); errors.As(err, &login) {
 			c.Runtime.logins.Refuse(login)
 		}
 		return outcome, Advised(item.Task.ID, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/doctor/programversion"
 	"github.com/coven-run/coven/internal/exit"
@@ -15,7 +16,6 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
-	"github.com/coven-run/coven/runner"
 )
 
 // CLIError reports an agent CLI that cannot be started. Nothing was claimed.
@@ -30,7 +30,7 @@ func (e *CLIError) Error() string {
 	if errors.Is(e.Err, programversion.ErrMissing) {
 		return fmt.Sprintf("the agent CLI %s is not installed: it is %v", e.Program, e.Err)
 	}
-	if errors.As(e.Err, new(*runner.LoginError)) {
+	if errors.As(e.Err, new(*accounts.LoginError)) {
 		return fmt.Sprintf("no more tasks start: %v", e.Err)
 	}
 	return fmt.Sprintf("the agent CLI %s cannot be started: %v", e.Program, e.Err)
@@ -96,25 +96,25 @@ func (c *Controller) preflightSession(ctx context.Context, v session.View) error
 // WaitForAccounts makes sessions wait, and try again, while an account cannot be used. Otherwise they stop.
 func (c *Controller) WaitForAccounts() { c.Runtime.providers.Accounts.Faults.Patient = true }
 
-// fault returns the reason why the account of a provider cannot be used, or nil. If the process is patient, it waits instead.
-func (c *Controller) fault(ctx context.Context, provider string) (error, error) { //nolint:revive // the first is a result
+// usable returns an *accounts.Fault if the account of a provider cannot be used. If the process is patient, it waits instead.
+func (c *Controller) usable(ctx context.Context, provider string) error {
 	faults := &c.Runtime.providers.Accounts.Faults
 	if !faults.Any() {
-		return nil, nil
+		return nil
 	}
 	traits, err := c.Runtime.providers.Traits(ctx, provider)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for fault := faults.Of(traits.Account); fault != nil; fault = faults.Of(traits.Account) {
 		if !faults.Patient {
-			return fault, nil
+			return fault
 		}
 		if err := clock.SleepUntil(ctx, fault.Until()); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // checkCLIs checks that the CLIs of built-in providers are installed, and that the user is logged in.
@@ -126,13 +126,10 @@ func (c *Controller) checkCLIs(ctx context.Context, providers []string) error {
 		}
 		cli, ok := builtin.CLIOf(name)
 		login := c.Runtime.logins.Refused(name)
-		fault, err := c.fault(ctx, name)
-		if err != nil {
+		if err := c.usable(ctx, name); err != nil {
 			return err
 		}
 		switch {
-		case fault != nil:
-			return fault
 		case login != nil && ok:
 			return &CLIError{Program: cli.Program, Err: login, Next: login.Login}
 		case login != nil:

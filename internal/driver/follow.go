@@ -354,12 +354,7 @@ func (r *run) handle(e provider.Event) error {
 	case provider.Spent:
 		return r.count(e)
 	case provider.Result:
-		if e.Limit && r.job.Limit != nil {
-			r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status}) // the CLI has given up, so it need not be stopped
-		}
-		if fault := FaultOf(e); fault != "" && r.job.Fault != nil {
-			r.job.Fault(fault, oneline.Of(e.Error))
-		}
+		r.turnedDown(e)
 		r.meter.applyResult(r.report.Result.Usage)
 		if r.spent == nil { // otherwise all its calls are refused
 			r.checked(r.audit.done())
@@ -370,6 +365,16 @@ func (r *run) handle(e provider.Event) error {
 		return err
 	}
 	return nil
+}
+
+// turnedDown reports that the API refused a message for the account. The CLI has given up, so it need not be stopped.
+func (r *run) turnedDown(e provider.Result) {
+	if e.Limit && r.job.Limit != nil {
+		r.job.Limit(provider.Limit{Reason: "rate_limit", Status: e.Status})
+	}
+	if fault := FaultOf(e); fault != "" && r.job.Fault != nil {
+		r.job.Fault(fault, oneline.Of(e.Error))
+	}
 }
 
 // refused stops an agent whose login the API has refused twice. The CLI renews its login

@@ -156,7 +156,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 		return Commit{Oid: c.tip.Oid, Tree: tree, LeftOut: c.left, Empty: true}, c.ix.Publish()
 	}
 	message, err := hooks.Message(ctx, WithTrailers(c.req.Message, c.req.Trailers),
-		MessageHook{PrepareMsg, []string{"message"}}, MessageHook{Name: CommitMsg})
+		PrepareHook(), MessageHook{Name: CommitMsg})
 	if err != nil {
 		return Commit{}, err
 	}

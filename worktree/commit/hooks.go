@@ -72,6 +72,9 @@ type MessageHook struct {
 	args []string
 }
 
+// PrepareHook returns the hook that prepares the message of a commit.
+func PrepareHook() MessageHook { return MessageHook{PrepareMsg, []string{"message"}} }
+
 // Hooks returns the repository's hooks. If core.hooksPath is relative, it is resolved in the first of the
 // checkouts that contains the directory, or in the worktree.
 func Hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *content.Index, checkouts ...string) (*HookSet, error) {

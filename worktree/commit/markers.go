@@ -77,10 +77,15 @@ func (c *committing) marked(ctx context.Context, candidates, changes []object.Ch
 			oids[change.OldOid] = true
 		}
 	}
+	ours, err := c.ours(ctx, candidates)
+	if err != nil {
+		return nil, err
+	}
 	for _, change := range candidates {
-		oids[change.Oid] = true
-		if old := before[change.Path]; old != "" {
-			oids[old] = true
+		for _, oid := range []string{change.Oid, before[change.Path], ours[change.Path]} {
+			if oid != "" {
+				oids[oid] = true
+			}
 		}
 	}
 	contents := map[string][]byte{}
@@ -95,7 +100,7 @@ func (c *committing) marked(ctx context.Context, candidates, changes []object.Ch
 	var found []string
 	for _, change := range candidates {
 		size := sizes[change.Path]
-		had := countMarkers(contents[before[change.Path]], size)
+		had := max(countMarkers(contents[before[change.Path]], size), countMarkers(contents[ours[change.Path]], size))
 		if before[change.Path] == "" {
 			for _, oid := range gone {
 				had = max(had, countMarkers(contents[oid], size))
@@ -106,6 +111,24 @@ func (c *committing) marked(ctx context.Context, candidates, changes []object.Ch
 		}
 	}
 	return found, nil
+}
+
+// ours returns the blobs of changed files on the branch, if the commit merges the target: both sides may have markers of
+// their own.
+func (c *committing) ours(ctx context.Context, changes []object.Change) (map[string]string, error) {
+	if c.merge == "" {
+		return nil, nil //nolint:nilnil // an empty map
+	}
+	var paths []string
+	for _, change := range changes {
+		paths = append(paths, change.Path)
+	}
+	entries, err := c.w.Repo.Git().Entries(ctx, c.tip.Oid, paths...)
+	ours := map[string]string{}
+	for _, e := range entries {
+		ours[e.Path] = e.Oid
+	}
+	return ours, err
 }
 
 // keys iterates over the keys of a set.

@@ -43,6 +43,16 @@ func allTrailers(lines []string) bool {
 	return true
 }
 
+// Person returns the name and address of the person who commits, as git writes them: "Name <address>".
+func Person(ctx context.Context, r *repo.Repo) (string, error) {
+	ident, err := r.Git().Line(ctx, "var", "GIT_COMMITTER_IDENT")
+	if err != nil {
+		return "", fmt.Errorf("find the name of the committer: %w", err)
+	}
+	name, _, _ := strings.Cut(ident, ">")
+	return name + ">", nil
+}
+
 // Unredacted returns the commits of the task's branch that are not reachable from above and whose messages
 // contain text that Redact would remove. Such commits were not created by coven.
 func Unredacted(ctx context.Context, w *repo.Worktree, above string) ([]string, error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/provider"
-	"github.com/coven-run/coven/runner"
 )
 
 // Logins finds the credentials of the user, for all agents of a process. Agents get none of
@@ -24,22 +23,22 @@ type Logins struct {
 	mu    sync.Mutex
 	found *forwarder.Login
 
-	refused sync.Map // *runner.LoginError by the name of the provider
+	refused sync.Map // *LoginError by the name of the provider
 }
 
 // Refuse records that an API refused the login of a provider.
-func (l *Logins) Refuse(login *runner.LoginError) { l.refused.Store(login.Provider, login) }
+func (l *Logins) Refuse(login *LoginError) { l.refused.Store(login.Provider, login) }
 
 // Refused returns the error of a provider whose login an API has refused, or nil.
-func (l *Logins) Refused(name string) *runner.LoginError {
+func (l *Logins) Refused(name string) *LoginError {
 	if login, ok := l.refused.Load(name); ok {
-		return login.(*runner.LoginError)
+		return login.(*LoginError)
 	}
 	return nil
 }
 
 // find returns the login of the user, or nil if it cannot be forwarded. Without one, the error
-// is a *runner.LoginError.
+// is a *LoginError.
 func (l *Logins) find() (*forwarder.Login, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,12 +59,12 @@ func (l *Logins) find() (*forwarder.Login, error) {
 }
 
 // NoLogin returns the error for an agent CLI without a credential.
-func NoLogin(name string) *runner.LoginError {
+func NoLogin(name string) *LoginError {
 	cli, _ := builtin.CLIOf(name)
-	return &runner.LoginError{Provider: name, Reason: name + " is not logged in", Login: cli.Login}
+	return &LoginError{Provider: name, Reason: name + " is not logged in", Login: cli.Login}
 }
 
-// Check returns a *runner.LoginError if a provider needs a login that the user does not have.
+// Check returns a *LoginError if a provider needs a login that the user does not have.
 func (l *Logins) Check(name string) error {
 	if api, ok := builtin.APIOf(name); ok {
 		return checkAPI(name, api, l.Getenv)
@@ -82,7 +81,7 @@ func checkAPI(name string, api endpoint.API, getenv func(string) string) error {
 	err := api.Check(getenv)
 	if errors.Is(err, pluginerr.ErrLogin) {
 		why, login := api.Refused(getenv)
-		return &runner.LoginError{Provider: name, Reason: why, Login: login}
+		return &LoginError{Provider: name, Reason: why, Login: login}
 	}
 	if err != nil {
 		return exit.Usagef("export "+api.BaseURL+"=...", "%w", err)

@@ -164,14 +164,14 @@ func (l *Launcher) cost(used event.Usage) float64 {
 func (l *Launcher) loginError(provider, reason string) error {
 	if api, ok := builtin.APIOf(provider); ok {
 		why, login := api.Refused(l.Providers.Getenv)
-		return &runner.LoginError{Provider: provider, Reason: why + ": " + reason, Login: login}
+		return &accounts.LoginError{Provider: provider, Reason: why + ": " + reason, Login: login}
 	}
 	cli, ok := builtin.CLIOf(provider)
 	if !ok {
-		return &runner.LoginError{Provider: provider, Reason: "the API refused the login of provider " + provider + ": " + reason}
+		return &accounts.LoginError{Provider: provider, Reason: "the API refused the login of provider " + provider + ": " + reason}
 	}
 	why, login := cli.Refused(l.Getenv)
-	return &runner.LoginError{Provider: provider, Reason: why + ": " + reason, Login: login}
+	return &accounts.LoginError{Provider: provider, Reason: why + ": " + reason, Login: login}
 }
 
 // Recall implements the agents of package runner.

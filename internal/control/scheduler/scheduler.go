@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/runner"
 )
 
 // Scheduler runs tasks concurrently until no more can run. The goroutine of Run decides
@@ -41,7 +42,7 @@ type Scheduler struct {
 	open        bool           // a question is open
 	idle        bool           // the observer knows that no task is running
 	budgetSpent bool           // the budget of all tasks is spent, and more tasks are ready
-	halted      bool           // an account cannot be used, and more tasks are ready
+	halted      bool           // an account cannot be used, or no commit can be made, and more tasks are ready
 	code        int
 	counts      map[string]int
 	ended       chan ended
@@ -242,6 +243,7 @@ func (s *Scheduler) finish(e ended) {
 			s.halt(fault)
 			return
 		}
+		s.halted = s.halted || errors.As(e.err, new(*runner.RehearsalError)) // those of other tasks would fail, too
 		s.fail(e.err)
 		s.counts["stopped by an error"]++
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/worktree/commit"
+	"github.com/coven-run/coven/worktree/land"
 )
 
 // Commands runs the shell commands of steps and checks. It implements the commands of package runner.
@@ -22,6 +23,20 @@ type Commands struct {
 // Prepared implements the commands of package runner.
 func (c Commands) Prepared(ctx context.Context) ([]string, error) {
 	return commit.ExcludeUntracked(ctx, c.Workspace.Worktree)
+}
+
+// Rehearse implements the commands of package runner.
+func (c Commands) Rehearse(ctx context.Context, message string) error {
+	s := c.Workspace
+	err := land.Rehearse(ctx, s.Worktree, commit.WithTrailers(message, s.trailers(ctx)), s.hook)
+	filter := (*land.FilterError)(nil)
+	if errors.As(err, &filter) {
+		return &runner.RefusedError{Reason: filter.Error()}
+	}
+	if refused := refusal(err); refused != nil {
+		return refused
+	}
+	return err
 }
 
 // Run implements the commands of package runner.

@@ -192,7 +192,7 @@ func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.
 		}
 		of.mu.Lock()
 		defer of.mu.Unlock()
-		parts = append(parts, of.part(c))
+		parts = append(parts, of.part(ctx, c))
 	}
 	landed, err := land.LandStack(ctx, parts...)
 	switch wait := waitFor(err); {
@@ -215,13 +215,13 @@ func (s *Workspace) Land(ctx context.Context, changes []runner.Change) ([]event.
 }
 
 // part returns the task's part of a landing.
-func (s *Workspace) part(c runner.Change) land.Part {
+func (s *Workspace) part(ctx context.Context, c runner.Change) land.Part {
 	l := c.Candidate
 	return land.Part{Worktree: s.Worktree, Request: land.Request{
 		Landing:  integrate.Landing{Target: s.Target, Old: l.Old, Tip: l.Tip, Tree: l.Tree},
 		Strategy: land.Strategy(l.Strategy), ClaimOid: s.held.Oid,
 		Hooks: s.hook, NoSync: s.NoSync,
-		Message: strings.TrimSpace(c.Message) + "\n\n" + strings.Join(s.trailers(), "\n") + "\n",
+		Message: strings.TrimSpace(c.Message) + "\n\n" + strings.Join(s.trailers(ctx), "\n") + "\n",
 		Journal: intentFunc(func(i integrate.Landing) error {
 			l.New, l.Head = i.New, i.Head
 			return c.Intent(l)

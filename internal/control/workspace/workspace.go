@@ -51,6 +51,8 @@ type Workspace struct {
 	Attempt  int
 	NoSync   bool              // a landing does not wait for the disk
 	Allow    []string          // globs of new paths that land regardless of their names and targets
+	Trailers []string          // of the commits, besides those of coven
+	Signoff  bool              // the commits have a Signed-off-by trailer
 	Link     []string          // directories of the main checkout that the worktree shows
 	Teardown Teardown          // of the worktree, before Leave removes it
 	Warn     func(text string) // receives warnings; nil records them in the session, which is not over
@@ -264,7 +266,7 @@ func (s *Workspace) Restore(ctx context.Context, commit string) error {
 // Commit commits all uncommitted changes on the task branch.
 func (s *Workspace) Commit(ctx context.Context, message, merges string) (runner.Commit, error) {
 	done, err := commit.Create(ctx, s.Worktree, commit.Request{
-		Message: message, Merge: merges, Trailers: s.trailers(), TargetTip: cmp.Or(merges, s.Base), Target: s.Target.Ref, Hooks: s.hook,
+		Message: message, Merge: merges, Trailers: s.trailers(ctx), TargetTip: cmp.Or(merges, s.Base), Target: s.Target.Ref, Hooks: s.hook,
 	})
 	suspect, hook, unresolved, large := (*commit.SuspectError)(nil), (*commit.HookError)(nil), (*integrate.UnresolvedError)(nil), (*worktree.LargeError)(nil)
 	marked := (*commit.MarkersError)(nil)
@@ -304,8 +306,15 @@ func (s *Workspace) warnOfLeftOut(all []commit.LeftOut) {
 	}
 }
 
-func (s *Workspace) trailers() []string {
-	return []string{"Coven-Task: " + strings.Join(strings.Fields(s.Task), " "), "Coven-Session: " + s.Session.ID}
+// trailers returns the trailers of a commit. The person's own is the last one.
+func (s *Workspace) trailers(ctx context.Context) []string {
+	all := append([]string{"Coven-Task: " + strings.Join(strings.Fields(s.Task), " "), "Coven-Session: " + s.Session.ID}, s.Trailers...)
+	if s.Signoff {
+		if name, err := commit.Person(ctx, s.Repo); err == nil { // otherwise the commit fails for the same reason
+			all = append(all, "Signed-off-by: "+name)
+		}
+	}
+	return all
 }
 
 // hookTime bounds how long a commit hook may run.

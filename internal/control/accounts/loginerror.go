@@ -1,4 +1,4 @@
-package runner
+package accounts
 
 import (
 	"github.com/coven-run/coven/internal/exit"
