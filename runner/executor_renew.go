@@ -54,8 +54,8 @@ func (x *Executor) hasWorked(path string, b leafStart) bool {
 	return slices.ContainsFunc(x.Journal.at(path, event.AgentTool), func(e event.Event) bool { return e.Seq > b.since })
 }
 
-// renewed returns the first prompt of a conversation that replaces that of a leaf: the task, what was done, the open
-// findings, and the request of the leaf if it continued an earlier conversation.
+// renewed returns the first prompt of a conversation that replaces the one of a leaf: the task, the last calls, the changed
+// files, the open findings, and the request of the leaf if it continued an earlier conversation.
 func (x *Executor) renewed(c engine.Call, b leafStart) (string, error) {
 	parts := []string{strings.TrimRight(x.firstPrompt(c), "\n"), x.reminder(renewedPrompt, "Its", c.Path, b, nil)}
 	if files := x.changedFiles(); len(files) > 0 {

@@ -42,7 +42,7 @@ func HasLostBranch(ctx context.Context, w *repo.Worktree) (bool, error) {
 
 // RestoreBranch creates the branch of a task again if a person has renamed or deleted it while the worktree exists: at the
 // commit that is checked out there, if it descends from the commit where the task started, or else at the last such commit
-// in the reflog of the worktree, or where the task started. The files do not change: what a commit had is then uncommitted.
+// in the reflog of the worktree, or where the task started. The files do not change: changes of lost commits become uncommitted changes.
 // ok is false if there is nothing to restore.
 func RestoreBranch(ctx context.Context, w *repo.Worktree) (b LostBranch, ok bool, err error) {
 	if lost, err := HasLostBranch(ctx, w); err != nil || !lost {

@@ -135,7 +135,7 @@ func TestFetchUpstreamUsesVariables(t *testing.T) {
 		env map[string]string
 	}{
 		{server.URL + "/" + filepath.Base(origin.Root), map[string]string{"GIT_ASKPASS": script("ask", "echo secret")}},
-		{"ssh://nowhere.invalid" + origin.Root, map[string]string{"GIT_SSH": script("ssh", `while [ "$1" != nowhere.invalid ]; do shift; done; shift; exec sh -c "$*"`)}},
+		{"ssh://127.0.0.1:1" + origin.Root, map[string]string{"GIT_SSH": script("ssh", `while [ "$1" != 127.0.0.1 ]; do shift; done; shift; exec sh -c "$*"`)}},
 		{"short:" + filepath.Base(origin.Root), map[string]string{
 			"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "url." + filepath.Dir(origin.Root) + "/.insteadOf", "GIT_CONFIG_VALUE_0": "short:",
 		}},

@@ -91,6 +91,7 @@ type committing struct {
 	tip object.Commit
 	// merge is the second parent. It may be empty.
 	merge string
+	base  string // see fork
 	left  []LeftOut
 }
 
@@ -199,7 +200,7 @@ func (c *committing) stage(ctx context.Context) (string, error) {
 	return c.dropLeftOut(ctx, tree)
 }
 
-// dropLeftOut removes what would have been left out from the staged tree, if the agent has committed it.
+// dropLeftOut removes paths from the staged tree that an agent has committed, and that would otherwise be left out.
 func (c *committing) dropLeftOut(ctx context.Context, tree string) (string, error) {
 	g := c.w.Repo.Git()
 	fork, err := c.fork(ctx)
@@ -241,8 +242,8 @@ const maxTarget = 4096
 
 // fork returns the commit at which the branch left the target, or the merged commit.
 func (c *committing) fork(ctx context.Context) (string, error) {
-	if c.merge != "" {
-		return c.merge, nil
+	if c.base = cmp.Or(c.base, c.merge); c.base != "" {
+		return c.base, nil
 	}
 	target := c.req.TargetTip
 	if c.req.Target != "" {
@@ -252,7 +253,9 @@ func (c *committing) fork(ctx context.Context) (string, error) {
 		}
 		target = cmp.Or(now, target)
 	}
-	return c.w.Repo.Git().MergeBase(ctx, target, c.tip.Oid)
+	var err error
+	c.base, err = c.w.Repo.Git().MergeBase(ctx, target, c.tip.Oid)
+	return c.base, err
 }
 
 // record creates the commit and moves the branch.

@@ -22,8 +22,8 @@ func Except(w *repo.Worktree, allow, links []string) error {
 // IsAllowed reports whether one of the globs of Allow matches a path or a directory above it.
 func IsAllowed(globs []string, path string) bool { return content.IsAllowed(globs, path) }
 
-// ExcludeUntracked leaves all present untracked paths of a worktree out of its commits. It returns them, without what is in
-// untracked directories.
+// ExcludeUntracked leaves all present untracked paths of a worktree out of its commits. It returns them. An untracked
+// directory stands for the files in it.
 func ExcludeUntracked(ctx context.Context, w *repo.Worktree) ([]string, error) {
 	return content.ExcludeUntracked(ctx, w)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/integrate"
-	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/object"
 )
 
@@ -88,10 +89,10 @@ func (c *committing) marked(ctx context.Context, candidates, changes []object.Ch
 			}
 		}
 	}
-	contents := map[string][]byte{}
-	err = c.w.Repo.Git().Objects(ctx, slices.Collect(keys(oids)), func(o object.Object, body io.Reader) error {
-		content, err := io.ReadAll(io.LimitReader(body, maxFile))
-		contents[o.Oid] = content
+	texts := map[string][]byte{}
+	err = c.w.Repo.Git().Objects(ctx, slices.Collect(maps.Keys(oids)), func(o object.Object, body io.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(body, maxFile))
+		texts[o.Oid] = text
 		return err
 	})
 	if err != nil {
@@ -100,13 +101,13 @@ func (c *committing) marked(ctx context.Context, candidates, changes []object.Ch
 	var found []string
 	for _, change := range candidates {
 		size := sizes[change.Path]
-		had := max(countMarkers(contents[before[change.Path]], size), countMarkers(contents[ours[change.Path]], size))
+		had := max(countMarkers(texts[before[change.Path]], size), countMarkers(texts[ours[change.Path]], size))
 		if before[change.Path] == "" {
 			for _, oid := range gone {
-				had = max(had, countMarkers(contents[oid], size))
+				had = max(had, countMarkers(texts[oid], size))
 			}
 		}
-		if countMarkers(contents[change.Oid], size) > had {
+		if countMarkers(texts[change.Oid], size) > had {
 			found = append(found, change.Path)
 		}
 	}
@@ -131,46 +132,34 @@ func (c *committing) ours(ctx context.Context, changes []object.Change) (map[str
 	return ours, err
 }
 
-// keys iterates over the keys of a set.
-func keys(set map[string]bool) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range set {
-			if !yield(key) {
-				return
-			}
-		}
-	}
-}
-
 // markerSizes returns the number of signs of a conflict marker in each file, from the attributes in the worktree.
 func (c *committing) markerSizes(ctx context.Context, changes []object.Change) (map[string]int, error) {
 	var paths []string
-	sizes := map[string]int{}
 	for _, change := range changes {
 		paths = append(paths, change.Path)
-		sizes[change.Path] = usualMarker
 	}
-	out, err := c.ix.Git.Feed(ctx, git.Join(paths), "check-attr", "-z", "--stdin", "conflict-marker-size")
+	values, err := content.Attributes(ctx, c.ix.Git, "conflict-marker-size", paths)
 	if err != nil {
 		return nil, err
 	}
-	fields := git.Split(out) // path, attribute, value
-	for i := 0; i+2 < len(fields); i += 3 {
-		if size, err := strconv.Atoi(fields[i+2]); err == nil && size > 0 {
-			sizes[fields[i]] = size
+	sizes := map[string]int{}
+	for _, p := range paths {
+		sizes[p] = usualMarker
+		if size, err := strconv.Atoi(values[p]); err == nil && size > 0 {
+			sizes[p] = size
 		}
 	}
 	return sizes, nil
 }
 
-// countMarkers returns the number of conflicts that content shows: lines that begin with signs like <<<<<<< followed by a
+// countMarkers returns the number of conflicts that a text shows: lines that begin with signs like <<<<<<< followed by a
 // line of the other kinds.
-func countMarkers(content []byte, size int) (n int) {
-	if !bytes.Contains(content, bytes.Repeat([]byte("<"), size)) {
+func countMarkers(text []byte, size int) (n int) {
+	if !bytes.Contains(text, bytes.Repeat([]byte("<"), size)) {
 		return 0
 	}
 	open := false
-	for line := range bytes.Lines(content) {
+	for line := range bytes.Lines(text) {
 		line = bytes.TrimRight(line, "\r\n")
 		switch {
 		case isMarker(line, '<', size):

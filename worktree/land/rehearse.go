@@ -98,14 +98,13 @@ func (l *landing) rehearseFilters(ctx context.Context, tree string) error {
 		}
 	}
 	g := l.w.Git()
-	out, err := g.Feed(ctx, git.Join(paths), "check-attr", "-z", "--stdin", "filter")
+	attributes, err := content.Attributes(ctx, g, "filter", paths)
 	if err != nil {
 		return err
 	}
 	var tried []string
-	fields := git.Split(out) // path, attribute, value
-	for i := 0; i+2 < len(fields); i += 3 {
-		p, filter := fields[i], fields[i+2]
+	for _, p := range paths {
+		filter := attributes[p]
 		if slices.Contains(append(tried, "unspecified", "unset", "set"), filter) {
 			continue
 		}

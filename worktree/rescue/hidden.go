@@ -46,7 +46,7 @@ func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Poli
 	if err != nil {
 		return HiddenFiles{}, err
 	}
-	for _, name := range append(fields, l.LeftFiles()...) {
+	for _, name := range append(fields, l.LeftFiles...) {
 		if slices.Contains(except.Links, name) {
 			continue // it leads to the main checkout
 		}

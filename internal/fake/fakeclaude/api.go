@@ -260,7 +260,7 @@ func (a *api) refusal(response *http.Response) error {
 	return failed
 }
 
-// noCredit is what the CLI says of an account without credit.
+// noCredit is the error text of the CLI for an account without credit.
 const noCredit = "Credit balance is too low"
 
 func statusError(response *http.Response, model string) *apiError {

@@ -170,7 +170,7 @@ func (l line) result() provider.Result {
 // promptTooLong begins the result for a conversation that is full.
 const promptTooLong = "Prompt is too long"
 
-// noCredit is the result of CLI 2.1.330 for an account without credit. The status of the API's answer is 400.
+// noCredit is the result of the CLI 2.1.330 for an account without credit. The status of the API's answer is 400.
 const noCredit = "Credit balance is too low"
 
 func (l line) failure() string {

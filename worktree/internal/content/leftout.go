@@ -78,7 +78,7 @@ func (ix *Index) leaveOut(ctx context.Context, l *Listing) error {
 			found[out.Path] = &out
 		}
 		found[out.Path].Files++
-		l.leftFiles = append(l.leftFiles, p)
+		l.LeftFiles = append(l.LeftFiles, p)
 	}
 	l.Nested = slices.DeleteFunc(l.Nested, func(p string) bool {
 		out, ok := s.reason(p + "/")
@@ -94,20 +94,19 @@ func (ix *Index) leaveOut(ctx context.Context, l *Listing) error {
 		}
 		return ok
 	})
-	links, err := map[string]string(nil), error(nil)
-	if filepath.Base(ix.Kept) != SnapshotIndex { // links are small: an agent can get them back
-		links, err = s.links(ctx, ix, l.Untracked)
-	}
-	if err != nil {
-		return err
-	}
-	l.Untracked = slices.DeleteFunc(l.Untracked, func(p string) bool {
-		reason, ok := links[p]
-		if ok {
-			leave(p, LeftOut{Path: p, Reason: reason})
+	if filepath.Base(ix.Kept) != SnapshotIndex { // a snapshot has links, so that an agent can get them back
+		links, err := s.links(ctx, ix, l.Untracked)
+		if err != nil {
+			return err
 		}
-		return ok
-	})
+		l.Untracked = slices.DeleteFunc(l.Untracked, func(p string) bool {
+			reason, ok := links[p]
+			if ok {
+				leave(p, LeftOut{Path: p, Reason: reason})
+			}
+			return ok
+		})
+	}
 	for _, out := range found {
 		l.LeftOut = append(l.LeftOut, *out)
 	}
@@ -188,7 +187,7 @@ func newSieve(w *repo.Worktree, tracked []string) (*sieve, error) {
 	return s, err
 }
 
-// track records that a file is tracked. What is only allowed says nothing about what is beside it.
+// track records that a file is tracked. It ignores allowed files, because files beside them may be left out.
 func (s *sieve) track(p string) {
 	if s.allows(p) {
 		return
@@ -363,8 +362,8 @@ func (s *sieve) linksInPlaceOfDirs(ctx context.Context, ix *Index, targets map[s
 // maxIgnoreFile limits the size of an ignore file, in bytes. git has the same limit.
 const maxIgnoreFile = 100 << 20
 
-// ExcludeUntracked leaves all present untracked paths of a worktree out of its change. It returns them, without what is in
-// untracked directories.
+// ExcludeUntracked leaves all present untracked paths of a worktree out of its change. It returns them. An untracked
+// directory stands for the files in it.
 func ExcludeUntracked(ctx context.Context, w *repo.Worktree) ([]string, error) {
 	e, err := ReadExceptions(w)
 	if err != nil {

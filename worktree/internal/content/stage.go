@@ -38,7 +38,7 @@ type Listing struct {
 	Untracked         []string       // files without an entry that are neither ignored nor left out
 	Nested            []string       // repositories without an entry; the paths have no trailing slash
 	LeftOut           []LeftOut      // new paths that are left out of the change, although git does not ignore them
-	leftFiles         []string       // their files and repositories
+	LeftFiles         []string       // their files, and repositories with a trailing slash
 	entries           []string       // paths of all entries
 	links             []string       // entries of type commit: submodules and nested repositories
 	skipped           []object.Entry // entries that a sparse worktree does not check out
@@ -75,9 +75,6 @@ func (ix *Index) List(ctx context.Context, option string) (l Listing, err error)
 	}
 	return l, err
 }
-
-// LeftFiles returns the files and repositories that are left out of the change.
-func (l *Listing) LeftFiles() []string { return l.leftFiles }
 
 // add parses "? path" or "TAG MODE OID STAGE\tpath".
 func (l *Listing) add(field string) error {
