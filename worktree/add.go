@@ -94,7 +94,9 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	if req.SavedFirst {
 		r.Memo.Fresh.Store(w.StatePath(content.CommitIndex), start.Tree)
 	}
-	rec := repo.Record{Task: w.TaskID, Base: start.Oid, Admin: filepath.Base(w.Admin), Settings: settings, Sparse: w.Cone, Ready: true}
+	rec := repo.Record{
+		Task: w.TaskID, Base: start.Oid, Dir: r.RecordedDir(w.Name), Admin: filepath.Base(w.Admin), Settings: settings, Sparse: w.Cone, Ready: true,
+	}
 	if err := r.WriteRecord(w.Name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
@@ -105,6 +107,9 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 // returned pool entry, if the pool had a suitable one.
 func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.Worktree, from pool.Entry, err error) {
 	if err := covendir.Ensure(r.Root); err != nil {
+		return nil, pool.Entry{}, err
+	}
+	if err := r.EnsurePlace(); err != nil {
 		return nil, pool.Entry{}, err
 	}
 	l, err := r.Lock(ctx, names.WorktreesLock, "add "+taskID)
@@ -118,7 +123,7 @@ func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.
 	if err := leftover(ctx, r, taskID, start); err != nil {
 		return nil, pool.Entry{}, err
 	}
-	rec := repo.Record{Task: taskID, Base: start}
+	rec := repo.Record{Task: taskID, Base: start, Dir: r.RecordedDir(names.SafeName(taskID))}
 	if rec.Sparse, err = sparse.NewCone(ctx, r); err != nil {
 		return nil, pool.Entry{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}

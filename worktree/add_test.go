@@ -10,7 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/covendir"
-	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/snapshot"
@@ -120,7 +120,7 @@ func TestAddAndRemoveAtOnce(t *testing.T) {
 	wait.Wait()
 	left := value[[]Info](t)(List(ctx, r))
 	equal(t, "worktrees left", len(left), 0)
-	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, names.WorktreesDir)))
+	entries := file.Directories(r.Place().Own)
 	equal(t, "trash left", len(entries), 0)
 }
 
@@ -142,7 +142,7 @@ func TestWorktreesAndRefs(t *testing.T) {
 	infos := value[[]Info](t)(List(ctx, r))
 	equal(t, "count", len(infos), 1)
 	want := Info{
-		Name: names.SafeName("a b"), TaskID: "a b", Path: w.Path, Branch: w.Branch,
+		Name: SafeName("a b"), TaskID: "a b", Path: w.Path, Branch: w.Branch,
 		Tip: targetOf(r, t).Tip, Present: true, Ready: true,
 	}
 	equal(t, "info", infos[0], want)

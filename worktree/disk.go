@@ -68,18 +68,18 @@ func PoolDisk(r *repo.Repo) (paths []string) {
 	return paths
 }
 
-// OtherDisk returns the remains of removed worktrees, which are in the directory of the worktrees.
-func OtherDisk(r *repo.Repo) ([]string, error) {
-	dir := filepath.Join(r.Root, names.WorktreesDir)
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list worktrees: %w", err)
-	}
-	var paths []string
-	for _, entry := range entries {
-		switch name := entry.Name(); {
-		case strings.HasPrefix(name, ".") && name != pool.DirName:
-			paths = append(paths, filepath.Join(dir, name))
+// OtherDisk returns the remains of removed worktrees, which are in coven's directories of worktrees.
+func OtherDisk(r *repo.Repo) (paths []string, err error) {
+	for _, dir := range r.WorktreeDirs() {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("list worktrees: %w", err)
+		}
+		for _, entry := range entries {
+			path := filepath.Join(dir, entry.Name())
+			if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != pool.Path(r) {
+				paths = append(paths, path)
+			}
 		}
 	}
 	return paths, nil

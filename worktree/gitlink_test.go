@@ -94,6 +94,9 @@ func TestGitlinkIntoTheWorktree(t *testing.T) {
 	for name, path := range map[string]string{"direct": ".coven/worktrees/T/evil", "through a link": "link/evil"} {
 		t.Run(name, func(t *testing.T) {
 			r := sample(t)
+			if name == "direct" {
+				r.WorktreeDir = ".coven/worktrees/{task}"
+			}
 			w := add(t, r, "T")
 			ran := filepath.Join(t.TempDir(), "ran")
 			evil := filepath.Join(w.Path, "evil")

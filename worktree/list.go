@@ -2,14 +2,12 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -40,13 +38,11 @@ func List(ctx context.Context, r *repo.Repo) ([]Info, error) {
 		name := strings.TrimPrefix(ref.Name, names.HeadsPrefix+names.BranchPrefix)
 		tips[name], found = ref.Oid, append(found, name)
 	}
-	dirs, err := os.ReadDir(filepath.Join(r.Root, names.WorktreesDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list worktrees: %w", err)
-	}
-	for _, dir := range dirs {
-		if !strings.HasPrefix(dir.Name(), ".") {
-			found = append(found, dir.Name())
+	for _, top := range r.WorktreeDirs() {
+		for _, dir := range file.Directories(top) {
+			if !strings.HasPrefix(dir.Name(), ".") {
+				found = append(found, dir.Name())
+			}
 		}
 	}
 	slices.Sort(found)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -288,7 +287,7 @@ func TestPoolInTheWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, elsewhere := pooled(t), t.TempDir()
-			must(t, os.MkdirAll(filepath.Join(r.Root, names.WorktreesDir), 0o755))
+			must(t, r.EnsurePlace())
 			plant(r, elsewhere)
 			for range 2 {
 				w := add(t, r, "T")
@@ -358,7 +357,7 @@ func TestPoolSurvivesKill(t *testing.T) {
 			}
 			equal(t, "registrations", len(value[[]string](t)(r.Admins())), 2)
 			large := 0
-			must(t, filepath.WalkDir(filepath.Join(r.Root, names.WorktreesDir), func(name string, _ os.DirEntry, err error) error {
+			must(t, filepath.WalkDir(r.Place().Own, func(name string, _ os.DirEntry, err error) error {
 				if strings.HasSuffix(name, "build/out") {
 					large++
 				}

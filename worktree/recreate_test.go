@@ -13,7 +13,6 @@ import (
 	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -224,7 +223,7 @@ func TestRecreateRefusals(t *testing.T) {
 	ctx := t.Context()
 	_, _, err := Recreate(ctx, r, "T", "s")
 	wantIs(t, err, repo.ErrNoWorktree)
-	equal(t, "nothing made", exists(filepath.Join(r.Root, names.WorktreesDir)), false)
+	equal(t, "nothing made", exists(r.Place().Own), false)
 	w := add(t, r, "T")
 	write(t, filepath.Join(w.Path, "only-here"), "x")
 	_, _, err = Recreate(ctx, r, "T", "s")

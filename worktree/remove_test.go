@@ -9,7 +9,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
-	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -153,7 +153,7 @@ func TestRemoveReadOnlyDirectories(t *testing.T) {
 	write(t, filepath.Join(w.Path, "build/mod/a"), "x")
 	must(t, os.Chmod(filepath.Join(w.Path, "build/mod"), 0o555))
 	value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
-	entries := value[[]os.DirEntry](t)(os.ReadDir(filepath.Join(r.Root, names.WorktreesDir)))
+	entries := file.Directories(r.Place().Own)
 	equal(t, "left", len(entries), 0)
 }
 

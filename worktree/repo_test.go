@@ -12,7 +12,6 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/files"
 	"github.com/coven-run/coven/worktree/integrate"
-	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 )
@@ -83,7 +82,7 @@ func TestBare(t *testing.T) {
 	equal(t, "checkouts", strings.Join(value[[]string](t)(r.Checkouts()), " "), main+" "+side)
 	equal(t, "ignores", value[bool](t)(r.Ignores(ctx, "x.log")), true)
 	w, c := ready(t, other, "T")
-	equal(t, "worktree", w.Path, filepath.Join(main, names.WorktreesDir, "T"))
+	equal(t, "worktree", w.Path, filepath.Join(main+".coven", "T"))
 	equal(t, "root from the worktree", value[*repo.Repo](t)(repo.Open(ctx, w.Path)).Root, main)
 	write(t, filepath.Join(main, "file5.txt"), "dirty\n")
 	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))

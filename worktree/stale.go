@@ -28,7 +28,7 @@ import (
 // The kinds of leftovers.
 const (
 	StaleRegistration = "registration" // in GitDir/worktrees, its directory is gone
-	StaleDirectory    = "directory"    // in .coven/worktrees, unknown to coven and git
+	StaleDirectory    = "directory"    // in one of WorktreeDirs, unknown to coven and git
 	StaleRecord       = "record"       // in coven/tasks, without worktree and branch
 	StaleBranch       = "branch"       // without worktree and record
 	StaleTemporary    = "temporary"    // files of an operation that was killed
@@ -143,14 +143,13 @@ func (s *survey) task(name string) string {
 
 func (s *survey) recorded(name string) bool { return slices.Contains(s.records, name) }
 
-// staleRegistrations finds registrations below .coven/worktrees whose directory does
-// not exist and that no user has locked.
+// staleRegistrations finds registrations in coven's directories whose directory does not exist and that no user has
+// locked.
 func staleRegistrations(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
 	for admin, path := range s.admins {
 		dir := filepath.Join(r.GitDir, "worktrees", admin)
-		below := filepath.Dir(path) == filepath.Join(r.Root, names.WorktreesDir)
-		if !below || file.Exists(path) || file.Exists(filepath.Join(dir, "locked")) {
+		if !slices.Contains(r.WorktreeDirs(), filepath.Dir(path)) || file.Exists(path) || file.Exists(filepath.Join(dir, "locked")) {
 			continue
 		}
 		found = append(found, Stale{
@@ -161,8 +160,18 @@ func staleRegistrations(_ context.Context, r *repo.Repo, s *survey) ([]Stale, er
 	return found, nil
 }
 
-func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
-	top := filepath.Join(r.Root, names.WorktreesDir)
+func staleDirectories(_ context.Context, r *repo.Repo, s *survey) (found []Stale, err error) {
+	for _, top := range r.WorktreeDirs() {
+		here, err := staleDirectoriesIn(top, s)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, here...)
+	}
+	return found, nil
+}
+
+func staleDirectoriesIn(top string, s *survey) (found []Stale, err error) {
 	entries, err := os.ReadDir(top)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -171,7 +180,6 @@ func staleDirectories(_ context.Context, r *repo.Repo, s *survey) ([]Stale, erro
 	for _, path := range s.admins {
 		known[path] = true
 	}
-	var found []Stale
 	for _, entry := range entries {
 		name, path := entry.Name(), filepath.Join(top, entry.Name())
 		switch {

@@ -53,7 +53,7 @@ func TestStaleKinds(t *testing.T) {
 			return w.Admin
 		}, "staged:only staged"},
 		StaleDirectory: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
-			stray := filepath.Join(r.Root, names.WorktreesDir, "stray one")
+			stray := filepath.Join(r.Place().Own, "stray one")
 			write(t, filepath.Join(stray, "sub/only-here"), "x")
 			write(t, filepath.Join(stray, "y.log"), "ignored")
 			return stray
@@ -77,7 +77,7 @@ func TestStaleKinds(t *testing.T) {
 			return dir
 		}, ""},
 		StaleTrash: {func(t *testing.T, r *repo.Repo, w *repo.Worktree) string {
-			dir := filepath.Join(r.Root, names.WorktreesDir, pool.TrashPrefix+"T-1")
+			dir := filepath.Join(r.Place().Own, pool.TrashPrefix+"T-1")
 			write(t, filepath.Join(dir, "a"), "a")
 			return dir
 		}, ""},
@@ -165,7 +165,8 @@ func TestStaleSpares(t *testing.T) {
 	elsewhere := filepath.Join(value[string](t)(filepath.EvalSymlinks(t.TempDir())), "gone")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "person", elsewhere)
 	must(t, os.RemoveAll(elsewhere)) // on a disk that is not mounted
-	inside := filepath.Join(r.Root, names.WorktreesDir, "mine")
+	must(t, r.EnsurePlace())
+	inside := filepath.Join(r.Place().Own, "mine")
 	gitIn(t, r.Root, "worktree", "add", "-q", "-b", "inside", inside)
 	gitIn(t, r.Root, "branch", "coven/looked-at")
 	look := filepath.Join(t.TempDir(), "look")
@@ -244,7 +245,8 @@ func TestClearSurvivesKill(t *testing.T) {
 			t.Parallel()
 			r := sample(t)
 			ctx := t.Context()
-			stray := filepath.Join(r.Root, names.WorktreesDir, "stray")
+			must(t, r.EnsurePlace())
+			stray := filepath.Join(r.Place().Own, "stray")
 			write(t, filepath.Join(stray, "only-here"), "x")
 			killAt(t, actorCommand(r.Root, "", point, ""), point)
 			rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "stray"))

@@ -39,6 +39,6 @@
 // coven/raw (settings for snapshots), coven/moves (moves of checkouts in progress: see package
 // checkout), coven/refs.log (coven's own changes of refs), coven/plain (git without the
 // repository's configuration); refs/heads/coven/<name>, refs/coven/{claims,snapshots,rescue}.
-// In the checkout: .coven/worktrees/<name>, and .coven/worktrees/.pool with the files of landed
-// worktrees, which coven/pool describes.
+// Beside the checkout, or in its .coven/worktrees (see repo.Place): the worktrees, and .pool with the files
+// of landed ones, which coven/pool describes.
 package worktree

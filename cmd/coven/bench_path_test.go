@@ -97,7 +97,7 @@ func pathCosts(b testing.TB) map[string]*pathCost {
 		s := r.run(b, fmt.Sprint("warm ", round))
 		found["start-warm"].note(s.agent.Sub(s.began), r.recycle(b)+r.programs(b))
 		found["land"].note(s.ended.Sub(s.idle), r.landed(b))
-		must(b, os.RemoveAll(filepath.Join(r.root, ".coven", "worktrees", ".pool")))
+		must(b, os.RemoveAll(filepath.Join(r.root+".coven", ".pool")))
 		s = r.runLong(b, fmt.Sprint("empty ", round))
 		found["start-empty"].note(s.agent.Sub(s.began), r.added(b)+r.programs(b))
 	}

@@ -125,7 +125,7 @@ func runLossCase(t *testing.T, seed uint64) {
 func (c *lossCase) reach(state string) {
 	c.t.Helper()
 	c.id = c.add("Work")
-	c.w = filepath.Join(c.root, ".coven", "worktrees", c.id)
+	c.w = filepath.Join(c.root+".coven", c.id)
 	check := func(err error) {
 		c.t.Helper()
 		if err != nil {

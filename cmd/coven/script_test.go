@@ -227,7 +227,7 @@ func cmdClear(ts *testscript.TestScript, neg bool, args []string) {
 		left = append(left, trees)
 	}
 	left = append(left, strings.Fields(git(ts, repo, "for-each-ref", "--format=%(refname)", "refs/heads/coven", "refs/coven/claims", "refs/coven/in", "refs/coven/keep"))...)
-	for _, pattern := range []string{".git/*.lock", ".git/refs/*.lock", ".git/refs/heads/*.lock", ".coven/worktrees/[^.]*", ".coven/worktrees/.trash-*", ".git/worktrees/*"} {
+	for _, pattern := range []string{".git/*.lock", ".git/refs/*.lock", ".git/refs/heads/*.lock", ".coven/worktrees/[^.]*", ".coven/worktrees/.trash-*", "../*.coven/[^.C]*", "../*.coven/.trash-*", ".git/worktrees/*"} {
 		found, err := filepath.Glob(filepath.Join(repo, pattern))
 		ts.Check(err)
 		left = append(left, found...)

@@ -150,13 +150,13 @@ func (g *arena) nothingLeft(tasks int) {
 	if left, err := os.ReadDir(filepath.Join(g.root, ".git", "worktrees")); len(left) > 0 {
 		g.t.Errorf("registrations are left: %v, %v", left, err)
 	}
-	for _, dir := range []string{".git/coven/tasks", ".coven/worktrees"} {
+	for _, dir := range []string{".git/coven/tasks", ".coven/worktrees", "../" + filepath.Base(g.root) + ".coven"} {
 		left, err := os.ReadDir(filepath.Join(g.root, dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			g.t.Fatal(err)
 		}
 		for _, entry := range left {
-			if name := entry.Name(); name != ".scratch" && name != ".watch" && name != ".pool" {
+			if name := entry.Name(); !strings.HasPrefix(name, ".") && name != "CACHEDIR.TAG" {
 				g.t.Errorf("left in %s: %s", dir, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"path"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 // Worktree configures how the worktree of a task is prepared and removed.
 type Worktree struct {
+	Dir             string        `yaml:"dir" about:"where new worktrees are, as a template of {repo} and {task}; empty: ../{repo}.coven/{task} where that is possible, otherwise .coven/worktrees/{task}"`
 	Base            string        `yaml:"base" oneof:"target|remote" about:"where a task starts: at the branch that it lands on, or at the upstream of that branch, which coven fetches first"`
 	Setup           []string      `yaml:"setup" about:"shell commands that run in a new worktree before the first step, in order"`
 	SetupTimeout    time.Duration `yaml:"setup_timeout" about:"time for all commands of setup together"`
@@ -54,8 +56,39 @@ func Caches() []string {
 // maxPoolGB is an arbitrary large limit.
 const maxPoolGB = 1 << 20
 
+// insideDir is the only value of worktree.dir that leads into the checkout: git ignores the directory.
+const insideDir = ".coven/worktrees/{task}"
+
+// checkWorktreeDir returns an error if a template of the directories of worktrees is invalid. Authors of the repository,
+// who wrote it if theirs is set, may only name directories beside the checkout.
+func checkWorktreeDir(dir string, theirs bool) error {
+	rest, beside := strings.CutPrefix(dir, "../")
+	parent, name := path.Split(rest)
+	text := strings.NewReplacer("{repo}", "r", "{task}", "t").Replace(dir)
+	switch {
+	case strings.Count(dir, "{task}") != 1 || !strings.Contains(name, "{task}"):
+		return errors.New("its last part does not contain {task} once")
+	case strings.ContainsAny(text, "{}\x00\n\\"):
+		return errors.New("it has other fields than {repo} and {task}")
+	case path.Clean(text) != text || strings.HasPrefix(name, "."):
+		return errors.New("it is not a clean path, or names of worktrees begin with a dot")
+	case dir == insideDir, beside && (filepath.IsLocal(parent) || parent == ""):
+		return nil
+	case theirs:
+		return errors.New("a repository can only name " + insideDir + " or a path that begins with ../, and is not further up")
+	case !path.IsAbs(dir) && !strings.HasPrefix(dir, "~/"):
+		return errors.New("it is in the checkout: begin it with ../, ~/ or /, or use " + insideDir)
+	}
+	return nil
+}
+
 // worktree checks the section worktree.
 func (r reader) worktree(w Worktree) {
+	if at := r.at("worktree.dir"); at.Set() && w.Dir != "" {
+		if err := checkWorktreeDir(w.Dir, r.file.theirs); err != nil {
+			r.doc.Fail(at, "worktree.dir: "+err.Error(), "for example ../{repo}-{task}")
+		}
+	}
 	for key, commands := range map[string][]string{"worktree.setup": w.Setup, "worktree.teardown": w.Teardown} {
 		r.each(key, commands, "a command", func(s string) bool { return strings.TrimSpace(s) != "" })
 	}

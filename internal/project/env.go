@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/config"
@@ -120,6 +121,14 @@ func (e *Environment) Set(ctx context.Context, r config.SetRequest) (string, err
 		}
 	}
 	return files.Set(r)
+}
+
+// expand replaces a leading ~ by the user's home directory.
+func (e *Environment) expand(path string) string {
+	if rest, below := strings.CutPrefix(path, "~/"); below {
+		return filepath.Join(e.Getenv("HOME"), rest)
+	}
+	return path
 }
 
 // Absolute returns the absolute path of a file named by the user.

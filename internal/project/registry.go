@@ -24,7 +24,8 @@ func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 		return trust.UntrustedPaths{}, err
 	}
 	coven := filepath.Join(repo.Root, ".coven")
-	dirs := append(checkouts, repo.Checkout, repo.GitDir, coven, filepath.Join(coven, "worktrees"))
+	dirs := append(checkouts, repo.Checkout, repo.GitDir, coven)
+	dirs = append(dirs, repo.WorktreeDirs()...)
 	return trust.NewUntrustedPaths(dirs...), nil
 }
 

@@ -33,6 +33,8 @@ type Options struct {
 	GitDir      string   // its common git directory
 	// Shared returns the paths in the main checkout that programs can read if they are apart from it.
 	Shared func() []string
+	// Beside returns the directories outside of the main checkout that contain the worktrees of tasks, or are worktrees.
+	Beside func() []string
 }
 
 // Sandbox creates the rooms of a repository's tasks.
@@ -132,6 +134,11 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	}
 	if a.Apart && r.sandbox.separates() {
 		b.Partial = map[string][]string{o.Root: append(r.sandbox.shared(), needed...)}
+		for _, dir := range o.Beside() {
+			if !slices.Contains(r.worktree, dir) {
+				b.Partial[dir] = needed
+			}
+		}
 	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm

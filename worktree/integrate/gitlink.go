@@ -119,9 +119,9 @@ func ownSubmodule(r *repo.Repo, path string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	agents := []string{filepath.Join(root, names.WorktreesDir), filepath.Join(r.GitDir, "worktrees")}
-	if own := r.RootGit().Dir; r.Bare && strings.HasPrefix(real, own+"/") {
-		agents = agents[:1] // Root's registration contains its own submodules
+	agents := append(r.WorktreeDirs(), filepath.Join(root, names.WorktreesDir))
+	if own := r.RootGit().Dir; !r.Bare || !strings.HasPrefix(real, own+"/") { // Root's registration contains its own submodules
+		agents = append(agents, filepath.Join(r.GitDir, "worktrees"))
 	}
 	if slices.ContainsFunc(agents, func(at string) bool { return strings.HasPrefix(real+"/", at+"/") }) {
 		return "", false

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/protected"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -17,7 +16,7 @@ import (
 func ReadState(ctx context.Context, r *repo.Repo, hooks []string) (protected.State, error) {
 	from := protected.Source{
 		GitDir: r.GitDir, Root: r.Root, Hooks: hooks,
-		Skip: []string{filepath.Join(r.Root, names.WorktreesDir), filepath.Join(r.GitDir, "coven")},
+		Skip: append(r.WorktreeDirs(), filepath.Join(r.GitDir, "coven")),
 	}
 	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
 		from.Refs = func() (map[string]string, error) { return ListedRefs(ctx, r) }

@@ -74,7 +74,7 @@ func Checkouts(r *repo.Repo) ([]Checkout, error) {
 	}
 	for _, admin := range admins {
 		path := r.AdminPath(admin)
-		if mine[admin] || strings.HasPrefix(path, filepath.Join(r.Root, names.WorktreesDir)+"/") {
+		if mine[admin] || r.InWorktreeDir(path) {
 			continue
 		}
 		if _, err := os.Stat(path); path == "" || err != nil {

@@ -1,8 +1,8 @@
 // Package pool stores the files of landed worktrees. A new worktree starts with such files, so that git
 // writes only the files that differ. While they are in the pool, they are not a git worktree. On disk:
-// .coven/worktrees/.pool/ID, the files; coven/pool/ID.json, ID.index and ID.snapshot-index in the git
-// directory, the record and coven's indexes of the files; and .coven/worktrees/.pool/ID.ignored, ignored
-// files that were too large to store.
+// .pool/ID beside the worktrees, the files; coven/pool/ID.json, ID.index and ID.snapshot-index in the git
+// directory, the record and coven's indexes of the files; and .pool/ID.ignored, ignored files that were too
+// large to store.
 //
 // Parking and taking files only renames directories. When the files are taken, everything that is not a
 // tracked file is moved away, and git compares every file. In case of doubt, the files are discarded. The
@@ -35,7 +35,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// DirName is the name of the pool's directory in .coven/worktrees.
+// DirName is the name of the pool's directory in repo.Place.Own.
 const DirName = ".pool"
 
 const (
@@ -61,7 +61,15 @@ type Entry struct {
 
 // Path returns a path in the pool.
 func Path(r *repo.Repo, elem ...string) string {
-	return filepath.Join(append([]string{r.Root, names.WorktreesDir, DirName}, elem...)...)
+	return filepath.Join(append([]string{r.Place().Own, DirName}, elem...)...)
+}
+
+// adopt moves the pool to the present place of worktrees, if it was in the main checkout.
+func adopt(r *repo.Repo) {
+	before := filepath.Join(r.Root, names.WorktreesDir, DirName)
+	if now := Path(r); now != before && file.CheckDirectory(before) == nil && !file.Exists(now) {
+		_ = os.Rename(before, now) // on another file system, its files remain
+	}
 }
 
 // RecordPath returns the path of a file of an entry's record. suffix is .json, or a dot and the name of an
@@ -93,6 +101,7 @@ func List(r *repo.Repo) []Entry {
 // recorded that the worktree is not ready.
 func Take(ctx context.Context, w *repo.Worktree, start string) (from Entry) {
 	r := w.Repo
+	adopt(r)
 	settings, err := SettingsOf(ctx, w)
 	if err != nil || r.Pool.Bytes == 0 || !r.Git().ReadInProcess() { // git worktree add needs a free path
 		return Entry{}

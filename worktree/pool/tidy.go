@@ -51,14 +51,14 @@ func tidied(ctx context.Context, w *repo.Worktree, tree, dir string, aside func(
 		files.keep = nil
 		files.away = func(name string) (string, error) { return aside(name), nil }
 	} else {
-		files.away = trashed(w.Repo, w.Name)
+		files.away = trashed(w.Repo, dir, w.Name)
 	}
 	return files, files.dir(".")
 }
 
-// trashed returns a function that returns new paths in a new trash directory.
-func trashed(r *repo.Repo, name string) func(string) (string, error) {
-	dir, n := trashName(r, name), 0
+// trashed returns a function that returns new paths in a new trash directory for files of top.
+func trashed(r *repo.Repo, top, name string) func(string) (string, error) {
+	dir, n := trashName(r, top, name), 0
 	return func(string) (string, error) {
 		n++
 		return filepath.Join(dir, strconv.Itoa(n)), nil

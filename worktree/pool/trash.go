@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -24,24 +23,26 @@ func Trash(r *repo.Repo, path, name string) error {
 	if err := file.CheckNotMounted(path); err != nil {
 		return err
 	}
-	return os.Rename(path, trashName(r, name))
+	return os.Rename(path, trashName(r, path, name))
 }
 
-func trashName(r *repo.Repo, name string) string {
-	return filepath.Join(r.Root, names.WorktreesDir, TrashPrefix+name+"-"+rand.Text())
+// trashName returns a new name for a directory of the trash that path can be moved to.
+func trashName(r *repo.Repo, path, name string) string {
+	return filepath.Join(r.OwnDir(path), TrashPrefix+name+"-"+rand.Text())
 }
 
 // EmptyTrash deletes trashed directories, including those of other processes.
-func EmptyTrash(r *repo.Repo) error {
-	dir := filepath.Join(r.Root, names.WorktreesDir)
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), TrashPrefix) {
-			err = errors.Join(err, file.RemoveAll(filepath.Join(dir, entry.Name())))
+func EmptyTrash(r *repo.Repo) (failed error) {
+	for _, dir := range r.WorktreeDirs() {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err)
+		}
+		for _, entry := range entries {
+			if strings.HasPrefix(entry.Name(), TrashPrefix) {
+				failed = errors.Join(failed, file.RemoveAll(filepath.Join(dir, entry.Name())))
+			}
 		}
 	}
-	return err
+	return failed
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/worktree"
 )
 
 // reviewJSON is the output of permissions review --json.
@@ -149,7 +151,7 @@ func refusals(views []session.View, by refuser) (refused []permission.Refusal, u
 			if call.Allowed {
 				continue
 			}
-			req, reason := requested(call)
+			req, reason := requested(v.Task, call)
 			one, found := permission.Refusal{Request: req}, false
 			if reason == "" {
 				one, found = by(v, req)
@@ -165,7 +167,7 @@ func refusals(views []session.View, by refuser) (refused []permission.Refusal, u
 }
 
 // requested returns the request of a refused call, or the reason that its record is not sufficient.
-func requested(call event.Decision) (req permission.Request, reason string) {
+func requested(task string, call event.Decision) (req permission.Request, reason string) {
 	req = permission.Request{Permission: permission.Name(call.Permission), Subject: call.Subject}
 	switch {
 	case req.Permission == permission.Unknown:
@@ -177,7 +179,7 @@ func requested(call event.Decision) (req permission.Request, reason string) {
 	case req.Permission == permission.BashExecute:
 		req.Command, req.Subject = call.Subject, ""
 	case slices.Contains([]permission.Name{permission.FileRead, permission.FileWrite, permission.CodeSearch}, req.Permission):
-		req.Path, req.Subject = inWorktree(call.Subject), ""
+		req.Path, req.Subject = inWorktree(task, call.Subject), ""
 	}
 	return req, reason
 }
@@ -201,16 +203,18 @@ func countedHopeless(all []permission.Unresolvable, one permission.Unresolvable)
 	return all
 }
 
-// inWorktree returns the path of a file below top, regardless of its worktree.
-func inWorktree(file string) string {
-	if _, below, ok := strings.Cut(file, "/.coven/worktrees/"); ok {
-		_, inside, _ := strings.Cut(below, "/")
-		return filepath.Join(top, filepath.Clean("/"+inside))
+// inWorktree returns the path of a file below top, regardless of the worktree of its task, whose directory has the name
+// of the task in its own.
+func inWorktree(task, file string) string {
+	if !filepath.IsAbs(file) {
+		return filepath.Join(top, file)
 	}
-	if filepath.IsAbs(file) {
-		return filepath.Clean(file)
+	file = filepath.Clean(file)
+	dir := regexp.MustCompile(`^.*[^A-Za-z0-9]` + regexp.QuoteMeta(worktree.SafeName(task)) + `([^A-Za-z0-9/][^/]*)?(/|$)`)
+	if outside := dir.FindString(file); outside != "" {
+		return filepath.Join(top, file[len(outside):])
 	}
-	return filepath.Join(top, file)
+	return file
 }
 
 // subjectOf returns the subject of a request for people.

@@ -12,7 +12,11 @@ import (
 // Equal calls of several sessions are counted together, regardless of their worktree. A record without
 // enough details is not a request.
 func TestRefusals(t *testing.T) {
-	calls := func(all ...event.Decision) session.View { return session.View{History: session.History{Calls: all}} }
+	calls := func(task string, all ...event.Decision) session.View {
+		v := session.View{History: session.History{Calls: all}}
+		v.Task = task
+		return v
+	}
 	write := func(file string) event.Decision {
 		return event.Decision{Tool: "Write", Permission: "file.write", Subject: file}
 	}
@@ -20,9 +24,10 @@ func TestRefusals(t *testing.T) {
 		return permission.Refusal{Request: req, Agent: "a"}, req.Path != "/worktree/of/a/reviewer"
 	}
 	refused, unreadable := refusals([]session.View{
-		calls(write("/r/.coven/worktrees/t1/a/b"), write("/etc/x"), event.Decision{Tool: "Mystery", Permission: "unknown"}),
-		calls(write("/r/.coven/worktrees/t2/a/b"), write("a/./b"), event.Decision{Permission: "file.write", Subject: "x", Allowed: true}),
+		calls("t1", write("/r/.coven/worktrees/t1/a/b"), write("/etc/x"), event.Decision{Tool: "Mystery", Permission: "unknown"}),
+		calls("t2", write("/r-t2/a/b"), write("a/./b"), event.Decision{Permission: "file.write", Subject: "x", Allowed: true}),
 		calls(
+			"t3",
 			event.Decision{Permission: "bash.execute", Subject: strings.Repeat("x", 200) + "…"},
 			event.Decision{Permission: "file.write", Subject: "of/a/reviewer", Reason: "it was not granted"},
 			event.Decision{Permission: "bash.execute", Reason: "its input has no command"},

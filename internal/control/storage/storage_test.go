@@ -182,7 +182,7 @@ func TestMeasure(t *testing.T) {
 		filepath.Join(caches, w.Name, "go-build", "x"):                                       300 << 10,
 		filepath.Join(caches, "gone", "go-build", "x"):                                       200 << 10,
 		filepath.Join(caches, sandbox.KeptName, "go-build", "x"):                             500 << 10,
-		filepath.Join(p.Repo.Root, ".coven", "worktrees", ".pool", "old", "file"):            400 << 10,
+		filepath.Join(filepath.Dir(w.Path), ".pool", "old", "file"):                          400 << 10,
 		filepath.Join(p.Repo.Root, session.Dir, "2026-05-01-x", session.LogsDir, "work.log"): 600 << 10,
 		filepath.Join(p.Repo.Root, session.Dir, "2026-05-01-x", "events.jsonl"):              700 << 10,
 	} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// WorktreesDir is the directory of worktrees in the main checkout.
+// WorktreesDir is the directory of worktrees in the main checkout: see repo.Place.
 const WorktreesDir = ".coven/worktrees"
 
 // A record on disk may name a commit that no branch contains yet. Before such a record is written, the ref

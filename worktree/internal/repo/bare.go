@@ -42,7 +42,7 @@ func (e *BareError) NextCommand() string { return "git clone . ../checkout" }
 func bareError(at git.Location) error {
 	r := &Repo{GitDir: at.Shared, Bare: true}
 	tops, err := r.Checkouts()
-	tops = slices.DeleteFunc(tops, func(top string) bool { return strings.Contains(top, "/"+names.WorktreesDir+"/") })
+	tops = slices.DeleteFunc(tops, func(top string) bool { return strings.Contains(top, "/"+names.WorktreesDir+"/") || placedIn(top) != "" })
 	return errors.Join(&BareError{Dir: at.Shared, Checkouts: tops}, err)
 }
 

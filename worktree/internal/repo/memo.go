@@ -15,6 +15,8 @@ type memo struct {
 	Dirs   []string
 	State  protected.State
 
+	Place Place // see Repo.Place
+
 	Attributes string // path of the system's attributes file, or "" if unknown
 
 	Trees   sync.Map // of keptTree, by the path of a kept index

@@ -9,6 +9,7 @@
 package repo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type Repo struct {
 	// worktrees. It may be nil.
 	Hidden func(path string) bool
 
+	// WorktreeDir is the template of the directories of new worktrees, with TaskField and RepoField, relative to Root or
+	// absolute. If it is empty, see BesidePlace.
+	WorktreeDir string
 	// Pool limits the files of landed worktrees that are kept for reuse.
 	Pool Pool
 	// Sparse selects the files of new worktrees.
@@ -152,7 +156,7 @@ func enclosingCheckout(dir string) (string, error) {
 	if outside, _, found := strings.Cut(abs+string(filepath.Separator), marker); found && insideAny(outside) {
 		return outside, nil
 	}
-	return abs, nil
+	return cmp.Or(placedIn(abs), abs), nil
 }
 
 // insideAny reports whether dir or a directory above it has a .git.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/cone"
 	"github.com/coven-run/coven/worktree/internal/file"
@@ -24,7 +23,7 @@ var ErrNoWorktree = errors.New("the task has no worktree")
 // A Worktree is the checkout of one task.
 type Worktree struct {
 	TaskID string
-	Path   string // .coven/worktrees/<name> in the main checkout
+	Path   string // see Place
 	Branch string // coven/<name>
 	Number int    // 1, incremented each time that Recreate restores the worktree
 
@@ -47,6 +46,9 @@ type Record struct {
 	Base  string `json:"base"`
 	Admin string `json:"admin"` // name in GitDir/worktrees
 	Ready bool   `json:"ready"` // the checkout is complete
+	// Dir is the worktree's directory, relative to the main checkout or absolute. If it is empty, the directory is
+	// .coven/worktrees/<name>.
+	Dir string `json:"dir,omitempty"`
 	// Settings are git's settings when the files were written: see pool.SettingsOf. They are empty if the
 	// worktree must not go to the pool.
 	Settings string     `json:"settings,omitempty"`
@@ -79,13 +81,9 @@ func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the worktree: %w", err)
 	}
-	inside, err := filepath.Rel(filepath.Join(r.Root, names.WorktreesDir), resolved)
-	if err != nil || inside == "." || !filepath.IsLocal(inside) {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorktree)
-	}
-	name, _, _ := strings.Cut(inside, string(filepath.Separator))
+	name := r.worktreeAt(resolved)
 	rec, err := r.ReadRecord(name)
-	if err != nil {
+	if name == "" || err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorktree)
 	}
 	return r.Find(ctx, rec.Task)
@@ -95,18 +93,13 @@ func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 func (r *Repo) Worktree(taskID string, rec Record) *Worktree {
 	name := names.SafeName(taskID)
 	w := &Worktree{
-		TaskID: taskID, Branch: names.BranchPrefix + name, Path: r.WorktreePath(name),
+		TaskID: taskID, Branch: names.BranchPrefix + name, Path: r.pathOf(name, rec),
 		Number: rec.Made + 1, Repo: r, Name: name, Cone: rec.Sparse,
 	}
 	if rec.Admin != "" {
 		w.Admin = filepath.Join(r.GitDir, "worktrees", rec.Admin)
 	}
 	return w
-}
-
-// WorktreePath returns the directory of the worktree with this name.
-func (r *Repo) WorktreePath(name string) string {
-	return filepath.Join(r.Root, names.WorktreesDir, name)
 }
 
 // ReadRecord reads the record of the worktree with this name.

@@ -1,0 +1,98 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// New worktrees are beside the checkout if that is possible; the templates of settings move them. From everywhere in a
+// worktree, coven finds the checkout, even if the agent has changed the worktree's .git.
+func TestPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		template string
+		plant    func(t *testing.T, root string)
+		want     string // relative to the parent of the checkout
+		err      string
+	}{
+		"beside":               {"", nil, "repo.coven/T-1", ""},
+		"siblings":             {"../{repo}-{task}", nil, "repo-T-1", ""},
+		"only the task":        {"../{task}", nil, "T-1", ""},
+		"a directory for all":  {"../trees/{repo}/{task}", nil, "trees/repo/T-1", ""},
+		"one for repositories": {"../trees/{repo}-{task}", nil, "trees/repo-T-1", ""},
+		"inside":               {".coven/worktrees/{task}", nil, "repo/.coven/worktrees/T-1", ""},
+		"other files": {"", func(t *testing.T, root string) {
+			write(t, root+".coven/notes", "mine")
+		}, "repo/.coven/worktrees/T-1", ""},
+		"a link": {"", func(t *testing.T, root string) {
+			must(t, os.Symlink(t.TempDir(), root+".coven"))
+		}, "repo/.coven/worktrees/T-1", ""},
+		"of another checkout": {"", func(t *testing.T, root string) {
+			other := filepath.Join(filepath.Dir(root), "other")
+			gitIn(t, filepath.Dir(root), "init", "-q", other)
+			write(t, root+".coven/.checkout", "../other\n")
+		}, "repo/.coven/worktrees/T-1", ""},
+		"other files in the named directory": {"../trees/{repo}/{task}", func(t *testing.T, root string) {
+			write(t, filepath.Join(filepath.Dir(root), "trees/repo/notes"), "mine")
+		}, "", "trees/repo contains other files"},
+		"a named link": {"../trees/{repo}/{task}", func(t *testing.T, root string) {
+			must(t, os.MkdirAll(filepath.Join(filepath.Dir(root), "trees"), 0o755))
+			must(t, os.Symlink(t.TempDir(), filepath.Join(filepath.Dir(root), "trees/repo")))
+		}, "", "trees/repo is not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+			root := filepath.Join(parent, "repo")
+			must(t, os.Rename(sample(t).Root, root))
+			if c.plant != nil {
+				c.plant(t, root)
+			}
+			r := value[*repo.Repo](t)(repo.Open(t.Context(), root))
+			r.WorktreeDir = c.template
+			w, err := Add(t.Context(), r, AddRequest{TaskID: "T-1", Base: "main"})
+			if c.err != "" {
+				wantIs(t, err, repo.ErrPlace)
+				equal(t, "says why", strings.Contains(err.Error(), c.err), true)
+				return
+			}
+			must(t, err)
+			equal(t, "path", w.Path, filepath.Join(parent, c.want))
+			for _, dir := range []string{w.Path, filepath.Join(w.Path, "dir", "deep")} {
+				here := value[*repo.Worktree](t)(r.Here(t.Context(), dir))
+				equal(t, "task here", here.TaskID, "T-1")
+				write(t, filepath.Join(w.Path, ".git"), "gitdir: "+filepath.Join(w.Path, "evil")+"\n")
+				opened := value[*repo.Repo](t)(repo.Open(t.Context(), dir))
+				equal(t, "root", opened.Root, root)
+			}
+			other := value[*repo.Repo](t)(repo.Open(t.Context(), root)) // with other settings
+			other.WorktreeDir = "../elsewhere/{repo}/{task}"
+			equal(t, "found", value[*repo.Worktree](t)(other.Find(t.Context(), "T-1")).Path, w.Path)
+			equal(t, "listed", value[[]Info](t)(List(t.Context(), other))[0].Path, w.Path)
+			value[string](t)(Remove(t.Context(), w, RemoveRequest{}))
+			equal(t, "stale", stales(t, r), "")
+			equal(t, "left", exists(w.Path), false)
+		})
+	}
+}
+
+// The pool of the main checkout moves to the place beside it.
+func TestPoolMovesToThePlace(t *testing.T) {
+	r := pooled(t)
+	r.WorktreeDir = ".coven/worktrees/{task}"
+	landOne := func(r *repo.Repo, task string) string {
+		w := add(t, r, task)
+		write(t, filepath.Join(w.Path, task), "x")
+		landAndLeave(t, r, w)
+		return w.Path
+	}
+	landOne(r, "one")
+	now := value[*repo.Repo](t)(repo.Open(t.Context(), r.Root))
+	now.Pool = r.Pool
+	landOne(now, "two")
+	equal(t, "pool inside", exists(filepath.Join(r.Root, ".coven/worktrees/.pool")), false)
+	files := value[[]string](t)(filepath.Glob(r.Root + ".coven/.pool/*/one"))
+	equal(t, "files of the first task that the second reused", len(files), 1)
+}
