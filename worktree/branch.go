@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -122,4 +124,41 @@ func BranchInUse(ctx context.Context, r *repo.Repo, taskID string) (string, erro
 		return "", err
 	}
 	return used[0].Path, nil
+}
+
+// A BranchNameError means that git cannot create the branch of a task, because another branch is in the way: git stores
+// branches as files.
+type BranchNameError struct{ Branch, Taken string }
+
+func (e *BranchNameError) Error() string {
+	return fmt.Sprintf("git cannot create the branch %s while there is a branch %s", e.Branch, e.Taken)
+}
+
+// CommandExit returns exit.Usage.
+func (e *BranchNameError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the command that renames the other branch.
+func (e *BranchNameError) NextCommand() string {
+	return "git branch -m " + shellword.Word(e.Taken) + " NEW-NAME"
+}
+
+// CheckBranches returns a *BranchNameError if git cannot create the branches of tasks.
+func CheckBranches(ctx context.Context, r *repo.Repo, tasks ...string) error {
+	top := strings.TrimSuffix(names.BranchPrefix, "/")
+	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+top, names.HeadsPrefix+names.BranchPrefix)
+	if err != nil {
+		return fmt.Errorf("check the names of branches: %w", err)
+	}
+	for _, ref := range refs {
+		taken := strings.TrimPrefix(ref.Name, names.HeadsPrefix)
+		if taken == top {
+			return &BranchNameError{Branch: names.BranchPrefix + "TASK", Taken: taken}
+		}
+		for _, task := range tasks {
+			if branch := names.Branch(task); strings.HasPrefix(taken, branch+"/") {
+				return &BranchNameError{Branch: branch, Taken: taken}
+			}
+		}
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ steps:
 func newArena(t *testing.T) *arena {
 	t.Helper()
 	dir := t.TempDir()
-	run, err := os.MkdirTemp("", "cv") // sockets have short paths
+	run, err := shortTemp()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestBuildsOfUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("TestLong runs as an ordinary user")
 	}
-	dir, err := os.MkdirTemp("", "cv")
+	dir, err := shortTemp()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,9 @@ func cmdInventory(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	for line := range strings.SplitSeq(git(ts, repo, "worktree", "list", "--porcelain"), "\n") {
-		if path, ok := strings.CutPrefix(line, "worktree "+repo+"/"); ok {
+		if path, ok := strings.CutPrefix(line, "worktree "); ok && path != repo {
+			path, err := filepath.Rel(repo, path)
+			ts.Check(err)
 			lines = append(lines, "worktree "+path)
 		}
 	}

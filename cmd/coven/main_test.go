@@ -201,8 +201,7 @@ func seal(env *testscript.Env) error {
 	if err := errors.Join(plainGrimoire(filepath.Join(settings, "grimoires")), fakeSettings(filepath.Join(settings, "config.yaml"))); err != nil {
 		return err
 	}
-	// Sockets have short paths.
-	run, err := os.MkdirTemp("", "cv")
+	run, err := shortTemp()
 	if err != nil {
 		return err
 	}
@@ -247,4 +246,13 @@ func realCLI(env *testscript.Env, program, cli string) error {
 	}
 	env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 	return nil
+}
+
+// shortTemp creates a temporary directory for sockets, whose paths must be short.
+func shortTemp() (string, error) {
+	dir := os.TempDir()
+	if len(dir) > 30 {
+		dir = "/tmp"
+	}
+	return os.MkdirTemp(dir, "cv")
 }

@@ -406,7 +406,7 @@ func processes(dir string) []proc {
 	var found []proc
 	for _, entry := range entries {
 		cwd, err := os.Readlink(filepath.Join(entry, "cwd"))
-		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
+		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") && !strings.HasPrefix(cwd, dir+".coven/") {
 			continue
 		}
 		line, err := os.ReadFile(filepath.Join(entry, "cmdline"))

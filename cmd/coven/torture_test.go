@@ -48,7 +48,7 @@ func TestTortureDisk(t *testing.T) {
 	disk := os.Getenv(inside)
 	if disk == "" {
 		t.Parallel()
-		dir, err := os.MkdirTemp("", "cv")
+		dir, err := shortTemp()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,3 +103,22 @@ func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
+
+// manifests lists the files at the top of a checkout in which projects name the projects beside them.
+var manifests = []string{"go.mod", "go.work", "package.json", "pnpm-workspace.yaml", "Cargo.toml", "pyproject.toml", "settings.gradle", "settings.gradle.kts", "compose.yaml", "docker-compose.yml"}
+
+var besidePath = lazyregexp.New(`(?m)(?:^|[\s"':=(])(\.\./[\w@+-][\w.@+-]*)`)
+
+// DetectSibling returns the first directory beside a checkout that a manifest names, as in ../lib, and the manifest.
+func DetectSibling(root string) (dir, manifest string) {
+	d := detector{root}
+	for _, name := range manifests {
+		text, _ := d.read(name)
+		for _, found := range besidePath.FindAllStringSubmatch(text, -1) {
+			if info, err := os.Stat(filepath.Join(root, found[1])); err == nil && info.IsDir() {
+				return found[1], name
+			}
+		}
+	}
+	return "", ""
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
+	"github.com/coven-run/coven/worktree"
 )
 
 // CLIError reports an agent CLI that cannot be started. Nothing was claimed.
@@ -50,7 +51,11 @@ func (e *CLIError) NextCommand() string { return e.Next }
 // start several tasks, to report the error once. It ignores grimoires that cannot be read: that error is
 // reported when the task starts.
 func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Options) error {
-	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
+	var ids []string
+	for _, item := range todo {
+		ids = append(ids, item.Task.ID)
+	}
+	if err := c.checkRepository(ctx, ids...); err != nil {
 		return err
 	}
 	checked := map[string]bool{}
@@ -71,10 +76,18 @@ func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Optio
 	return nil
 }
 
+// checkRepository returns an error if the tasks cannot run in the repository: see checkSandbox and worktree.CheckBranches.
+func (c *Controller) checkRepository(ctx context.Context, tasks ...string) error {
+	if err := worktree.CheckBranches(ctx, c.Project.Repo, tasks...); err != nil {
+		return err
+	}
+	return c.checkSandbox(ctx, runUnsandboxed)
+}
+
 // preflight returns a *CLIError if an agent CLI of a plan cannot be started, and an error as checkSandbox
 // does.
 func (c *Controller) preflight(ctx context.Context, plan *grimoires.Plan) error {
-	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
+	if err := c.checkRepository(ctx, plan.Task.ID); err != nil {
 		return err
 	}
 	names := plan.Grimoire.Providers(plan.Provider)

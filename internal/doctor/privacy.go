@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
@@ -22,7 +23,7 @@ func (v *Examination) privacy(ctx context.Context) []Finding {
 		}
 		found = append(found, f)
 	}
-	found = append(found, v.ignoring(ctx)...)
+	found = append(append(found, v.ignoring(ctx)...), v.packed()...)
 	if len(found) == 0 {
 		return ok("only you can read the records")
 	}
@@ -43,4 +44,20 @@ func (v *Examination) ignoring(ctx context.Context) []Finding {
 		return nil // it is ignored elsewhere
 	}
 	return warn("echo sessions/ >> .coven/.gitignore", ".coven/.gitignore does not ignore sessions, which contain tool output")
+}
+
+// packed checks whether tools of the project copy the records to others.
+func (v *Examination) packed() []Finding {
+	root := v.project.Repo.Root
+	tools, err := project.Packers(root)
+	if err != nil {
+		return fail("ls -l "+root, "%v", err)
+	}
+	var found []Finding
+	for _, tool := range tools {
+		f := warn("coven doctor --fix", "%s .coven, with the records of sessions: %s does not leave it out", tool.Does, tool.Ignore)[0]
+		f.fix = func(context.Context) (string, error) { return "added .coven/ to " + tool.Ignore, tool.LeaveOut(root) }
+		found = append(found, f)
+	}
+	return found
 }

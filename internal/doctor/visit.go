@@ -93,6 +93,9 @@ func (v *Examination) repository(ctx context.Context) []Finding {
 	case len(found) > 0:
 		return found
 	}
+	if err := worktree.CheckBranches(ctx, repo); err != nil {
+		return fail(exit.Next(err), "%v", err)
+	}
 	return ok("%s, landing on %s", repo.Root, target.Branch)
 }
 

@@ -103,7 +103,7 @@ func newWorld(t *testing.T, cli, scenario string) *world {
 	t.Cleanup(func() { check(t, api.Close()) })
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, err)
-	sockets, err := os.MkdirTemp("", "cv") // socket paths must be short
+	sockets, err := os.MkdirTemp("/tmp", "cv") // socket paths must be short
 	check(t, err)
 	t.Cleanup(func() { check(t, os.RemoveAll(sockets)) })
 	w := &world{

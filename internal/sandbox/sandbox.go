@@ -31,7 +31,7 @@ type Options struct {
 	Keep        []string // variables of the caches that are passed from a landed task to a later one
 	Root        string   // the main checkout of the repository
 	GitDir      string   // its common git directory
-	// Shared returns the paths in the main checkout that programs can read if they are apart from it.
+	// Shared returns the paths in the main checkout and in Beside that programs can read if they are apart from it.
 	Shared func() []string
 	// Beside returns the directories outside of the main checkout that contain the worktrees of tasks, or are worktrees.
 	Beside func() []string
@@ -133,10 +133,11 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 		Connect: slices.Concat(a.Connect, r.sandbox.shownSockets()), Replace: r.Replace, Link: r.Link,
 	}
 	if a.Apart && r.sandbox.separates() {
-		b.Partial = map[string][]string{o.Root: append(r.sandbox.shared(), needed...)}
+		shared := append(r.sandbox.shared(), needed...)
+		b.Partial = map[string][]string{o.Root: shared}
 		for _, dir := range o.Beside() {
 			if !slices.Contains(r.worktree, dir) {
-				b.Partial[dir] = needed
+				b.Partial[dir] = shared
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -15,7 +16,8 @@ import (
 // TrashPrefix is the prefix of the names of directories to delete.
 const TrashPrefix = ".trash-" // not the beginning of any SafeName
 
-// Trash renames a directory, because deleting it can take a long time.
+// Trash renames a directory, because deleting it can take a long time. It deletes a directory on another file system than
+// coven's, which has been there since before a change of settings.
 func Trash(r *repo.Repo, path, name string) error {
 	if !file.Exists(path) {
 		return nil
@@ -23,7 +25,14 @@ func Trash(r *repo.Repo, path, name string) error {
 	if err := file.CheckNotMounted(path); err != nil {
 		return err
 	}
-	return os.Rename(path, trashName(r, path, name))
+	err := r.EnsurePlace() // it may differ from that of the worktree
+	if err == nil {
+		err = os.Rename(path, trashName(r, path, name))
+	}
+	if errors.Is(err, syscall.EXDEV) || errors.Is(err, repo.ErrPlace) {
+		return file.RemoveAll(path)
+	}
+	return err
 }
 
 // trashName returns a new name for a directory of the trash that path can be moved to.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +23,6 @@ import (
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
-	"github.com/coven-run/coven/worktree"
 )
 
 // reviewJSON is the output of permissions review --json.
@@ -203,18 +201,15 @@ func countedHopeless(all []permission.Unresolvable, one permission.Unresolvable)
 	return all
 }
 
-// inWorktree returns the path of a file below top, regardless of the worktree of its task, whose directory has the name
-// of the task in its own.
+// inWorktree returns the path of a file below top, regardless of the worktree of its task.
 func inWorktree(task, file string) string {
-	if !filepath.IsAbs(file) {
-		return filepath.Join(top, file)
+	if inside, ok := project.InWorktree(task, file); ok {
+		return filepath.Join(top, inside)
 	}
-	file = filepath.Clean(file)
-	dir := regexp.MustCompile(`^.*[^A-Za-z0-9]` + regexp.QuoteMeta(worktree.SafeName(task)) + `([^A-Za-z0-9/][^/]*)?(/|$)`)
-	if outside := dir.FindString(file); outside != "" {
-		return filepath.Join(top, file[len(outside):])
+	if filepath.IsAbs(file) {
+		return filepath.Clean(file)
 	}
-	return file
+	return filepath.Join(top, file)
 }
 
 // subjectOf returns the subject of a request for people.

@@ -46,8 +46,7 @@ func writeConfig(a *cli.App, p *project.Project) error {
 		return err
 	}
 	checks, found := config.DetectChecks(p.Repo.Root)
-	links := config.DetectLinks(p.Repo.Root)
-	text, err := configText(checks, links)
+	text, err := configText(p.Repo.Root, checks)
 	if err != nil {
 		return err
 	}
@@ -58,10 +57,13 @@ func writeConfig(a *cli.App, p *project.Project) error {
 	if len(found) > 0 {
 		said, next = "checks found: "+strings.Join(found, ", "), `coven run -p "add a --version flag"`
 	}
+	if tools, err := project.Packers(p.Repo.Root); err == nil && len(tools) > 0 { // coven doctor reports the error
+		said += "\n" + tools[0].Does + " .coven, with the records of sessions; to leave it out: coven doctor --fix"
+	}
 	return a.Printf("wrote .coven/config.yaml; commit it to share it\n%s\n  next: %s\n", said, next)
 }
 
-func configText(checks, links []string) (string, error) {
+func configText(root string, checks []string) (string, error) {
 	if checks == nil {
 		checks = []string{}
 	}
@@ -71,9 +73,22 @@ func configText(checks, links []string) (string, error) {
 	}
 	text := "# What coven does in this repository. All keys: coven help config\n\n" +
 		"# The commands that must pass on the exact tree before it lands, in order.\n" + string(list)
-	if len(links) > 0 {
-		text += "\n# Worktrees have no dependencies. To show them those of your checkout, which they cannot change, remove the #:\n" +
-			"# worktree: {link: [" + strings.Join(links, ", ") + "]}\n"
+	return text + worktreeText(root), nil
+}
+
+// worktreeText returns the section worktree: a setting for a project beside the checkout, and an offer for dependencies.
+func worktreeText(root string) string {
+	head, text := "\n# worktree:\n", ""
+	if dir, manifest := config.DetectSibling(root); dir != "" {
+		head = "\nworktree:\n"
+		text = "  # " + manifest + " names " + dir + ", which worktrees find if they are beside it, too.\n  dir: ../{repo}-{task}\n"
 	}
-	return text, nil
+	if links := config.DetectLinks(root); len(links) > 0 {
+		text += "  # To show worktrees the dependencies of your checkout, which they cannot change, remove the #:\n" +
+			"  # link: [" + strings.Join(links, ", ") + "]\n"
+	}
+	if text == "" {
+		return ""
+	}
+	return head + text
 }

@@ -18,7 +18,7 @@ import (
 func NewWorktree(a *cli.App) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use: "worktree", Short: "List, prune and remove the worktrees of tasks",
-	}, newWorktreeList(a), newWorktreePrune(a), newWorktreeRemove(a))
+	}, newWorktreeList(a), newWorktreePath(a), newWorktreePrune(a), newWorktreeRemove(a))
 }
 
 func newWorktreeList(a *cli.App) *cobra.Command {
@@ -42,6 +42,25 @@ func newWorktreeList(a *cli.App) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+func newWorktreePath(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "path TASK", Short: "Print the directory of a task's worktree",
+		Example: `  cd "$(coven worktree path TASK)"`,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Treed),
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
+			id, err := p.Resolve(cmd.Context(), args[0], project.WithWorktree)
+			if err != nil {
+				return err
+			}
+			w, err := p.Repo.Find(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			return a.Printf("%s\n", w.Path)
+		}),
+	}
 }
 
 func newWorktreeRemove(a *cli.App) *cobra.Command {

@@ -15,8 +15,8 @@ import (
 const sharedAge = 30 * time.Second
 
 // SharedOf returns a function that returns the paths in the main checkout that programs of tasks can read: its ignored
-// directories, the untracked ones among links, coven's executable, which is self, and the files that show coven that an agent has started it. It returns
-// nil for a bare repository.
+// directories, the untracked ones among links, coven's executable, which is self, and the files by which coven finds the
+// checkout, and finds that an agent has started it. It returns nil for a bare repository.
 func SharedOf(r *worktree.Repo, self string, links []string) func() []string {
 	if r.Bare {
 		return nil
@@ -33,7 +33,7 @@ func SharedOf(r *worktree.Repo, self string, links []string) func() []string {
 			dirs = append(dirs, linked...)
 			listed = time.Now()
 		}
-		return append(dirs[:len(dirs):len(dirs)], self, filepath.Join(r.Root, mcp.GatesDir))
+		return append(dirs[:len(dirs):len(dirs)], self, filepath.Join(r.Root, mcp.GatesDir), r.CheckoutFile())
 	}
 	go list() // while the worktree is created
 	return list

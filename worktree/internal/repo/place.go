@@ -50,6 +50,7 @@ type Place struct {
 	// Own contains only files of coven: the pool, the trash, and the worktrees if it is Dir.
 	Own string
 
+	setting        string // WorktreeDir
 	template       string
 	prefix, suffix string // of the names of worktrees
 }
@@ -61,7 +62,7 @@ func (p Place) Path(name string) string { return filepath.Join(p.Dir, p.prefix+n
 func (r *Repo) Place() Place {
 	r.Memo.Mu.Lock()
 	defer r.Memo.Mu.Unlock()
-	if known := r.Memo.Place; known.template != "" {
+	if known := r.Memo.Place; known.template != "" && known.setting == r.WorktreeDir {
 		return known
 	}
 	template := r.WorktreeDir
@@ -71,8 +72,10 @@ func (r *Repo) Place() Place {
 			template = insidePlace
 		}
 	}
-	r.Memo.Place = newPlace(r.Root, template)
-	return r.Memo.Place
+	p := newPlace(r.Root, template)
+	p.setting = r.WorktreeDir
+	r.Memo.Place = p
+	return p
 }
 
 func newPlace(root, template string) Place {
@@ -215,6 +218,9 @@ func (r *Repo) WorktreesBeside() []string {
 	}
 	return dirs
 }
+
+// CheckoutFile returns the file by which coven finds the main checkout from a worktree outside of it.
+func (r *Repo) CheckoutFile() string { return filepath.Join(r.Place().Own, checkoutFile) }
 
 // InWorktreeDir reports whether a path is in one of WorktreeDirs.
 func (r *Repo) InWorktreeDir(path string) bool {
