@@ -26,7 +26,7 @@ CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QW
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -p=$(PACKAGES) -parallel=4
 
-.PHONY: build help ci unsteady macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man bench speed speed-short fuzz clean
+.PHONY: build help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	$(GO) build -o $(BIN)/coven ./cmd/coven
@@ -98,6 +98,10 @@ e2e-codex: ## run the stories of agents that do not pass the gate, with the real
 	.ci/codex $(TOOLS)
 	COVEN_REAL_CODEX=$(TOOLS)/codex/node_modules/.bin/codex COVEN_REQUIRE_REAL_CODEX=1 COVEN_LONG=1 \
 		$(TESTRUN) -count=1 $(TESTFLAGS) -run=TestCodex ./cmd/coven ./internal/fake/fakeapi
+
+real-bd: ## compare the fake bd with the real one, and run the tracker's tests with it: BD=PATH names it, or npm installs it
+	$(if $(BD),,.ci/bd $(TOOLS))
+	COVEN_REAL_BD=$(or $(BD),$(TOOLS)/bd/node_modules/.bin/bd) $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestRealKeepsTheContract|TestTrackers)$$' ./internal/fake/fakebd ./internal/task
 
 LATEST := $(TOOLS)/latest
 

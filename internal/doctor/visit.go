@@ -166,10 +166,31 @@ func (v *Examination) tracker(ctx context.Context) []Finding {
 			found = append(found, warn("coven task show "+shellword.Word(t.ID), "%v", err)...)
 		}
 	}
-	if len(found) > 0 {
+	kind, old := v.bdVersion(ctx)
+	if found = append(old, found...); len(found) > 0 {
 		return found
 	}
-	return ok("%d ready in %s (%s)", len(ready), p.Tracker.Where(), p.Tracker.Kind())
+	return ok("%d ready in %s (%s)", len(ready), p.Tracker.Where(), kind)
+}
+
+// bdVersion returns the kind of the tracker with the version of its program, and a warning if coven is not tested with bd of
+// that version. There is none about newer ones, which read older databases.
+func (v *Examination) bdVersion(ctx context.Context) (kind string, found []Finding) {
+	kind = v.project.Tracker.Kind()
+	bd, is := v.project.Tracker.(*task.CLI)
+	if !is || kind != task.BD {
+		return kind, nil
+	}
+	version, outdated, err := bd.Version(ctx)
+	switch {
+	case err != nil:
+		return kind, fail(exit.Next(err), "%v", err)
+	case version == "":
+		return kind, warn("bd version", "the version of bd is unknown: coven is tested with bd %s", task.TestedVersion)
+	case outdated:
+		return kind, warn(bd.Upgrade(), "bd %s is older than %s, with which coven is tested", version, task.TestedVersion)
+	}
+	return kind + " " + version, nil
 }
 
 func (v *Examination) checks(context.Context) []Finding {

@@ -2,6 +2,7 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -120,16 +121,11 @@ func jsonError(stream []byte) string {
 	for at := 0; at >= 0 && at < len(stream); {
 		if stream[at] == '{' {
 			var found struct {
-				Error json.RawMessage `json:"error"`
-				Data  struct {
-					Error json.RawMessage `json:"error"`
-				} `json:"data"`
+				failure
+				Data failure `json:"data"`
 			}
 			if json.NewDecoder(bytes.NewReader(stream[at:])).Decode(&found) == nil {
-				if text := errorText(found.Error); text != "" {
-					return text
-				}
-				return errorText(found.Data.Error)
+				return cmp.Or(found.text(), found.Data.text())
 			}
 		}
 		next := bytes.Index(stream[at:], []byte("\n{"))
@@ -139,6 +135,23 @@ func jsonError(stream []byte) string {
 		at += next + 1
 	}
 	return ""
+}
+
+// failure is an error in JSON. bd 1.3 and later report what failed for each issue: error is only a count then.
+type failure struct {
+	Error  json.RawMessage `json:"error"`
+	Failed []struct {
+		Error string `json:"error"`
+	} `json:"failed"`
+}
+
+func (f failure) text() string {
+	for _, one := range f.Failed {
+		if one.Error != "" {
+			return one.Error
+		}
+	}
+	return errorText(f.Error)
 }
 
 func errorText(raw json.RawMessage) string {

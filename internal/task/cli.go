@@ -22,8 +22,16 @@ type CLI struct {
 	limit   time.Duration // of one run
 	now     func() time.Time
 
-	turn  chan struct{} // holds one element while the program runs
-	plain atomic.Bool   // the program does not support the flags that filter ready
+	turn      chan struct{} // holds one element while the program runs
+	plain     atomic.Bool   // the program does not support the flags that filter ready
+	populated atomic.Bool   // the program has listed a task
+
+	metadata metadata // of the .beads directory
+
+	// Set by checkVersion, in its turn.
+	checked bool
+	version string // of bd; empty if it is unknown
+	refused error  // a *VersionError
 }
 
 func newCLI(kind, program, mainCheckout, beads string, environ []string) *CLI {
@@ -50,9 +58,13 @@ func (c *CLI) List(ctx context.Context) ([]Task, error) {
 		return nil, err
 	}
 	all, err := out.tasks()
+	if err == nil && len(all) == 0 {
+		err = c.checkEmpty(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
+	c.populated.Store(c.populated.Load() || len(all) > 0)
 	return inOrder(all), nil
 }
 
@@ -61,6 +73,9 @@ func (c *CLI) List(ctx context.Context) ([]Task, error) {
 // status.
 func (c *CLI) Ready(ctx context.Context) ([]Task, error) {
 	found, err := c.askReady(ctx)
+	if err == nil && len(found) == 0 {
+		err = c.checkEmpty(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

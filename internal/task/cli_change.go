@@ -108,14 +108,22 @@ func (c *CLI) Close(ctx context.Context, id, actor, reason string) (Task, error)
 	if reason != "" {
 		args = append(args, "--reason="+reason)
 	}
-	out, err := c.change(ctx, append(args, "--", id)...)
-	if failed := (*ProgramError)(nil); errors.As(err, &failed) && forceable.MatchString(failed.Message) {
-		out, err = c.change(ctx, append(args, "--force", "--", id)...)
-	}
+	out, err := forced(func(flags ...string) (*output, error) {
+		return c.change(ctx, slices.Concat(args, flags, []string{"--", id})...)
+	})
 	if err != nil {
 		return Task{}, c.notFound(id, err)
 	}
 	return c.after(ctx, t, out)
+}
+
+// forced runs a command, and runs it again with --force if the program refuses it without.
+func forced(run func(flags ...string) (*output, error)) (*output, error) {
+	out, err := run()
+	if failed := (*ProgramError)(nil); errors.As(err, &failed) && forceable.MatchString(failed.Message) {
+		return run("--force")
+	}
+	return out, err
 }
 
 // as adds the flag for the actor in the program's history.
@@ -196,7 +204,7 @@ func (c *CLI) unassign(ctx context.Context, id, actor, note string, to func(Task
 	return Task{}, c.notFound(id, err)
 }
 
-// update sets the status and a note, and removes the assignee.
+// update sets the status and a note, and removes the assignee. A person may remove that of another's claim.
 func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, checked bool) (*output, error) {
 	args := as(actor, "update", "--json", "--assignee=")
 	if status != t.Status {
@@ -205,10 +213,16 @@ func (c *CLI) update(ctx context.Context, t Task, actor, status, note string, ch
 	if checked {
 		args = append(args, "--claim")
 	}
-	if noted(t.Notes, note) {
-		return c.change(ctx, append(args, "--", t.ID)...)
+	run := func(flags ...string) (*output, error) {
+		if noted(t.Notes, note) {
+			return c.change(ctx, slices.Concat(args, flags, []string{"--", t.ID})...)
+		}
+		return c.append(ctx, t, slices.Concat(args, flags), note)
 	}
-	return c.append(ctx, t, args, note)
+	if actor == "" {
+		return forced(run)
+	}
+	return run()
 }
 
 // append runs a command that changes a task and appends a note.

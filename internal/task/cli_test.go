@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 		"fail-stderr@list":    {func(c *CLI, _ string) error { _, err := c.List(t.Context()); return err }, []string{"bd list --all", "the fault that was asked for"}},
 		"garbage@list":        {func(c *CLI, _ string) error { _, err := c.List(t.Context()); return err }, []string{"not the JSON", "by hand"}},
 		"garbage@create":      {func(c *CLI, _ string) error { _, err := c.Add(t.Context(), New{Title: "x"}); return err }, []string{"may have been added"}},
-		"hang@show":           {func(c *CLI, id string) error { _, err := c.Get(t.Context(), id); return err }, []string{"timed out", "bd doctor"}},
+		"hang@show":           {func(c *CLI, id string) error { _, err := c.Get(t.Context(), id); return err }, []string{"timed out", "by hand"}},
 		"flood=70000000@show": {func(c *CLI, id string) error { _, err := c.Get(t.Context(), id); return err }, []string{"64 MiB"}},
 		"lost@close":          {func(c *CLI, id string) error { _, err := c.Close(t.Context(), id, "", "r"); return err }, []string{"exit code 1 without output"}},
 	} {
@@ -188,7 +188,7 @@ func TestFenceInTheProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.bd(t, "update", a.ID, "--status=open", "--assignee=")
+	s.bd(t, "update", a.ID, "--status=open", "--assignee=", "--force")
 	s.bd(t, "--actor=you", "update", a.ID, "--claim")
 	if _, err := c.update(t.Context(), mine, "me", StatusBlocked, "n", true); err == nil || !strings.Contains(err.Error(), "already claimed by you") {
 		t.Errorf("got %v", err)

@@ -43,6 +43,18 @@ func (e *BackendError) CommandExit() int { return exit.Usage }
 func (e *BackendError) NextCommand() string { return "npm install -g @beads/bd" }
 
 // CommandExit returns exit.Usage.
+func (e *VersionError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the command that installs the tested version.
+func (e *VersionError) NextCommand() string { return upgrade(e.Program) }
+
+// CommandExit returns exit.Usage.
+func (e *EmptyError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the program's command that shows its database.
+func (e *EmptyError) NextCommand() string { return "bd where" }
+
+// CommandExit returns exit.Usage.
 func (e *RedirectError) CommandExit() int { return exit.Usage }
 
 // NextCommand returns the setting that makes coven follow the redirection.
@@ -60,5 +72,10 @@ func (e *CorruptError) CommandExit() int { return exit.Usage }
 // NextCommand returns the command that opens the file at the invalid line.
 func (e *CorruptError) NextCommand() string { return shellword.Edit(e.File, e.Line) }
 
-// NextCommand returns the program's command for diagnosis.
-func (e *ProgramError) NextCommand() string { return shellword.Word(e.Program) + " doctor" }
+// NextCommand returns the program's command for diagnosis. bd doctor refuses most databases.
+func (e *ProgramError) NextCommand() string {
+	if e.Program == BD {
+		return "bd where"
+	}
+	return shellword.Word(e.Program) + " doctor"
+}

@@ -101,6 +101,7 @@ type metadata struct {
 	Backend  string `json:"backend"`
 	Database string `json:"database"`
 	Export   string `json:"jsonl_export"`
+	Mode     string `json:"dolt_mode"` // embedded, server or proxied-server
 }
 
 // backend returns the backend, such as dolt or sqlite, or "" if it is not specified.

@@ -32,7 +32,7 @@ var (
 	unknown   = lazyregexp.New(`(?i)unknown (shorthand )?flag|unexpected argument|unrecognized option`)
 	claimed   = lazyregexp.New(`already claimed by (.+)`)
 	invalid   = lazyregexp.New(`(?i)validation failed|invalid (issue )?type`)
-	forceable = lazyregexp.New(`--force|blocked by open issues`)
+	forceable = lazyregexp.New(`--force|blocked by|open child`)
 )
 
 // output is the output of a successful run of the program.
@@ -50,15 +50,32 @@ func (c *CLI) change(ctx context.Context, args ...string) (*output, error) {
 	return out, err
 }
 
-// run runs the program once. Its standard input is empty. Its process group is killed when ctx is done
-// or the time limit has passed.
+// run runs the program once, when its version is one that coven uses.
 func (c *CLI) run(ctx context.Context, args ...string) (*output, error) {
+	release, err := c.acquire(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.checkVersion(ctx); err != nil {
+		return nil, err
+	}
+	return c.execute(ctx, args...)
+}
+
+// acquire waits until no other command of the program runs.
+func (c *CLI) acquire(ctx context.Context, command string) (release func(), err error) {
 	select {
 	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
+		return func() { <-c.turn }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s %s: %w", c.kind, args[0], ctx.Err())
+		return nil, fmt.Errorf("%s %s: %w", c.kind, command, ctx.Err())
 	}
+}
+
+// execute runs the program. Its standard input is empty. Its process group is killed when ctx is done or the time limit has
+// passed. The caller has acquired its turn.
+func (c *CLI) execute(ctx context.Context, args ...string) (*output, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, c.limit, errTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(limited, c.program, args...)
@@ -173,7 +190,7 @@ func (e *ProgramError) next() string {
 	case skew.MatchString(e.Message):
 		return "the database was written by a newer " + e.Program + ": upgrade yours: " + installs[e.Program]
 	case errors.Is(e.cause, errTimeout):
-		return "run it by hand to find out why it hangs (bd doctor); its changes are unknown"
+		return "run it by hand to find out why it hangs; its changes are unknown"
 	case errors.Is(e.cause, errNotJSON):
 		return "run it by hand; a " + e.Program + " older than 0.20 does not speak JSON: " + installs[e.Program]
 	case readonly.MatchString(e.Message):

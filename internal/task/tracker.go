@@ -110,7 +110,7 @@ func Open(o Options) (Tracker, error) {
 	case JSONL:
 		return o.file(beads, m)
 	case BD, BR:
-		return o.program(beads, o.Choice, cmp.Or(m.backend(), directoryOnly))
+		return o.program(beads, o.Choice, m)
 	}
 	return nil, fmt.Errorf("%w: tracker %q is not one of auto, bd, br, jsonl", ErrInvalid, o.Choice)
 }
@@ -121,11 +121,11 @@ func (o Options) choose(beads string, m metadata) (Tracker, error) {
 		return nil, err
 	}
 	if !m.readable() {
-		return o.program(beads, BD, m.backend())
+		return o.program(beads, BD, m)
 	}
 	database := cmp.Or(m.Database, "beads.db")
 	if filepath.Base(database) == database && exists(filepath.Join(beads, database)) {
-		if t, err := o.program(beads, BR, "sqlite"); err == nil {
+		if t, err := o.program(beads, BR, m); err == nil {
 			return t, nil
 		}
 	}
@@ -143,7 +143,7 @@ func (o Options) file(beads string, m metadata) (Tracker, error) {
 	return OpenFile(filepath.Join(beads, name), o.LockDir), nil
 }
 
-func (o Options) program(beads, kind, backend string) (Tracker, error) {
+func (o Options) program(beads, kind string, m metadata) (Tracker, error) {
 	look := o.LookPath
 	if look == nil {
 		look = exec.LookPath
@@ -153,9 +153,11 @@ func (o Options) program(beads, kind, backend string) (Tracker, error) {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return nil, &BackendError{Dir: beads, Backend: backend, Program: kind, Export: existing(filepath.Join(beads, defaultFile))}
+		return nil, &BackendError{Dir: beads, Backend: cmp.Or(m.backend(), directoryOnly), Program: kind, Export: existing(filepath.Join(beads, defaultFile))}
 	}
-	return newCLI(kind, path, o.MainCheckout, beads, o.environ(beads)), nil
+	c := newCLI(kind, path, o.MainCheckout, beads, o.environ(beads))
+	c.metadata = m
+	return c, nil
 }
 
 func existing(path string) string {

@@ -20,7 +20,7 @@ type site struct {
 
 // bdSite creates a repository with a bd database that contains issues. It uses the fake bd unless a
 // program is given.
-func bdSite(t *testing.T, program string, issues []byte) site {
+func bdSite(t *testing.T, program string, issues []byte, env ...string) site {
 	t.Helper()
 	s := site{dir: place(t, map[string]string{"f": ""}), program: program}
 	if program == "" {
@@ -31,6 +31,7 @@ func bdSite(t *testing.T, program string, issues []byte) site {
 		"PATH=" + filepath.Dir(s.program) + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0",
 		"GIT_AUTHOR_NAME=T", "GIT_AUTHOR_EMAIL=t@example.com", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "DO_NOT_TRACK=1",
 	}
+	s.env = append(s.env, env...)
 	s.bd(t, "init", "--prefix=t", "--stealth", "--skip-agents", "--skip-hooks", "--non-interactive")
 	if issues != nil {
 		file := filepath.Join(t.TempDir(), "issues.jsonl")
@@ -107,12 +108,15 @@ func TestTrackers(t *testing.T) {
 	}
 }
 
-// realBD returns the path of bd on PATH.
+// realBD returns the path of the real bd.
 func realBD(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv("COVEN_REAL_BD"); path != "" {
+		return path
+	}
 	path, err := exec.LookPath(BD)
 	if err != nil {
-		t.Skip("the real bd is not on PATH: the fake one, which is held to captures of it, stands in")
+		t.Skip("the real bd is neither in COVEN_REAL_BD nor on PATH: the fake one, which is held to captures of it, stands in")
 	}
 	return path
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// update changes issues independently. It reports errors on
-// standard error, and the exit code is 1 if no issue was changed.
+// update changes issues independently. It reports errors on standard error. The exit code is 1 if one failed; in older
+// versions, if all did.
 func (r *run) update() int {
 	f := r.flags
 	if f.has("status") && !slices.Contains(statuses, f.value("status")) {
@@ -24,32 +24,52 @@ func (r *run) update() int {
 		return r.failStdout("cannot specify both --notes and --append-notes")
 	}
 	changed := []issue{}
+	var failed []failure
 	for _, id := range f.args {
-		i, err := r.db.resolve(id)
-		if err != nil {
-			r.warn("Error resolving %s: %v\n", id, err)
-			continue
-		}
-		if i.Template {
-			r.warn("cannot modify template %s: templates are read-only\n", id)
-			continue
-		}
-		if f.has("claim") {
-			if err := r.claim(i); err != nil {
-				r.warn("Error claiming %s: %v\n", id, err)
-				continue
-			}
-		}
-		if err := r.apply(i); err != nil {
-			r.warn("Error updating %s: %v\n", id, err)
+		i, line, why := r.updateOne(id)
+		if why != nil {
+			r.warn("%s\n", line)
+			failed = append(failed, failure{id, why.Error()})
 			continue
 		}
 		changed = append(changed, i.alone())
 	}
-	if len(changed) == 0 {
-		return 1
+	if len(changed) > 0 {
+		r.print(changed)
 	}
-	return r.print(changed)
+	if len(changed) == 0 || len(failed) > 0 && !r.older() {
+		return r.report(failed, "update")
+	}
+	return 0
+}
+
+// updateOne changes one issue, or returns the line for people and the reason in the report.
+func (r *run) updateOne(id string) (changed *issue, line string, why error) {
+	i, err := r.db.resolve(id)
+	if err != nil {
+		return nil, fmt.Sprintf("Error resolving %s: %v", id, err), fmt.Errorf("resolving issue: %w", err)
+	}
+	refuse := func(err error) (*issue, string, error) { return nil, err.Error(), err }
+	switch {
+	case i.Template:
+		return refuse(fmt.Errorf("cannot modify template %s: templates are read-only", id))
+	case r.flags.has("claim"):
+		if err := r.claim(i); err != nil {
+			return nil, fmt.Sprintf("Error claiming %s: %v", id, err), fmt.Errorf("claiming issue: %w", err)
+		}
+	case r.flags.has("assignee") && r.takes(i, r.flags.value("assignee")):
+		return refuse(fmt.Errorf("cannot reassign %s: held by %q (in_progress); coordinate with the holder (bd mail %s) — "+
+			"pass --force only if their claim is abandoned (crashed agent, expired lease), or use bd reclaim", id, i.Assignee, i.Assignee))
+	}
+	if err := r.apply(i); err != nil {
+		return nil, fmt.Sprintf("Error updating %s: %v", id, err), fmt.Errorf("updating: %w", err)
+	}
+	return i, "", nil
+}
+
+// takes reports whether a new assignee would take an issue from another actor who works on it. Older versions allow that.
+func (r *run) takes(i *issue, assignee string) bool {
+	return !r.older() && !r.flags.has("force") && i.Status == "in_progress" && !slices.Contains([]string{"", assignee, r.actor()}, i.Assignee)
 }
 
 // claim assigns an issue to the actor if it is open and not assigned to another.
@@ -133,9 +153,11 @@ func (r *run) close() int {
 		found = append(found, i)
 	}
 	closed := []issue{}
+	var failed []failure
 	for _, i := range found {
 		if why := r.unclosable(i); why != "" {
 			r.warn("%s\n", why)
+			failed = append(failed, failure{i.ID, strings.TrimSuffix(why, " (use --force to override)")})
 			continue
 		}
 		i.Status, i.CloseReason = "closed", reason
@@ -144,10 +166,13 @@ func (r *run) close() int {
 		i.ClosedAt = &at
 		closed = append(closed, i.alone())
 	}
-	if len(closed) == 0 {
-		return 1
+	if len(closed) > 0 {
+		r.print(closed)
 	}
-	return r.print(closed)
+	if len(closed) == 0 || len(failed) > 0 && !r.older() {
+		return r.report(failed, "close")
+	}
+	return 0
 }
 
 func (r *run) unclosable(i *issue) string {
@@ -160,6 +185,9 @@ func (r *run) unclosable(i *issue) string {
 	if i.Status == "pinned" {
 		return fmt.Sprintf("cannot modify pinned issue %s (use --force to override)", i.ID)
 	}
+	if !r.older() && i.Status != "closed" && i.Assignee != "" && i.Assignee != r.actor() {
+		return fmt.Sprintf("cannot close %s: assignee is %q, actor is %q; reclaim or use --force to override", i.ID, i.Assignee, r.actor())
+	}
 	open := 0
 	for _, other := range r.db.Issues {
 		if other.parent() == i.ID && other.Status != "closed" {
@@ -169,7 +197,9 @@ func (r *run) unclosable(i *issue) string {
 	if i.Type == "epic" && open > 0 {
 		return fmt.Sprintf("cannot close epic %s: %d open child issue(s); close children first or use --force to override", i.ID, open)
 	}
-	if ids := r.db.blockers(i); len(ids) > 0 {
+	if ids := r.db.blockers(i); len(ids) > 0 && !r.older() {
+		return fmt.Sprintf("cannot close blocked issue: %s is blocked by %v (use --force to override)", i.ID, ids)
+	} else if len(ids) > 0 {
 		return fmt.Sprintf("cannot close %s: blocked by open issues %v (use --force to override)", i.ID, ids)
 	}
 	return ""
@@ -207,7 +237,11 @@ func (r *run) init() int {
 	if _, err := os.Stat(filepath.Join(at, stateDir)); err == nil {
 		return r.complain("this workspace is already initialized")
 	}
-	if err := setUp(at, prefix, r.flags.has("from-jsonl")); err != nil {
+	mode := "proxied-server"
+	if r.older() {
+		mode = "embedded"
+	}
+	if err := setUp(at, prefix, mode, r.flags.has("from-jsonl")); err != nil {
 		return r.complain(err.Error())
 	}
 	return 0
@@ -215,10 +249,10 @@ func (r *run) init() int {
 
 // setUp creates the files of bd init: metadata that names a Dolt database, and
 // the database itself.
-func setUp(at, prefix string, fromJSONL bool) error {
+func setUp(at, prefix, mode string, fromJSONL bool) error {
 	project := uuid.NewString()
 	metadata, err := json.MarshalIndent(map[string]string{
-		"database": "dolt", "backend": "dolt", "dolt_mode": "embedded", "dolt_database": prefix, "project_id": project,
+		"database": "dolt", "backend": "dolt", "dolt_mode": mode, "dolt_database": prefix, "project_id": project,
 	}, "", "  ")
 	if err != nil {
 		return err

@@ -107,41 +107,82 @@ var spaced = map[string][]string{
 // flag, which the fake does not have. Only the first two lines are compared.
 var usageOnly = []string{"21-unknown-flag"}
 
+// recorded selects the version of bd that the captures were made with.
+const recorded = "FAKEBD_VERSION=1.0.5"
+
 // In a fresh directory, the fake reproduces the captures of bd.
 func TestCaptures(t *testing.T) {
-	program, dir := fake(t), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
+	s := newSubject(t, fake(t), recorded)
+	for _, c := range captures(t) {
+		compare(t, c, s.replay(t, c), s.ids)
+	}
+}
+
+// The fake and the real bd, which COVEN_REAL_BD names, answer the recorded commands in the same way.
+func TestRealKeepsTheContract(t *testing.T) {
+	program := os.Getenv("COVEN_REAL_BD")
+	if program == "" {
+		t.Skip("COVEN_REAL_BD names no bd")
+	}
+	real := newSubject(t, program)
+	var about struct{ Version string }
+	if err := json.Unmarshal([]byte(bd(t, program, real.dir, nil, "version", "--json").out), &about); err != nil {
 		t.Fatal(err)
 	}
-	ids := map[string]string{} // of the capture -> of the fake
+	imitation := newSubject(t, fake(t), "FAKEBD_VERSION="+about.Version)
 	for _, c := range captures(t) {
-		if c.name == "01-version" { // the first command after the database was created
-			if r := bd(t, program, dir, nil, "init", "--prefix", "gg", "--stealth", "--skip-agents", "--skip-hooks", "--non-interactive"); r.code != "0" {
-				t.Fatalf("init: %+v", r)
-			}
+		want := real.replay(t, c)
+		got := imitation.replay(t, c)
+		want.out, want.errout = normal(want.out, real.ids), normal(want.errout, real.ids)
+		if c.name != "01-version" { // commit and branch of the build
+			compare(t, capture{c.name, c.line, want}, got, imitation.ids)
 		}
-		args := slices.Clone(spaced[c.name])
-		if args == nil {
-			args = strings.Fields(c.line)
-		}
-		if got := strings.Join(args, " "); got != c.line {
-			t.Fatalf("%s: %q was recorded, not %q", c.name, c.line, got)
-		}
-		for i, arg := range args {
-			if id, ok := ids[arg]; ok {
-				args[i] = id
-			}
-		}
-		var env []string
-		if strings.Contains(c.name, "-envelope-") {
-			env = []string{"BD_JSON_ENVELOPE=1"}
-		}
-		got := bd(t, program, dir, env, args...)
-		if args[0] == "create" && c.code == "0" {
-			ids[idOf(t, c.out)] = idOf(t, got.out)
-		}
-		compare(t, c, got, ids)
 	}
+}
+
+// subject is a program on which the recorded commands are repeated, in a directory of its own.
+type subject struct {
+	program, dir string
+	env          []string
+	ids          map[string]string // of the capture -> of this program
+}
+
+func newSubject(t *testing.T, program string, env ...string) *subject {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v: %s", err, out)
+	}
+	return &subject{program, dir, env, map[string]string{}}
+}
+
+// replay runs a recorded command with the IDs of this program.
+func (s *subject) replay(t *testing.T, c capture) result {
+	t.Helper()
+	if c.name == "01-version" { // the first command after the database was created
+		must(t, bd(t, s.program, s.dir, s.env, "init", "--prefix", "gg", "--stealth", "--skip-agents", "--skip-hooks", "--non-interactive"))
+	}
+	args := slices.Clone(spaced[c.name])
+	if args == nil {
+		args = strings.Fields(c.line)
+	}
+	if got := strings.Join(args, " "); got != c.line {
+		t.Fatalf("%s: %q was recorded, not %q", c.name, c.line, got)
+	}
+	for i, arg := range args {
+		if id, ok := s.ids[arg]; ok {
+			args[i] = id
+		}
+	}
+	env := s.env
+	if strings.Contains(c.name, "-envelope-") {
+		env = append(env[:len(env):len(env)], "BD_JSON_ENVELOPE=1")
+	}
+	got := bd(t, s.program, s.dir, env, args...)
+	if args[0] == "create" && c.code == "0" {
+		s.ids[idOf(t, c.out)] = idOf(t, got.out)
+	}
+	return got
 }
 
 func idOf(t *testing.T, out string) string {

@@ -83,11 +83,13 @@ func (r *run) open() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(r.beads, stateDir, "state.json")
+	path := r.state()
 	data, err := os.ReadFile(path)
+	r.db = &database{path: path}
 	if err == nil {
-		r.db = &database{path: path}
 		err = json.Unmarshal(data, r.db)
+	} else if filepath.Base(path) == phantom {
+		err = os.MkdirAll(filepath.Join(r.beads, "embeddeddolt", "beads", ".dolt"), 0o755)
 	}
 	if err != nil {
 		unlock()

@@ -1,9 +1,13 @@
 // Package fakebd is a fake of bd, the beads program, for tests.
 //
-// It takes the commands and flags that coven uses, prints the output of bd 1.0.5
-// (the contract test of this package compares it with captures of the real
-// program), and stores its tasks in a file instead of a database. Concurrent processes
-// behave like those of the real program: each command is one transaction.
+// It takes the commands and flags that coven uses, prints the output of bd, and stores
+// its tasks in a file instead of a database. Concurrent processes behave like those of
+// the real program: each command is one transaction.
+//
+// It imitates Version, or the one in the environment variable FAKEBD_VERSION. For 1.0.5
+// the contract test of this package compares it with captures of the real program. It
+// differs from that version in later ones as their source does (see older); with
+// COVEN_REAL_BD, a test compares it with the program there.
 //
 // It rejects unknown flags and commands, as bd does. It runs
 // no other program: where bd runs git, it reads $GIT_AUTHOR_NAME and
@@ -19,9 +23,6 @@ import (
 	"os"
 	"time"
 )
-
-// Version is the imitated version of bd.
-const Version = "1.0.5"
 
 // Main runs one bd command with the arguments after the program's name, on
 // the process's standard streams, and returns its exit code.
@@ -77,7 +78,7 @@ func commands() map[string]command {
 		},
 		"update": {
 			values: []string{"status s", "assignee a", "notes", "append-notes", "priority p", "title"},
-			bools:  []string{"claim"}, do: (*run).update, writes: true,
+			bools:  []string{"claim", "force"}, do: (*run).update, writes: true,
 		},
 		"close":   {values: []string{"reason r"}, bools: []string{"force f"}, do: (*run).close, writes: true},
 		"reopen":  {values: []string{"reason r"}, do: (*run).reopen, writes: true},

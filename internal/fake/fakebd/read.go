@@ -11,20 +11,24 @@ import (
 
 func (r *run) version() int {
 	if !r.json() {
-		return r.say("bd version %s (dev)\n", Version)
+		return r.say("bd version %s (dev)\n", r.bdVersion())
 	}
-	return r.print(map[string]any{"branch": "main", "build": "dev", "version": Version})
+	return r.print(map[string]any{"branch": "main", "build": "dev", "version": r.bdVersion()})
 }
 
 func (r *run) where() int {
-	return r.print(map[string]any{"path": r.beads, "database_path": filepath.Join(r.beads, "embeddeddolt"), "prefix": r.db.Prefix})
+	stored := "embeddeddolt"
+	if r.mode() == "proxied-server" && !r.older() {
+		stored = "dolt"
+	}
+	return r.print(map[string]any{"path": r.beads, "database_path": filepath.Join(r.beads, stored), "prefix": r.db.Prefix})
 }
 
 func (r *run) context() int {
 	top := checkout(r.dir)
 	return r.print(map[string]any{
-		"backend": "dolt", "bd_version": Version, "beads_dir": r.beads, "cwd_repo_root": top, "database": r.db.Prefix,
-		"dolt_mode": "embedded", "is_redirected": false, "is_worktree": mainCheckout(top) != top,
+		"backend": "dolt", "bd_version": r.bdVersion(), "beads_dir": r.beads, "cwd_repo_root": top, "database": r.db.Prefix,
+		"dolt_mode": r.mode(), "is_redirected": false, "is_worktree": mainCheckout(top) != top,
 		"project_id": r.db.Project, "repo_root": mainCheckout(top), "role": "maintainer",
 	})
 }
