@@ -106,7 +106,7 @@ func (i *inquiries) call(q Inquiry, req *sdk.CallToolRequest) *sdk.CallToolResul
 		return failure(err.Error())
 	}
 	if req.Params.RequestState == "" && len(req.Params.InputResponses) == 0 {
-		return i.ask(q, arguments, req.Session)
+		return i.ask(q, arguments, req.ClientCapabilities())
 	}
 	i.mu.Lock()
 	before, ok := i.asked[req.Params.RequestState]
@@ -123,8 +123,9 @@ func (i *inquiries) call(q Inquiry, req *sdk.CallToolRequest) *sdk.CallToolResul
 // maxAsked limits the open questions, so that a program that never answers cannot fill the memory.
 const maxAsked = 100
 
-func (i *inquiries) ask(q Inquiry, arguments json.RawMessage, client *sdk.ServerSession) *sdk.CallToolResult {
-	if init := client.InitializeParams(); init == nil || init.Capabilities == nil || init.Capabilities.Elicitation == nil {
+// ask returns a question. Since the revision 2026-07-28 of the protocol, each request says what the program can do.
+func (i *inquiries) ask(q Inquiry, arguments json.RawMessage, program *sdk.ClientCapabilities) *sdk.CallToolResult {
+	if program == nil || program.Elicitation == nil {
 		return failure(errNoUser.Error())
 	}
 	text, err := q.Question(arguments)
