@@ -18,7 +18,7 @@ var inherited = []string{
 
 // identity lists the variables that identify the session of an agent CLI to its children. If coven itself was started by
 // an agent, its own agents must not take part in that session, so patterns do not match these variables. A trailing *
-// matches any suffix. They were read from Claude Code 2.1.330.
+// matches any suffix. They were read from Claude Code 2.1.332.
 var identity = []string{
 	"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION*", "CLAUDE_CODE_CHILD_*", "CLAUDE_CODE_PARENT_*",
 	"CLAUDE_CODE_REMOTE*", "CLAUDE_CODE_BRIDGE_*", "CLAUDE_CODE_CCR_*", "CLAUDE_CODE_CLOUD_SESSION_ID", "CLAUDE_CODE_CONTAINER_ID",
@@ -27,6 +27,10 @@ var identity = []string{
 	"CLAUDE_CODE_RESUME_FROM_SESSION", "CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "CLAUDE_CODE_RESUME_PROMPT", "CLAUDE_CODE_RESUME_REASON",
 	"CLAUDE_CODE_RELAUNCH_*", "CLAUDE_CODE_SDK_*", "CLAUDE_CODE_SHELL_HANDOVER_*", "CLAUDE_CODE_SPAWN*", "CLAUDE_CODE_TMUX_*",
 	"CLAUDE_CODE_TOOL_USE_ID", "CLAUDE_CODE_TRIGGER_ID", "CLAUDE_CODE_WEBSOCKET_*", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_ACTION",
+	"CLAUDE_CODE_LAUNCHED_BY_*", "CLAUDE_CODE_MESSAGING_*", "CLAUDE_CODE_STARTER_*", "CLAUDE_CODE_SENDS_VIA_*", "CLAUDE_CODE_RUNNER_*",
+	"CLAUDE_CODE_HOST_SESSION_ID", "CLAUDE_CODE_HOST_STARTED_AHEAD", "CLAUDE_CODE_HOST_SCHEDULED_RUN", "CLAUDE_CODE_HOST_WORKTREE*",
+	"CLAUDE_CODE_LAZY_WORKTREE", "CLAUDE_CODE_SCRATCHPAD_DIR", "CLAUDE_CODE_PROJECT_DIR_NAME", "CLAUDE_CODE_MCP_SERVE_*",
+	"CLAUDE_CODE_RESUME_HINT_COMMAND",
 }
 
 // Environment returns the variables of the user's environment that a child inherits: the

@@ -117,7 +117,7 @@ type AgentCLI struct {
 // AgentCLIs returns the CLIs of the built-in providers.
 func AgentCLIs() []AgentCLI {
 	return []AgentCLI{
-		{"claude", "@anthropic-ai/claude-code", "2.1.330", "claude auth login", []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}, "CLAUDE_CONFIG_DIR", ".claude"},
+		{"claude", "@anthropic-ai/claude-code", "2.1.332", "claude auth login", []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}, "CLAUDE_CONFIG_DIR", ".claude"},
 		{"codex", "@openai/codex", "0.169.0", "codex login", []string{"CODEX_API_KEY"}, "CODEX_HOME", ".codex"},
 		{"qwen", "@qwen-code/qwen-code", "0.15.10", "", []string{"OPENAI_API_KEY"}, "QWEN_HOME", ".qwen"},
 	}

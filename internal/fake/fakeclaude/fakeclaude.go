@@ -29,7 +29,7 @@ import (
 )
 
 // Version is the imitated version of the real CLI.
-const Version = "2.1.330"
+const Version = "2.1.332"
 
 // Main runs one process of the CLI with the arguments after the program's
 // name, on the process's standard streams, and returns its exit code.

@@ -126,7 +126,7 @@ func (t *turn) overhear() error {
 		for _, block := range came.blocks {
 			said += "\n" + text(block, "text")
 		}
-		if err := t.talk.add("system", textBlock(said)); err != nil {
+		if err := t.talk.add("user", textBlock(said)); err != nil {
 			return err
 		}
 		t.inbox.taken(came)
