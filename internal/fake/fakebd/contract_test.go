@@ -150,8 +150,10 @@ type subject struct {
 func newSubject(t *testing.T, program string, env ...string) *subject {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", dir).CombinedOutput(); err != nil {
-		t.Fatalf("git init: %v: %s", err, out)
+	for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "Tester"}, {"config", "user.email", "t@example.com"}} {
+		if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v: %s", args, err, out)
+		}
 	}
 	return &subject{program, dir, env, map[string]string{}}
 }
