@@ -33,7 +33,7 @@ func Names() map[plugins.Kind][]string {
 // of Settings.
 func Providers(getenv func(string) string) map[string]provider.Provider {
 	return map[string]provider.Provider{
-		acp.Name: acp.Provider{Getenv: getenv},
+		acp.Name: acp.New(getenv),
 		"claude": claude.Provider{Getenv: getenv},
 		"codex":  codex.Provider{Getenv: getenv},
 		"qwen":   qwen.Provider{Getenv: getenv},
@@ -119,7 +119,7 @@ func AgentCLIs() []AgentCLI {
 	return []AgentCLI{
 		{"claude", "@anthropic-ai/claude-code", "2.1.332", "claude auth login", []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}, "CLAUDE_CONFIG_DIR", ".claude"},
 		{"codex", "@openai/codex", "0.169.0", "codex login", []string{"CODEX_API_KEY"}, "CODEX_HOME", ".codex"},
-		{"qwen", "@qwen-code/qwen-code", "0.15.10", "", []string{"OPENAI_API_KEY"}, "QWEN_HOME", ".qwen"},
+		{"qwen", "@qwen-code/qwen-code", "0.24.4", "", []string{"OPENAI_API_KEY"}, "QWEN_HOME", ".qwen"},
 	}
 }
 

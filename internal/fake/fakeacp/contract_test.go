@@ -27,7 +27,14 @@ func TestMain(m *testing.M) {
 // script defines the fake agent's behavior; scenario makes the real Qwen Code behave alike.
 const script = `
 loads: true
+mode: auto
+quits: true
 conversations:
+  - match: "Your last call failed or was refused: it is secret."
+    steps:
+      - ask: {id: c3, kind: execute, raw: {command: "touch ran"}}
+      - {done: c3}
+      - {text: Done.}
   - match: More
     steps:
       - {text: Nothing more.}
@@ -37,10 +44,8 @@ conversations:
       - ask: {id: c1, kind: edit, raw: {file_path: "${CWD}/note", content: "new\n"}}
       - {method: fs/write_text_file, params: {path: "${CWD}/note", content: "new\n"}}
       - {done: c1}
+      - {method: craft/drainMidTurnQueue, params: {}}
       - ask: {id: c2, kind: edit, raw: {file_path: "${CWD}/secret", content: "new\n"}}
-      - ask: {id: c3, kind: execute, raw: {command: "touch ran"}}
-      - {done: c3}
-      - {text: Done.}
 `
 
 const scenario = `
@@ -55,8 +60,9 @@ conversations:
       - text: Nothing more.
 `
 
-// The fake agent and the real Qwen Code send equivalent messages, as far as coven understands them. The client
-// writes a file, a refused call has no result, and a loaded session is replayed first.
+// The fake agent and the real Qwen Code send equivalent messages, as far as coven understands them. The session begins in a
+// mode in which the agent would not ask, the client writes a file, a refused call ends the turn, and a loaded session is
+// replayed first.
 func TestContract(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		self, err := os.Executable()
@@ -91,17 +97,19 @@ func contract(t *testing.T, settings, api string) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, err)
 	c := client{t: t, dir: dir, api: api, request: provider.Request{Prompt: "Write it", Dir: dir, StateDir: t.TempDir(), Tools: []string{provider.ToolWrite, provider.ToolBash}}}
-	c.provider = acp.Provider{Getenv: func(name string) string {
+	c.provider = acp.New(func(name string) string {
 		if name == acp.Variable {
 			return settings
 		}
 		return ""
-	}}
+	})
 	got := c.converse()
 	want := []string{
-		"asked", "started", "asked", "said I begin.",
+		"asked", "started", "asked", "asked", "said I begin.",
 		"asked write note", "asked WriteFile", "result false",
-		"asked write secret refused",
+		"asked", // an extension of the protocol
+		"asked write secret refused", "result true",
+		"asked", // to continue
 		"asked bash touch ran", "result false",
 		"said Done.", "end true",
 	}
@@ -188,7 +196,7 @@ func (c *client) take(e provider.Event) (said string, answer []byte) {
 			subject := strings.NewReplacer(c.dir+"/", "", `{"command":"`, "", `{"content":"new\n","path":"`, "", `{"path":"`, "", `"}`, "").Replace(string(call.Input))
 			said += " " + call.Name + " " + subject
 			if a.Allowed = subject != "secret"; !a.Allowed {
-				said += " refused"
+				a.Reason, said = "it is secret", said+" refused"
 			}
 		}
 		switch do := e.Action.(type) {

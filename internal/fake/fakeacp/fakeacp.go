@@ -53,6 +53,7 @@ type agent struct {
 	servers []server // MCP servers from the client
 	last    string   // the last response
 	ended   bool     // the prompt has been answered
+	quit    bool     // the turn ends, because a call was refused
 
 	mu      sync.Mutex // held while writing a line
 	out     io.Writer
@@ -83,6 +84,7 @@ type message struct {
 		Cwd       string   `json:"cwd"`
 		Servers   []server `json:"mcpServers"`
 		Value     string   `json:"value"`
+		ModeID    string   `json:"modeId"`
 		Prompt    []struct {
 			Text string `json:"text"`
 		} `json:"prompt"`
@@ -131,14 +133,17 @@ func (a *agent) handle(m message) {
 		})
 	case "session/new":
 		a.session, a.cwd, a.servers = "ses_"+strconv.Itoa(os.Getpid()), m.Params.Cwd, m.Params.Servers
-		a.respond(m.ID, map[string]any{"sessionId": a.session, "configOptions": a.options()})
+		a.respond(m.ID, map[string]any{"sessionId": a.session, "configOptions": a.options(), "modes": a.modes()})
 	case "session/load":
 		a.session, a.cwd, a.servers = m.Params.SessionID, m.Params.Cwd, m.Params.Servers
 		if !a.replay() {
 			a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32002, "message": "no session " + a.session}})
 			return
 		}
-		a.respond(m.ID, map[string]any{"configOptions": a.options()})
+		a.respond(m.ID, map[string]any{"configOptions": a.options(), "modes": a.modes()})
+	case "session/set_mode":
+		a.note("mode " + m.Params.ModeID)
+		a.respond(m.ID, map[string]any{})
 	case "session/set_config_option":
 		a.note("model " + m.Params.Value)
 		a.respond(m.ID, map[string]any{"configOptions": a.options()})
@@ -148,6 +153,15 @@ func (a *agent) handle(m message) {
 			a.cancel()
 		}
 	}
+}
+
+// modes returns the modes of a session, or nil.
+func (a *agent) modes() any {
+	if a.script.Mode == "" {
+		return nil
+	}
+	all := []any{map[string]any{"id": "default", "name": "Default"}, map[string]any{"id": a.script.Mode, "name": a.script.Mode}}
+	return map[string]any{"currentModeId": a.script.Mode, "availableModes": all}
 }
 
 // options returns the option that selects the model.
@@ -171,7 +185,11 @@ func (a *agent) prompt(ctx context.Context, m message) {
 	said := strings.Join(text, "\n")
 	a.keep("user_message_chunk", said)
 	reason := "end_turn"
+	a.quit = false
 	for _, s := range a.script.steps(said) {
+		if a.quit {
+			break
+		}
 		if ctx.Err() != nil {
 			reason = "cancelled"
 			break

@@ -17,6 +17,8 @@ type Script struct {
 	Models        []string       `yaml:"models"`   // names; the first is the default
 	Stubborn      bool           `yaml:"stubborn"` // whether it ignores the end of its input
 	Error         string         `yaml:"error"`    // the error that ends each prompt
+	Mode          string         `yaml:"mode"`     // the mode in which a session begins, if it has modes
+	Quits         bool           `yaml:"quits"`    // whether it ends its turn at a refused call
 	Conversations []Conversation `yaml:"conversations"`
 }
 
@@ -116,9 +118,13 @@ func (a *agent) request(ctx context.Context, s Step) {
 		for _, kind := range s.Ask.options() {
 			options = append(options, map[string]any{"optionId": "id-" + kind, "name": kind, "kind": kind})
 		}
-		a.call(ctx, "session/request_permission", map[string]any{"options": options, "toolCall": map[string]any{
+		got := a.call(ctx, "session/request_permission", map[string]any{"options": options, "toolCall": map[string]any{
 			"toolCallId": s.Ask.ID, "title": cmp.Or(s.Ask.Title, "harmless"), "kind": s.Ask.Kind, "rawInput": a.filled(s.Ask.Raw),
 		}})
+		if a.script.Quits && !strings.Contains(got.text(), "id-allow") {
+			a.update("tool_call_update", map[string]any{"toolCallId": s.Ask.ID, "status": "failed"})
+			a.quit = true
+		}
 	case s.Run != "":
 		a.run(ctx, a.fill(s.Run))
 	case s.Tool != nil:

@@ -5,7 +5,7 @@
 // with three successive requests (initialize, session/new or session/load, session/prompt). The agent also
 // makes requests: for permission, to read or write a file, or to run a command. Parse reports both its
 // requests and the responses that need a next request as provider.Asked. Its Data contains everything that
-// Answer needs, so Parse and Answer are stateless.
+// Answer needs; the plugin only remembers the calls that failed last (refusals).
 //
 // An agent decides itself when to ask for permission. Its calls therefore do not all pass the gate, and it
 // runs only in the sandbox; but it gets the files and commands that it requests only through the gate. The
@@ -36,6 +36,13 @@ const Name = "acp"
 type Provider struct {
 	// Getenv reads the user's environment, such as os.Getenv, and Variable.
 	Getenv func(name string) string
+
+	refusals *refusals
+}
+
+// New returns a provider.
+func New(getenv func(name string) string) Provider {
+	return Provider{Getenv: getenv, refusals: &refusals{sessions: map[string]*refusal{}}}
 }
 
 // Command implements provider.Provider. The input is only the first request.
@@ -113,7 +120,7 @@ func (s Settings) account(getenv func(string) string) string {
 func knownAgents() map[string]Settings {
 	return map[string]Settings{
 		"qwen": {
-			Env:  []string{"QWEN_HOME=" + StateDir, "QWEN_RUNTIME_DIR=" + StateDir},
+			Env:  []string{"QWEN_HOME=" + StateDir, "QWEN_RUNTIME_DIR=" + StateDir, "QWEN_USAGE_STATISTICS_ENABLED=false"},
 			Pass: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 		},
 	}

@@ -240,6 +240,7 @@ func TestSteps(t *testing.T) {
 	loads.Resume, loads.Conversation = true, "old"
 	const server = `"mcpServers":[{"args":["gate"],"command":"/bin/coven","env":[{"name":"A","value":"b=c"}],"name":"coven"}]`
 	const models = `"configOptions":[{"type":"select","id":"m","name":"Model","category":"model","currentValue":"v1","options":[{"value":"v1","name":"small"},{"value":"v2","name":"large"}]}]`
+	const modes = `"modes":{"currentModeId":"auto","availableModes":[{"id":"auto","name":"A"},{"id":"default","name":"D"}]}`
 	for _, test := range []struct {
 		line string
 		req  provider.Request
@@ -259,6 +260,14 @@ func TestSteps(t *testing.T) {
 		{`{"id":2,"result":{"sessionId":"s"}}`, chosen, "the agent does not let coven choose a model"},
 		{`{"id":2,"result":{"sessionId":"s",` + models + `}}`, provider.Request{Model: "huge"}, `the agent has no model "huge" (it has: small, large)`},
 		{`{"id":"model s","result":{}}`, chosen, `"sessionId":"s"`},
+		{`{"id":2,"result":{"sessionId":"s",` + modes + `}}`, fresh, `"id":"mode s","jsonrpc":"2.0","method":"session/set_mode","params":{"modeId":"default","sessionId":"s"}`},
+		{`{"id":3,"result":{` + modes + `}}`, again, `"id":"mode old","jsonrpc":"2.0","method":"session/set_mode","params":{"modeId":"default","sessionId":"old"}`},
+		{`{"id":2,"result":{"sessionId":"s",` + strings.Replace(modes, `"currentModeId":"auto"`, `"currentModeId":"default"`, 1) + `}}`, fresh, `"method":"session/prompt"`},
+		{`{"id":2,"result":{"sessionId":"s",` + strings.Replace(modes, `"id":"default"`, `"id":"ask"`, 1) + `}}`, fresh, `"method":"session/prompt"`},
+		{`{"id":2,"result":{"sessionId":"s",` + models + `,` + modes + `}}`, chosen, `"id":"model, mode s","jsonrpc":"2.0","method":"session/set_config_option"`},
+		{`{"id":"model, mode s","result":{}}`, chosen, `"method":"session/set_mode","params":{"modeId":"default","sessionId":"s"}`},
+		{`{"id":"mode s","result":{}}`, chosen, `"method":"session/prompt"`},
+		{`{"id":2,"result":{"sessionId":"` + strings.Repeat("s", maxID) + `"}}`, fresh, "the agent's session ID has 200 bytes"},
 	} {
 		events, err := one.Parse(t.Context(), []byte(test.line))
 		if err != nil || len(events) == 0 {
@@ -267,6 +276,55 @@ func TestSteps(t *testing.T) {
 		reply, err := one.Answer(t.Context(), provider.Answer{Request: test.req, Asked: events[len(events)-1].(provider.Asked), Allowed: true})
 		if got := fmt.Sprintf("%s%v", reply.Input, err); !strings.Contains(got, test.want) {
 			t.Errorf("%s: %s, want %s", test.line, got, test.want)
+		}
+	}
+}
+
+// A turn that ends at a call that failed goes on with the reason, and its usage counts. Anything that the agent does after the
+// call makes the end a result.
+func TestRefusedCall(t *testing.T) {
+	const (
+		ask    = `{"id":7,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"n","name":"N","kind":"reject_once"}],"toolCall":{"toolCallId":"c","kind":"edit","rawInput":{"path":"/a"}}}}`
+		failed = `{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}}}`
+		said   = `{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I cannot."}}}}`
+		called = `{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"d","title":"T","kind":"other"}}}`
+		end    = `{"id":"prompt s","result":{"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":6,"totalTokens":11}}}`
+		other  = `{"id":"prompt other","result":{"stopReason":"end_turn"}}`
+	)
+	for name, test := range map[string]struct {
+		lines []string
+		again bool
+	}{
+		"failed":        {[]string{failed, end}, true},
+		"then text":     {[]string{failed, said, end}, false},
+		"then a call":   {[]string{failed, called, end}, false},
+		"other session": {[]string{failed, other}, false},
+		"nothing":       {[]string{end}, false},
+	} {
+		p := New(one.Getenv)
+		asked := parse(t, ask).(provider.Asked)
+		if _, err := p.Answer(t.Context(), provider.Answer{Asked: asked, Reason: "no"}); err != nil {
+			t.Fatal(err)
+		}
+		events, err := p.Parse(t.Context(), []byte(strings.Join(test.lines, "\n")+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := events[len(events)-1]
+		next, again := last.(provider.Asked)
+		if again != test.again {
+			t.Errorf("%s: %+v", name, last)
+		}
+		if !again {
+			continue
+		}
+		reply, err := p.Answer(t.Context(), provider.Answer{Request: provider.Request{Prompt: "do it"}, Asked: next})
+		if text := string(reply.Input); err != nil || !strings.Contains(text, `"method":"session/prompt"`) || !strings.Contains(text, "was refused: no.") || strings.Contains(text, "do it") {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+		events, err = p.Parse(t.Context(), []byte(said+"\n"+end+"\n"))
+		if want := (provider.Result{OK: true, Usage: provider.Usage{InputTokens: 10, OutputTokens: 12}}); err != nil || events[1] != provider.Event(want) {
+			t.Errorf("%s: %+v, %v", name, events, err)
 		}
 	}
 }
@@ -343,12 +401,12 @@ func TestResults(t *testing.T) {
 		`"error":{"code":429,"message":"Slow down"}`:                                       {Error: "Slow down", Status: 429, Limit: true},
 		`"error":{"code":-32603,"message":"x","data":"see 429 pages"}`:                     {Error: "x: see 429 pages"},
 	} {
-		if got := parse(t, `{"jsonrpc":"2.0","id":4,`+text+`}`); got != want {
+		if got := parse(t, `{"jsonrpc":"2.0","id":"prompt s",`+text+`}`); got != want {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}
 	for _, text := range []string{
-		`{"id":4}`, `{"id":99,"result":{}}`, `{"id":"4","result":{}}`, `{"id":null,"result":{}}`, `{"id":null,"method":"x"}`, `{"result":{}}`, `{"method":"x"}`,
+		`{"id":"prompt s"}`, `{"id":99,"result":{}}`, `{"id":"4","result":{}}`, `{"id":null,"result":{}}`, `{"id":null,"method":"x"}`, `{"result":{}}`, `{"method":"x"}`,
 		`{"id":"` + strings.Repeat("x", maxID) + `","method":"x"}`, `{"method":"session/update","params":{"update":{"sessionUpdate":"new"}}}`,
 	} {
 		if events, err := one.Parse(t.Context(), []byte(text+"\n")); err != nil || events != nil {

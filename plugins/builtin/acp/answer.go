@@ -23,13 +23,16 @@ const (
 
 // Answer implements provider.Answerer. It takes the next step of starting a conversation, or answers a
 // request of the agent.
-func (Provider) Answer(_ context.Context, a provider.Answer) (provider.Reply, error) {
+func (p Provider) Answer(_ context.Context, a provider.Answer) (provider.Reply, error) {
 	var s step
 	if err := json.Unmarshal(a.Asked.Data, &s); err != nil {
 		return provider.Reply{}, fmt.Errorf("acp: %w: the data of the request are not of this plugin", pluginerr.ErrInvalid)
 	}
 	switch {
 	case s.ID != nil:
+		if s.Did == acp.ClientMethodSessionRequestPermission && !a.Allowed && !a.Cancelled {
+			p.refusals.refused(s.Session, a.Reason)
+		}
 		input, err := s.respond(a)
 		return provider.Reply{Input: input}, err
 	case s.Did == acp.AgentMethodInitialize:
@@ -38,8 +41,18 @@ func (Provider) Answer(_ context.Context, a provider.Answer) (provider.Reply, er
 	case s.Did == acp.AgentMethodSessionNew && a.Request.Model != "":
 		input, err := s.choose(a.Request)
 		return provider.Reply{Input: input}, err
+	case s.Mode:
+		session := s.session(a.Request)
+		input, err := request(idMode+session, acp.AgentMethodSessionSetMode, acp.SetSessionModeRequest{
+			SessionId: acp.SessionId(session), ModeId: askingMode,
+		})
+		return provider.Reply{Input: input}, err
 	}
-	return s.prompt(a.Request)
+	text := string(provider.WithSystem(a.Request))
+	if s.Again {
+		text = goOn(s.Why)
+	}
+	return s.prompt(a.Request, text)
 }
 
 // open starts or loads a conversation.
@@ -75,8 +88,11 @@ func (s step) choose(req provider.Request) ([]byte, error) {
 	var names []string
 	for _, m := range s.Models {
 		if m.Value == req.Model || m.Name == req.Model {
-			session := s.session(req)
-			return request(idModel+session, acp.AgentMethodSessionSetConfigOption, map[string]string{
+			session, id := s.session(req), idModel
+			if s.Mode {
+				id = idModelMode
+			}
+			return request(id+session, acp.AgentMethodSessionSetConfigOption, map[string]string{
 				"sessionId": session, "configId": s.Option, "value": m.Value,
 			})
 		}
@@ -91,11 +107,14 @@ func (s step) choose(req provider.Request) ([]byte, error) {
 // session returns the session ID. The response to session/load does not contain it.
 func (s step) session(req provider.Request) string { return cmp.Or(s.Session, req.Conversation) }
 
-// prompt sends the task.
-func (s step) prompt(req provider.Request) (provider.Reply, error) {
+// prompt sends a text.
+func (s step) prompt(req provider.Request, text string) (provider.Reply, error) {
 	session := acp.SessionId(s.session(req))
-	input, err := request(idPrompt, acp.AgentMethodSessionPrompt, acp.PromptRequest{
-		SessionId: session, Prompt: []acp.ContentBlock{acp.TextBlock(string(provider.WithSystem(req)))},
+	if len(idModelMode+session) > maxID-len(`""`) {
+		return provider.Reply{}, fmt.Errorf("the agent's session ID has %d bytes: %w", len(session), pluginerr.ErrInvalid)
+	}
+	input, err := request(idPrompt+string(session), acp.AgentMethodSessionPrompt, acp.PromptRequest{
+		SessionId: session, Prompt: []acp.ContentBlock{acp.TextBlock(text)},
 	})
 	if err != nil {
 		return provider.Reply{}, err

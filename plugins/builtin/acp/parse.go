@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // Parse implements provider.Provider. It skips lines that are not part of the protocol.
-func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
+func (p Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for text := range bytes.Lines(lines) {
 		var m message
@@ -25,38 +26,60 @@ func (Provider) Parse(_ context.Context, lines []byte) ([]provider.Event, error)
 		}
 		switch {
 		case m.Method == acp.ClientMethodSessionUpdate:
-			events = append(events, m.update()...)
+			events = append(events, p.update(m)...)
 		case len(m.ID) == 0 || len(m.ID) > maxID || string(m.ID) == "null":
 		case m.Method != "":
 			events = append(events, m.request())
 		case m.Result != nil || m.Error != nil:
-			events = append(events, m.response()...)
+			events = append(events, p.response(m)...)
 		}
 	}
 	return events, nil
 }
 
 // response returns the events for the response to a request of coven.
-func (m message) response() []provider.Event {
+func (p Provider) response(m message) []provider.Event {
 	var id any
 	_ = json.Unmarshal(m.ID, &id) // valid, because it is part of a message
 	name, _ := id.(string)
-	session, chosen := strings.CutPrefix(name, idModel)
+	next, chosen := chosen(name)
+	session, prompted := strings.CutPrefix(name, idPrompt)
 	switch {
-	case !chosen && id != float64(idInitialize) && id != float64(idNew) && id != float64(idLoad) && id != float64(idPrompt):
+	case !chosen && !prompted && id != float64(idInitialize) && id != float64(idNew) && id != float64(idLoad):
 		return nil // coven did not send this request
 	case m.Error != nil:
 		return []provider.Event{m.Error.result()}
 	case chosen:
-		return []provider.Event{asked(step{Did: idModel, Session: session})}
+		return []provider.Event{asked(next)}
 	case id == float64(idInitialize):
 		var r acp.InitializeResponse
 		_ = json.Unmarshal(m.Result, &r) // without capabilities, the agent has none
 		return []provider.Event{asked(step{Did: acp.AgentMethodInitialize, Version: int(r.ProtocolVersion), Loads: r.AgentCapabilities.LoadSession})}
-	case id == float64(idPrompt):
-		return []provider.Event{m.stopped()}
+	case prompted:
+		turn, canContinue := m.stopped()
+		return []provider.Event{p.refusals.end(session, turn, canContinue)}
 	}
 	return m.opened()
+}
+
+// chosen returns the step after the response to a request with the given ID, which chose a model or a mode.
+func chosen(id string) (next step, ok bool) {
+	for _, did := range []string{idModel, idModelMode, idMode} {
+		if session, is := strings.CutPrefix(id, did); is {
+			return step{Did: did, Session: session, Mode: did == idModelMode}, true
+		}
+	}
+	return step{}, false
+}
+
+// askingMode is the mode of known agents in which they ask before they change files or run commands. In others,
+// they decide themselves, or a model does.
+const askingMode = "default"
+
+// mustAsk reports whether a session is in another mode than askingMode, and has that one.
+func mustAsk(modes *acp.SessionModeState) bool {
+	return modes != nil && modes.CurrentModeId != askingMode &&
+		slices.ContainsFunc(modes.AvailableModes, func(m acp.SessionMode) bool { return m.Id == askingMode })
 }
 
 // opened returns the events for the response to session/new or session/load. The latter does not contain
@@ -64,7 +87,7 @@ func (m message) response() []provider.Event {
 func (m message) opened() []provider.Event {
 	var r acp.NewSessionResponse
 	_ = json.Unmarshal(m.Result, &r) // the agent reports an error for a prompt without a session ID
-	s := step{Did: acp.AgentMethodSessionNew, Session: string(r.SessionId)}
+	s := step{Did: acp.AgentMethodSessionNew, Session: string(r.SessionId), Mode: mustAsk(r.Modes)}
 	current := ""
 	for _, o := range r.ConfigOptions {
 		if o.Select == nil || o.Select.Category == nil || *o.Select.Category != acp.SessionConfigOptionCategoryModel {
@@ -100,11 +123,12 @@ func modelsOf(o acp.SessionConfigSelectOptions) (all []model) {
 	return all
 }
 
-// stopped returns the result of a prompt.
-func (m message) stopped() provider.Result {
+// stopped returns the result of a prompt. canContinue reports whether the agent itself has ended its turn, so that it could
+// go on.
+func (m message) stopped() (out provider.Result, canContinue bool) {
 	var r acp.PromptResponse
 	_ = json.Unmarshal(m.Result, &r) // without a reason, it is not a success
-	out := provider.Result{OK: r.StopReason == acp.StopReasonEndTurn}
+	out = provider.Result{OK: r.StopReason == acp.StopReasonEndTurn}
 	if u := r.Usage; u != nil {
 		out.Usage = provider.Usage{
 			InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens),
@@ -113,6 +137,7 @@ func (m message) stopped() provider.Result {
 	}
 	switch r.StopReason {
 	case acp.StopReasonEndTurn:
+		canContinue = true
 	case acp.StopReasonMaxTokens:
 		out.Error = "the model used all the tokens that it may"
 	case acp.StopReasonMaxTurnRequests:
@@ -120,11 +145,11 @@ func (m message) stopped() provider.Result {
 	case acp.StopReasonRefusal:
 		out.Error = "the agent refused"
 	case acp.StopReasonCancelled:
-		out.Error = "the agent cancelled its turn"
+		out.Error, canContinue = "the agent cancelled its turn", true
 	default:
 		out.Error = "the agent stopped without a reason"
 	}
-	return out
+	return out, canContinue
 }
 
 func value[T any](p *T) (v T) {
@@ -160,12 +185,18 @@ func (e rpcError) result() provider.Result {
 }
 
 // update returns the events for a notification about the conversation.
-func (m message) update() []provider.Event {
+func (p Provider) update(m message) []provider.Event {
 	var n acp.SessionNotification
 	if json.Unmarshal(m.Params, &n) != nil {
 		return nil // from a later version of the protocol
 	}
 	u := n.Update
+	switch {
+	case u.ToolCall != nil, u.AgentMessageChunk != nil && chunk(u.AgentMessageChunk.Content, false) != nil:
+		p.refusals.worked(string(n.SessionId))
+	case u.ToolCallUpdate != nil && value(u.ToolCallUpdate.Status) == acp.ToolCallStatusFailed:
+		p.refusals.failed(string(n.SessionId))
+	}
 	switch {
 	case u.AgentMessageChunk != nil:
 		return append(chunk(u.AgentMessageChunk.Content, false), spent(u.AgentMessageChunk.Meta)...)
@@ -174,12 +205,12 @@ func (m message) update() []provider.Event {
 	case u.ToolCall != nil:
 		c := u.ToolCall
 		return append(begun(acp.ToolCallUpdate{
-			ToolCallId: c.ToolCallId, Title: &c.Title, Kind: &c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
+			Meta: c.Meta, ToolCallId: c.ToolCallId, Title: &c.Title, Kind: &c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
 		}, true), ended(callID(c.ToolCallId), c.Status, c.Content)...)
 	case u.ToolCallUpdate != nil:
 		c := u.ToolCallUpdate
 		return append(begun(acp.ToolCallUpdate{
-			ToolCallId: c.ToolCallId, Kind: c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
+			Meta: c.Meta, ToolCallId: c.ToolCallId, Kind: c.Kind, RawInput: c.RawInput, Locations: c.Locations, Content: c.Content,
 		}, false), ended(callID(c.ToolCallId), value(c.Status), c.Content)...)
 	case u.UsageUpdate != nil && u.UsageUpdate.Cost != nil && u.UsageUpdate.Cost.Currency == "USD":
 		return []provider.Event{provider.Spent{ID: "session", Done: true, Usage: provider.Usage{CostUSD: u.UsageUpdate.Cost.Amount}}}

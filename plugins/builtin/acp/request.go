@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,6 +28,9 @@ type step struct {
 	Session string  `json:"session,omitempty"`
 	Option  string  `json:"option,omitempty"` // the option for choosing the model
 	Models  []model `json:"models,omitempty"`
+	Mode    bool    `json:"mode,omitempty"`  // the mode must be chosen
+	Again   bool    `json:"again,omitempty"` // the agent ended its turn at a call that failed
+	Why     string  `json:"why,omitempty"`   // why coven refused the call
 
 	Invalid string `json:"invalid,omitempty"` // why the parameters cannot be used
 }
@@ -50,6 +54,7 @@ func (m message) request() provider.Asked {
 		}
 		if err = json.Unmarshal(m.Params, &in); err == nil {
 			s.Once, s.Reject = optionsOf(in.Options)
+			s.Session = string(in.SessionId)
 			out.Calls = callsOf(in.ToolCall)
 		}
 	case acp.ClientMethodFsReadTextFile:
@@ -147,15 +152,11 @@ func callsOf(c acp.ToolCallUpdate) []provider.ToolCall {
 		return ""
 	}
 	id := callID(c.ToolCallId)
+	if own, is := ownCall(id, c, raw); is {
+		return []provider.ToolCall{own}
+	}
 	kind := value(c.Kind)
 	if kind == "" || kind == acp.ToolKindOther {
-		if name := ownTool(value(c.Title)); name != "" && raw["command"] == nil && raw["url"] == nil {
-			if raw == nil {
-				raw = map[string]any{}
-			}
-			input, _ := json.Marshal(raw) // it was JSON
-			return []provider.ToolCall{{ID: id, Name: name, Input: input}}
-		}
 		kind = guess(raw)
 	}
 	switch kind {
@@ -221,6 +222,30 @@ func searches(id, pattern string, paths []string) (calls []provider.ToolCall) {
 
 // ownToolRE matches the names that agents give to a tool of coven's MCP server.
 var ownToolRE = lazyregexp.New(`^(?:mcp__coven__(\w+)|(\w+) \(coven MCP Server\)(?:: .*)?)$`)
+
+// ownCall returns the call of a tool of coven's MCP server that the title names, or the name in the metadata of Qwen Code.
+// Agents report some of them as reads or searches. A call with the object of another one is not trusted.
+func ownCall(id string, c acp.ToolCallUpdate, raw map[string]any) (provider.ToolCall, bool) {
+	named, _ := c.Meta["toolName"].(string)
+	name := cmp.Or(ownTool(value(c.Title)), ownTool(named))
+	if name == "" || raw["command"] != nil || raw["url"] != nil {
+		return provider.ToolCall{}, false
+	}
+	switch value(c.Kind) {
+	case "", acp.ToolKindOther:
+	case acp.ToolKindRead, acp.ToolKindSearch:
+		if len(pathsOf(c, raw)) > 0 {
+			return provider.ToolCall{}, false
+		}
+	default:
+		return provider.ToolCall{}, false
+	}
+	if raw == nil {
+		raw = map[string]any{}
+	}
+	input, _ := json.Marshal(raw) // it was JSON
+	return provider.ToolCall{ID: id, Name: name, Input: input}, true
+}
 
 // ownTool returns coven's tool that a title names, or "". A false title is harmless: the gate decides about
 // the named tool, and coven's server runs no other.

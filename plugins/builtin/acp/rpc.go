@@ -11,12 +11,15 @@ const (
 	idInitialize = 1
 	idNew        = 2
 	idLoad       = 3
-	idPrompt     = 4
 )
 
-// idModel is the prefix of the ID of the request that chooses the model. The session ID follows, because
-// the response does not contain it.
-const idModel = "model "
+// Prefixes of the IDs of other requests. The session ID follows, because the responses do not contain it.
+const (
+	idPrompt    = "prompt "
+	idModel     = "model "
+	idModelMode = "model, mode " // the mode is chosen next
+	idMode      = "mode "
+)
 
 // maxID limits the length of the ID of an agent's request, in bytes.
 const maxID = 200

@@ -103,7 +103,7 @@ func (u usage) provider() provider.Usage {
 	return provider.Usage{InputTokens: max(u.Input-u.CacheRead, 0), OutputTokens: u.Output, CacheReadTokens: u.CacheRead}
 }
 
-// apiErrorRE matches the final text after the API rejected a request. The CLI reports this as success, and
+// apiErrorRE matches the final text after the API rejected a request. Versions before 0.24 report this as success, and
 // the text looks like text of the agent.
 var apiErrorRE = lazyregexp.New(`^\[API Error: (?:(\d{3}) )?`)
 
@@ -111,10 +111,14 @@ var apiErrorRE = lazyregexp.New(`^\[API Error: (?:(\d{3}) )?`)
 // the model has not answered, because an agent could write the same text.
 func (l line) result() provider.Result {
 	r := provider.Result{OK: !l.IsError, Text: l.Result, Turns: l.NumTurns}
-	found := apiErrorRE.FindStringSubmatch(l.Result)
+	said := l.Result
+	if l.IsError {
+		said = cmp.Or(l.Error.Message, said)
+	}
+	found := apiErrorRE.FindStringSubmatch(said)
 	switch {
 	case found != nil:
-		r.OK, r.Text, r.Error = false, "", strings.Trim(l.Result, "[] \n")
+		r.OK, r.Text, r.Error = false, "", strings.Trim(said, "[] \n")
 		r.Status, _ = strconv.Atoi(found[1]) // three digits, or none
 		r.Limit = r.Status == http.StatusTooManyRequests && l.Usage == usage{}
 	case l.IsError:

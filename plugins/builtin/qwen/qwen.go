@@ -2,9 +2,9 @@
 //
 // Its tool calls do not pass coven's gate: the CLI approves every call itself, so an agent may do anything
 // that its process may do. The CLI runs in bare mode: it reads no settings, hooks, servers, extensions,
-// memory or .env files of the user or the repository, and its tools are read_file, edit and
-// run_shell_command. A read-only agent only has read_file: in its plan mode the CLI would run commands that
-// it considers harmless, including sort -o FILE. The login is taken from OPENAI_API_KEY, OPENAI_BASE_URL
+// memory or .env files of the user or the repository, and its tools are read_file, edit, notebook_edit,
+// run_shell_command and those for a goal. A read-only agent has none that writes: in its plan mode the CLI would
+// run commands that it considers harmless, including sort -o FILE. The login is taken from OPENAI_API_KEY, OPENAI_BASE_URL
 // and OPENAI_MODEL.
 //
 // The text of a task is never an argument. The CLI interprets a /command at the start of a message, so
@@ -42,7 +42,7 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	argv := []string{"qwen", "--auth-type", "openai", "--yolo", "--bare", "--input-format", "stream-json", "--output-format", "stream-json"}
 	if req.ReadOnly() {
-		argv = append(argv, "--exclude-tools=edit,run_shell_command,write_file")
+		argv = append(argv, "--exclude-tools="+writingTools)
 	}
 	conversation := "--session-id"
 	if req.Resume {
@@ -54,13 +54,16 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	return provider.Command{
 		Argv:     argv,
-		Env:      []string{unattended, "QWEN_HOME=" + req.StateDir, "QWEN_RUNTIME_DIR=" + req.StateDir},
+		Env:      []string{unattended, "QWEN_USAGE_STATISTICS_ENABLED=false", "QWEN_HOME=" + req.StateDir, "QWEN_RUNTIME_DIR=" + req.StateDir},
 		Pass:     []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 		Input:    append(input, '\n'),
 		ReadOnly: req.ReadOnly(),
 		Account:  provider.OpenAIAccount(p.Getenv("OPENAI_BASE_URL")),
 	}, nil
 }
+
+// writingTools are the tools of the CLI that change files or run commands.
+const writingTools = "edit,notebook_edit,run_shell_command,write_file"
 
 // unattended makes the CLI report that it waits for an API without capacity, and retry until coven stops
 // it. Without the variable, the CLI is silent for minutes, gives up, and reports success.

@@ -77,7 +77,7 @@ func TestReadOnly(t *testing.T) {
 		{[]string{provider.ToolBash}, false},
 	} {
 		cmd, err := driver.Command(t.Context(), provider.Request{Conversation: conversation, Tools: test.tools})
-		if got := slices.Contains(cmd.Argv, "--exclude-tools=edit,run_shell_command,write_file"); err != nil || got != test.want {
+		if got := slices.Contains(cmd.Argv, "--exclude-tools=edit,notebook_edit,run_shell_command,write_file"); err != nil || got != test.want {
 			t.Errorf("%q: %q, %v", test.tools, cmd.Argv, err)
 		}
 	}
@@ -188,15 +188,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The CLI reports a refusal of the API as success.
+// The CLI reports a refusal of the API as success in versions before 0.24, and as an error in later ones.
 func TestRefused(t *testing.T) {
 	last := func(events []provider.Event) provider.Result {
 		result, _ := events[len(events)-1].(provider.Result)
 		return result
 	}
-	if got := last(recorded(t, "refused")); got.OK || got.Limit || got.Status != 401 || got.Turns != 1 ||
-		got.Error != "API Error: 401 scripted failure (set OPENAI_API_KEY, and OPENAI_BASE_URL where the server is not OpenAI's)" {
-		t.Errorf("%+v", got)
+	for _, name := range []string{"refused", "rejected"} {
+		if got := last(recorded(t, name)); got.OK || got.Limit || got.Status != 401 || got.Turns != 1 ||
+			got.Error != "API Error: 401 scripted failure (set OPENAI_API_KEY, and OPENAI_BASE_URL where the server is not OpenAI's)" {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 	if got := last(recorded(t, "nokey")); got.OK || !strings.HasPrefix(got.Error, "Missing API key") || !strings.Contains(got.Error, "OPENAI_BASE_URL") {
 		t.Errorf("%+v", got)
