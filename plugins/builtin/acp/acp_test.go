@@ -300,6 +300,7 @@ func TestRefusedCall(t *testing.T) {
 		"then a call":   {[]string{failed, called, end}, false},
 		"other session": {[]string{failed, other}, false},
 		"nothing":       {[]string{end}, false},
+		"cancelled":     {[]string{failed, strings.Replace(end, "end_turn", "cancelled", 1)}, false},
 	} {
 		p := New(one.Getenv)
 		asked := parse(t, ask).(provider.Asked)

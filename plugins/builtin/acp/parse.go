@@ -47,6 +47,8 @@ func (p Provider) response(m message) []provider.Event {
 	switch {
 	case !chosen && !prompted && id != float64(idInitialize) && id != float64(idNew) && id != float64(idLoad):
 		return nil // coven did not send this request
+	case prompted && m.Error != nil:
+		return []provider.Event{p.refusals.end(session, m.Error.result())}
 	case m.Error != nil:
 		return []provider.Event{m.Error.result()}
 	case chosen:
@@ -56,8 +58,7 @@ func (p Provider) response(m message) []provider.Event {
 		_ = json.Unmarshal(m.Result, &r) // without capabilities, the agent has none
 		return []provider.Event{asked(step{Did: acp.AgentMethodInitialize, Version: int(r.ProtocolVersion), Loads: r.AgentCapabilities.LoadSession})}
 	case prompted:
-		turn, canContinue := m.stopped()
-		return []provider.Event{p.refusals.end(session, turn, canContinue)}
+		return []provider.Event{p.refusals.end(session, m.stopped())}
 	}
 	return m.opened()
 }
@@ -123,12 +124,11 @@ func modelsOf(o acp.SessionConfigSelectOptions) (all []model) {
 	return all
 }
 
-// stopped returns the result of a prompt. canContinue reports whether the agent itself has ended its turn, so that it could
-// go on.
-func (m message) stopped() (out provider.Result, canContinue bool) {
+// stopped returns the result of a prompt.
+func (m message) stopped() provider.Result {
 	var r acp.PromptResponse
 	_ = json.Unmarshal(m.Result, &r) // without a reason, it is not a success
-	out = provider.Result{OK: r.StopReason == acp.StopReasonEndTurn}
+	out := provider.Result{OK: r.StopReason == acp.StopReasonEndTurn}
 	if u := r.Usage; u != nil {
 		out.Usage = provider.Usage{
 			InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens),
@@ -137,7 +137,6 @@ func (m message) stopped() (out provider.Result, canContinue bool) {
 	}
 	switch r.StopReason {
 	case acp.StopReasonEndTurn:
-		canContinue = true
 	case acp.StopReasonMaxTokens:
 		out.Error = "the model used all the tokens that it may"
 	case acp.StopReasonMaxTurnRequests:
@@ -145,11 +144,11 @@ func (m message) stopped() (out provider.Result, canContinue bool) {
 	case acp.StopReasonRefusal:
 		out.Error = "the agent refused"
 	case acp.StopReasonCancelled:
-		out.Error, canContinue = "the agent cancelled its turn", true
+		out.Error = "the agent cancelled its turn"
 	default:
 		out.Error = "the agent stopped without a reason"
 	}
-	return out, canContinue
+	return out
 }
 
 func value[T any](p *T) (v T) {

@@ -69,7 +69,7 @@ func (r *refusals) worked(session string) {
 }
 
 // end returns the event for the end of a turn: its result, or the step that tells the agent to continue.
-func (r *refusals) end(session string, turn provider.Result, canContinue bool) provider.Event {
+func (r *refusals) end(session string, turn provider.Result) provider.Event {
 	if r == nil {
 		return turn
 	}
@@ -83,7 +83,7 @@ func (r *refusals) end(session string, turn provider.Result, canContinue bool) p
 	one.used.OutputTokens += turn.Usage.OutputTokens
 	one.used.CacheReadTokens += turn.Usage.CacheReadTokens
 	one.used.CacheWriteTokens += turn.Usage.CacheWriteTokens
-	if one.last && canContinue && one.turns < maxRefusedTurns {
+	if one.last && turn.OK && one.turns < maxRefusedTurns {
 		one.last = false
 		one.turns++
 		return asked(step{Did: fmt.Sprintf("turn %d", one.turns), Session: session, Again: true, Why: one.why})
