@@ -26,7 +26,8 @@ type CLI struct {
 	plain     atomic.Bool   // the program does not support the flags that filter ready
 	populated atomic.Bool   // the program has listed a task
 
-	metadata metadata // of the .beads directory
+	metadata    metadata // of the .beads directory
+	versionFile string   // stores the version of bd; empty to store nothing
 
 	// Set by checkVersion, in its turn.
 	checked bool

@@ -77,7 +77,7 @@ var _, _ Tracker = (*File)(nil), (*CLI)(nil)
 type Options struct {
 	Dir          string // the user's current directory, in a checkout of the repository
 	MainCheckout string // of the repository
-	LockDir      string // for OpenFile
+	LockDir      string // for OpenFile, and for the version of the program
 	Choice       string // auto (or empty), bd, br or jsonl
 
 	Getenv   func(string) string          // looks up BEADS_DIR
@@ -157,6 +157,9 @@ func (o Options) program(beads, kind string, m metadata) (Tracker, error) {
 	}
 	c := newCLI(kind, path, o.MainCheckout, beads, o.environ(beads))
 	c.metadata = m
+	if o.LockDir != "" {
+		c.versionFile = filepath.Join(o.LockDir, kind+"-version.json")
+	}
 	return c, nil
 }
 

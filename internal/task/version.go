@@ -67,11 +67,16 @@ func parseVersion(stdout []byte) string {
 	return ""
 }
 
-// checkVersion reads the version of bd before its first command, and returns a *VersionError if coven must not use it. A
-// version that cannot be determined is used: checkEmpty detects a program that does not see the tasks.
+// checkVersion determines the version of bd before its first command, and returns a *VersionError if coven must not use it.
+// A version that cannot be determined is used: checkEmpty detects a program that does not see the tasks. A stored version
+// does not refuse the program: its file may only start another one, which has been replaced since.
 func (c *CLI) checkVersion(ctx context.Context) error {
 	if c.kind != BD || c.checked {
 		return c.refused
+	}
+	if c.version = c.recall(); c.version != "" && refusal(parseRelease(c.version), c.metadata) == "" {
+		c.checked = true
+		return nil
 	}
 	out, err := c.execute(ctx, "version", "--json")
 	if failed := (*ProgramError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode < 0) {
@@ -80,6 +85,7 @@ func (c *CLI) checkVersion(ctx context.Context) error {
 	c.checked = true
 	if err == nil {
 		c.version = parseVersion(out.stdout)
+		c.remember(c.version)
 	}
 	if reason := refusal(parseRelease(c.version), c.metadata); reason != "" {
 		c.refused = &VersionError{Program: c.program, Version: c.version, Reason: reason}

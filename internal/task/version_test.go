@@ -55,6 +55,55 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// bd is asked for its version once, until its file changes. Only a new answer refuses it.
+func TestKnownVersion(t *testing.T) {
+	s := bdSite(t, "", nil)
+	calls := filepath.Join(t.TempDir(), "calls")
+	shim := filepath.Join(t.TempDir(), BD)
+	install := func(version string) {
+		t.Helper()
+		script := "#!/bin/sh\necho $1 >>" + calls + "\n[ $1 = version ] && echo '{\"version\":\"" + version + "\"}' && exit\nexec " + s.program + ` "$@"` + "\n"
+		if err := os.WriteFile(shim, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	locks := t.TempDir()
+	open := func() *CLI {
+		t.Helper()
+		tracker, err := Open(Options{
+			Dir: s.dir, MainCheckout: s.dir, LockDir: locks, Getenv: environment(), Environ: s.env,
+			LookPath: func(string) (string, error) { return shim, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tracker.(*CLI)
+	}
+	asked := func() int {
+		text, _ := os.ReadFile(calls)
+		return strings.Count(string(text), "version\n")
+	}
+	for i, step := range []struct {
+		version string
+		refused bool
+		asked   int // in total
+	}{{"1.3.0", false, 1}, {"", false, 1}, {"1.0.5-installed", true, 2}, {"", true, 3}, {"1.3.1-newer", false, 4}, {"", false, 4}} {
+		if step.version != "" {
+			install(step.version)
+		}
+		_, err := open().List(t.Context())
+		if refused := errors.As(err, new(*VersionError)); refused != step.refused || !refused && err != nil || asked() != step.asked {
+			t.Errorf("step %d: %v, asked %d times", i, err, asked())
+		}
+	}
+	if err := os.WriteFile(filepath.Join(locks, "bd-version.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if version, _, err := open().Version(t.Context()); version != "1.3.1-newer" || err != nil {
+		t.Errorf("damaged: %q, %v", version, err)
+	}
+}
+
 // An older bd works on the databases that it has made.
 func TestOlderVersion(t *testing.T) {
 	s := bdSite(t, "", nil, "FAKEBD_VERSION=1.0.4")
