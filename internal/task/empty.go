@@ -26,7 +26,7 @@ func (c *CLI) checkEmpty(ctx context.Context) error {
 	if found == "" {
 		return nil
 	}
-	out, err := c.run(ctx, "list", "--all", "--json", "-n", "1")
+	out, err := c.run(ctx, "list", "--all", "--json", "-n", "0")
 	if err != nil {
 		return err
 	}
