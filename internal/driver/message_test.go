@@ -193,27 +193,6 @@ conversations:
 	})
 }
 
-// The text after a background command has ended is the run's final text. A message in between is
-// answered, too.
-func TestBackgroundCommand(t *testing.T) {
-	w := newWorld(t, realCLI(t), `
-conversations:
-- turns: [{tools: [{name: Bash, input: {command: "until test -e go; do sleep 0.01; done", run_in_background: true}}]},
-  {text: second, hold: model}, {text: third}, {text: fourth}]
-`)
-	w.start()
-	w.held("model")
-	w.say("", "and then?")
-	w.reached(2)
-	w.api.Release("model")
-	w.eventually(func() bool { return len(emitted[event.Text](w, event.AgentText)) == 2 })
-	check(t, os.WriteFile(filepath.Join(w.dir, "go"), nil, 0o600))
-	w.succeeded("fourth", "and then?")
-	if used := w.report.Result.Usage; used.InputTokens != 40 || used.OutputTokens != 20 {
-		t.Errorf("used %+v", used)
-	}
-}
-
 // If a CLI never acknowledges a message, the idle limit ends the run.
 func TestMessageNeverHeard(t *testing.T) {
 	t.Parallel()

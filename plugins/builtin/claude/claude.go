@@ -72,7 +72,7 @@ func (p Provider) Command(_ context.Context, req provider.Request) (provider.Com
 	}
 	return provider.Command{
 		Argv:    append(argv, choices(req)...),
-		Env:     append([]string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.TempDir, "CLAUDE_CONFIG_DIR=" + req.StateDir, watchdog, toolTimeout}, p.retries()...),
+		Env:     append([]string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_TMPDIR=" + req.TempDir, "CLAUDE_CONFIG_DIR=" + req.StateDir, watchdog, toolTimeout, foreground}, p.retries()...),
 		Pass:    []string{"ANTHROPIC_*", "CLAUDE_CODE_*"},
 		Forward: provider.ForwardAnthropic,
 		Logins:  provider.UserFiles(p.Getenv, "CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
@@ -91,6 +91,10 @@ const watchdog = "CLAUDE_CODE_RETRY_WATCHDOG=1"
 // toolTimeout is the time limit for calls of coven's MCP tools, in milliseconds. It is long because a
 // subagent may work for an hour, and wait in a queue before that.
 const toolTimeout = "MCP_TOOL_TIMEOUT=86400000"
+
+// foreground keeps the CLI's shell commands in its turn, including those that exceed their time: nothing is left to wait
+// for after the result. Version 2.1.330 would report the end of a command in a further turn, but print nothing until then.
+const foreground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1"
 
 // maxRetries is the variable that limits the CLI's retries after errors other than limits. With its
 // watchdog, version 2.1.330 retries 300 times by default, which takes hours.
