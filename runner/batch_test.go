@@ -179,7 +179,7 @@ func TestBatch(t *testing.T) {
 				if intent, ok := r.x.Journal.last(event.LandIntended); ok && len(event.As[event.Landing](intent).With) > 0 {
 					with := append(event.As[event.Landing](intent).With, task)
 					var proof []string
-					for _, e := range r.x.Journal.all(event.CheckEnded) {
+					for _, e := range r.x.Journal.All(event.CheckEnded) {
 						if receipt := event.As[event.Receipt](e); receipt.ExitCode == 0 && e.Seq < intent.Seq {
 							proof = append(proof, receipt.Tree)
 						}

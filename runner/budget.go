@@ -44,7 +44,7 @@ type budgetLeft struct {
 
 // leafUsage returns the usage tracker of a leaf. The error is a *Wait if a budget is spent.
 func (x *Executor) leafUsage(c engine.Call) (*leafUsage, error) {
-	resumed := x.Journal.all(event.SessionResumed)
+	resumed := x.Journal.All(event.SessionResumed)
 	s := &leafUsage{executor: x, before: x.usedBefore(c.Path)}
 	for _, b := range c.Budgets {
 		b.Max = raised(b, resumed)

@@ -224,7 +224,7 @@ func (x *Executor) started(path string) (b leafStart, ok bool, err error) {
 	}
 	// A leaf with a result after its start runs again on request. A parked leaf has restored the worktree,
 	// so that differences are a person's later changes. Both start again.
-	events := x.Journal.at(path, event.StepStarted, event.StepCompleted, event.StepParked)
+	events := x.Journal.At(path, event.StepStarted, event.StepCompleted, event.StepParked)
 	last := startOf(events)
 	if last.Type != event.StepStarted {
 		return b, false, nil

@@ -18,83 +18,12 @@ import (
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner/agentresult"
+	"github.com/coven-run/coven/runner/continuation"
 	"github.com/coven-run/coven/runner/engine"
 )
 
 // AgentResultContract is the instruction to report a result. It is part of every agent's system text.
 const AgentResultContract = agentresult.Contract
-
-// resumePrompt begins the prompt for an agent whose conversation was interrupted.
-const resumePrompt = "You were interrupted while you worked on this task. Nothing was undone. Continue where you stopped."
-
-// requestPrompt introduces the prompt of an interrupted leaf that continues the conversation of another
-// leaf.
-const requestPrompt = "You were working on this request:"
-
-// restartPrompt is appended to the prompt of a new agent if the CLI cannot resume the interrupted
-// conversation.
-const restartPrompt = "# What happened before\n\nAn earlier agent worked on this task and was interrupted. Its conversation cannot be resumed. Nothing it did was undone: check what is done before you continue."
-
-// maxCalls limits the number of tool calls in a reminder.
-const maxCalls = 10
-
-// reminder returns the prompt after an interruption. It explains the interruption and lists the last tool calls,
-// the reports of subagents, and the messages that the agent has not received. The CLI writes its
-// conversation with a delay, so the agent may not remember its last calls.
-func (x *Executor) reminder(how, whose, path string, b leafStart, said []string) string {
-	var calls []string
-	for _, e := range x.Journal.at(path, event.AgentTool) {
-		var call event.Tool
-		if e.Seq > b.since && e.Decode(&call) == nil {
-			calls = append(calls, "- "+call.Summary)
-		}
-	}
-	return strings.Join(slices.Concat([]string{how + lastCalls(whose, calls)}, x.reported(path, b), said), "\n\n")
-}
-
-// maxReport limits the quoted part of a subagent's report in a reminder, in bytes.
-const maxReport = 4 << 10
-
-// reported returns the reports of the subagents of an interrupted leaf, because their caller may not have
-// received them.
-func (x *Executor) reported(path string, b leafStart) (reports []string) {
-	for _, e := range x.Journal.all(event.SpawnEnded) {
-		var end event.SpawnEnd
-		if e.Seq <= b.since || event.LeafOf(e.Path) != path || e.Decode(&end) != nil || end.Status != event.StatusCompleted && end.Status != event.StatusPartial {
-			continue
-		}
-		text, how := end.Report, "reported"
-		if len(text) > maxReport {
-			text = strings.ToValidUTF8(text[:maxReport], "") + "…"
-		}
-		if end.Status == event.StatusPartial {
-			how = "has done its work in part (no attempt passed its evaluation; this is the best one). It reported"
-		}
-		reports = append(reports, "The agent "+end.Agent+" that you started ("+end.ID+") "+how+":\n\n"+text)
-	}
-	return reports
-}
-
-// undelivered returns the messages to the agent of an interrupted leaf that are not in its conversation.
-func (x *Executor) undelivered(path string, b leafStart, heard []string) []string {
-	var said []string
-	for _, e := range x.Journal.at(path, event.AgentMessage) {
-		var m event.Message
-		if e.Seq > b.since && e.Decode(&m) == nil && !slices.Contains(heard, m.ID) {
-			said = append(said, m.By+" says: "+m.Text)
-		}
-	}
-	return said
-}
-
-// lastCalls introduces and lists the last tool calls of an interrupted agent.
-func lastCalls(whose string, calls []string) string {
-	if len(calls) == 0 {
-		return ""
-	}
-	calls = calls[max(0, len(calls)-maxCalls):]
-	return " " + whose + " last tool calls before the interruption are below. They may have run even if you do not remember them; check before you repeat one:\n\n" + strings.Join(calls, "\n")
-}
 
 // agent runs an agent leaf.
 func (x *Executor) agent(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
@@ -127,7 +56,7 @@ const refusedPrompt = "Your work cannot be committed: "
 
 // wasToldOfRefusal reports whether the agent of a leaf knows already that its work was not committed.
 func (x *Executor) wasToldOfRefusal(path string, b leafStart) bool {
-	return slices.ContainsFunc(x.Journal.at(path, event.AgentStarted), func(e event.Event) bool {
+	return slices.ContainsFunc(x.Journal.At(path, event.AgentStarted), func(e event.Event) bool {
 		return e.Seq > b.since && strings.HasPrefix(event.As[event.AgentStart](e).Prompt, refusedPrompt)
 	})
 }
@@ -285,6 +214,10 @@ func (x *Executor) tryCommit(ctx context.Context, c engine.Call, b leafStart, re
 
 // converse runs the agent once. It resumes an interrupted conversation, if there is one.
 func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (driver.Report, error) {
+	if why := x.workOf(c, b).Superseded(); why != "" {
+		b.since = 0 // all attempts
+		return x.replace(ctx, c, b, why)
+	}
 	starts := x.starts(c.Path, b)
 	if len(starts) == 0 {
 		return x.firstRun(ctx, c, b)
@@ -298,25 +231,27 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 	if err != nil {
 		return driver.Report{}, err
 	}
-	said := x.undelivered(c.Path, b, before.Acknowledged)
+	work := x.workOf(c, b)
+	said := work.Undelivered(before.Acknowledged)
 	if complete && report.Kind != driver.Limit && report.Kind != driver.Login && len(said) == 0 {
 		return report, nil
+	}
+	if !before.Started && continuation.IsReplacement(starts[0].Prompt) { // the work of the replaced conversation stays
+		return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: starts[0].Prompt})
 	}
 	if !before.Started {
 		return x.firstRun(ctx, c, b)
 	}
-	reminder := x.reminder(resumePrompt, "Your", c.Path, b, said)
-	if c.Agent.Continues != "" || c.Agent.Conversation != "" { // the conversation may lack the prompt of this leaf
-		reminder += "\n\n" + requestPrompt + "\n\n" + c.Agent.Prompt
+	request := ""
+	if work.Continued {
+		request = c.Agent.Prompt
 	}
-	report, err = x.runPrompt(ctx, c, b, event.AgentStart{Conversation: conversation(before, last), Resumed: true, Prompt: reminder})
+	report, err = x.runPrompt(ctx, c, b, event.AgentStart{Conversation: conversation(before, last), Resumed: true, Prompt: work.Resumed(request, said)})
 	switch {
 	case errors.Is(err, pluginerr.ErrUnsupported): // the provider's CLI cannot resume
-		return x.runPrompt(ctx, c, b, event.AgentStart{
-			Conversation: uuid.NewString(), Prompt: strings.TrimRight(c.Agent.Prompt, "\n") + "\n\n" + x.reminder(restartPrompt, "Its", c.Path, b, said),
-		})
+		return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: work.Restarted(c.Agent.Prompt, said)})
 	case err == nil && !report.Started:
-		return x.replace(ctx, c, b, "the agent CLI does not know it")
+		return x.replace(ctx, c, b, lostText)
 	}
 	return report, err
 }
@@ -356,14 +291,14 @@ func (x *Executor) firstRun(ctx context.Context, c engine.Call, b leafStart) (dr
 		}
 	}
 	if c.Agent.Continues != "" && err == nil {
-		return x.replace(ctx, c, b, "the agent CLI does not know it")
+		return x.replace(ctx, c, b, lostText)
 	}
 	return x.startOver(ctx, c, b)
 }
 
 // conversationAt returns the ID of the conversation that an agent leaf continues, or "".
 func (x *Executor) conversationAt(ctx context.Context, c engine.Call) (string, error) {
-	starts := x.Journal.at(c.Agent.Continues, event.AgentStarted)
+	starts := x.Journal.At(c.Agent.Continues, event.AgentStarted)
 	if c.Agent.Continues == "" || len(starts) == 0 {
 		return c.Agent.Conversation, nil
 	}
@@ -382,9 +317,9 @@ func (x *Executor) startOver(ctx context.Context, c engine.Call, b leafStart) (d
 	if err := x.restoreCutOff(ctx, b); err != nil {
 		return driver.Report{}, err
 	}
-	prompt := c.Agent.Prompt
+	prompt := x.workOf(c, b).Repeated()
 	if c.Agent.Chat {
-		prompt = x.earlierMessages(c) + prompt
+		prompt = x.earlierMessages(c) + c.Agent.Prompt
 	}
 	return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: prompt})
 }
@@ -445,7 +380,7 @@ func (x *Executor) starts(path string, b leafStart) []event.AgentStart {
 		return nil
 	}
 	var starts []event.AgentStart
-	for _, e := range x.Journal.at(path, event.AgentStarted) {
+	for _, e := range x.Journal.At(path, event.AgentStarted) {
 		var start event.AgentStart
 		if e.Seq < b.since || e.Decode(&start) != nil {
 			continue

@@ -129,7 +129,7 @@ func (x *Executor) earlierMessages(c engine.Call) string {
 	}
 	var b strings.Builder
 	b.WriteString(retoldHeading)
-	said := x.Journal.all(event.MessageCreated)
+	said := x.Journal.All(event.MessageCreated)
 	for i, e := range said {
 		m := event.As[event.ChatMessage](e)
 		if m.Role == event.RoleUser && i == len(said)-1 {

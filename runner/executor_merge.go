@@ -191,7 +191,7 @@ func (x *Executor) isProven(c engine.Call, candidate event.Landing) bool {
 // provenHere reports whether the checks passed on tree in this step before it was interrupted.
 func (x *Executor) provenHere(c engine.Call, tree string) bool {
 	var receipts []event.Receipt
-	for _, e := range x.Journal.at(c.Path, event.CheckEnded) {
+	for _, e := range x.Journal.At(c.Path, event.CheckEnded) {
 		var r event.Receipt
 		if e.Decode(&r) == nil {
 			receipts = append(receipts, r)
@@ -328,7 +328,7 @@ func (x *Executor) becomes(tree, now string) bool {
 		return false
 	}
 	from := map[string]string{}
-	for _, e := range x.Journal.all(event.MergeDone) {
+	for _, e := range x.Journal.All(event.MergeDone) {
 		var i event.Integrated
 		if e.Decode(&i) == nil {
 			from[i.Tree] = i.From
@@ -346,7 +346,7 @@ func (x *Executor) becomes(tree, now string) bool {
 // askedAbout reports whether a person was asked about a candidate, and whether the candidate, or a tree
 // that becomes it, was approved. It ignores events before the event number since.
 func (x *Executor) askedAbout(path string, candidate event.Landing, since int64) (asked, approved bool) {
-	for _, e := range x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered) {
+	for _, e := range x.Journal.At(path, event.ReviewAsked, event.ReviewAnswered) {
 		var r event.MergeDecision
 		if e.Seq < since || e.Decode(&r) != nil {
 			continue
@@ -360,7 +360,7 @@ func (x *Executor) askedAbout(path string, candidate event.Landing, since int64)
 
 // approvedBefore reports whether a person has approved another change. It ignores events before the event number since.
 func (x *Executor) approvedBefore(path string, since int64) bool {
-	return slices.ContainsFunc(x.Journal.at(path, event.ReviewAnswered), func(e event.Event) bool {
+	return slices.ContainsFunc(x.Journal.At(path, event.ReviewAnswered), func(e event.Event) bool {
 		return e.Seq >= since && event.As[event.MergeDecision](e).Approved
 	})
 }

@@ -63,7 +63,7 @@ func (x *Executor) unmerge(ctx context.Context, before string) error {
 // the journal.
 func (x *Executor) conflict(ctx context.Context, path string, b leafStart) (event.Merging, error) {
 	var m event.Merging
-	for _, e := range x.Journal.at(path, event.MergeStarted) {
+	for _, e := range x.Journal.At(path, event.MergeStarted) {
 		if b.cutOff && e.Seq > b.since {
 			return m, e.Decode(&m)
 		}

@@ -107,7 +107,7 @@ func (e *pluginError) Unwrap() error { return e.err }
 // recorded returns the opinions on the current tree that were recorded before an interruption, by reviewer.
 func (p *reviewRun) recorded() map[string]event.Opinion {
 	given := map[string]event.Opinion{}
-	for _, e := range p.executor.Journal.at(p.call.Path, event.StepCompleted, event.ReviewGiven) {
+	for _, e := range p.executor.Journal.At(p.call.Path, event.StepCompleted, event.ReviewGiven) {
 		var o event.Opinion
 		switch {
 		case e.Type == event.StepCompleted: // the leaf runs again on request

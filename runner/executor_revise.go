@@ -14,7 +14,7 @@ import (
 func (x *Executor) revision(path string) (result event.Result, ok bool, err error) {
 	var by string
 	var asked []reviewer.Finding
-	for _, e := range slices.Backward(x.Journal.at(path, event.ReviewAsked, event.ReviewAnswered)) {
+	for _, e := range slices.Backward(x.Journal.At(path, event.ReviewAsked, event.ReviewAnswered)) {
 		var r event.MergeDecision
 		if err := e.Decode(&r); err != nil {
 			return result, false, err

@@ -342,7 +342,7 @@ func TestRetryDiscards(t *testing.T) {
 		j := NewJournal(&fakeJournal{events: s.Events()})
 		left := func() (all []string) {
 			for _, path := range paths {
-				for _, e := range j.at(path, event.StepStarted, event.StepCompleted) {
+				for _, e := range j.At(path, event.StepStarted, event.StepCompleted) {
 					all = append(all, e.Path)
 				}
 			}

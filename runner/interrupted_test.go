@@ -196,17 +196,6 @@ func does(report driver.Report, err error) func(AgentRun) (driver.Report, error)
 	return func(AgentRun) (driver.Report, error) { return report, err }
 }
 
-// Only the last calls before an interruption are in the reminder.
-func TestReminderIsShort(t *testing.T) {
-	calls := strings.Split("a b c d e f g h i j k l", " ")
-	if got := lastCalls("Your", calls); strings.Contains(got, "\nb") || !strings.HasSuffix(got, "\n\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl") {
-		t.Errorf("%q", got)
-	}
-	if got := lastCalls("Your", nil); got != "" {
-		t.Errorf("without calls: %q", got)
-	}
-}
-
 // After a rate limit, the agent is reminded only of calls since the start of its leaf, not of those in an
 // earlier run of the leaf.
 func TestReminderOfThisRun(t *testing.T) {

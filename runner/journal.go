@@ -30,8 +30,8 @@ func (j *Journal) past(ask func(h *engine.History)) {
 	ask(&j.history)
 }
 
-// all returns the events of the given types, including those that a retry discarded.
-func (j *Journal) all(types ...event.Type) (found []event.Event) {
+// All returns the events of the given types, including those that a retry discarded.
+func (j *Journal) All(types ...event.Type) (found []event.Event) {
 	j.past(func(h *engine.History) { found = h.All(types...) })
 	return found
 }
@@ -48,15 +48,15 @@ func (j *Journal) last(types ...event.Type) (e event.Event, ok bool) {
 	return e, ok
 }
 
-// at returns the events of the given types at a path, without those that a retry discarded.
-func (j *Journal) at(path string, types ...event.Type) (found []event.Event) {
+// At returns the events of the given types at a path, without those that a retry discarded.
+func (j *Journal) At(path string, types ...event.Type) (found []event.Event) {
 	j.past(func(h *engine.History) { found = h.At(path, types...) })
 	return found
 }
 
 // lastAt returns the last event of the given types at a path, without those that a retry discarded.
 func (j *Journal) lastAt(path string, types ...event.Type) (e event.Event, ok bool) {
-	found := j.at(path, types...)
+	found := j.At(path, types...)
 	if len(found) == 0 {
 		return event.Event{}, false
 	}

@@ -27,7 +27,7 @@ func TestJournalConcurrently(t *testing.T) {
 					t.Error(err)
 				}
 				last, ok := j.lastAt(path, event.AgentTool)
-				if found := j.at(path, event.AgentTool); !ok || len(found) != i || event.As[event.Tool](last).ID != fmt.Sprint(i) {
+				if found := j.At(path, event.AgentTool); !ok || len(found) != i || event.As[event.Tool](last).ID != fmt.Sprint(i) {
 					t.Errorf("%s: %d of %d events, last %s", path, len(found), i, last.Data)
 				}
 				_, _ = j.openFindings()
@@ -35,8 +35,8 @@ func TestJournalConcurrently(t *testing.T) {
 		})
 	}
 	leaves.Wait()
-	if len(j.all(event.AgentTool)) != 160 || j.has(event.TaskClosed) || !j.has(event.TaskClosed, event.AgentTool) {
-		t.Errorf("%d events of all leaves", len(j.all(event.AgentTool)))
+	if len(j.All(event.AgentTool)) != 160 || j.has(event.TaskClosed) || !j.has(event.TaskClosed, event.AgentTool) {
+		t.Errorf("%d events of all leaves", len(j.All(event.AgentTool)))
 	}
 }
 

@@ -23,7 +23,7 @@ func (e *RehearsalError) NextCommand() string { return "coven resume" }
 
 // rehearse tries the commit of the change, once, before the first step. The error is a *RehearsalError.
 func (r *Runner) rehearse(ctx context.Context) error {
-	begun := slices.ContainsFunc(r.Journal.all(event.StepStarted), func(e event.Event) bool { return !event.IsSetup(e.Path) })
+	begun := slices.ContainsFunc(r.Journal.All(event.StepStarted), func(e event.Event) bool { return !event.IsSetup(e.Path) })
 	if begun || r.Plan.Chat != nil || r.closed() {
 		return nil
 	}

@@ -75,6 +75,9 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, r.stopped(err)
 	}
+	if outcome.Status == event.StatusBlocked || outcome.Status == event.StatusFailed {
+		outcome.Next = r.instead(outcome)
+	}
 	if err := r.end(context.WithoutCancel(ctx), outcome); err != nil {
 		return Outcome{}, r.stopped(err)
 	}
@@ -106,7 +109,7 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 	if reason != engine.ExitSkipped {
 		return
 	}
-	if len(r.Journal.at(path, event.StepSkipped)) > 0 {
+	if len(r.Journal.At(path, event.StepSkipped)) > 0 {
 		return
 	}
 	_ = r.Journal.Append(event.Event{Type: event.StepSkipped, Path: path}, nil) // if the journal is broken, the next step fails
@@ -115,12 +118,15 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 // stopped records the error that stopped the session, and returns it.
 func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
+	if times, _ := r.repeats("", ended.Reason, event.SessionStopped); times > 0 {
+		ended.Next = "coven doctor"
+	}
 	var login interface {
 		error
 		Then(resume string) string // the commands that log in, and then resume
 	}
 	if errors.As(err, &login) {
-		ended.Reason, ended.Next = login.Error(), login.Then(ended.Next)
+		ended.Reason, ended.Next = login.Error(), login.Then(r.command("resume"))
 	}
 	return errors.Join(err, r.emit(event.SessionStopped, ended))
 }
@@ -141,6 +147,9 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 		outcome.Next, outcome.Until = cmp.Or(wait.Command, r.command(wait.Next)), wait.Until
 		if outcome.More = wait.More; wait.More != "" {
 			outcome.Next += " --budget " + wait.More
+		}
+		if wait.Other != "" {
+			outcome.Detail += "; or continue with " + wait.Other + ": " + r.command("resume --provider "+wait.Other)
 		}
 	case errors.Is(err, ErrInterrupted):
 		outcome.Status, outcome.Detail, outcome.Next = event.StatusInterrupted, "stopped by you", r.command("resume")

@@ -14,6 +14,7 @@ type Wait struct {
 	Next    string    // the coven command that continues: approve, resume
 	Command string    // another command that continues, such as git push; replaces Next
 	More    string    // the amount to add to a budget: usd=+5
+	Other   string    // another provider that can continue; may be empty
 	Until   time.Time // the earliest time to resume; zero means any time
 }
 

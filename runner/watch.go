@@ -61,7 +61,7 @@ func (x *Executor) watched(ctx context.Context, path string, work func() error) 
 // unstopped returns the last recorded change that should have stopped a step but has not, because the
 // session was interrupted. It returns nil if there is none.
 func (x *Executor) unstopped() *changedError {
-	for _, e := range slices.Backward(x.Journal.all(event.RepositoryChanged)) {
+	for _, e := range slices.Backward(x.Journal.All(event.RepositoryChanged)) {
 		change := event.As[event.RepositoryChange](e)
 		if change.Severity != event.SeverityStops {
 			continue
@@ -76,7 +76,7 @@ func (x *Executor) unstopped() *changedError {
 
 // stoppedSince reports whether a leaf ended with a *changedError after an event.
 func (x *Executor) stoppedSince(seq int64) bool {
-	for _, e := range slices.Backward(x.Journal.all(event.StepCompleted)) {
+	for _, e := range slices.Backward(x.Journal.All(event.StepCompleted)) {
 		if e.Seq < seq {
 			return false
 		}
@@ -97,7 +97,7 @@ func isStop(e event.Event) bool {
 func (x *Executor) holding() (what string, since int64) {
 	done, _ := x.Journal.last(event.LandDone)
 	var all []string
-	for _, e := range x.Journal.all(event.RepositoryChanged) {
+	for _, e := range x.Journal.All(event.RepositoryChanged) {
 		change := event.As[event.RepositoryChange](e)
 		if e.Seq < done.Seq || change.Severity != event.SeverityHolds {
 			continue

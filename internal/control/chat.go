@@ -162,7 +162,7 @@ func (c *Controller) ContinueTurn(ctx context.Context, v session.View) (Outcome,
 		return Outcome{}, err
 	}
 	c.forgetStop()
-	return c.resume(ctx, v, budget.Amount{})
+	return c.resume(ctx, v, budget.Amount{}, Switch{})
 }
 
 // chatRefusal returns the reason that a session cannot continue as a chat, or nil.

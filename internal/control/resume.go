@@ -1,11 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -13,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/plugins"
 )
 
 // ResumeRequest asks to continue the session of a task.
@@ -20,6 +25,24 @@ type ResumeRequest struct {
 	Task   string
 	Seen   session.View  // as in ApproveRequest
 	Budget budget.Amount // added to the budgets in effect where the session waits
+	Switch Switch
+}
+
+// Switch is a change of the provider and the model of a session. Empty fields do not change.
+type Switch struct {
+	Provider string
+	Model    string
+}
+
+// in returns the part of a switch that changes a session. The agents of another provider need its own model.
+func (w Switch) in(v session.View, cfg config.Config) Switch {
+	if w.Provider == v.Info.Provider {
+		w.Provider = ""
+	}
+	if w.Provider != "" {
+		w.Model = cmp.Or(w.Model, project.ModelOf(w.Provider, cfg))
+	}
+	return w
 }
 
 // Resume continues the session of a task. A step that blocked it runs again.
@@ -34,7 +57,7 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if err != nil {
 		return Outcome{}, err
 	}
-	return c.resume(ctx, v, r.Budget)
+	return c.resume(ctx, v, r.Budget, r.Switch)
 }
 
 // Backlog lists the sessions that coven resume works on.
@@ -105,8 +128,9 @@ func (c *Controller) checkSession(v session.View) error {
 }
 
 // resume continues a session. more is added to the budgets in effect where it waits.
-func (c *Controller) resume(ctx context.Context, v session.View, more budget.Amount) (Outcome, error) {
-	again := event.Resumed{Budget: more}
+func (c *Controller) resume(ctx context.Context, v session.View, more budget.Amount, to Switch) (Outcome, error) {
+	to = to.in(v, c.Project.Config)
+	again := event.Resumed{Budget: more, Provider: to.Provider, Model: to.Model}
 	if more != (budget.Amount{}) {
 		again.At = v.WaitsAt
 	}
@@ -137,22 +161,9 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
+	v.Info = v.Info.Switched(retry)
+	if err := c.checkResumed(ctx, plan, v, retry); err != nil {
 		return Outcome{}, err
-	}
-	if err := c.checkTrust(plan); err != nil {
-		return Outcome{}, err
-	}
-	if err := c.checkProviders(ctx, plan); err != nil {
-		return Outcome{}, err
-	}
-	if err := c.checkSandbox(ctx, resumeUnsandboxed); err != nil {
-		return Outcome{}, err
-	}
-	if retry.From || !atLanding(v) {
-		if err := c.preflight(ctx, plan); err != nil {
-			return Outcome{}, err
-		}
 	}
 	s.Hide(c.Runtime.secrets)
 	// A new claim prevents others from replacing one that looks expired.
@@ -169,6 +180,44 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		return Outcome{}, err
 	}
 	return c.work(ctx, s, item, plan, v.Info)
+}
+
+// checkResumed returns why a session cannot continue with its present provider.
+func (c *Controller) checkResumed(ctx context.Context, frozen *grimoires.Plan, v session.View, again event.Resumed) error {
+	plan := *frozen
+	plan.Provider, plan.Model = v.Info.Provider, v.Info.Model
+	if again.Provider != "" || again.Model != "" {
+		if err := c.checkSwitch(v); err != nil {
+			return err
+		}
+	}
+	if err := c.Project.CheckPlugins(project.NeedsOf(plan.Grimoire, plan.Provider)); err != nil {
+		return err
+	}
+	if err := c.checkTrust(&plan); err != nil {
+		return err
+	}
+	if err := c.checkProviders(ctx, &plan); err != nil {
+		return err
+	}
+	if err := c.checkSandbox(ctx, resumeUnsandboxed); err != nil {
+		return err
+	}
+	if again.From || !atLanding(v) {
+		return c.preflight(ctx, &plan)
+	}
+	return nil
+}
+
+// checkSwitch returns why a session cannot change to a provider and a model.
+func (c *Controller) checkSwitch(v session.View) error {
+	if v.Info.Chat {
+		return exit.Usagef(ChatCommand(v.ID), "session %s is a chat: it keeps its provider and its model", v.ID)
+	}
+	if !c.Project.IsBuiltin(plugins.NeedOf(v.Info.Provider)) {
+		return nil
+	}
+	return agents.CheckModel(v.Info.Provider, v.Info.Model)
 }
 
 // atLanding reports whether a session has reached the step that lands its change. Then it needs no agent,

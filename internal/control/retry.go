@@ -17,9 +17,13 @@ import (
 type RetryRequest struct {
 	Task string
 	From string // step to start from, by name or path; empty for the failed step only
+	// Fresh begins new conversations of agents, which are told about the earlier work.
+	Fresh  bool
+	Switch Switch
 }
 
-// Retry runs the failed step again, or all steps from a given one, and continues the session.
+// Retry runs the failed step again, or all steps from a given one, and continues the session. With new conversations or
+// another provider, it also continues a session that was interrupted or waits.
 func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error) {
 	v, err := c.Project.Find(ctx, r.Task)
 	if err == nil {
@@ -40,8 +44,18 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 			return Outcome{}, err
 		}
 	}
-	if again.Retry == "" {
+	to := r.Switch.in(v, c.Project.Config)
+	again.Fresh, again.Provider, again.Model = r.Fresh, to.Provider, to.Model
+	if r.Fresh && v.Info.Chat {
+		return Outcome{}, exit.Usagef("coven chat", "session %s is a chat: its conversation cannot be replaced", v.ID)
+	}
+	if again.Retry == "" && !r.Fresh && r.Switch == (Switch{}) {
 		return Outcome{}, exit.Failedf(NextOf(v), "no step of task %s has failed: it is %s", v.Task, StateOf(v))
+	}
+	if again.Retry == "" {
+		if err := Refusal(OpResume, v); err != nil {
+			return Outcome{}, err
+		}
 	}
 	return c.resumeAt(ctx, v, again)
 }

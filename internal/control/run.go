@@ -48,7 +48,7 @@ func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Out
 			return Outcome{}, err
 		}
 		if prior.Live() {
-			return c.resume(ctx, prior, budget.Amount{})
+			return c.resume(ctx, prior, budget.Amount{}, Switch{})
 		}
 	}
 	target, err := c.Project.Repo.Target(ctx, o.Onto) // an earlier task may have moved it

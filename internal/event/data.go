@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -52,8 +53,14 @@ type Resumed struct {
 	// Retry is the path of a step to run again. Its recorded result is discarded.
 	Retry string `json:"retry,omitempty"`
 	// From means that the results of all later steps are discarded, too.
-	From   bool   `json:"from,omitempty"`
-	Holder string `json:"holder,omitempty"` // coven process that continues the session
+	From bool `json:"from,omitempty"`
+	// Fresh means that no earlier conversation of an agent is continued: a new one takes over.
+	Fresh bool `json:"fresh,omitempty"`
+	// Provider and Model replace those of the session. Empty ones do not change. A new provider also begins new
+	// conversations.
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+	Holder   string `json:"holder,omitempty"` // coven process that continues the session
 	// Sandbox is the level of the sandbox from now on, as in Session.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Budget is added to the budgets that apply to the step At, which
@@ -61,6 +68,15 @@ type Resumed struct {
 	// the whole run.
 	Budget budget.Amount `json:"budget,omitzero"`
 	At     string        `json:"at,omitempty"`
+}
+
+// Switched returns the session with the provider and the model with which it was resumed.
+func (s Session) Switched(r Resumed) Session {
+	if r.Provider != "" {
+		s.Provider, s.Model = r.Provider, r.Model
+	}
+	s.Model = cmp.Or(r.Model, s.Model)
+	return s
 }
 
 // Waiting is the data of SessionWaiting.

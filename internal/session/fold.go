@@ -96,6 +96,7 @@ func (v *View) apply(e event.Event) error {
 			return err
 		}
 		v.Holder, v.Sandbox, v.Since = r.Holder, r.Sandbox, e.Time
+		v.Info = v.Info.Switched(r)
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
 		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil
 		v.FailedAt, v.FailedWhy, v.Rejected = "", "", false

@@ -2,11 +2,13 @@
 package builtin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -135,6 +137,16 @@ func CLIOf(provider string) (AgentCLI, bool) {
 
 // Install returns the command that installs the CLI.
 func (c AgentCLI) Install() string { return "npm install -g " + c.npm }
+
+// Configured reports whether the user has set a key of the CLI, or has logged in or configured it before.
+func (c AgentCLI) Configured(getenv func(string) string) bool {
+	if slices.ContainsFunc(c.Keys, func(key string) bool { return getenv(key) != "" }) {
+		return true
+	}
+	dir := cmp.Or(getenv(c.homeVar), filepath.Join(getenv("HOME"), c.home))
+	_, err := os.Stat(dir)
+	return err == nil
+}
 
 // Refused explains why the API rejected the login of the CLI, and returns the command that helps.
 func (c AgentCLI) Refused(getenv func(string) string) (why, next string) {

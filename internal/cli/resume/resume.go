@@ -23,6 +23,7 @@ type resumeOptions struct {
 	tasks  []string
 	budget string
 	atOnce int
+	to     control.Switch
 
 	unsandboxed bool
 }
@@ -40,9 +41,14 @@ limit, or waited for the checkout. On a terminal, coven asks about each change t
 becomes ready, as coven run does.
 
 --budget adds to the budgets in effect where each task waits: usd, tokens, turns and
-wall (a duration), separated by commas.`,
+wall (a duration), separated by commas.
+
+With --provider, the agents that the session's provider ran continue with another one, for
+example while the account of the first is limited: in new conversations, which are told
+about the earlier work. It stays the provider of the task.`,
 		Example: `  coven resume
   coven resume -j 1
+  coven resume bd-12 --provider codex
   coven resume bd-12 --budget usd=+5,turns=+50`,
 		ValidArgsFunction: a.CompleteTasks(cli.Resting),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,6 +60,7 @@ wall (a duration), separated by commas.`,
 	}
 	cmd.Flags().StringVar(&o.budget, "budget", "", "add `KEY=+AMOUNT` to the budget: usd, tokens, turns, wall")
 	cmd.Flags().IntVarP(&o.atOnce, "jobs", "j", 0, "resume `N` tasks at once (default: the setting run.max_tasks, 3)")
+	switchFlags(a, cmd, &o.to)
 	cli.UnsandboxedFlag(cmd, &o.unsandboxed)
 	cli.Once(cmd, "budget", "jobs")
 	return cmd
@@ -103,6 +110,7 @@ func (o *resumeOptions) work(ctx context.Context, c *control.Controller, request
 	c.Budget = budget.New(c.Project.Config.Run.Budget)
 	items, byTask := make([]project.Item, len(requests)), map[string]control.ResumeRequest{}
 	for i, r := range requests {
+		r.Switch = o.to
 		items[i].Task.ID, byTask[r.Task] = r.Task, r
 	}
 	s := o.app.Scheduler(c, scheduler.NewNamedQueue(items), o.atOnce)

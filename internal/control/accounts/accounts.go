@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -195,6 +196,24 @@ func (p *Providers) Traits(ctx context.Context, name string) (Traits, error) {
 		p.Secrets.HideEnv(known.env, secret.IsCredentialName)
 	}
 	return known, err
+}
+
+// Other returns a built-in provider with another account, whose CLI is installed and configured, and whose account can be
+// used. ungated allows providers whose calls do not pass the gate. It returns "" if there is none.
+func (p *Providers) Other(ctx context.Context, account string, ungated bool) string {
+	for _, cli := range builtin.AgentCLIs() {
+		if _, err := exec.LookPath(cli.Program); err != nil || !cli.Configured(p.Getenv) {
+			continue
+		}
+		traits, err := p.Traits(ctx, cli.Program)
+		if err != nil || traits.Account == account || !traits.Gated && !ungated || p.Accounts.Faults.Of(traits.Account) != nil {
+			continue
+		}
+		if _, limited, err := p.Accounts.Limits.Limited(traits.Account); err == nil && !limited {
+			return cli.Program
+		}
+	}
+	return ""
 }
 
 // List returns the models of a model plugin.

@@ -47,6 +47,11 @@ func CheckModels(plan *grimoires.Plan, isBuiltin func(plugins.Need) bool) error 
 	return nil
 }
 
+// CheckModel returns an error if a built-in provider certainly cannot run agents with a model.
+func CheckModel(provider, model string) error {
+	return cmp.Or(CheckModelName(provider, model), checkModel(provider, model))
+}
+
 // checkModel returns an error if agents of a provider in coven's own loop have no model, or one
 // that the API of its built-in plugin does not know: a short name that is none there.
 func checkModel(provider, model string) error {

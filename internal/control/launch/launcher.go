@@ -39,6 +39,8 @@ type Launcher struct {
 	Workspace *workspace.Workspace
 	Session   *session.Session
 	Plan      *grimoires.Plan
+	Provider  string // replaces that of the plan; see driven
+	Model     string // of that provider's agents
 	Idle      time.Duration
 	Limits    config.Limits
 	Getenv    func(string) string // of the user
@@ -114,9 +116,10 @@ func (l *Launcher) roleOf(ctx context.Context, run runner.AgentRun) (role, error
 		return role{}, err
 	}
 	name := cmp.Or(run.Agent, grimoires.DefaultAgent)
+	provider, model := l.driven(run.Provider, run.Model)
 	who := role{
-		Caller:   spawn.Caller{Agent: name, Chain: []string{spawn.User, name}, Path: run.Path, Model: run.Model, Trace: l.Session.TraceID()},
-		provider: cmp.Or(run.Provider, l.Plan.Provider), dir: run.Workdir, env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...),
+		Caller:   spawn.Caller{Agent: name, Chain: []string{spawn.User, name}, Path: run.Path, Model: model, Trace: l.Session.TraceID()},
+		provider: provider, dir: run.Workdir, env: append([]string{"COVEN_STEP_KEY=" + run.Key}, env...),
 		readOnly: run.ReadOnly, tools: !run.ReadOnly,
 	}
 	who.stateDir = filepath.Join(l.Workspace.Worktree.StateDir(), who.provider)
@@ -185,7 +188,20 @@ func (l *Launcher) Recall(ctx context.Context, provider string, transcript io.Re
 }
 
 func (l *Launcher) plugin(ctx context.Context, name string) (provider.Provider, error) {
-	return l.Providers.Plugin(ctx, cmp.Or(name, l.Plan.Provider))
+	name, _ = l.driven(name, "")
+	return l.Providers.Plugin(ctx, name)
+}
+
+// driven returns the provider and the model of an agent. Of a session that was resumed with others, they replace those of the
+// agents that the provider of the plan would run. An empty provider is that of the plan.
+func (l *Launcher) driven(provider, model string) (string, string) {
+	switch {
+	case provider != "" && provider != l.Plan.Provider:
+		return provider, model
+	case l.Provider != l.Plan.Provider || l.Model != l.Plan.Model:
+		return l.Provider, l.Model
+	}
+	return l.Plan.Provider, model
 }
 
 // hide removes secrets from the final message of an agent.

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +64,7 @@ func (l *Launcher) Await(ctx context.Context, path, provider string) error {
 	resume := runner.Pause(ctx)
 	defer resume()
 	for limited {
-		if err := l.waitOut(ctx, path, name, limit); err != nil {
+		if err := l.orElsewhere(ctx, name, l.waitOut(ctx, path, name, limit)); err != nil {
 			return err
 		}
 		if limit, limited, err = l.Providers.Accounts.Limits.Limited(name); err != nil {
@@ -86,7 +85,7 @@ func (l *Launcher) awaitFault(ctx context.Context, path, name string) error {
 	defer resume()
 	for ; fault != nil; fault = faults.Of(name) {
 		if !faults.Patient {
-			return &runner.Wait{Reason: event.WaitLimit, Detail: fault.Error(), Next: "resume"}
+			return l.orElsewhere(ctx, name, &runner.Wait{Reason: event.WaitLimit, Detail: fault.Error(), Next: "resume"})
 		}
 		met := event.Limit{Account: name, Reason: fault.Reason + ": " + fault.Text, At: fault.Until().Round(0)}
 		if err := l.Session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
@@ -127,9 +126,18 @@ func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
 }
 
+// orElsewhere adds to the wait for an account another provider that can continue, if there is one.
+func (l *Launcher) orElsewhere(ctx context.Context, account string, err error) error {
+	if wait := (*runner.Wait)(nil); errors.As(err, &wait) {
+		wait.Other = l.Providers.Other(ctx, account, l.Ungated)
+	}
+	return err
+}
+
 // account returns the account of a provider's agents. An empty provider stands for that of the plan.
 func (l *Launcher) account(ctx context.Context, provider string) (string, error) {
-	drives, err := l.Providers.Traits(ctx, cmp.Or(provider, l.Plan.Provider))
+	provider, _ = l.driven(provider, "")
+	drives, err := l.Providers.Traits(ctx, provider)
 	return drives.Account, err
 }
 

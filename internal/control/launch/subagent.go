@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +76,7 @@ func (r *subagent) admit() (err error) {
 	if r.child, err = r.admission().Admit(r.caller, r.request); err != nil {
 		return err
 	}
-	r.provider = cmp.Or(r.Plan.Agents[r.request.Agent].Provider, r.Plan.Provider)
+	r.provider, r.child.Model = r.driven(r.Plan.Agents[r.request.Agent].Provider, r.child.Model)
 	traits, err := r.Providers.Traits(r.ctx, r.provider)
 	if err != nil {
 		return err
