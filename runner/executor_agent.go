@@ -334,9 +334,14 @@ func (x *Executor) restoreCutOff(ctx context.Context, b leafStart) error {
 
 // runPrompt runs the agent of a leaf with a prompt.
 func (x *Executor) runPrompt(ctx context.Context, c engine.Call, b leafStart, start event.AgentStart) (driver.Report, error) {
-	return x.runAgent(ctx, b.usage, start, AgentRun{
+	return x.runAgent(ctx, b.usage, start, agentRun(c))
+}
+
+// agentRun returns the run of the agent of a leaf.
+func agentRun(c engine.Call) AgentRun {
+	return AgentRun{
 		Path: c.Path, Agent: c.Agent.Agent, Model: c.Agent.Model, Provider: c.Agent.Provider, Env: c.Agent.Env, Workdir: c.Agent.Workdir, Chat: c.Agent.Chat,
-	})
+	}
 }
 
 // runAgent runs an agent once and charges its usage. It first waits for rate limits of the account to end.

@@ -3,9 +3,11 @@ package runner
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -31,10 +33,23 @@ func isRefused(r driver.Report) bool {
 func (x *Executor) renew(ctx context.Context, c engine.Call, b leafStart, refused driver.Report) (driver.Report, error) {
 	started, _ := x.Journal.lastAt(c.Path, event.AgentStarted)
 	last := event.As[event.AgentStart](started)
-	if continuation.IsReplacement(last.Prompt) || !last.Resumed && !x.workOf(c, b).HasCalls() {
-		return refused, nil
+	if first := !last.Resumed && !x.workOf(c, b).HasCalls(); first || continuation.IsReplacement(last.Prompt) {
+		return x.withParts(ctx, c, refused), nil
 	}
 	return x.replace(ctx, c, b, replacedText(oneline.Of(refused.Error)))
+}
+
+// withParts adds the largest parts of the first message and the system text of an agent, if they are long, to the reason for
+// which the API refused them.
+func (x *Executor) withParts(ctx context.Context, c engine.Call, refused driver.Report) driver.Report {
+	parts := slices.Clone(c.Agent.Parts)
+	if instructions, err := x.Agents.Instructions(ctx, agentRun(c)); err == nil { // otherwise only those of the prompt are known
+		parts = append(parts, instructions...)
+	}
+	if text := grimoires.LargestParts(parts); text != "" {
+		refused.Error += "; " + text
+	}
+	return refused
 }
 
 // replace begins a conversation that takes over from that of a leaf, in the same worktree.

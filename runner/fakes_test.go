@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
@@ -312,6 +313,10 @@ func (f *fakeAgents) Run(_ context.Context, run AgentRun) (driver.Report, error)
 	next := f.next[0]
 	f.next = f.next[1:]
 	return next(run)
+}
+
+func (*fakeAgents) Instructions(context.Context, AgentRun) ([]grimoires.PromptPart, error) {
+	return nil, nil
 }
 
 func (f *fakeAgents) Reader(name string) (provider, model string, err error) {

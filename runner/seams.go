@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -158,6 +159,8 @@ type agents interface {
 	// Reader returns the provider and the model of the agent definition that a plugin asks for. The error
 	// is pluginerr.ErrInvalid if there is no definition with this name.
 	Reader(name string) (provider, model string, err error)
+	// Instructions returns the parts of the system text of an agent of a step.
+	Instructions(ctx context.Context, run AgentRun) ([]grimoires.PromptPart, error)
 	// Recall reads the report of an interrupted run from its transcript. complete reports whether the agent
 	// had already given its result.
 	Recall(ctx context.Context, provider string, transcript io.Reader) (report driver.Report, complete bool, err error)

@@ -21,6 +21,10 @@ var (
 	ErrTransient = errors.New("failed for now")
 	// ErrLogin means that a server refuses the user's credential, or that the credential is missing.
 	ErrLogin = errors.New("login refused")
+	// ErrModel means that a server has no such model.
+	ErrModel = errors.New("no such model")
+	// ErrAccount means that a server refuses the user's account, for example because it has no credit.
+	ErrAccount = errors.New("account refused")
 	// ErrGone means that the other side's process has exited or cannot be reached.
 	ErrGone = errors.New("process is gone")
 )

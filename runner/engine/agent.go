@@ -20,6 +20,8 @@ type AgentInput struct {
 	Conversation  string   `json:"conversation,omitempty"` // optional ID of the conversation to continue if that leaf has none
 	Chat          bool     `json:"chat,omitempty"`         // a turn of a chat; the prompt is the person's message
 	Resolve       bool     `json:"resolve,omitempty"`      // resolve a conflict with the target; coven first writes it to the worktree
+
+	Parts []grimoires.PromptPart `json:"-"` // of the prompt, if it is long
 }
 
 // agentStep is a step that runs an agent.
@@ -39,7 +41,8 @@ func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 		}
 		input[name] = value
 	}
-	prompt, err := a.plan.RenderPrompt(a.spec.Prompt, s.Data(input))
+	data := s.Data(input)
+	prompt, err := a.plan.RenderPrompt(a.spec.Prompt, data)
 	if err != nil {
 		return Outcome{}, &templateError{err}
 	}
@@ -53,6 +56,6 @@ func (a agentStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	}
 	return s.call(ctx, a.name, Call{Agent: &AgentInput{
 		Prompt: prompt, Agent: a.spec.Agent, Model: model, Provider: a.spec.Provider, Env: env, Workdir: a.spec.Workdir,
-		ExpectChanges: a.spec.ExpectChanges,
+		ExpectChanges: a.spec.ExpectChanges, Parts: a.plan.PromptParts(a.spec.Prompt, data, prompt),
 	}})
 }

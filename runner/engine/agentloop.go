@@ -131,13 +131,16 @@ func (r *rounds) decide(ctx context.Context, s *State, review event.Result) (Out
 
 // fix runs an agent to fix the findings of the review.
 func (r *rounds) fix(ctx context.Context, s *State, review Outcome) (Outcome, error) {
-	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, s.Data(map[string]any{
+	data := s.Data(map[string]any{
 		"findings": findingsForPrompt(findings.Opinions(review.Result.Opinions)), "reason": r.history[len(r.history)-1].Reason,
-	}))
+	})
+	prompt, err := r.loop.plan.RenderPrompt(r.loop.spec.Fix, data)
 	if err != nil {
 		return Outcome{}, &templateError{err}
 	}
-	return r.part("fix", Call{Agent: &AgentInput{Prompt: prompt, Model: r.loop.plan.Model}}).Run(ctx, s)
+	return r.part("fix", Call{Agent: &AgentInput{
+		Prompt: prompt, Model: r.loop.plan.Model, Parts: r.loop.plan.PromptParts(r.loop.spec.Fix, data, prompt),
+	}}).Run(ctx, s)
 }
 
 // part returns the step of one leaf of a round.

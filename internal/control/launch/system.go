@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/runner"
 )
 
 // chatContract tells an agent how a chat works. It is part of the system prompt.
@@ -40,35 +42,65 @@ type systemOf struct {
 // maxMemory limits the size of an instruction file in bytes.
 const maxMemory = 1 << 20
 
+// part is a part of a system prompt.
+type part struct {
+	name    string
+	setting string // how to make it smaller
+	text    string
+}
+
 // systemText returns the text that coven adds to the system prompt of an agent.
 func (l *Launcher) systemText(ctx context.Context, root string, of systemOf) string {
-	var parts []string
-	if of.own != "" {
-		parts = append(parts, strings.TrimSpace(of.own)) // first: it is the same for each run of the agent
+	var texts []string
+	for _, p := range l.systemParts(ctx, root, of) {
+		texts = append(texts, p.text)
 	}
-	if of.skills != "" {
-		parts = append(parts, of.skills)
+	return strings.Join(texts, "\n\n")
+}
+
+// systemParts returns the parts of the text that coven adds to the system prompt of an agent, in their order.
+func (l *Launcher) systemParts(ctx context.Context, root string, of systemOf) (parts []part) {
+	add := func(name, setting, text string) {
+		if text != "" {
+			parts = append(parts, part{name, setting, text})
+		}
 	}
+	add("the prompt of the agent's definition", "shorten it", strings.TrimSpace(of.own)) // first: it is the same for each run of the agent
+	add("the skills of the agent", "shorten skills in its definition", of.skills)
 	memory := func(name string) ([]byte, error) { return regularfile.ReadIn(root, name, maxMemory) }
 	if of.reviews {
 		memory = func(name string) ([]byte, error) { return l.Workspace.FileBefore(ctx, name, maxMemory) }
-		parts = append(parts, reviewerMemory)
+		add("", "", reviewerMemory)
 	}
 	for _, name := range memoryFiles() {
 		text, err := memory(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			parts = append(parts, fmt.Sprintf("(%s of this repository could not be read: %v)", name, err))
+			add("", "", fmt.Sprintf("(%s of this repository could not be read: %v)", name, err))
 		default:
-			parts = append(parts, fmt.Sprintf("# %s of this repository\n\n%s", name, strings.TrimSpace(string(text))))
+			add(name+" of the repository", "shorten the file", fmt.Sprintf("# %s of this repository\n\n%s", name, strings.TrimSpace(string(text))))
 		}
 	}
-	if limits := l.Workspace.Sandbox.Instructions(of.readOnly); limits != "" {
-		parts = append(parts, limits)
+	add("", "", l.Workspace.Sandbox.Instructions(of.readOnly))
+	add("", "", of.contract)
+	return parts
+}
+
+// Instructions implements the agents of package runner.
+func (l *Launcher) Instructions(ctx context.Context, run runner.AgentRun) (parts []grimoires.PromptPart, err error) {
+	who, err := l.roleOf(ctx, run)
+	if err != nil {
+		return nil, err
 	}
-	if of.contract != "" {
-		parts = append(parts, of.contract)
+	root, err := l.worktreeRoot()
+	if err != nil {
+		return nil, err
 	}
-	return strings.Join(parts, "\n\n")
+	for _, p := range l.systemParts(ctx, root, who.system) {
+		if p.name != "" {
+			parts = append(parts, grimoires.PromptPart{Name: p.name, Size: len(p.text), Setting: p.setting})
+		}
+	}
+	return parts, nil
 }

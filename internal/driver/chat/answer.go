@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -39,16 +40,21 @@ func (c *conversation) ask(ctx context.Context, r model.Request) (*answer, error
 			return a, err
 		}
 		if try == maxTries {
-			text := fmt.Sprintf("%v (tried %d times)", err, maxTries)
-			if c.job.Fault != nil {
-				c.job.Fault("server_error", oneline.Of(text))
-			}
-			return nil, failed(driver.Limit, "%s", text)
+			return nil, c.fault("server_error", fmt.Errorf("%w (tried %d times)", err, maxTries))
 		}
 		if err := c.again(ctx, try, err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// fault ends the conversation because of the account or the model, until it can be used. The reasons are those of
+// driver.FaultOf.
+func (c *conversation) fault(reason string, err error) error {
+	if c.job.Fault != nil {
+		c.job.Fault(reason, oneline.Of(err.Error()))
+	}
+	return failed(driver.Limit, "%v", err)
 }
 
 // again reports a failed request and waits 1, 4 or 16 seconds before the next attempt.
@@ -92,8 +98,15 @@ func (c *conversation) turn(ctx context.Context, r model.Request) (*answer, erro
 		return nil, failed(driver.Timeout, "%v for %s", errIdle, c.job.Idle)
 	case errors.Is(err, pluginerr.ErrLogin):
 		return nil, failed(driver.Login, "%v", err)
+	case errors.Is(err, pluginerr.ErrModel):
+		return nil, c.fault("model_not_found", err)
+	case errors.Is(err, pluginerr.ErrAccount):
+		return nil, c.fault("billing_error", err)
 	case errors.Is(err, pluginerr.ErrTransient):
 		return nil, err
+	case errors.Is(err, pluginerr.ErrInvalid):
+		c.report.Result.Status = http.StatusBadRequest
+		return nil, failed(driver.Failed, "%v", err)
 	case err != nil:
 		return nil, failed(driver.Failed, "%v", err)
 	}

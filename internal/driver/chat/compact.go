@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -112,6 +113,7 @@ func (c *conversation) fit(ctx context.Context) error {
 		}
 	}
 	if took := c.tokens(c.request()); took > c.budget() {
+		c.report.Result.Status = http.StatusRequestEntityTooLarge
 		return failed(driver.Failed, "the conversation does not fit into the context window of the model: it takes about %d of %d tokens", took, c.window)
 	}
 	return nil

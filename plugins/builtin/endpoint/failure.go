@@ -98,7 +98,7 @@ func after(seconds float64) time.Duration {
 
 // limitKinds returns the error types that mean a limit, regardless of the status.
 func limitKinds() []string {
-	return []string{"rate_limit_error", "rate_limit_exceeded", "overloaded_error", "billing_error", "insufficient_quota"}
+	return []string{"rate_limit_error", "rate_limit_exceeded", "overloaded_error"}
 }
 
 // statusOverloaded is Anthropic's status for an overload.
@@ -109,10 +109,10 @@ func (f *Failure) limit() (provider.Limit, bool) {
 	known := slices.Contains(limitKinds(), f.Kind)
 	reason := "rate_limit"
 	switch {
+	case errors.Is(f.class(), pluginerr.ErrAccount): // waiting does not help
+		return provider.Limit{}, false
 	case f.Status == http.StatusServiceUnavailable, f.Status == statusOverloaded, f.Kind == "overloaded_error":
 		reason = "overloaded"
-	case f.Kind == "billing_error", f.Kind == "insufficient_quota":
-		reason = strings.TrimSuffix(f.Kind, "_error")
 	case f.Status != http.StatusTooManyRequests && !known:
 		return provider.Limit{}, false
 	}
@@ -126,6 +126,12 @@ func (f *Failure) limit() (provider.Limit, bool) {
 // class returns the sentinel error of a failure, or nil.
 func (f *Failure) class() error {
 	switch {
+	case f.Status == http.StatusPaymentRequired, f.Kind == "billing_error", f.Kind == "insufficient_quota":
+		return pluginerr.ErrAccount
+	case f.Status == http.StatusNotFound, f.Kind == "model_not_found":
+		return pluginerr.ErrModel
+	case f.Status == http.StatusBadRequest, f.Status == http.StatusRequestEntityTooLarge, f.Status == http.StatusUnprocessableEntity:
+		return pluginerr.ErrInvalid
 	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden, f.Kind == "authentication_error":
 		return pluginerr.ErrLogin
 	case f.Status >= 500, f.Status == http.StatusOK, f.Status == http.StatusRequestTimeout:

@@ -284,8 +284,6 @@ func TestLimits(t *testing.T) {
 		}{
 			"429":       {429, map[string]string{"Retry-After": "7"}, `{"error":{"type":"rate_limit_error"}}`, provider.Limit{Reason: "rate_limit", Status: 429, After: 7 * time.Second}},
 			"429 ms":    {429, map[string]string{"Retry-After-Ms": "1500"}, "slow down", provider.Limit{Reason: "rate_limit", Status: 429, After: 1500 * time.Millisecond}},
-			"quota":     {429, nil, `{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no credit"}}`, provider.Limit{Reason: "insufficient_quota", Status: 429}},
-			"billing":   {402, nil, `{"error":{"type":"billing_error"}}`, provider.Limit{Reason: "billing", Status: 402}},
 			"529":       {529, nil, `{"error":{"type":"overloaded_error"}}`, provider.Limit{Reason: "overloaded", Status: 529}},
 			"503":       {503, map[string]string{"Retry-After": "soon"}, "", provider.Limit{Reason: "overloaded", Status: 503}},
 			"code":      {400, nil, `{"error":{"type":"requests","code":"rate_limit_exceeded"}}`, provider.Limit{Reason: "rate_limit", Status: 400}},
@@ -328,9 +326,11 @@ func TestErrors(t *testing.T) {
 		}{
 			"401":      {401, `{"error":{"type":"authentication_error","message":"invalid key ` + key + `"}}`, pluginerr.ErrLogin, "the API answered 401: invalid key ***"},
 			"403":      {403, `{"error":{"message":"not for you"}}`, pluginerr.ErrLogin, "the API answered 403: not for you"},
-			"400":      {400, `{"error":{"type":"invalid_request_error","message":"prompt is\n too long"}}`, nil, "the API answered 400: prompt is too long"},
-			"404":      {404, `{"error":"model \"m-1\" not found"}`, nil, `the API answered 404: model "m-1" not found`},
-			"422":      {422, `{"detail":"Not\tnow"}`, nil, "the API answered 422: Not now"},
+			"400":      {400, `{"error":{"type":"invalid_request_error","message":"prompt is\n too long"}}`, pluginerr.ErrInvalid, "the API answered 400: prompt is too long"},
+			"404":      {404, `{"error":"model \"m-1\" not found"}`, pluginerr.ErrModel, `the API answered 404: model "m-1" not found`},
+			"422":      {422, `{"detail":"Not\tnow"}`, pluginerr.ErrInvalid, "the API answered 422: Not now"},
+			"quota":    {429, `{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no credit"}}`, pluginerr.ErrAccount, "the API answered 429: no credit"},
+			"billing":  {402, `{"error":{"type":"billing_error"}}`, pluginerr.ErrAccount, "the API answered 402: billing_error Payment Required"},
 			"408":      {408, `{}`, pluginerr.ErrTransient, "the API answered 408: Request Timeout"},
 			"500":      {500, `<html>`, pluginerr.ErrTransient, "the API answered 500: Internal Server Error"},
 			"redirect": {307, `{"error":"moved"}`, nil, "the API answered 307: moved"},
@@ -348,7 +348,7 @@ func TestErrors(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.text) || len(events) > 0 || requests.Load() != 1 || strings.Contains(err.Error(), key) {
 				t.Errorf("%s %s: %v after %d", p.api.Name, name, err, requests.Load())
 			}
-			for _, sentinel := range []error{pluginerr.ErrLogin, pluginerr.ErrTransient} {
+			for _, sentinel := range []error{pluginerr.ErrLogin, pluginerr.ErrTransient, pluginerr.ErrAccount, pluginerr.ErrModel, pluginerr.ErrInvalid} {
 				if errors.Is(err, sentinel) != errors.Is(c.sentinel, sentinel) {
 					t.Errorf("%s %s: %v", p.api.Name, name, err)
 				}

@@ -16,16 +16,18 @@ import (
 // sentinels maps status codes to sentinel errors.
 func sentinels() map[codes.Code]error {
 	return map[codes.Code]error{
-		codes.Unimplemented:     pluginerr.ErrUnsupported,
-		codes.InvalidArgument:   pluginerr.ErrInvalid,
-		codes.ResourceExhausted: pluginerr.ErrTooLarge,
-		codes.Aborted:           pluginerr.ErrTransient,
-		codes.Unauthenticated:   pluginerr.ErrLogin,
-		codes.Unavailable:       pluginerr.ErrGone,
-		codes.DeadlineExceeded:  context.DeadlineExceeded,
-		codes.Canceled:          context.Canceled,
-		codes.NotFound:          fs.ErrNotExist,
-		codes.PermissionDenied:  fs.ErrPermission,
+		codes.Unimplemented:      pluginerr.ErrUnsupported,
+		codes.InvalidArgument:    pluginerr.ErrInvalid,
+		codes.ResourceExhausted:  pluginerr.ErrTooLarge,
+		codes.Aborted:            pluginerr.ErrTransient,
+		codes.Unauthenticated:    pluginerr.ErrLogin,
+		codes.OutOfRange:         pluginerr.ErrModel,
+		codes.FailedPrecondition: pluginerr.ErrAccount,
+		codes.Unavailable:        pluginerr.ErrGone,
+		codes.DeadlineExceeded:   context.DeadlineExceeded,
+		codes.Canceled:           context.Canceled,
+		codes.NotFound:           fs.ErrNotExist,
+		codes.PermissionDenied:   fs.ErrPermission,
 	}
 }
 
