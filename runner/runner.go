@@ -206,8 +206,15 @@ func (r *Runner) end(ctx context.Context, e Outcome) error {
 }
 
 // wait records that the session waits. A spent budget is also noted in the task, for people who plan work
-// and do not see sessions.
+// and do not see sessions. If no agent has begun when an account cannot be used, the task becomes ready again; the session
+// claims it when it is resumed.
 func (r *Runner) wait(ctx context.Context, e Outcome) error {
+	if e.Reason == event.WaitLimit && !r.Journal.has(event.AgentStarted) {
+		if err := r.Tracker.Release(ctx, ""); err != nil {
+			return err
+		}
+		failpoint.Point("limit.released")
+	}
 	if e.Reason == budgetReason {
 		if err := r.Tracker.Note(ctx, fmt.Sprintf("coven: waiting (budget) at %s: %s; next: %s", e.Step, e.Detail, e.Next)); err != nil {
 			return err

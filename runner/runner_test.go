@@ -120,7 +120,7 @@ func TestRunWaitingAndResumed(t *testing.T) {
 	}
 }
 
-// A wait for a budget is also noted in the task. A wait for a limit has a time.
+// A wait for a budget is also noted in the task. A wait for a limit has a time, and releases a task whose agent has not begun.
 func TestRunWaitingForBudgetOrLimit(t *testing.T) {
 	w := newWorld()
 	w.agents.next = append(w.agents.next, uses(event.Usage{Turns: 3}))
@@ -134,7 +134,7 @@ func TestRunWaitingForBudgetOrLimit(t *testing.T) {
 	w, until := newWorld(), time.Unix(1e9, 0)
 	w.agents.limit = &Wait{Reason: "limit", Detail: "too many requests", Next: "resume", Until: until}
 	got, err = w.runner(t, work).Run(t.Context())
-	if err != nil || got.Reason != "limit" || !got.Until.Equal(until) || len(w.tracker.calls) != 0 {
+	if err != nil || got.Reason != "limit" || !got.Until.Equal(until) || !slices.Equal(w.tracker.calls, []string{"release"}) {
 		t.Errorf("%+v, %v, tracker calls %q", got, err, w.tracker.calls)
 	}
 }

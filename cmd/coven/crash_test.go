@@ -54,6 +54,7 @@ func unplayed() []string {
 		"session.index.", "gc.", // TestSessionIndexSurvivesKills, script/gc
 		"checkout.undo.", // package checkout
 		"login.",         // package forwarder
+		"limit.",         // script/notbegun
 		"inbox.",         // a missing request was not made, and a duplicate one has no effect
 	}
 }

@@ -170,7 +170,7 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if v.Status == session.Blocked || v.Status == session.Failed {
+	if v.Status == session.Blocked || v.Status == session.Failed || len(s.Journal.Of(event.AgentStarted)) == 0 {
 		if err := c.reclaim(ctx, item, v); err != nil {
 			return Outcome{}, err
 		}
@@ -226,9 +226,12 @@ func atLanding(v session.View) bool {
 	return len(v.Steps) > 0 && v.Steps[len(v.Steps)-1].Kind == "merge"
 }
 
-// reclaim claims the task of a blocked session in its tracker again.
+// reclaim claims the task of a session in its tracker again: it was blocked, or released because no agent had begun.
 func (c *Controller) reclaim(ctx context.Context, item project.Item, v session.View) error {
 	err := c.claimTask(ctx, item, holder.ActorIn(v))
+	if claimed := (*task.ClaimedError)(nil); errors.As(err, &claimed) {
+		return exit.Personf("coven cancel "+shellword.Word(v.Task), "%w", err)
+	}
 	if status := (*task.StatusError)(nil); errors.As(err, &status) && status.Status == task.StatusClosed {
 		return exit.Personf("coven cancel "+shellword.Word(v.Task), "task %s has been closed in the tracker", v.Task)
 	}
