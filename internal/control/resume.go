@@ -34,6 +34,14 @@ type Switch struct {
 	Model    string
 }
 
+// CheckSwitch returns an error if agents of the provider of a switch may not run here.
+func (c *Controller) CheckSwitch(ctx context.Context, to Switch) error {
+	if to.Provider == "" {
+		return nil
+	}
+	return c.AllowsProvider(ctx, to.Provider)
+}
+
 // in returns the part of a switch that changes a session. The agents of another provider need its own model.
 func (w Switch) in(v session.View, cfg config.Config) Switch {
 	if w.Provider == v.Info.Provider {
@@ -187,7 +195,7 @@ func (c *Controller) checkResumed(ctx context.Context, frozen *grimoires.Plan, v
 	plan := *frozen
 	plan.Provider, plan.Model = v.Info.Provider, v.Info.Model
 	if again.Provider != "" || again.Model != "" {
-		if err := c.checkSwitch(v); err != nil {
+		if err := c.switchRefusal(v); err != nil {
 			return err
 		}
 	}
@@ -209,8 +217,8 @@ func (c *Controller) checkResumed(ctx context.Context, frozen *grimoires.Plan, v
 	return nil
 }
 
-// checkSwitch returns why a session cannot change to a provider and a model.
-func (c *Controller) checkSwitch(v session.View) error {
+// switchRefusal returns why a session cannot change to a provider and a model.
+func (c *Controller) switchRefusal(v session.View) error {
 	if v.Info.Chat {
 		return exit.Usagef(ChatCommand(v.ID), "session %s is a chat: it keeps its provider and its model", v.ID)
 	}

@@ -25,6 +25,9 @@ type RetryRequest struct {
 // Retry runs the failed step again, or all steps from a given one, and continues the session. With new conversations or
 // another provider, it also continues a session that was interrupted or waits.
 func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error) {
+	if err := c.CheckSwitch(ctx, r.Switch); err != nil {
+		return Outcome{}, err
+	}
 	v, err := c.Project.Find(ctx, r.Task)
 	if err == nil {
 		err = c.retryRefusal(ctx, v)
@@ -47,7 +50,7 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 	to := r.Switch.in(v, c.Project.Config)
 	again.Fresh, again.Provider, again.Model = r.Fresh, to.Provider, to.Model
 	if r.Fresh && v.Info.Chat {
-		return Outcome{}, exit.Usagef("coven chat", "session %s is a chat: its conversation cannot be replaced", v.ID)
+		return Outcome{}, exit.Usagef(ChatCommand(v.ID), "session %s is a chat: its conversation cannot be replaced", v.ID)
 	}
 	if again.Retry == "" && !r.Fresh && r.Switch == (Switch{}) {
 		return Outcome{}, exit.Failedf(NextOf(v), "no step of task %s has failed: it is %s", v.Task, StateOf(v))

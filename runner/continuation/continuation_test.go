@@ -81,3 +81,17 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("does not name the provider: %q", got)
 	}
 }
+
+// A replacing conversation is told what people said in the one that it replaces, and its own request.
+func TestReplaced(t *testing.T) {
+	var r record
+	r.add(event.AgentStarted, "a#1", event.AgentStart{Prompt: "The task"})
+	r.add(event.AgentMessage, "a#1", event.Message{By: "Ada", Text: "use b"})
+	r.add(event.StepCompleted, "a#1", event.Result{Files: []string{"x", "y"}})
+	r.add(event.AgentMessage, "b#1", event.Message{By: "Ada", Text: "and c"})
+	l := Leaf{Work: Work{Journal: r, Path: "b#1"}, Prompt: "The request", Continues: "a#1", Continued: true}
+	want := "The task\n\n" + replacedText + "\n\nIt has changed these files: x, y\n\nAda says: use b\n\n" + requestedText + "The request\n\nAda says: and c"
+	if got := l.Replaced(); got != want || !IsReplacement(got) {
+		t.Errorf("%s", got)
+	}
+}

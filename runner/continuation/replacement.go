@@ -53,6 +53,7 @@ func (l Leaf) Replaced() string {
 	if comments := l.comments(); len(comments) > 0 {
 		parts = append(parts, "People have asked for these changes:\n\n- "+strings.Join(comments, "\n- "))
 	}
+	parts = append(parts, Work{Journal: l.Journal, Path: l.Continues}.Undelivered(nil)...)
 	if l.Continued {
 		parts = append(parts, requestedText+l.Prompt)
 	}

@@ -81,6 +81,9 @@ func (o *resumeOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.CheckSwitch(ctx, o.to); err != nil {
+		return err
+	}
 	todo, err := c.ToResume(ctx, o.tasks, more)
 	if err != nil {
 		return err
