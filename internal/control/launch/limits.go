@@ -55,7 +55,7 @@ func (l *Launcher) Await(ctx context.Context, path, provider string) error {
 		return err
 	}
 	if err := l.awaitFault(ctx, path, name); err != nil {
-		return err
+		return l.orElsewhere(ctx, provider, name, err)
 	}
 	limit, limited, err := l.Providers.Accounts.Limits.Limited(name)
 	if err != nil || !limited {
@@ -64,8 +64,8 @@ func (l *Launcher) Await(ctx context.Context, path, provider string) error {
 	resume := runner.Pause(ctx)
 	defer resume()
 	for limited {
-		if err := l.orElsewhere(ctx, name, l.waitOut(ctx, path, name, limit)); err != nil {
-			return err
+		if err := l.waitOut(ctx, path, name, limit); err != nil {
+			return l.orElsewhere(ctx, provider, name, err)
 		}
 		if limit, limited, err = l.Providers.Accounts.Limits.Limited(name); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (l *Launcher) awaitFault(ctx context.Context, path, name string) error {
 	defer resume()
 	for ; fault != nil; fault = faults.Of(name) {
 		if !faults.Patient {
-			return l.orElsewhere(ctx, name, &runner.Wait{Reason: event.WaitLimit, Detail: fault.Error(), Next: "resume"})
+			return &runner.Wait{Reason: event.WaitLimit, Detail: fault.Error(), Next: "resume"}
 		}
 		met := event.Limit{Account: name, Reason: fault.Reason + ": " + fault.Text, At: fault.Until().Round(0)}
 		if err := l.Session.Append(event.Event{Type: event.LimitMet, Path: path}, met); err != nil {
@@ -126,9 +126,11 @@ func tooLong(met event.Limit, now time.Time, most time.Duration) error {
 	return &runner.Wait{Reason: event.WaitLimit, Detail: detail, Next: "resume", Until: met.At}
 }
 
-// orElsewhere adds to the wait for an account another provider that can continue, if there is one.
-func (l *Launcher) orElsewhere(ctx context.Context, account string, err error) error {
-	if wait := (*runner.Wait)(nil); errors.As(err, &wait) {
+// orElsewhere adds to the wait of an agent for an account another provider that can continue, if there is one. A step that
+// names its provider keeps it.
+func (l *Launcher) orElsewhere(ctx context.Context, provider, account string, err error) error {
+	wait := (*runner.Wait)(nil)
+	if errors.As(err, &wait) && (provider == "" || provider == l.Plan.Provider) {
 		wait.Other = l.Providers.Other(ctx, account, l.Ungated)
 	}
 	return err
