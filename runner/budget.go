@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/session/usage"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // budgetReason is the wait reason of a session with a spent budget.
@@ -145,7 +146,7 @@ func (s *leafUsage) clock(ctx context.Context) (context.Context, context.CancelF
 		ctx, end = Limited(ctx, max(left, time.Millisecond), runBudgetSpent(wall.Reached(wall)))
 		ends = append(ends, end)
 	}
-	ctx, worked := stopwatch(ctx)
+	ctx, worked := workclock.Measure(ctx)
 	return ctx, func() {
 		shared.Use(budget.Amount{Wall: worked()})
 		for _, end := range ends {

@@ -16,6 +16,7 @@ import (
 	ourclock "github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/session/usage"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // Executor does the work of leaves in the worktree of one task.
@@ -62,7 +63,7 @@ func (x *Executor) Do(ctx context.Context, c engine.Call) (event.Result, error) 
 		return event.Result{}, err
 	}
 	b.usage = usage
-	charge(ctx, usage.before.Wall)
+	workclock.Charge(ctx, usage.before.Wall)
 	timed, stop := usage.clock(ctx)
 	defer stop()
 	result, err := x.do(timed, c, b)

@@ -11,6 +11,7 @@ import (
 	ourclock "github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // Changes that wait for the same target are stacked, and the checks run once on the tree with all of them,
@@ -217,7 +218,7 @@ func (p *member) putStack(ctx context.Context, top event.Landing) error {
 // stopTogether returns a context that ends when one of the first n sessions stops, or when the remaining time
 // of the first session's step is over.
 func (b *batch) stopTogether(ctx context.Context, n int) (context.Context, func()) {
-	resume, left := Pause(ctx), remaining(ctx)
+	resume, left := Pause(ctx), workclock.Remaining(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func(){resume, func() { cancel(nil) }}
 	if left > 0 {

@@ -1,4 +1,4 @@
-package runner
+package workclock
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, step := errors.New("run"), errors.New("step")
-		outer, stop := Limited(t.Context(), time.Hour, run)
+		outer, stop := Limit(t.Context(), time.Hour, run)
 		defer stop()
-		inner, stopInner := Limited(outer, 10*time.Minute, step)
+		inner, stopInner := Limit(outer, 10*time.Minute, step)
 		defer stopInner()
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		wait(9 * time.Minute)
