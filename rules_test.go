@@ -55,7 +55,7 @@ var rules = []rule{
 		from:  []string{"runner/engine"},
 		never: []string{"..."},
 		but: []string{
-			"grimoires", "internal/budget", "internal/event", "internal/event/findings", "internal/text/lazyregexp", "internal/text/tmpl",
+			"grimoires", "internal/budget", "internal/config/check", "internal/event", "internal/event/findings", "internal/text/lazyregexp", "internal/text/tmpl",
 			"plugins/arbiter", "plugins/reviewer",
 		},
 		why: "the tree of steps is pure",

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/internal/config/check"
 )
 
 // files creates a repository and a user directory and returns their library.
@@ -203,11 +205,11 @@ func TestFreeze(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := l.Freeze(g, []string{"make test"})
+	p, err := l.Freeze(g, check.Of("make test"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Prompts) != 2 || p.Prompts["one"].Text == "" || p.Prompts["two"].Text != "two" || !slices.Equal(p.Checks, []string{"make test"}) {
+	if len(p.Prompts) != 2 || p.Prompts["one"].Text == "" || p.Prompts["two"].Text != "two" || !slices.Equal(p.Checks, check.Of("make test")) {
 		t.Errorf("got %+v", p)
 	}
 	if !slices.Equal(p.Raw, []string{"step c: line 1, column 5 of its command"}) {

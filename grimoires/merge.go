@@ -1,13 +1,15 @@
 package grimoires
 
+import "github.com/coven-run/coven/internal/config/check"
+
 // Merge is a step that lands the task's branch on its target.
 type Merge struct {
-	RequireReview bool     `yaml:"require_review" about:"wait for coven approve; true"`
-	Strategy      string   `yaml:"strategy" oneof:"squash|merge|rebase" about:"squash"`
-	Message       string   `yaml:"message,omitempty" about:"template of the commit message"` // empty for coven's own message
-	Checks        []string `yaml:"checks,omitempty" about:"commands instead of the configured ones"`
-	Resolve       bool     `yaml:"on_conflict,omitempty" oneof:"block|agent" true:"agent" about:"agent: an agent resolves conflicts with the target, at most twice"`
-	Push          bool     `yaml:"next,omitempty" oneof:"approve|push" true:"push" about:"push: the change lands elsewhere, so a waiting session recommends git push"`
+	RequireReview bool          `yaml:"require_review" about:"wait for coven approve; true"`
+	Strategy      string        `yaml:"strategy" oneof:"squash|merge|rebase" about:"squash"`
+	Message       string        `yaml:"message,omitempty" about:"template of the commit message"` // empty for coven's own message
+	Checks        []check.Check `yaml:"checks,omitempty" about:"commands instead of the configured ones"`
+	Resolve       bool          `yaml:"on_conflict,omitempty" oneof:"block|agent" true:"agent" about:"agent: an agent resolves conflicts with the target, at most twice"`
+	Push          bool          `yaml:"next,omitempty" oneof:"approve|push" true:"push" about:"push: the change lands elsewhere, so a waiting session recommends git push"`
 }
 
 // ResolvePrompt is the prompt of the agent that resolves a conflict with the target. Its inputs are files,
@@ -35,6 +37,11 @@ func (m *Merge) read(r *reader, at position) {
 	}
 	if checks := r.doc.Key(at.node, "checks"); checks.Set() && len(m.Checks) == 0 {
 		r.doc.Fail(checks, "the list of checks is empty", "leave checks out to use those of the configuration")
+	}
+	for i, item := range r.doc.Items(r.doc.Key(at.node, "checks")) {
+		if i < len(m.Checks) && m.Checks[i].Problem() != "" {
+			r.doc.Fail(item, m.Checks[i].Problem(), "")
+		}
 	}
 	r.template(textTemplate, at.step, m.Message, r.doc.Key(at.node, "message"))
 }

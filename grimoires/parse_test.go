@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/config/yamldoc"
 )
 
@@ -45,7 +46,7 @@ steps:
 				{Name: "c", Timeout: time.Hour, OnFail: Continue, Retries: 4, Backoff: 10 * time.Second, Budget: budget.Amount{Turns: 3, Wall: time.Hour}, When: "true", Kind: &Script{Checks: true}},
 			}}},
 			{Name: "d", OnFail: Block, Kind: &Merge{RequireReview: true, Strategy: "squash"}},
-			{Name: "e", OnFail: Fail, Kind: &Merge{Strategy: "rebase", Message: "{{.task.id}}", Checks: []string{"x"}}},
+			{Name: "e", OnFail: Fail, Kind: &Merge{Strategy: "rebase", Message: "{{.task.id}}", Checks: check.Of("x")}},
 		},
 	}
 	if !reflect.DeepEqual(g, want) {

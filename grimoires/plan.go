@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/permission"
@@ -18,7 +19,7 @@ type Plan struct {
 	Model    string                     `yaml:"model"`
 	Provider string                     `yaml:"provider"`
 	Target   string                     `yaml:"target"`             // full ref: refs/heads/main
-	Checks   []string                   `yaml:"checks"`             // commands that must pass before the change lands, in order
+	Checks   []check.Check              `yaml:"checks"`             // commands that must pass before the change lands, in order
 	Worktree Worktree                   `yaml:"worktree,omitempty"` // commands for the worktree's setup and teardown
 	Raw      []string                   `yaml:"raw,omitempty"`      // places where a command uses a value without quoting
 	Task     Task                       `yaml:"task"`
@@ -144,7 +145,7 @@ func (e *VersionError) Error() string {
 // Proves reports whether a command is a check, which must pass on the exact tree that lands.
 func (p *Plan) Proves(command string) bool {
 	for s := range p.Grimoire.All() {
-		if m, ok := s.Kind.(*Merge); ok && slices.Contains(p.ChecksOf(m), command) {
+		if m, ok := s.Kind.(*Merge); ok && slices.Contains(check.Commands(p.ChecksOf(m)), command) {
 			return true
 		}
 	}
@@ -152,7 +153,7 @@ func (p *Plan) Proves(command string) bool {
 }
 
 // ChecksOf returns the checks of a merge step. The plan's checks are the default.
-func (p *Plan) ChecksOf(m *Merge) []string {
+func (p *Plan) ChecksOf(m *Merge) []check.Check {
 	if len(m.Checks) == 0 {
 		return p.Checks
 	}
@@ -161,7 +162,7 @@ func (p *Plan) ChecksOf(m *Merge) []string {
 
 // Freeze returns a plan of a grimoire with the current prompts. The caller sets Model, Provider, Target,
 // Worktree, Task and Attempt.
-func (l *Library) Freeze(g *Grimoire, checks []string) (*Plan, error) {
+func (l *Library) Freeze(g *Grimoire, checks []check.Check) (*Plan, error) {
 	p, err := l.promptsOf(g)
 	if err != nil {
 		return nil, err

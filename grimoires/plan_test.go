@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/mcp/servers"
 	"github.com/coven-run/coven/internal/permission"
 )
@@ -44,7 +45,7 @@ func samplePlan(t *testing.T) *Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := l.Freeze(g, []string{"go vet ./...", "go test ./..."})
+	p, err := l.Freeze(g, check.Of("go vet ./...", "go test ./..."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestPlanSurvivesAnyText(t *testing.T) {
 			Acceptance: text.Draw(rt, "acceptance"), Priority: rapid.Int().Draw(rt, "priority"),
 		}
 		p.Attempt = text.Draw(rt, "attempt")
-		p.Checks = []string{text.Draw(rt, "check")}
+		p.Checks = check.Of(text.Draw(rt, "check"))
 		p.Prompts = map[string]Prompt{}
 		for name, prompt := range base.Prompts {
 			prompt.Text = text.Draw(rt, "prompt")

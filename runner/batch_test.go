@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
 )
@@ -95,21 +96,21 @@ type racer struct {
 	err     error
 }
 
-// race makes tasks wait for one target, in order, and then land. check is the check of each tree; prepare
+// race makes tasks wait for one target, in order, and then land. exit is the exit code of the check of each tree; prepare
 // modifies the tasks.
-func race(t *testing.T, tasks string, limit int, check func(racers map[string]*racer, tree string) int, prepare func(map[string]*racer)) (*lane, map[string]*racer) {
+func race(t *testing.T, tasks string, limit int, exit func(racers map[string]*racer, tree string) int, prepare func(map[string]*racer)) (*lane, map[string]*racer) {
 	t.Helper()
 	l, batch, racers := &lane{}, &Batch{Max: limit}, map[string]*racer{}
 	first := make(chan struct{})
 	l.line = append(l.line, first)
 	for _, task := range strings.Split(tasks, "") {
-		r := &racer{world: newWorld(), c: mergeCall(engine.MergeInput{Strategy: "squash", Checks: []string{"make test"}})}
+		r := &racer{world: newWorld(), c: mergeCall(engine.MergeInput{Strategy: "squash", Checks: check.Of("make test")})}
 		r.landing = &laneLanding{fakeLanding: r.world.landing, lane: l, task: task, came: make(chan struct{})}
 		r.workspace.tree = task
 		r.landing.workspace = &r.workspace
 		r.commands.does = func(Command) (Ran, error) {
 			l.runs = append(l.runs, r.workspace.tree)
-			return Ran{ExitCode: check(racers, r.workspace.tree), Output: "checked " + r.workspace.tree}, nil
+			return Ran{ExitCode: exit(racers, r.workspace.tree), Output: "checked " + r.workspace.tree}, nil
 		}
 		r.x = r.executor()
 		r.x.Task, r.x.Landing, r.x.Batch = task, r.landing, batch
@@ -250,7 +251,7 @@ func TestBatchWithout(t *testing.T) {
 		runs, land string
 		result     string // result of b
 	}{
-		"other checks":      {func(b *racer) { b.c.Merge.Checks = []string{"make lint"} }, false, "ac acb", "ac b", ""},
+		"other checks":      {func(b *racer) { b.c.Merge.Checks = check.Of("make lint") }, false, "ac acb", "ac b", ""},
 		"a rebase":          {func(b *racer) { b.c.Merge.Strategy = "rebase" }, false, "ac acb", "ac b", ""},
 		"a conflict":        {func(b *racer) { b.landing.err = &ConflictError{Target: "main"} }, false, "ac acb", "ac b", ""},
 		"a missing review":  {func(b *racer) { b.c.Merge.RequireReview = true }, false, "ac acb", "ac", "waiting (review)"},

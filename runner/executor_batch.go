@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
-	ourclock "github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/runner/workclock"
@@ -222,8 +221,8 @@ func (b *batch) stopTogether(ctx context.Context, n int) (context.Context, func(
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func(){resume, func() { cancel(nil) }}
 	if left > 0 {
-		timer := ourclock.AfterFunc(left, func() { cancel(errOverTime) })
-		stops = append(stops, func() { timer.Stop() })
+		limited, stop := workclock.Limit(ctx, left, errOverTime)
+		ctx, stops = limited, append(stops, stop)
 	}
 	for _, p := range b.parts[1:n] {
 		stop := context.AfterFunc(p.waiter.ctx, func() { cancel(errLeft) })

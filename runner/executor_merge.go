@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/runner/engine"
@@ -201,10 +202,10 @@ func (x *Executor) provenHere(c engine.Call, tree string) bool {
 }
 
 // proven reports whether there is a receipt of success on tree for every check.
-func proven(checks []string, receipts []event.Receipt, tree string) bool {
-	for _, check := range checks {
+func proven(checks []check.Check, receipts []event.Receipt, tree string) bool {
+	for _, c := range checks {
 		if !slices.ContainsFunc(receipts, func(r event.Receipt) bool {
-			return r.Command == check && r.Tree == tree && r.ExitCode == 0 && r.Settings == ""
+			return r.Command == c.Run && r.Tree == tree && r.ExitCode == 0 && r.Settings == ""
 		}) {
 			return false
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -115,95 +114,4 @@ func (r Ran) result(what string) event.Result {
 		result.Error, result.ErrorType = fmt.Sprintf("%s ended with exit code %d", what, r.ExitCode), event.ErrorProcessExit
 	}
 	return result
-}
-
-// checks runs checks in order until one fails. A check must not change the worktree: its changes are saved
-// in a snapshot and reverted.
-func (x *Executor) checks(ctx context.Context, path string, checks []string, transcript io.Writer) (event.Result, error) {
-	result := event.Result{OK: true}
-	for _, check := range checks {
-		before, tree, err := x.save(ctx, "before check "+check)
-		if err != nil {
-			return event.Result{}, err
-		}
-		ran, receipt, err := x.check(ctx, path, check, tree, before, transcript)
-		if err != nil {
-			return event.Result{}, err
-		}
-		result.Receipts, result.Tree = append(result.Receipts, receipt), tree
-		if failed := ran.result("check " + check); failed.ErrorType != "" {
-			failed.Receipts, failed.Tree = result.Receipts, result.Tree
-			return failed, nil
-		}
-		result.Output += "$ " + check + "\n" + strings.TrimSpace(ran.Output) + "\n"
-	}
-	return result, nil
-}
-
-// check runs one check and returns its receipt. The receipt is recorded after the worktree has been
-// restored.
-func (x *Executor) check(ctx context.Context, path, check, tree string, before event.Snapshot, transcript io.Writer) (Ran, event.Receipt, error) {
-	if err := x.emit(event.CheckStarted, path, event.Check{Text: check, Snapshot: before.Commit}); err != nil {
-		return Ran{}, event.Receipt{}, err
-	}
-	tip, err := x.Workspace.Tip(ctx)
-	if err != nil {
-		return Ran{}, event.Receipt{}, err
-	}
-	sum := sha256.New()
-	ran, err := x.run(ctx, path, Command{
-		Shell: check, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Transcript: io.MultiWriter(transcript, sum),
-	})
-	failpoint.Point("check.ran")
-	if isChanged(err) {
-		return Ran{}, event.Receipt{}, err
-	}
-	if err := errors.Join(err, x.tidy(context.WithoutCancel(ctx), path, check, tip, before)); err != nil {
-		return Ran{}, event.Receipt{}, err
-	}
-	receipt := ran.receipt(check, tree, sum)
-	return ran, receipt, x.emit(event.CheckEnded, path, receipt)
-}
-
-// beforeCheck returns the snapshot before an interrupted check, which made the changes since then. It is
-// empty if no check was interrupted.
-func (x *Executor) beforeCheck(path string) string {
-	events := x.Journal.At(path, event.CheckStarted, event.CheckEnded, event.StepCompleted, event.BatchEnded)
-	left := len(events)
-	for left > 0 && isStop(events[left-1]) { // the step ended without calling tidy
-		left--
-	}
-	if left == 0 || events[left-1].Type != event.CheckStarted {
-		return ""
-	}
-	last := events[left-1]
-	stop, ok := x.Journal.last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked)
-	if ok && stop.Seq > last.Seq && left == len(events) {
-		return ""
-	}
-	return event.As[event.Check](last).Snapshot
-}
-
-// tidy moves the branch back to tip, reverts the changes of a check, and warns of both.
-func (x *Executor) tidy(ctx context.Context, path, check, tip string, before event.Snapshot) error {
-	rescue, err := x.putTipBack(ctx, path, tip)
-	if err == nil && rescue != "" {
-		err = x.warn(path, fmt.Sprintf("check %q moved the branch; it was restored, and its commits are saved as %s", check, rescue))
-	}
-	if err != nil {
-		return err
-	}
-	after, err := x.Workspace.Snapshot(ctx, "left by check "+check)
-	if err != nil || after.Tree == before.Tree {
-		return err
-	}
-	files, err := x.Workspace.Changed(ctx, before.Commit, after.Commit)
-	if err != nil {
-		return err
-	}
-	if err := x.Workspace.Restore(ctx, before.Commit); err != nil {
-		return err
-	}
-	return x.warn(path, fmt.Sprintf("check %q changed the worktree (%s); changes reverted and saved as snapshot %d",
-		check, strings.Join(files, ", "), after.N))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
@@ -268,7 +269,7 @@ func TestMergeProof(t *testing.T) {
 			if test.exits != nil {
 				s.commands.exits = test.exits
 			}
-			r, err := s.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: []string{"lint", "test"}, Receipts: test.receipts}))
+			r, err := s.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: check.Of("lint", "test"), Receipts: test.receipts}))
 			if err != nil || strings.Join(s.commands.ran, " ") != test.runs || r.OK == test.fails || (r.Error != "") != test.fails || (len(s.landing.landed) == 1) != r.OK {
 				t.Errorf("ran %q, %+v, %v", s.commands.ran, r, err)
 			}
@@ -282,13 +283,13 @@ func TestMergeContinues(t *testing.T) {
 	s := newWorld()
 	_ = s.Append(event.Event{Type: event.StepStarted, Path: "land#1"}, event.StepStart{Kind: "merge"})
 	_ = s.Append(event.Event{Type: event.LandDone, Path: "land#1"}, event.Landing{Target: "refs/heads/main", New: "landed", Tree: "t1"})
-	if r, err := s.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: []string{"test"}})); err != nil || r.Commit != "landed" || len(s.landing.landed) != 0 || len(s.commands.ran) != 0 {
+	if r, err := s.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: check.Of("test")})); err != nil || r.Commit != "landed" || len(s.landing.landed) != 0 || len(s.commands.ran) != 0 {
 		t.Errorf("recorded: %+v, %v, %d landings, ran %q", r, err, len(s.landing.landed), s.commands.ran)
 	}
 	for path, runs := range map[string]int{"land#1": 0, "tests#1": 1} {
 		s := newWorld()
 		_ = s.Append(event.Event{Type: event.CheckEnded, Path: path}, event.Receipt{Command: "test", Tree: "t1"})
-		if r, err := s.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: []string{"test"}})); err != nil || !r.OK || len(s.commands.ran) != runs {
+		if r, err := s.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: check.Of("test")})); err != nil || !r.OK || len(s.commands.ran) != runs {
 			t.Errorf("a receipt of %s: %+v, %v, ran %q", path, r, err, s.commands.ran)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
@@ -346,6 +347,23 @@ type fakeCommands struct {
 	ran   []string
 	does  func(c Command) (Ran, error) // may be nil
 	hangs bool                         // until its context ends
+
+	beside []string // tasks whose checks run at the same time
+	alone  []string // commands that ran alone
+	waits  string   // the reason why checks wait for an hour
+}
+
+func (f *fakeCommands) Reserve(_ context.Context, c check.Check, alone bool, waiting func(string) error) (Reservation, error) {
+	if alone {
+		f.alone = append(f.alone, c.Run)
+	}
+	if f.waits != "" {
+		if err := waiting(f.waits); err != nil {
+			return Reservation{}, err
+		}
+		<-time.After(time.Hour)
+	}
+	return Reservation{Beside: func() []string { return f.beside }, Release: func() {}}, nil
 }
 
 func (f *fakeCommands) Run(ctx context.Context, c Command) (Ran, error) {

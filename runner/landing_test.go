@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
@@ -225,7 +226,7 @@ func TestResolveWithoutConflict(t *testing.T) {
 func TestMergeTrees(t *testing.T) {
 	w := newWorld()
 	w.landing.candidate.Tree = "t2"
-	r, err := w.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: []string{"make test"}}))
+	r, err := w.executor().Do(t.Context(), mergeCall(engine.MergeInput{Checks: check.Of("make test")}))
 	if err != nil || r.OK || r.ErrorType != event.ErrorInternal || !strings.HasPrefix(r.Error, "the worktree changed while the checks ran") || len(w.landing.landed) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

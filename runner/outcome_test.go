@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
@@ -159,7 +160,7 @@ func TestCheckLeavesTheWorktree(t *testing.T) {
 		return Ran{}, nil
 	}
 	w.workspace.differ = map[string][]string{snapshotOf + "t1 " + snapshotOf + "dirty": {"a.log", "b.log"}}
-	call := engine.Call{Path: "tests#1", Step: "tests", Script: &engine.ScriptInput{Checks: []string{"make test"}}}
+	call := engine.Call{Path: "tests#1", Step: "tests", Script: &engine.ScriptInput{Checks: check.Of("make test")}}
 	r, err := w.executor().Do(t.Context(), call)
 	want := `check "make test" changed the worktree (a.log, b.log); changes reverted and saved as snapshot 1`
 	if err != nil || !r.OK || r.Tree != "t1" || w.workspace.tree != "t1" || !slices.Equal(w.warnings(), []string{want}) {
@@ -178,7 +179,7 @@ func TestCheckMovesTheBranch(t *testing.T) {
 		w.workspace.tips = []string{"", "moved"}
 		return Ran{}, nil
 	}
-	call := engine.Call{Path: "tests#1", Step: "tests", Script: &engine.ScriptInput{Checks: []string{"make test"}}}
+	call := engine.Call{Path: "tests#1", Step: "tests", Script: &engine.ScriptInput{Checks: check.Of("make test")}}
 	r, err := w.executor().Do(t.Context(), call)
 	want := `check "make test" moved the branch; it was restored, and its commits are saved as refs/coven/rescue/t/1`
 	if err != nil || !r.OK || w.workspace.putTip != "tip" || !slices.Equal(w.warnings(), []string{want}) {

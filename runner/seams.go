@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -197,12 +198,20 @@ type Charge struct {
 // commands runs shell commands in a sandbox in the worktree.
 type commands interface {
 	Run(ctx context.Context, c Command) (Ran, error)
+	// Reserve waits until a check may run beside those of other tasks, or alone. It calls waiting with the reason.
+	Reserve(ctx context.Context, c check.Check, alone bool, waiting func(reason string) error) (Reservation, error)
 	// Prepared is called after the commands of setup. It leaves the present untracked files out of the task's change,
 	// and returns them.
 	Prepared(ctx context.Context) (files []string, err error)
 	// Rehearse tries the hooks, filters and the signature of a commit with a message. The error is a *RefusedError if one
 	// of them fails.
 	Rehearse(ctx context.Context, message string) error
+}
+
+// Reservation is the right of a check to run.
+type Reservation struct {
+	Beside  func() []string // the other tasks whose checks have run since
+	Release func()          // further calls do nothing
 }
 
 // Command is one shell command of a step.

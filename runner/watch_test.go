@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -33,7 +34,7 @@ func (f *fakeWorkspace) touched() int { return len(f.notes) + len(f.restored) + 
 // used again.
 func TestStoppedLeaves(t *testing.T) {
 	review := engine.Call{Path: "r#1", Step: "r", Review: &engine.ReviewInput{Round: 1, Reviewers: []engine.Reviewer{{Name: "r", Plugin: "r"}}}}
-	checks := engine.Call{Path: "c#1", Step: "c", Script: &engine.ScriptInput{Checks: []string{"test", "lint"}}}
+	checks := engine.Call{Path: "c#1", Step: "c", Script: &engine.ScriptInput{Checks: check.Of("test", "lint")}}
 	arbiter := engine.Call{Path: "a#1", Step: "a", Arbiter: &engine.ArbiterInput{Arbiter: engine.Reviewer{Name: "a", Plugin: "a"}}}
 	resolve := agentCall("m#1")
 	resolve.Agent.Resolve = true
@@ -47,7 +48,7 @@ func TestStoppedLeaves(t *testing.T) {
 		"checks":  {checks, 2},
 		"review":  {review, 2},
 		"arbiter": {arbiter, 2},
-		"merge":   {mergeCall(engine.MergeInput{Checks: []string{"test"}}), 2},
+		"merge":   {mergeCall(engine.MergeInput{Checks: check.Of("test")}), 2},
 	} {
 		w := newWorld()
 		w.landing.target = "theirs"
@@ -155,7 +156,7 @@ func TestStopAfterInterruption(t *testing.T) {
 func TestStoppedCheck(t *testing.T) {
 	w := newWorld()
 	w.workspace.changes = append(w.workspace.changes, changed(event.SeverityStops, "hook hooks/a was added"))
-	call := mergeCall(engine.MergeInput{Checks: []string{"test"}})
+	call := mergeCall(engine.MergeInput{Checks: check.Of("test")})
 	if _, err := Recorded(NewJournal(w), w.executor()).Do(t.Context(), call); err != nil {
 		t.Fatal(err)
 	}

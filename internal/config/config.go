@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -34,7 +35,7 @@ type Errors = yamldoc.Errors
 // for yaml, later and oneof, and package schema for about. Keys tagged user are only allowed in
 // the user's file.
 type Config struct {
-	Checks       []string      `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil to detect them
+	Checks       []check.Check `yaml:"checks" about:"shell commands that must pass before a change lands, in order"` // nil to detect them
 	DefaultModel string        `yaml:"default_model" about:"the model that agents use"`
 	Provider     string        `yaml:"provider" about:"the provider that runs agents"`
 	ACP          ACP           `yaml:"acp" about:"the agent of the provider acp, which speaks the Agent Client Protocol; the user's file only"`
@@ -332,7 +333,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 		c.Run.Budget = budget.Amount{}
 	}
 	doc.Decode(c)
-	r.each("checks", c.Checks, "a check", func(s string) bool { return strings.TrimSpace(s) != "" })
+	r.checks(c.Checks)
 	r.worktree(c.Worktree)
 	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
 	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
@@ -363,6 +364,17 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.acp(c.ACP)
 	r.usersOnly()
 	return r.lines(), doc.Err()
+}
+
+// checks checks the items of checks.
+func (r reader) checks(values []check.Check) {
+	at := r.at("checks")
+	items := r.doc.Items(at)
+	for i, c := range values {
+		if problem := c.Problem(); problem != "" && at.Set() && len(items) == len(values) {
+			r.doc.Fail(items[i], problem, "")
+		}
+	}
 }
 
 // hosts checks the items of sandbox.network.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/project/trust"
 )
 
@@ -87,7 +88,7 @@ func TestLoadPrecedence(t *testing.T) {
 	})
 	c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 	want := Config{
-		Checks: []string{}, DefaultModel: "haiku", DefaultAgent: "theirs", Agent: Agent{MaxRounds: 10}, Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
+		Checks: []check.Check{}, DefaultModel: "haiku", DefaultAgent: "theirs", Agent: Agent{MaxRounds: 10}, Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Budget: budget.Amount{USD: 5, Wall: time.Hour}, Worktree: Worktree{PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
 		Tracker: "jsonl", Landing: Landing{Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 5, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},

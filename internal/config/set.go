@@ -13,6 +13,7 @@ import (
 	"github.com/google/renameio/v2"
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -135,7 +136,8 @@ func (k key) parse(values []string) (*yaml.Node, error) {
 	if kind == reflect.TypeFor[string]() && len(values) == 1 {
 		return yamldoc.Encode(values[0]), nil
 	}
-	if kind == reflect.TypeFor[[]string]() && (len(values) != 1 || !strings.HasPrefix(strings.TrimSpace(values[0]), "[")) {
+	isList := kind == reflect.TypeFor[[]string]() || kind == reflect.TypeFor[[]check.Check]()
+	if isList && (len(values) != 1 || !strings.HasPrefix(strings.TrimSpace(values[0]), "[")) {
 		return yamldoc.Encode(values), nil
 	}
 	var doc yaml.Node

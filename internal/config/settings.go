@@ -9,6 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/text/didyoumean"
@@ -60,7 +61,7 @@ func detected(all []Setting, root string) {
 	checks, _ := DetectChecks(root)
 	for i := range all {
 		if all[i].Key == "checks" && checks != nil {
-			all[i].Value, all[i].From = Value{checks}, FromDetected
+			all[i].Value, all[i].From = Value{check.Of(checks...)}, FromDetected
 		}
 	}
 }
@@ -130,6 +131,8 @@ func (v Value) Plain() string {
 		return value
 	case []string:
 		return strings.Join(value, "\n")
+	case []check.Check:
+		return strings.Join(check.Commands(value), "\n")
 	}
 	if node := yamldoc.Encode(v.value); node.Kind == yaml.ScalarNode || len(node.Content) > 0 {
 		return text(node)

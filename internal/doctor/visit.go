@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -199,7 +200,7 @@ func (v *Examination) checks(context.Context) []Finding {
 	case len(checks) > 0 && len(found) > 0:
 		return ok("found: %s", strings.Join(found, "; "))
 	case len(checks) > 0:
-		return ok("%s", strings.Join(checks, "; "))
+		return ok("%s", strings.Join(check.Commands(checks), "; "))
 	}
 	next := "coven init"
 	if _, err := os.Stat(filepath.Join(v.project.Repo.Root, ".coven", "config.yaml")); err == nil {

@@ -125,6 +125,13 @@ type Check struct {
 	Snapshot string `json:"snapshot"` // commit of the worktree's snapshot before the check
 }
 
+// CheckRepeat is the data of CheckRepeated.
+type CheckRepeat struct {
+	Text   string `json:"text"`   // command
+	Tree   string `json:"tree"`   // on which it failed
+	Beside string `json:"beside"` // the other tasks whose checks ran at the same time
+}
+
 // Text is the data of events that only have a text for people.
 type Text struct {
 	Text string `json:"text"`
@@ -234,6 +241,9 @@ type Receipt struct {
 	Duration time.Duration `json:"duration_ns"`
 	Log      string        `json:"log_sha256"`
 	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory set by a step; such a receipt is not valid for other steps
+	// FailedBeside names tasks whose checks ran while the check failed for the first time. The receipt is that of its
+	// second run, alone.
+	FailedBeside string `json:"failed_beside,omitempty"`
 }
 
 // Landing is a change that is landing, and the data of LandIntended and

@@ -78,8 +78,10 @@ const (
 	LimitMet  Type = "limit.met"  // Limit: the task waits, and its clocks are paused
 	LimitOver Type = "limit.over" // no data: the task continues
 
-	CheckStarted Type = "check.started" // Check
-	CheckEnded   Type = "check.ended"   // Receipt
+	CheckWaiting  Type = "check.waiting"  // Text: it waits for checks of other tasks, and the clocks are paused
+	CheckStarted  Type = "check.started"  // Check
+	CheckRepeated Type = "check.repeated" // CheckRepeat: it failed while others ran, and runs again, alone
+	CheckEnded    Type = "check.ended"    // Receipt
 
 	ReviewGiven Type = "review.given" // Opinion: by one reviewer
 

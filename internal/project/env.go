@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/process/checklock"
 	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/worktree"
 )
@@ -53,6 +54,16 @@ func (e *Environment) StateDir() string {
 		return filepath.Join(home, ".local", "state", "coven")
 	}
 	return ""
+}
+
+// CheckLocks returns the directory of the locks of checks, which all repositories share. A coven that a program of a
+// task starts has its own: a check would otherwise wait for itself.
+func (e *Environment) CheckLocks() checklock.Dir {
+	dir := e.StateDir()
+	if dir == "" {
+		return ""
+	}
+	return checklock.Dir(filepath.Join(dir, "locks", filepath.Base(e.Getenv("COVEN_STEP_KEY"))))
 }
 
 // UserDir returns the directory of the user's coven settings.

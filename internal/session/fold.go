@@ -145,7 +145,7 @@ func (v *View) work(e event.Event) error {
 		return v.stepStarted(e)
 	case event.StepCompleted:
 		return v.stepCompleted(e)
-	case event.AgentTool, event.CheckStarted, event.BatchEnded:
+	case event.AgentTool, event.CheckWaiting, event.CheckStarted, event.BatchEnded:
 		return v.doing(e)
 	case event.LimitMet:
 		v.Parked = &event.Limit{}
@@ -323,6 +323,10 @@ func (v *View) doing(e event.Event) error {
 		var call event.Tool
 		err = e.Decode(&call)
 		doing = call.Summary
+	case event.CheckWaiting:
+		var wait event.Text
+		err = e.Decode(&wait)
+		doing = wait.Text
 	case event.CheckStarted:
 		var check event.Check
 		err = e.Decode(&check)

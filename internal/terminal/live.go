@@ -296,7 +296,7 @@ func (l *Live) task(id string) *liveTask {
 }
 
 func (t *liveTask) take(e event.Event) {
-	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted || e.Type == event.LimitMet) {
+	if t.step == "" && (e.Type == event.AgentStarted || e.Type == event.CheckStarted || e.Type == event.CheckWaiting || e.Type == event.LimitMet) {
 		t.step, t.since = StepName(e.Path), e.Time // continues an interrupted step
 	}
 	switch e.Type {
@@ -317,6 +317,8 @@ func (t *liveTask) take(e event.Event) {
 		t.doing = event.As[event.Tool](e).Summary
 	case event.CheckStarted:
 		t.doing = event.As[event.Check](e).Text
+	case event.CheckWaiting:
+		t.doing = event.As[event.Text](e).Text
 	case event.StepCompleted, event.StepParked:
 		t.spent = t.spent.Add(event.As[event.Result](e).Usage)
 		t.step, t.doing, t.current = "", "", provider.Usage{}

@@ -66,6 +66,10 @@ func story(e event.Event) string {
 		return strings.TrimRight(fmt.Sprintf("  ? approval %d: %s %s", a.N, a.Answer, by(a.By)), " ")
 	case event.CheckStarted:
 		return "  $ " + event.As[event.Check](e).Text
+	case event.CheckWaiting:
+		return "  " + event.As[event.Text](e).Text
+	case event.CheckRepeated:
+		return "    failed beside " + event.As[event.CheckRepeat](e).Beside + "; runs again, alone"
 	case event.CheckEnded:
 		return "    " + Receipt(event.As[event.Receipt](e))
 	case event.StepCompleted:
@@ -266,8 +270,13 @@ func Clock(t, now time.Time) string {
 // Receipt describes the result and the duration of a command.
 func Receipt(r event.Receipt) string {
 	took := r.Duration.Round(time.Millisecond)
-	if r.ExitCode == 0 {
+	switch {
+	case r.ExitCode == 0 && r.FailedBeside != "":
+		return fmt.Sprintf("ok (%s), passed alone, failed beside %s", took, r.FailedBeside)
+	case r.ExitCode == 0:
 		return fmt.Sprintf("ok (%s)", took)
+	case r.FailedBeside != "":
+		return fmt.Sprintf("failed with exit code %d (%s), alone and beside %s", r.ExitCode, took, r.FailedBeside)
 	}
 	return fmt.Sprintf("failed with exit code %d (%s)", r.ExitCode, took)
 }

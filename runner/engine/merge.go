@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/tmpl"
 )
@@ -15,7 +16,7 @@ type MergeInput struct {
 	Strategy      string          `json:"strategy"`
 	Message       string          `json:"message,omitempty"` // empty to derive it from the task and Summary
 	Summary       string          `json:"summary,omitempty"` // summary of the first agent
-	Checks        []string        `json:"checks,omitempty"`
+	Checks        []check.Check   `json:"checks,omitempty"`
 	Receipts      []event.Receipt `json:"receipts,omitempty"` // of the checks' last runs
 	RequireReview bool            `json:"require_review"`
 	// Reviewed lists the tree that the reviewers of each step saw last. An element is empty if that review

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
@@ -143,7 +144,7 @@ func TestReplayAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		p, err := grimoires.NewLibrary(dir, "").Freeze(g, []string{"check"})
+		p, err := grimoires.NewLibrary(dir, "").Freeze(g, check.Of("check"))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}

@@ -6,17 +6,18 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
 // ScriptInput is the input of a script leaf: a shell command, or checks.
 type ScriptInput struct {
-	Command string   `json:"command,omitempty"`
-	Checks  []string `json:"checks,omitempty"`
-	Env     []string `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
-	Workdir string   `json:"workdir,omitempty"`
-	TTY     bool     `json:"tty,omitempty"`
-	Secrets []string `json:"secrets,omitempty"` // names of the secrets that the command uses
+	Command string        `json:"command,omitempty"`
+	Checks  []check.Check `json:"checks,omitempty"`
+	Env     []string      `json:"env,omitempty"` // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Workdir string        `json:"workdir,omitempty"`
+	TTY     bool          `json:"tty,omitempty"`
+	Secrets []string      `json:"secrets,omitempty"` // names of the secrets that the command uses
 }
 
 // scriptStep is a step that runs a shell command or the plan's checks.

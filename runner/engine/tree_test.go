@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
@@ -42,7 +43,7 @@ func plan(t *testing.T, yaml string, checks ...string) *grimoires.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := grimoires.NewLibrary(t.TempDir(), t.TempDir()).Freeze(g, checks)
+	p, err := grimoires.NewLibrary(t.TempDir(), t.TempDir()).Freeze(g, check.Of(checks...))
 	if err != nil {
 		t.Fatal(err)
 	}

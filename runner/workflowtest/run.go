@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/plugins/arbiter"
@@ -28,7 +29,7 @@ type Outcome struct {
 // Run runs the test and records its exits in the coverage.
 func (t Test) Run(ctx context.Context, plan *grimoires.Plan, c *Coverage) Outcome {
 	p := *plan
-	p.Task, p.Checks = t.Task, t.Checks
+	p.Task, p.Checks = t.Task, check.Of(t.Checks...)
 	stub := &stubs{answers: t.Answers, runs: map[string]int{}, given: map[string][]string{}}
 	state := engine.NewState(stub, &p, engine.Options{Exited: c.exited})
 	out, err := engine.Build(&p).Run(ctx, state)

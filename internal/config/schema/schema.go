@@ -66,7 +66,13 @@ func ofStruct(t reflect.Type) *Schema {
 	case t.NumField() == 1 && !t.Field(0).IsExported(): // a YAML node of any kind
 		return &Schema{}
 	}
-	return object(t)
+	s := object(t)
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("text") == "true" {
+			return &Schema{AnyOf: append(Text().AnyOf, s)}
+		}
+	}
+	return s
 }
 
 // object returns the schema of a mapping that is decoded into a struct.

@@ -74,6 +74,17 @@ func (d *Document) value(n *yaml.Node, v reflect.Value) {
 	d.kind(n, v)
 }
 
+// textField returns the field of a struct that may be written alone, as a text instead of a mapping. Its tag is
+// text:"true". The result is not valid if the struct has none.
+func textField(v reflect.Value) reflect.Value {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("text") == "true" {
+			return v.Field(i)
+		}
+	}
+	return reflect.Value{}
+}
+
 func (d *Document) alias(n *yaml.Node, v reflect.Value) {
 	if slices.Contains(d.aliases, n.Alias) {
 		d.Fail(Node{n}, "the alias *"+n.Value+" contains itself", "")
@@ -94,6 +105,8 @@ func (d *Document) kind(n *yaml.Node, v reflect.Value) {
 			all = append(all, reflect.ValueOf(s).Elem())
 		}
 		d.fields(n, all...)
+	case v.Kind() == reflect.Struct && n.Kind == yaml.ScalarNode && textField(v).IsValid():
+		d.value(n, textField(v))
 	case v.Kind() == reflect.Struct:
 		d.fields(n, v)
 	case v.Kind() == reflect.Slice:

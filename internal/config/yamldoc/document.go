@@ -6,7 +6,8 @@
 // the position of its value. A field of type Node is decoded by the caller.
 //
 // A value is text, bool, int, time.Duration (20m), a list, a map of texts to
-// values, or a struct. Text may be written without quotes even if it looks like
+// values, or a struct. A struct with a field of the tag text:"true" may be written as the
+// text of this field alone. Text may be written without quotes even if it looks like
 // a number. Anchors and aliases work; merge keys, other tags and empty values
 // are errors.
 package yamldoc

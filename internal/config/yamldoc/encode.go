@@ -61,7 +61,11 @@ func encode(v reflect.Value) *yaml.Node {
 	case reflect.Pointer:
 		return encode(v.Elem())
 	case reflect.Struct:
-		return Mapping(v.Interface())
+		n := Mapping(v.Interface())
+		if text := textField(v); text.IsValid() && len(n.Content) == 2 {
+			return encode(text)
+		}
+		return n
 	case reflect.Slice:
 		return encodeList(v)
 	case reflect.Map:

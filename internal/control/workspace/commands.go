@@ -3,10 +3,13 @@ package workspace
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/process/checklock"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/engine"
@@ -18,6 +21,19 @@ import (
 type Commands struct {
 	Workspace *Workspace
 	Idle      time.Duration
+	Locks     checklock.Dir // of the user
+}
+
+// Reserve implements the commands of package runner.
+func (c Commands) Reserve(ctx context.Context, of check.Check, alone bool, waiting func(string) error) (runner.Reservation, error) {
+	r, err := c.Locks.Reserve(ctx, checklock.Request{
+		Holder: checklock.Holder{Task: c.Workspace.Task, Repo: c.Workspace.Repo.Root, PID: os.Getpid()},
+		Lock:   of.Lock, Alone: alone, Waiting: waiting,
+	})
+	if err != nil {
+		return runner.Reservation{}, err
+	}
+	return runner.Reservation{Beside: r.Beside, Release: r.Release}, nil
 }
 
 // Prepared implements the commands of package runner.
