@@ -146,6 +146,8 @@ func TestSchemas(t *testing.T) {
 		ok         bool
 	}{
 		{"config", "checks: [a]\nrun: {max_tasks: 3}\ntimeouts: {idle: 1h30m}", true},
+		{"config", "checks: [a, {run: b, lock: db}, {run: c, serial: true}]", true},
+		{"config", "checks: [{lock: db}]", false},
 		{"config", "chekcs: [a]", false},
 		{"config", "tracker: linear", false},
 		{"config", "timeouts: {idle: 10}", false},
