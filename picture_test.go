@@ -49,7 +49,7 @@ var boxes = []box{
 	{"mcp", []string{"internal/mcp/client"}},
 	{"tools", []string{"internal/tool/*"}},
 	{"sandbox", []string{"internal/sandbox"}},
-	{"process", []string{"internal/process", "internal/process/early"}},
+	{"process", []string{"internal/process", "internal/process/early", "internal/process/timelimit"}},
 	{"holder", []string{"internal/task/holder"}},
 	{"worktree", []string{"worktree", "worktree/checkout", "worktree/claim", "worktree/commit", "worktree/diff", "worktree/files", "worktree/integrate", "worktree/isolation", "worktree/land", "worktree/pool", "worktree/remote", "worktree/rescue", "worktree/snapshot", "worktree/supply", "worktree/tripwire", "worktree/internal/cone", "worktree/internal/content", "worktree/internal/covendir", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/internal/names", "worktree/internal/object", "worktree/internal/protected", "worktree/internal/ref", "worktree/internal/repo", "worktree/internal/sparse", "worktree/internal/submodule"}},
 	{"session", []string{"internal/session"}},
@@ -74,7 +74,7 @@ var boxes = []box{
 	{"leaves", []string{
 		"docs",
 		"internal/process/clock", "internal/text/didyoumean", "internal/file/diskusage", "internal/search/embedding", "internal/exit", "internal/process/failpoint", "internal/text/lazyregexp", "internal/text/oneline", "internal/file/regularfile",
-		"internal/config/schema", "internal/text/glob", "internal/text/shellword", "internal/text/strictjson", "internal/agent/skill", "internal/file/tempdir", "internal/doctor/programversion", "internal/session/trace", "runner/agentresult", "runner/workclock", "internal/config/check", "internal/process/checklock",
+		"internal/config/schema", "internal/text/glob", "internal/text/shellword", "internal/text/strictjson", "internal/agent/skill", "internal/file/tempdir", "internal/doctor/programversion", "internal/session/trace", "runner/agentresult", "runner/workclock", "internal/config/check", "internal/process/checklock", "internal/process/loopback",
 	}},
 }
 

@@ -127,10 +127,25 @@ type Env struct {
 
 // Sandbox extends the rights of a task's programs; see package sandbox for the defaults.
 type Sandbox struct {
-	Write []string `yaml:"write" user:"true" about:"files and directories that they may change: absolute, or below ~"`
-	// Network lists hosts in the format of package egress.
-	Network []string `yaml:"network" user:"true" about:"hosts that they may reach: example.com, *.example.com, example.com:8443"`
+	Write   []string `yaml:"write" user:"true" about:"files and directories that they may change: absolute, or below ~"`
+	Network Network  `yaml:"network" user:"true" about:"hosts that they may reach: example.com, *.example.com, example.com:8443; private: each has a loopback of its own"`
 	Hide    []string `yaml:"hide" user:"true" about:"files and directories that they cannot read: absolute, or below ~; !PATH shows a default one"`
+}
+
+// Network lists hosts in the format of package egress, and may contain the word private.
+type Network []string
+
+const private = "private"
+
+// Single allows the network to be written as one word: see package yamldoc.
+func (Network) Single() {}
+
+// IsPrivate reports whether programs have a network of their own.
+func (n Network) IsPrivate() bool { return slices.Contains(n, private) }
+
+// Hosts returns the hosts that programs may reach.
+func (n Network) Hosts() []string {
+	return slices.DeleteFunc(slices.Clone(n), func(host string) bool { return host == private })
 }
 
 // Timeouts limits every step.
@@ -378,12 +393,12 @@ func (r reader) checks(values []check.Check) {
 }
 
 // hosts checks the items of sandbox.network.
-func (r reader) hosts(values []string) {
+func (r reader) hosts(values Network) {
 	const key = "sandbox.network"
 	at := r.at(key)
 	items := r.doc.Items(at)
 	for i, v := range values {
-		if _, err := egress.ParsePattern(v); err != nil && at.Set() && len(items) == len(values) {
+		if _, err := egress.ParsePattern(v); err != nil && v != private && at.Set() && len(items) == len(values) {
 			r.doc.Fail(items[i], err.Error(), "")
 		}
 	}

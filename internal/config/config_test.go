@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,6 +65,22 @@ func TestLoadDefaults(t *testing.T) {
 }
 
 // Only names that the repository's file adds require the user's trust.
+// The network is a list of hosts, the word private, or a list with it.
+func TestNetwork(t *testing.T) {
+	for text, want := range map[string]Network{"[]": {}, "private": {"private"}, "[a.example, private]": {"a.example", "private"}, "a.example": {"a.example"}} {
+		root, getenv := project(t, map[string]string{user: "sandbox: {network: " + text + "}\n"})
+		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
+		network := c.Sandbox.Network
+		if err != nil || !slices.Equal(network, want) || network.IsPrivate() != strings.Contains(text, "private") || slices.Contains(network.Hosts(), "private") {
+			t.Errorf("%s: %q, %v", text, network, err)
+		}
+	}
+	root, getenv := project(t, map[string]string{user: "sandbox: {network: {private: true}}\n"})
+	if _, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv); err == nil {
+		t.Error("a mapping is a network")
+	}
+}
+
 func TestAskedNames(t *testing.T) {
 	root, getenv := project(t, map[string]string{user: "env: {pass: [MINE, OTHER]}\n", ofRepo: "env: {pass: [MINE, THEIRS]}\n"})
 	c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)

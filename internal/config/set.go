@@ -136,7 +136,7 @@ func (k key) parse(values []string) (*yaml.Node, error) {
 	if kind == reflect.TypeFor[string]() && len(values) == 1 {
 		return yamldoc.Encode(values[0]), nil
 	}
-	isList := kind == reflect.TypeFor[[]string]() || kind == reflect.TypeFor[[]check.Check]()
+	isList := kind == reflect.TypeFor[[]string]() || kind == reflect.TypeFor[[]check.Check]() || kind == reflect.TypeFor[Network]()
 	if isList && (len(values) != 1 || !strings.HasPrefix(strings.TrimSpace(values[0]), "[")) {
 		return yamldoc.Encode(values), nil
 	}

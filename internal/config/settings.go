@@ -131,6 +131,8 @@ func (v Value) Plain() string {
 		return value
 	case []string:
 		return strings.Join(value, "\n")
+	case Network:
+		return strings.Join(value, "\n")
 	case []check.Check:
 		return strings.Join(check.Commands(value), "\n")
 	}

@@ -113,7 +113,7 @@ func start(p *project.Project) (*Runtime, error) {
 		return nil, err
 	}
 	box := sandbox.New(sandbox.Options{
-		Settings: p.Config.Sandbox, Getenv: p.Env.Getenv, Enforcement: launcher.Enforcement,
+		Settings: p.Config.Sandbox, Getenv: p.Env.Getenv, Enforcement: launcher.Enforcement, Private: launcher.PrivateNetwork,
 		Temp: dirs.temp.Path(), Cache: p.Env.CacheDir(), Keep: p.Config.Worktree.KeptCaches(), Root: p.Repo.Root, GitDir: p.Repo.GitDir,
 		Shared: workspace.SharedOf(p.Repo, self, p.Config.Worktree.Link), Beside: p.Repo.WorktreesBeside,
 	})

@@ -32,9 +32,12 @@ const (
 type consent struct{ mu sync.Mutex }
 
 // checkSandbox returns an error if there is no sandbox and the user has not accepted this for
-// the repository. It may ask the user. next is the command that accepts it.
+// the repository, or if it cannot give programs the network that the user has configured. It may ask the user. next is the command that accepts it.
 func (c *Controller) checkSandbox(ctx context.Context, next string) error {
 	s := c.Runtime.Sandbox
+	if err := s.CheckNetwork(); err != nil {
+		return exit.Usagef("coven help sandbox", "%w", err)
+	}
 	if s.Level() != sandbox.None {
 		return nil
 	}

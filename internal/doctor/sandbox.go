@@ -13,7 +13,14 @@ func (v *Examination) sandbox(context.Context) []Finding {
 	if failed != nil {
 		return failed
 	}
-	s := sandbox.New(sandbox.Options{Getenv: v.env.Getenv, Enforcement: launcher.Enforcement})
+	o := sandbox.Options{Getenv: v.env.Getenv, Enforcement: launcher.Enforcement, Private: launcher.PrivateNetwork}
+	if v.project != nil {
+		o.Settings = v.project.Config.Sandbox
+	}
+	s := sandbox.New(o)
+	if err := s.CheckNetwork(); err != nil {
+		return fail("coven help sandbox", "%v", err)
+	}
 	gaps := strings.Join(s.Gaps(), "; ")
 	switch s.Level() {
 	case sandbox.Full:

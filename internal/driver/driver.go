@@ -152,6 +152,7 @@ type Gate interface {
 // Forwarder gives the CLI access to an API without a credential.
 type Forwarder interface {
 	Env() []string              // KEY=VALUE settings for the CLI
+	Port() int                  // on this machine's loopback
 	Withholds(name string) bool // reports whether the CLI must not inherit the variable
 	Close() error
 }

@@ -87,15 +87,18 @@ func (p cliEnvironment) link(logins []string) ([]string, error) {
 // boundary returns the access rights of the CLI, or nil if it runs without a sandbox.
 func (p cliEnvironment) boundary(command provider.Command) (*process.Boundary, error) {
 	var logins []string
+	var ports []int
 	var err error
 	if p.forwarder == nil {
 		logins, err = p.link(command.Logins)
+	} else {
+		ports = []int{p.forwarder.Port()}
 	}
 	if err != nil || p.Room == nil {
 		return nil, err
 	}
 	return p.Room.Boundary(sandbox.Access{
-		ReadOnly: p.ReadOnly, Apart: true, Write: slices.Concat([]string{p.state}, logins), Show: logins, Connect: []string{p.files},
+		ReadOnly: p.ReadOnly, Apart: true, Write: slices.Concat([]string{p.state}, logins), Show: logins, Connect: []string{p.files}, Ports: ports,
 	}), nil
 }
 

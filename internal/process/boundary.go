@@ -29,7 +29,7 @@ var ErrNoBoundary = errors.New("the kernel cannot limit what programs write")
 // in Write, or contain a file in Write, are not frozen, nor are the root directory and those with more than
 // 5,000 entries.
 //
-// Not restricted are truncation below ABI 3, the network, and the sockets mentioned above below their
+// Not restricted are truncation below ABI 3, the network without Loopback, and the sockets mentioned above below their
 // ABI: those of other users, and those that appear later in a directory that is not frozen. Without
 // a mount namespace, modes, owners, attributes and times of the user's files are not restricted either.
 type Boundary struct {
@@ -60,6 +60,17 @@ type Boundary struct {
 	// Link maps directories in Write to directories that the program sees there instead, as changeable as they are
 	// elsewhere. It skips those that are missing, or not directories. Without a mount namespace, Link has no effect.
 	Link map[string]string
+	// Loopback gives the program a network of its own: see Launcher.PrivateNetwork. If it is nil, the program uses the
+	// network of the machine.
+	Loopback *Loopback
+}
+
+// network returns the program's own network, or nil.
+func (b *Boundary) network() *Loopback {
+	if b == nil {
+		return nil
+	}
+	return b.Loopback
 }
 
 // check returns an error if the boundary is invalid or the kernel cannot enforce it.
@@ -77,7 +88,7 @@ func (b *Boundary) check() error {
 	if !enforcement(mode{}).Any() {
 		return ErrNoBoundary
 	}
-	return nil
+	return b.Loopback.check()
 }
 
 // limits is a Boundary in the form for an order.
@@ -95,6 +106,9 @@ type limits struct {
 func (b *Boundary) limits(m mode) (*limits, error) {
 	if b == nil {
 		return nil, nil //nolint:nilnil // without limits
+	}
+	if b.Loopback != nil && m.containment != PIDNamespace {
+		return nil, errNoNetwork
 	}
 	l := &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Live: b.Live, Covered: m.containment == PIDNamespace}
 	if l.Covered {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/coven-run/coven/internal/process/timelimit"
 )
 
 // lastResort is the time after the grace in which a shim must have ended its tree.
@@ -32,7 +34,7 @@ type Child struct {
 	link   *link
 	stdin  *os.File
 	output *output
-	clocks *clocks
+	clocks *timelimit.Clocks
 	detach func() bool // detaches from the context
 	onStop func()      // may be nil
 
@@ -67,10 +69,10 @@ func (c *Child) Output() io.Reader { return c.output }
 
 // Pause stops the Timeout and Idle clocks until Resume, for example while a child
 // waits for a person. Pauses nest.
-func (c *Child) Pause() { c.clocks.pause() }
+func (c *Child) Pause() { c.clocks.Pause() }
 
 // Resume undoes one Pause.
-func (c *Child) Resume() { c.clocks.resume() }
+func (c *Child) Resume() { c.clocks.Resume() }
 
 // Stop ends the whole tree: TERM, the grace, KILL. It does not block. Exit reports the
 // first cause; nil means ErrStopped.
@@ -173,7 +175,7 @@ func (c *Child) listen() {
 		case r.Main != 0:
 			c.main = r.Main
 		case r.Ready:
-			c.clocks.resume()
+			c.clocks.Resume()
 			close(c.up)
 		case r.Failed != nil:
 			c.failed = r.Failed
@@ -186,7 +188,7 @@ func (c *Child) listen() {
 // conclude runs when the tree has ended.
 func (c *Child) conclude(err error) {
 	c.detach()
-	c.clocks.end()
+	c.clocks.End()
 	c.mu.Lock()
 	if c.cause == nil {
 		c.cause = ErrStopped // nothing is left to stop

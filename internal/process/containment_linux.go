@@ -21,18 +21,24 @@ const probeLimit = 20 * time.Second
 func containments() []Containment { return []Containment{PIDNamespace, Subreaper, ProcessGroup} }
 
 // attributes returns the attributes of a shim.
-func (m mode) attributes() *syscall.SysProcAttr {
+func (m mode) attributes(ownNetwork bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if m.containment != PIDNamespace {
 		return attr
 	}
 	attr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC // IPC: shared memory of System V has no paths
+	if ownNetwork {
+		attr.Cloneflags |= unix.CLONE_NEWNET
+	}
 	if m.userNamespace {
 		uid, gid := os.Geteuid(), os.Getegid()
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // for mounting /proc
+		if ownNetwork {
+			attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE)
+		}
 	}
 	return attr
 }
@@ -48,7 +54,7 @@ func (l *Launcher) probe() mode {
 	}
 	var refused []error
 	for _, m := range candidates {
-		err := l.try(m)
+		err := l.try(m, nil)
 		if err == nil {
 			return m
 		}
@@ -61,8 +67,8 @@ func (l *Launcher) probe() mode {
 }
 
 // try starts a shim that sets up its namespace, as for a program with a Boundary, and exits.
-func (l *Launcher) try(m mode) (err error) {
-	link, err := newLink(l.order(m, order{Probe: true, Inherit: true, Limits: &limits{}}))
+func (l *Launcher) try(m mode, network *Loopback) (err error) {
+	link, err := newLink(l.order(m, order{Probe: true, Inherit: true, Limits: &limits{}}), network)
 	if err != nil {
 		return err
 	}

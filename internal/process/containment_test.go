@@ -69,7 +69,7 @@ func TestBrokenLauncher(t *testing.T) {
 // A shim that is wrongly started as an init signals no process.
 func TestFalseInit(t *testing.T) {
 	l := launcher(t, PIDNamespace)
-	link := must(newLink(l.order(mode{containment: PIDNamespace}, order{Probe: true, Inherit: true})))
+	link := must(newLink(l.order(mode{containment: PIDNamespace}, order{Probe: true, Inherit: true}), nil))
 	cmd := l.shim(t.Context(), mode{containment: Subreaper}, link) // started without the namespace
 	output, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "not the init") {

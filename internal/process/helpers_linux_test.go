@@ -13,7 +13,7 @@ import (
 )
 
 // helpers are programs that tests start, by name.
-var helpers = map[string]func(args []string){"dial": dial, "listen": listen, "keyrings": useKeyrings, "trace": traceChild}
+var helpers = map[string]func(args []string){"dial": dial, "listen": listen, "keyrings": useKeyrings, "trace": traceChild, "loopback": onLoopback}
 
 // dial connects to a socket and prints the result.
 func dial(args []string) {

@@ -16,6 +16,8 @@ type Launcher struct {
 	self []string
 	want Containment
 	mode func() mode // probes at its first call
+	// network returns why programs cannot have a network of their own. It probes at its first call.
+	network func() error
 	// leftover limits the time between TERM and KILL for processes that a program leaves
 	// behind.
 	leftover time.Duration
@@ -44,7 +46,7 @@ func newLauncher(want Containment, self []string) (*Launcher, error) {
 		return nil, fmt.Errorf("find launcher: %w", err)
 	}
 	l := &Launcher{self: append([]string{path}, self[1:]...), want: want, leftover: leftoverGrace}
-	l.mode = sync.OnceValue(l.probe)
+	l.mode, l.network = sync.OnceValue(l.probe), sync.OnceValue(l.probeNetwork)
 	return l, nil
 }
 
@@ -80,7 +82,7 @@ func (l *Launcher) order(m mode, o order) order {
 func (l *Launcher) shim(ctx context.Context, m mode, link *link) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.self[0], l.self[1:]...)
 	cmd.Env = []string{}
-	cmd.ExtraFiles = link.theirs
-	cmd.SysProcAttr = m.attributes()
+	cmd.ExtraFiles = link.files()
+	cmd.SysProcAttr = m.attributes(link.relay != nil)
 	return cmd
 }

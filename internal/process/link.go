@@ -5,16 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/coven-run/coven/internal/process/loopback"
 )
 
 // link connects coven with one shim.
 type link struct {
 	control *os.File   // write end: open while coven and the child may live
 	status  *os.File   // read end: end of file means that the shim has ended
-	theirs  []*os.File // the shim's descriptors, starting with orderFd
+	theirs  []*os.File // the shim's descriptors without socket
+
+	// If the program has a network of its own, relay passes its connections on, and socket is the shim's end.
+	relay  *loopback.Relay
+	socket *os.File
 }
 
-func newLink(o order) (*link, error) {
+// newLink makes the link for an order. network is nil unless the program has a network of its own.
+func newLink(o order, network *Loopback) (*link, error) {
+	if network == nil {
+		return newPipes(o)
+	}
+	relay, socket, err := loopback.New(network.Ports)
+	if err != nil {
+		return nil, err
+	}
+	o.Network = &ownNetwork{Ports: network.Ports, Fd: socketFd}
+	if o.Inherit {
+		o.Network.Fd = inputFd
+	}
+	l, err := newPipes(o)
+	if err != nil {
+		relay.Close()
+		return nil, errors.Join(err, socket.Close())
+	}
+	l.relay, l.socket = relay, socket
+	return l, nil
+}
+
+func newPipes(o order) (*link, error) {
 	memory, err := memoryFile("order")
 	if err != nil {
 		return nil, err
@@ -31,7 +59,7 @@ func newLink(o order) (*link, error) {
 		err = fmt.Errorf("make status pipe: %w", err)
 		return nil, errors.Join(err, closeAll(memory, controlR, controlW))
 	}
-	return &link{controlW, statusR, []*os.File{memory, controlR, statusW}}, nil
+	return &link{control: controlW, status: statusR, theirs: []*os.File{memory, controlR, statusW}}, nil
 }
 
 // terminate asks the shim to end the tree. It does nothing if the shim has ended.
@@ -39,15 +67,27 @@ func (l *link) terminate(command byte) {
 	_, _ = l.control.Write([]byte{command})
 }
 
+// files returns the shim's descriptors, starting with orderFd.
+func (l *link) files() []*os.File {
+	if l.socket == nil {
+		return l.theirs
+	}
+	return append(l.theirs[:len(l.theirs):len(l.theirs)], l.socket)
+}
+
 // handOver closes coven's copies of the shim's descriptors after the shim has started
 // or failed to start.
 func (l *link) handOver() error {
 	err := closeAll(l.theirs...)
-	l.theirs = nil
+	if l.socket != nil {
+		err = errors.Join(err, l.socket.Close())
+	}
+	l.theirs, l.socket = nil, nil
 	return err
 }
 
 func (l *link) close() error {
+	l.relay.Close()
 	return errors.Join(l.handOver(), closeAll(l.control, l.status))
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/process/loopback"
 )
 
 // ownProgram returns the path of this process's program.
@@ -44,6 +46,11 @@ func (w *wire) enterNamespace() error {
 	}
 	if w.order.Limits != nil {
 		if err := errors.Join(w.order.Limits.seal(), w.order.Limits.coverTerminals()); err != nil {
+			return err
+		}
+	}
+	if network := w.order.Network; network != nil {
+		if err := loopback.Open(network.Ports, network.Fd); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/coven-run/coven/internal/process/timelimit"
 )
 
 // Start starts a program and returns when it runs. It returns an error if the program
@@ -54,7 +56,7 @@ func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error)
 	link, err := newLink(l.order(m, order{
 		Argv: texts(spec.Argv), Dir: text(spec.Dir), Env: texts(spec.Env), Grace: spec.Grace,
 		Limits: limits,
-	}))
+	}), spec.Boundary.network())
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +108,10 @@ func newChild(m mode, spec Spec, link *link) (*Child, error) {
 		spawned: make(chan struct{}), up: make(chan struct{}),
 		reported: make(chan struct{}), done: make(chan struct{}),
 	}
-	timeout := newClock(spec.Timeout, func() bool { c.Stop(ErrTimeout); return true })
-	idle := newClock(spec.Idle, c.stopIdle)
-	c.clocks = newClocks(timeout, idle)
-	c.output = newOutput(master, kept, spec.Transcript, idle.touch, c.Stop)
+	timeout := timelimit.New(spec.Timeout, func() bool { c.Stop(ErrTimeout); return true })
+	idle := timelimit.New(spec.Idle, c.stopIdle)
+	c.clocks = timelimit.Together(timeout, idle)
+	c.output = newOutput(master, kept, spec.Transcript, idle.Touch, c.Stop)
 	return c, nil
 }
 

@@ -178,7 +178,7 @@ func TestPauseHoldsTheClocks(t *testing.T) {
 		}{{func() {}, true}, {child.Pause, false}, {child.Pause, false}, {child.Resume, false}, {child.Resume, true}}
 		for i, c := range calls {
 			c.call()
-			if timeout, idle := running(child.clocks.timeout), running(child.clocks.idle); timeout != c.runs || idle != c.runs {
+			if timeout, idle := child.clocks.Running(); timeout != c.runs || idle != c.runs {
 				t.Errorf("after call %d timeout runs: %t, idle runs: %t", i, timeout, idle)
 			}
 		}
@@ -190,12 +190,6 @@ func TestPauseHoldsTheClocks(t *testing.T) {
 			t.Errorf("exit is %v", exit)
 		}
 	})
-}
-
-func running(c *clock) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.since.IsZero()
 }
 
 func TestExitString(t *testing.T) {

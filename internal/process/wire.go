@@ -19,6 +19,7 @@ const (
 	statusFd   = 5 // reports to coven, one JSON value each
 	inputFd    = 6 // the program's standard input, unless it is the shim's own
 	terminalFd = 7 // the program's standard output and error, likewise
+	socketFd   = 8 // for ownNetwork, if there is one; inputFd if those two are the shim's own
 )
 
 // Commands on the control pipe: TERM, grace and KILL, or KILL at once.
@@ -42,7 +43,8 @@ type order struct {
 	// Inherit gives the program the shim's own environment and standard streams instead of
 	// Env, inputFd and terminalFd, and reports a failed start on standard error.
 	Inherit bool
-	Limits  *limits `json:",omitempty"`
+	Limits  *limits     `json:",omitempty"`
+	Network *ownNetwork `json:",omitempty"`
 	// Leftover is the grace for processes that the program leaves behind.
 	Grace, Leftover time.Duration
 }

@@ -1,6 +1,10 @@
 package sandbox
 
-import "path/filepath"
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
 
 // Level is the degree to which a machine enforces the sandbox.
 type Level string
@@ -36,6 +40,24 @@ func (s *Sandbox) Fences() bool {
 	return true
 }
 
+// HasPrivateNetwork reports whether each program of a task has a network of its own.
+func (s *Sandbox) HasPrivateNetwork() bool { return s.o.Settings.Network.IsPrivate() }
+
+// CheckNetwork returns an error if each program should have a network of its own, and this machine does not allow it.
+func (s *Sandbox) CheckNetwork() error {
+	if !s.HasPrivateNetwork() {
+		return nil
+	}
+	err := s.o.Private()
+	if s.Level() == None {
+		err = errors.New("there is no sandbox")
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox.network is private, but programs cannot have a network of their own on this machine: %w", err)
+	}
+	return nil
+}
+
 // Replaces reports whether programs see the contents that their room replaces.
 func (s *Sandbox) Replaces() bool {
 	e := s.o.Enforcement()
@@ -52,9 +74,13 @@ func (s *Sandbox) Instructions(readOnly bool) string {
 	if readOnly {
 		where = ""
 	}
+	network := ""
+	if s.HasPrivateNetwork() {
+		network = "localhost is theirs: nothing of the user's machine listens there. "
+	}
 	return "# What your commands can do\n\n" +
 		"They run in a sandbox. They can change files in " + where + "$TMPDIR and the caches of the usual tools; elsewhere they get " +
-		"\"Permission denied\" or \"Read-only file system\". They reach only the network hosts on a list. " +
+		"\"Permission denied\" or \"Read-only file system\". They reach only the network hosts on a list. " + network +
 		"Do not look for a way around it: if the task needs more, say in your final message what was refused."
 }
 

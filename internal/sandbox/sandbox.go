@@ -26,11 +26,13 @@ type Options struct {
 	Settings    config.Sandbox
 	Getenv      func(string) string // of the user
 	Enforcement func() process.Enforcement
-	Temp        string   // private directory of this process for the tasks' temporary files
-	Cache       string   // parent of the tasks' caches; defaults to a directory below Temp
-	Keep        []string // variables of the caches that are passed from a landed task to a later one
-	Root        string   // the main checkout of the repository
-	GitDir      string   // its common git directory
+	// Private returns an error if programs cannot have a network of their own: process.Launcher.PrivateNetwork.
+	Private func() error
+	Temp    string   // private directory of this process for the tasks' temporary files
+	Cache   string   // parent of the tasks' caches; defaults to a directory below Temp
+	Keep    []string // variables of the caches that are passed from a landed task to a later one
+	Root    string   // the main checkout of the repository
+	GitDir  string   // its common git directory
 	// Shared returns the paths in the main checkout and in Beside that programs can read if they are apart from it.
 	Shared func() []string
 	// Beside returns the directories outside of the main checkout that contain the worktrees of tasks, or are worktrees.
@@ -47,6 +49,7 @@ func New(o Options) *Sandbox { return &Sandbox{o: o} }
 type Room struct {
 	Replace map[string]string // files, and the contents that programs see instead: see process.Boundary
 	Link    map[string]string // directories, and those that programs see instead: see process.Boundary
+	Ports   []int             // ports of this machine that programs reach also if each has a network of its own
 
 	sandbox  *Sandbox
 	worktree []string
@@ -115,6 +118,7 @@ type Access struct {
 	Write    []string // further existing files and directories that may be changed
 	Show     []string // files that are not hidden
 	Connect  []string // sockets of coven, or directories of them
+	Ports    []int    // ports of coven on this machine's loopback
 }
 
 // Boundary returns the kernel limits of a program, or nil if the kernel cannot enforce any.
@@ -140,6 +144,11 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 				b.Partial[dir] = shared
 			}
 		}
+	}
+	if r.sandbox.HasPrivateNetwork() {
+		ports := slices.Concat(r.Ports, a.Ports)
+		slices.Sort(ports)
+		b.Loopback = &process.Loopback{Ports: slices.Compact(ports)}
 	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm
@@ -183,7 +192,7 @@ func (s *Sandbox) Plugins(dir string) (room *Room, b *process.Boundary, err erro
 	if b = room.Boundary(Access{ReadOnly: true, Write: []string{dir}, Connect: []string{dir}}); b == nil {
 		return room, nil, nil
 	}
-	b.Live = true
+	b.Live, b.Loopback = true, nil
 	if !s.o.Enforcement().Covers {
 		b.Hide = nil
 	}

@@ -22,6 +22,7 @@ type user struct {
 	env        map[string]string
 	settings   config.Sandbox
 	kernel     process.Enforcement
+	private    error // why programs cannot have a network of their own
 }
 
 func newUser(t *testing.T) *user {
@@ -40,8 +41,8 @@ func newUser(t *testing.T) *user {
 func (u *user) sandbox() *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{
 		Settings: u.settings, Getenv: func(name string) string { return u.env[name] },
-		Enforcement: func() process.Enforcement { return u.kernel },
-		Temp:        filepath.Join(u.home, "tmp"), Cache: filepath.Join(u.home, "cache"), Root: u.repo, GitDir: cmp.Or(u.gitDir, filepath.Join(u.repo, ".git")),
+		Enforcement: func() process.Enforcement { return u.kernel }, Private: func() error { return u.private },
+		Temp: filepath.Join(u.home, "tmp"), Cache: filepath.Join(u.home, "cache"), Root: u.repo, GitDir: cmp.Or(u.gitDir, filepath.Join(u.repo, ".git")),
 	})
 }
 
@@ -379,6 +380,34 @@ func TestCachesOfSettings(t *testing.T) {
 	}
 	if !slices.Equal(names, config.Caches()) {
 		t.Errorf("the caches are %v, the settings name %v", names, config.Caches())
+	}
+}
+
+// A private network reaches only the ports of coven and those on the list, each once. It is refused where it is impossible.
+func TestPrivateNetwork(t *testing.T) {
+	u := newUser(t)
+	if b := u.room(t).Boundary(sandbox.Access{Ports: []int{1}}); b.Loopback != nil || u.sandbox().CheckNetwork() != nil {
+		t.Errorf("the network is %+v, %v", b.Loopback, u.sandbox().CheckNetwork())
+	}
+	u.settings.Network = config.Network{"private", "localhost:5432"}
+	room := u.room(t)
+	room.Ports = []int{5432, 4000}
+	if b := room.Boundary(sandbox.Access{Ports: []int{80, 4000}}); b.Loopback == nil || !slices.Equal(b.Loopback.Ports, []int{80, 4000, 5432}) {
+		t.Errorf("the network is %+v", b.Loopback)
+	}
+	if _, b, err := u.sandbox().Plugins(u.home); err != nil || b.Loopback != nil {
+		t.Errorf("plugins: %+v, %v", b, err)
+	}
+	if err := u.sandbox().CheckNetwork(); err != nil {
+		t.Error(err)
+	}
+	u.private = errors.New("no namespaces")
+	if err := u.sandbox().CheckNetwork(); !errors.Is(err, u.private) {
+		t.Error(err)
+	}
+	u.private, u.kernel = nil, process.Enforcement{}
+	if err := u.sandbox().CheckNetwork(); err == nil {
+		t.Error("a private network without a sandbox")
 	}
 }
 

@@ -42,7 +42,11 @@ func of(t reflect.Type) *Schema {
 	case reflect.Float64:
 		return &Schema{Type: "number"}
 	case reflect.Slice:
-		return &Schema{Type: "array", Items: of(t.Elem())}
+		list := &Schema{Type: "array", Items: of(t.Elem())}
+		if _, single := t.MethodByName("Single"); single { // see yamldoc
+			return &Schema{AnyOf: append(of(t.Elem()).AnyOf, list)}
+		}
+		return list
 	case reflect.Map:
 		return &Schema{Type: "object", AdditionalProperties: of(t.Elem())}
 	case reflect.Struct:

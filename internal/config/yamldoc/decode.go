@@ -208,7 +208,15 @@ func (d *Document) wrong(n *yaml.Node, want string) {
 	d.Fail(Node{n}, "this must be "+want+", not "+got, hint)
 }
 
+// single is implemented by lists that may be written as their only item.
+type single interface{ Single() }
+
 func (d *Document) list(n *yaml.Node, v reflect.Value) {
+	if _, ok := v.Interface().(single); ok && n.Kind == yaml.ScalarNode {
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		d.value(n, v.Index(0))
+		return
+	}
 	if n.Kind != yaml.SequenceNode {
 		d.wrong(n, "a list")
 		return

@@ -7,7 +7,7 @@
 //
 // A value is text, bool, int, time.Duration (20m), a list, a map of texts to
 // values, or a struct. A struct with a field of the tag text:"true" may be written as the
-// text of this field alone. Text may be written without quotes even if it looks like
+// text of this field alone, and a list with a method Single as its only item. Text may be written without quotes even if it looks like
 // a number. Anchors and aliases work; merge keys, other tags and empty values
 // are errors.
 package yamldoc

@@ -39,7 +39,7 @@ func (l *Launcher) place(ctx context.Context, who role) (p place, err error) {
 	if p.dir, err = l.Workspace.Dir(who.dir); err != nil {
 		return p, err
 	}
-	if p.room, err = l.Workspace.Room(); err != nil {
+	if p.room, err = l.Workspace.Room(ctx); err != nil {
 		return p, err
 	}
 	p.network, err = l.Workspace.NetworkEnv(ctx)

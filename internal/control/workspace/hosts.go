@@ -40,7 +40,7 @@ func NetworkOf(p *project.Project) *Network {
 				Endpoints: endpoints(p.Env.Getenv), Remotes: remotes, Files: files,
 				Environ: environ, Settings: egress.ReadSettings(p.Env.Getenv("HOME"), environ),
 			})
-			for _, text := range p.Config.Sandbox.Network {
+			for _, text := range p.Config.Sandbox.Network.Hosts() {
 				pattern, err := egress.ParsePattern(text)
 				if err != nil {
 					return nil, err

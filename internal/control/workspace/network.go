@@ -80,6 +80,17 @@ func (s *Workspace) proxy(ctx context.Context) (*egress.Proxy, error) {
 	return p.proxy, nil
 }
 
+// localPorts returns the ports of this machine's loopback that programs reach also in a network of their own: that of the
+// proxy, and those on the list of hosts.
+func (s *Workspace) localPorts(ctx context.Context) ([]int, error) {
+	proxy, err := s.proxy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.Network.allowed(ctx)
+	return append(egress.LocalPorts(list), proxy.Port()), err
+}
+
 // refused records that a program was refused a host.
 func (s *Workspace) refused(host string) {
 	text := fmt.Sprintf("network: %s is not on the list of hosts; to allow it: sandbox.network in %s", host, s.Network.ConfigFile)

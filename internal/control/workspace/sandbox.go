@@ -16,10 +16,15 @@ import (
 )
 
 // Room returns the task's room in the sandbox.
-func (s *Workspace) Room() (*sandbox.Room, error) {
+func (s *Workspace) Room(ctx context.Context) (*sandbox.Room, error) {
 	room, err := s.Sandbox.Room(s.Worktree.Name, isolation.Writable(s.Worktree)...)
 	if err != nil {
 		return nil, err
+	}
+	if s.Sandbox.HasPrivateNetwork() {
+		if room.Ports, err = s.localPorts(ctx); err != nil {
+			return nil, err
+		}
 	}
 	room.Replace, room.Link = isolation.Files(s.Worktree), s.linked
 	return room, nil
@@ -47,7 +52,7 @@ func (s *Workspace) Run(ctx context.Context, spec process.Spec) (process.Exit, [
 
 // RunWith is like Run, but with the given access instead of that of the programs of steps.
 func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec process.Spec) (exit process.Exit, output []byte, err error) {
-	room, err := s.Room()
+	room, err := s.Room(ctx)
 	if err != nil {
 		return exit, nil, err
 	}
@@ -80,7 +85,7 @@ func unattended() []string {
 // Command returns the command of a program of the task that runs alongside others, such as an MCP
 // server; see process.Launcher.Command. all is its environment: that of every program, and env.
 func (s *Workspace) Command(ctx context.Context, access sandbox.Access, env []string, argv ...string) (cmd *exec.Cmd, release func(), all []string, err error) {
-	room, err := s.Room()
+	room, err := s.Room(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}

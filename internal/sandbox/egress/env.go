@@ -15,6 +15,9 @@ func (p *Proxy) URL() string {
 	return (&url.URL{Scheme: "http", User: url.UserPassword(user, p.token), Host: p.address.String()}).String()
 }
 
+// Port returns the proxy's port on this machine's loopback.
+func (p *Proxy) Port() int { return int(p.address.Port()) }
+
 // Transport returns a transport that makes all connections through the proxy, even those to this
 // machine. It keeps no connections alive.
 func (p *Proxy) Transport() (*http.Transport, error) {

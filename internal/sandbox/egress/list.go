@@ -25,6 +25,21 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s is not allowed: %s", r.target, r.reason) }
 
+// LocalPorts returns the ports of this machine's loopback that a list allows.
+func LocalPorts(list []Pattern) []int {
+	var ports []int
+	for _, p := range list {
+		switch local := p.host.name == "localhost" || p.host.addr.IsLoopback(); {
+		case !local || p.subdomains:
+		case p.port == 0:
+			ports = append(ports, 80, 443)
+		default:
+			ports = append(ports, int(p.port))
+		}
+	}
+	return ports
+}
+
 // list is the list of allowed patterns.
 type list []Pattern
 

@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -95,6 +96,20 @@ func TestKindOf(t *testing.T) {
 				t.Errorf("%s: %d, want %d", text, got, want)
 			}
 		}
+	}
+}
+
+func TestLocalPorts(t *testing.T) {
+	var list []Pattern
+	for _, text := range []string{"example.com:1", "localhost:5432", "*.localhost:2", "127.0.0.1:8080", "10.0.0.1:3", "localhost"} {
+		p, err := ParsePattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+	if got := LocalPorts(list); !slices.Equal(got, []int{5432, 8080, 80, 443}) {
+		t.Errorf("the ports are %v", got)
 	}
 }
 

@@ -65,6 +65,7 @@ type Forwarder struct {
 	placeholder string
 	accepted    [sha256.Size]byte // hash of the placeholder
 	host        string            // 127.0.0.1:PORT
+	port        int
 	server      *http.Server
 	proxy       *httputil.ReverseProxy
 	cancel      context.CancelFunc // cancels the requests
@@ -86,7 +87,7 @@ func Start(ctx context.Context, opts Options) (*Forwarder, error) {
 	placeholder := "coven-placeholder-" + rand.Text()
 	f := &Forwarder{
 		login: opts.Login, placeholder: placeholder, accepted: sha256.Sum256([]byte(placeholder)),
-		host: listener.Addr().String(),
+		host: listener.Addr().String(), port: listener.Addr().(*net.TCPAddr).Port,
 	}
 	if opts.Report != nil {
 		opts.Login.reports.add(f, opts.Report)
@@ -110,6 +111,9 @@ func Start(ctx context.Context, opts Options) (*Forwarder, error) {
 
 // URL returns the address of the forwarder: "http://127.0.0.1:PORT".
 func (f *Forwarder) URL() string { return "http://" + f.host }
+
+// Port returns the port of the forwarder on this machine's loopback.
+func (f *Forwarder) Port() int { return f.port }
 
 // Env returns the CLI's variables for the forwarder, as KEY=VALUE: its
 // address, the placeholder, and NO_PROXY, which must override the user's. None of them is

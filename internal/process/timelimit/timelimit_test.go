@@ -1,4 +1,4 @@
-package process
+package timelimit
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestClock(t *testing.T) {
 		began := time.Now()
 		var fired []time.Duration
 		refuse := 1
-		c := newClock(10*time.Second, func() bool {
+		c := New(10*time.Second, func() bool {
 			fired = append(fired, time.Since(began))
 			refuse--
 			return refuse < 0
@@ -23,7 +23,7 @@ func TestClock(t *testing.T) {
 		pass(100 * time.Second)
 		c.run()
 		pass(5 * time.Second) // 9 s used
-		c.touch()
+		c.Touch()
 		pass(9 * time.Second)
 		pass(time.Second + 10*time.Second) // the first fire is refused
 		pass(100 * time.Second)
@@ -37,11 +37,11 @@ func TestClock(t *testing.T) {
 
 func TestClockEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock(time.Second, func() bool { t.Error("fired"); return true })
+		c := New(time.Second, func() bool { t.Error("fired"); return true })
 		c.run()
 		c.end()
 		c.run()
-		c.touch()
+		c.Touch()
 		pass(time.Minute)
 	})
 }
@@ -50,21 +50,24 @@ func TestClocksPausesNest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var fired time.Duration
-		c := newClocks(newClock(time.Second, func() bool { fired = time.Since(began); return true }), nil)
+		c := Together(New(time.Second, func() bool { fired = time.Since(began); return true }), nil)
 		pass(time.Second)
-		c.resume() // starts the clocks
-		c.pause()
-		c.pause()
+		c.Resume() // starts the clocks
+		c.Pause()
+		c.Pause()
 		pass(time.Second)
-		c.resume()
+		c.Resume()
 		pass(time.Second)
-		c.resume()
-		c.resume() // an extra resume has no effect
+		c.Resume()
+		c.Resume() // an extra resume has no effect
 		pass(2 * time.Second)
 		synctest.Wait()
 		if fired != 4*time.Second {
 			t.Errorf("fired at %v", fired)
 		}
-		c.end()
+		c.End()
 	})
 }
+
+// pass sleeps on the clock of a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }

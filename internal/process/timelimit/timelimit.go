@@ -1,4 +1,5 @@
-package process
+// Package timelimit measures the running time of a program, and acts when it is over.
+package timelimit
 
 import (
 	"sync"
@@ -7,8 +8,8 @@ import (
 	ourclock "github.com/coven-run/coven/internal/process/clock"
 )
 
-// clock calls fire once after the running time limit. A nil clock never calls it.
-type clock struct {
+// Clock calls fire once after the running time limit. A nil clock never calls it.
+type Clock struct {
 	limit time.Duration
 	fire  func() bool // false: not now, start again from zero
 
@@ -19,15 +20,15 @@ type clock struct {
 	ended bool
 }
 
-// newClock returns a stopped clock, or nil without a limit.
-func newClock(limit time.Duration, fire func() bool) *clock {
+// New returns a stopped clock, or nil without a limit.
+func New(limit time.Duration, fire func() bool) *Clock {
 	if limit <= 0 {
 		return nil
 	}
-	return &clock{limit: limit, fire: fire}
+	return &Clock{limit: limit, fire: fire}
 }
 
-func (c *clock) run() {
+func (c *Clock) run() {
 	if c == nil {
 		return
 	}
@@ -40,7 +41,7 @@ func (c *clock) run() {
 	c.timer = ourclock.AfterFunc(c.limit-c.used, c.expire)
 }
 
-func (c *clock) halt() {
+func (c *Clock) halt() {
 	if c == nil {
 		return
 	}
@@ -54,9 +55,9 @@ func (c *clock) halt() {
 	c.since = time.Time{}
 }
 
-// touch restarts the clock from zero. It does not reset the timer, which checks the
-// time when it expires, because touch is called for every read.
-func (c *clock) touch() {
+// Touch restarts the clock from zero. It does not reset the timer, which checks the
+// time when it expires, because Touch is called for every read.
+func (c *Clock) Touch() {
 	if c == nil {
 		return
 	}
@@ -68,7 +69,7 @@ func (c *clock) touch() {
 	}
 }
 
-func (c *clock) end() {
+func (c *Clock) end() {
 	if c == nil {
 		return
 	}
@@ -78,14 +79,14 @@ func (c *clock) end() {
 	c.ended = true
 }
 
-func (c *clock) expire() {
+func (c *Clock) expire() {
 	if c.due() && !c.fire() {
 		c.restart()
 	}
 }
 
 // restart restarts from zero after a limit that did not apply.
-func (c *clock) restart() {
+func (c *Clock) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.used = 0
@@ -97,7 +98,7 @@ func (c *clock) restart() {
 }
 
 // due reports whether the limit is reached, and restarts the timer if it is not.
-func (c *clock) due() bool {
+func (c *Clock) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended || c.since.IsZero() {
@@ -110,19 +111,21 @@ func (c *clock) due() bool {
 	return left <= 0
 }
 
-// clocks are the clocks of one child, paused together.
-type clocks struct {
-	timeout, idle *clock
+// Clocks are the clocks of one program, paused together.
+type Clocks struct {
+	timeout, idle *Clock
 
 	mu    sync.Mutex
-	holds int // 1 before begin, so that nothing runs early
+	holds int // 1 before the first Resume, so that nothing runs early
 }
 
-func newClocks(timeout, idle *clock) *clocks {
-	return &clocks{timeout: timeout, idle: idle, holds: 1}
+// Together returns clocks that run after the first Resume.
+func Together(timeout, idle *Clock) *Clocks {
+	return &Clocks{timeout: timeout, idle: idle, holds: 1}
 }
 
-func (c *clocks) pause() {
+// Pause stops the clocks until Resume. Pauses nest.
+func (c *Clocks) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holds++
@@ -130,7 +133,8 @@ func (c *clocks) pause() {
 	c.idle.halt()
 }
 
-func (c *clocks) resume() {
+// Resume undoes one Pause.
+func (c *Clocks) Resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holds = max(c.holds-1, 0)
@@ -140,7 +144,20 @@ func (c *clocks) resume() {
 	}
 }
 
-func (c *clocks) end() {
+// End stops the clocks for good.
+func (c *Clocks) End() {
 	c.timeout.end()
 	c.idle.end()
+}
+
+// Running reports which clocks run.
+func (c *Clocks) Running() (timeout, idle bool) { return c.timeout.running(), c.idle.running() }
+
+func (c *Clock) running() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.since.IsZero()
 }
