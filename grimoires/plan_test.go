@@ -33,7 +33,7 @@ func again(t interface {
 		t.Fatalf("%v\nin\n%s", err, data)
 	}
 	if !reflect.DeepEqual(got, p) {
-		t.Fatalf("got\n%#v %q %q\nwant\n%#v %q %q\nfrom\n%s", got.Task, got.Attempt, got.Checks, p.Task, p.Attempt, p.Checks, data)
+		t.Fatalf("got\n%#v %q %v\nwant\n%#v %q %v\nfrom\n%s", got.Task, got.Attempt, got.Checks, p.Task, p.Attempt, p.Checks, data)
 	}
 }
 

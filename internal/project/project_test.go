@@ -414,3 +414,20 @@ func TestTrustEverything(t *testing.T) {
 		t.Errorf("with %s=1: got %v", trust.Variable, err)
 	}
 }
+
+// A coven that a program of a task starts does not wait for its own check.
+func TestCheckLocks(t *testing.T) {
+	env := map[string]string{"HOME": "/home/u"}
+	e := &Environment{Getenv: func(name string) string { return env[name] }}
+	if got := e.CheckLocks(); got != "/home/u/.local/state/coven/locks" {
+		t.Error(got)
+	}
+	env["XDG_STATE_HOME"], env["COVEN_STEP_KEY"] = "/s", "0123"
+	if got := e.CheckLocks(); got != "/s/coven/locks/0123" {
+		t.Error(got)
+	}
+	env = map[string]string{}
+	if got := e.CheckLocks(); got != "" {
+		t.Error(got)
+	}
+}

@@ -26,6 +26,7 @@ func secrets() []string {
 		"~/.codex/auth.json", "~/.codex/sessions", "~/.codex/history.jsonl", "~/.qwen/oauth_creds.json", "~/.qwen/settings.json", "~/.qwen/projects",
 		"~/.gemini/oauth_creds.json", "~/.gemini/settings.json", "~/.local/share/opencode",
 		"~/.mozilla", "~/.config/google-chrome", "~/.config/chromium", "~/.config/BraveSoftware",
+		"~/.local/state/coven", // history of chats, and locks of checks, which a program could hold
 		"~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.node_repl_history", "~/.psql_history", "~/.mysql_history", "~/.pgpass", "~/.my.cnf",
 	}
 }

@@ -11,6 +11,7 @@ func movedDirs() [][2]string {
 	return [][2]string{
 		{"XDG_CONFIG_HOME", "~/.config"},
 		{"XDG_DATA_HOME", "~/.local/share"},
+		{"XDG_STATE_HOME", "~/.local/state"},
 		{"GNUPGHOME", "~/.gnupg"},
 		{"PASSWORD_STORE_DIR", "~/.password-store"},
 		{"OP_CONFIG_DIR", "~/.config/op"},

@@ -246,6 +246,7 @@ func TestHiddenMoved(t *testing.T) {
 		{"XDG_CONFIG_HOME", "/m/config", "/m/config/gh"},
 		{"XDG_CONFIG_HOME", "/m/config", "/m/config/git/credentials"},
 		{"XDG_DATA_HOME", "/m/data", "/m/data/keyrings"},
+		{"XDG_STATE_HOME", "/m/state", "/m/state/coven"},
 		{"npm_config_userconfig", "/m/x/../npmrc", "/m/npmrc"},
 		{"HISTFILE", "/m/history", "/m/history"},
 	} {

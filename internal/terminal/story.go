@@ -64,14 +64,8 @@ func story(e event.Event) string {
 	case event.PermissionAnswered:
 		a := event.As[event.ApprovalAnswer](e)
 		return strings.TrimRight(fmt.Sprintf("  ? approval %d: %s %s", a.N, a.Answer, by(a.By)), " ")
-	case event.CheckStarted:
-		return "  $ " + event.As[event.Check](e).Text
-	case event.CheckWaiting:
-		return "  " + event.As[event.Text](e).Text
-	case event.CheckRepeated:
-		return "    failed beside " + event.As[event.CheckRepeat](e).Beside + "; runs again, alone"
-	case event.CheckEnded:
-		return "    " + Receipt(event.As[event.Receipt](e))
+	case event.CheckWaiting, event.CheckStarted, event.CheckRepeated, event.CheckEnded:
+		return checkStory(e)
 	case event.StepCompleted:
 		return stepEnd(e)
 	case event.ReviewGiven:
@@ -89,6 +83,19 @@ func story(e event.Event) string {
 		return spawnStory(e)
 	}
 	return agentStory(e)
+}
+
+// checkStory describes an event of a check.
+func checkStory(e event.Event) string {
+	switch e.Type {
+	case event.CheckWaiting:
+		return "  " + event.As[event.Text](e).Text
+	case event.CheckStarted:
+		return "  $ " + event.As[event.Check](e).Text
+	case event.CheckRepeated:
+		return "    failed beside " + event.As[event.CheckRepeat](e).Beside + "; runs again, alone"
+	}
+	return "    " + Receipt(event.As[event.Receipt](e))
 }
 
 func by(person string) string {

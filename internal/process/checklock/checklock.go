@@ -258,7 +258,12 @@ func await(ctx context.Context, f *os.File, waiting func(string) error, reason f
 	}
 	locked := make(chan error, 1)
 	go func() { locked <- flock(f, unix.LOCK_EX) }()
-	abandon := func() { go func() { <-locked; _ = f.Close() }() } // flock cannot be interrupted
+	abandon := func() {
+		go func() { // flock cannot be interrupted
+			err := <-locked
+			_ = errors.Join(err, f.Close())
+		}()
+	}
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	told := ""

@@ -6,6 +6,7 @@
 package loopback
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -26,6 +27,8 @@ const MaxPorts = 250
 type Relay struct {
 	ports  []int
 	socket *net.UnixConn // from the process in the namespace
+	ctx    context.Context
+	cancel context.CancelFunc // by Close
 
 	mu     sync.Mutex
 	closed bool
@@ -62,6 +65,7 @@ func (r *Relay) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
+	r.cancel()
 	_ = r.socket.Close()
 	for c := range r.open {
 		_ = c.Close()
@@ -93,7 +97,7 @@ func (r *Relay) pass(theirs net.Conn, port int) {
 		return
 	}
 	defer r.drop(theirs)
-	ours, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	ours, err := (&net.Dialer{}).DialContext(r.ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil || !r.keep(ours) {
 		return
 	}

@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,7 @@ func New(ports []int) (r *Relay, theirs *os.File, err error) {
 		return nil, nil, fmt.Errorf("relay ports: %w", errors.Join(err, theirs.Close()))
 	}
 	r = &Relay{ports: ports, socket: socket.(*net.UnixConn)} //nolint:forcetypeassert // it is one
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	go r.receive()
 	return r, theirs, nil
 }
