@@ -25,6 +25,7 @@ func TestCrash(t *testing.T) {
 		{story: "landing", kills: 24},
 		{story: "resolve", kills: 20},
 		{story: "batch", kills: 24, again: []string{"batch.checked:1", "land.intent:2"}, kills2: 3},
+		{story: "alone", kills: 12, again: []string{"check.repeated:1", "check.ran:2"}, kills2: 2},
 		{story: "bd", kills: 11},
 		{story: "quality", kills: 16, again: []string{"agent.ended:2"}, kills2: 2},
 		{story: "revert", kills: 16, again: []string{"restore.stored:1"}, kills2: 8},
