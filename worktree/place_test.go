@@ -33,7 +33,7 @@ func TestPlaces(t *testing.T) {
 		"of another checkout": {"", func(t *testing.T, root string) {
 			other := filepath.Join(filepath.Dir(root), "other")
 			gitIn(t, filepath.Dir(root), "init", "-q", other)
-			write(t, root+".coven/.checkout", "../other\n")
+			write(t, root+".coven/.checkout", "../other\nsome-id\n")
 		}, "repo/.coven/worktrees/T-1", ""},
 		"other files in the named directory": {"../trees/{repo}/{task}", func(t *testing.T, root string) {
 			write(t, filepath.Join(filepath.Dir(root), "trees/repo/notes"), "mine")
@@ -95,4 +95,41 @@ func TestPoolMovesToThePlace(t *testing.T) {
 	equal(t, "pool inside", exists(filepath.Join(r.Root, ".coven/worktrees/.pool")), false)
 	files := value[[]string](t)(filepath.Glob(r.Root + ".coven/.pool/*/one"))
 	equal(t, "files of the first task that the second reused", len(files), 1)
+}
+
+// A repository that takes the path of another one does not take its worktrees, and the other one keeps them.
+func TestPlaceOfARenamedCheckout(t *testing.T) {
+	parent := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	root, renamed := filepath.Join(parent, "repo"), filepath.Join(parent, "renamed")
+	must(t, os.Rename(sample(t).Root, root))
+	before := value[*repo.Repo](t)(repo.Open(t.Context(), root))
+	w := add(t, before, "T-1")
+	write(t, filepath.Join(w.Path, "work"), "x")
+	must(t, os.Rename(root, renamed))
+	must(t, os.Rename(sample(t).Root, root))
+	now := value[*repo.Repo](t)(repo.Open(t.Context(), root))
+	equal(t, "new worktree", add(t, now, "T-1").Path, filepath.Join(root, ".coven/worktrees/T-1"))
+	equal(t, "stale", stales(t, now), "")
+	moved := value[*repo.Repo](t)(repo.Open(t.Context(), renamed))
+	equal(t, "the other's", value[*repo.Worktree](t)(moved.Find(t.Context(), "T-1")).Path, w.Path)
+	equal(t, "its next", add(t, moved, "T-2").Path, filepath.Join(parent, "renamed.coven/T-2"))
+}
+
+// A directory that another user has made does not lead to a checkout.
+func TestPlaceOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	parent := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	evil, mine := filepath.Join(parent, "evil"), filepath.Join(parent, "mine")
+	must(t, os.Rename(sample(t).Root, evil))
+	must(t, os.Rename(sample(t).Root, mine))
+	r := value[*repo.Repo](t)(repo.Open(t.Context(), evil))
+	must(t, r.EnsurePlace())
+	must(t, r.WriteRecord("T", repo.Record{Task: "T", Dir: "../mine", Ready: true}))
+	must(t, os.Rename(filepath.Join(evil+".coven", ".checkout"), filepath.Join(parent, ".checkout")))
+	write(t, filepath.Join(parent, ".checkout"), "evil\nid\n")
+	equal(t, "root by a file of the user", value[*repo.Repo](t)(repo.Open(t.Context(), mine)).Root, evil)
+	must(t, os.Lchown(filepath.Join(parent, ".checkout"), 12345, 12345))
+	equal(t, "root", value[*repo.Repo](t)(repo.Open(t.Context(), mine)).Root, mine)
 }

@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -35,8 +37,12 @@ const insidePlace = names.WorktreesDir + "/" + TaskField
 const placeSuffix = ".coven"
 
 // checkoutFile is the file in coven's directory outside of the checkout that names the checkout, relative to the directory
-// or absolute. Agents cannot write it.
+// or absolute, and, in a second line, the repository's ID. Agents cannot write it.
 const checkoutFile = ".checkout"
+
+// idFile is the file in coven's part of the git directory with a random ID. By it, a repository recognizes its directory,
+// also if another repository has the path of the checkout now.
+const idFile = "id"
 
 // maxCheckoutFile limits its size, in bytes.
 const maxCheckoutFile = 1 << 14
@@ -68,7 +74,7 @@ func (r *Repo) Place() Place {
 	template := r.WorktreeDir
 	if template == "" {
 		template = BesidePlace
-		if p := newPlace(r.Root, template); !p.usable(r.Root) {
+		if !r.usable(newPlace(r.Root, template)) {
 			template = insidePlace
 		}
 	}
@@ -95,36 +101,67 @@ func newPlace(root, template string) Place {
 }
 
 // usable reports whether the directory beside the checkout can be used without a setting that names it.
-func (p Place) usable(root string) bool {
+func (r *Repo) usable(p Place) bool {
 	var here, above unix.Stat_t
 	parent := filepath.Dir(p.Own)
-	if unix.Stat(root, &here) != nil || unix.Stat(parent, &above) != nil || here.Dev != above.Dev {
+	if unix.Stat(r.Root, &here) != nil || unix.Stat(parent, &above) != nil || here.Dev != above.Dev {
 		return false
 	}
-	if unix.Access(parent, unix.W_OK|unix.X_OK) != nil {
-		return false
-	}
-	return p.check(root) == nil
+	return unix.Access(parent, unix.W_OK|unix.X_OK) == nil && r.checkPlace(p) == nil
 }
 
-// check returns an error if coven's directory exists and is not that of the checkout.
-func (p Place) check(root string) error {
-	entries, err := os.ReadDir(p.Own)
+// checkPlace returns an error if coven's directory exists and is not that of the repository.
+func (r *Repo) checkPlace(p Place) error {
+	info, err := os.Lstat(p.Own)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if info, err := os.Lstat(p.Own); err != nil || !info.IsDir() {
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrPlace, err)
+	}
+	if !info.IsDir() {
 		return fmt.Errorf("%w: %s is not a directory", ErrPlace, p.Own)
 	}
-	switch owner := checkoutNamed(p.Own); {
-	case err != nil:
+	entries, err := os.ReadDir(p.Own)
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPlace, err)
-	case owner == "" && len(entries) > 0:
+	}
+	switch root, id := ownerOf(p.Own); {
+	case root == "" && len(entries) > 0:
 		return fmt.Errorf("%w: %s contains other files", ErrPlace, p.Own)
-	case owner != "" && !sameFile(owner, root) && insideAny(owner):
-		return fmt.Errorf("%w: %s belongs to %s", ErrPlace, p.Own, owner)
+	case root != "" && id != r.id():
+		return fmt.Errorf("%w: %s belongs to another repository, which was at %s", ErrPlace, p.Own, root)
 	}
 	return nil
+}
+
+// id returns the repository's ID, or "" if it has none yet.
+func (r *Repo) id() string {
+	id, _ := file.Read(r.StatePath(idFile), maxCheckoutFile) // without it, another directory is used
+	return strings.TrimSpace(string(id))
+}
+
+// ensureID returns the repository's ID, and creates it if necessary.
+func (r *Repo) ensureID() (string, error) {
+	if id := r.id(); id != "" {
+		return id, nil
+	}
+	text := rand.Text()
+	temp := r.StatePath("." + idFile + "-" + text)
+	if err := os.MkdirAll(r.StatePath(), 0o755); err != nil {
+		return "", err
+	}
+	if err := file.WriteNoSync(temp, []byte(text+"\n")); err != nil {
+		return "", err
+	}
+	err := os.Link(temp, r.StatePath(idFile)) // unless another process has just created it
+	if err := os.Remove(temp); err != nil {
+		return "", err
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return r.id(), nil
 }
 
 // EnsurePlace creates the directories of new worktrees.
@@ -133,8 +170,12 @@ func (r *Repo) EnsurePlace() error {
 	if isIn(p.Own, r.Root) {
 		return tagCache(p.Own)
 	}
-	if err := p.check(r.Root); err != nil {
+	if err := r.checkPlace(p); err != nil {
 		return err
+	}
+	id, err := r.ensureID()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrPlace, err)
 	}
 	if err := os.MkdirAll(p.Own, 0o755); err != nil {
 		return fmt.Errorf("%w: %w", ErrPlace, err)
@@ -145,11 +186,11 @@ func (r *Repo) EnsurePlace() error {
 			root = rel
 		}
 	}
-	if err := r.writeOnce(filepath.Join(p.Own, checkoutFile), root+"\n"); err != nil {
+	if err := writeOnce(filepath.Join(p.Own, checkoutFile), root+"\n"+id+"\n"); err != nil {
 		return err
 	}
 	if insideAny(filepath.Dir(p.Own)) { // the checkout is in another repository
-		if err := r.writeOnce(filepath.Join(p.Own, ".gitignore"), "*\n"); err != nil {
+		if err := writeOnce(filepath.Join(p.Own, ".gitignore"), "*\n"); err != nil {
 			return err
 		}
 	}
@@ -157,7 +198,7 @@ func (r *Repo) EnsurePlace() error {
 }
 
 // writeOnce replaces a file that has another content.
-func (r *Repo) writeOnce(path, content string) error {
+func writeOnce(path, content string) error {
 	if has, err := file.Read(path, maxCheckoutFile); err == nil && string(has) == content {
 		return nil
 	}
@@ -179,17 +220,28 @@ func tagCache(dir string) error {
 	return regularfile.Replace(path, []byte(cacheTag), 0o644)
 }
 
-// checkoutNamed returns the checkout that coven's directory belongs to, or "" if dir is another directory.
-func checkoutNamed(dir string) string {
+// ownerOf returns the checkout that coven's directory belongs to, and the repository's ID. They are empty for other
+// directories, and for those of other users, who could plant them in a directory such as /tmp.
+func ownerOf(dir string) (root, id string) {
+	info, err := os.Lstat(filepath.Join(dir, checkoutFile))
+	if err != nil || !isOurs(info) {
+		return "", ""
+	}
 	raw, err := regularfile.ReadIn(dir, checkoutFile, maxCheckoutFile)
-	root := strings.TrimSuffix(string(raw), "\n")
-	if err != nil || root == "" || strings.ContainsAny(root, "\x00\n") {
-		return ""
+	root, id, complete := strings.Cut(strings.TrimSuffix(string(raw), "\n"), "\n")
+	if err != nil || !complete || root == "" || strings.Contains(root, "\x00") {
+		return "", ""
 	}
 	if !filepath.IsAbs(root) {
 		root = filepath.Join(dir, root)
 	}
-	return root
+	return root, id
+}
+
+// isOurs reports whether a file belongs to the user, or to root.
+func isOurs(info os.FileInfo) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (owner.Uid == 0 || int(owner.Uid) == os.Geteuid())
 }
 
 // WorktreeDirs returns the directories that contain only files of coven: that of the present place, and that in the main
@@ -297,7 +349,7 @@ func sameOrBelow(dir, top string) bool {
 func placedIn(dir string) string {
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		above := filepath.Dir(at)
-		if root := checkoutNamed(above); root != "" && insideAny(root) {
+		if root, _ := ownerOf(above); root != "" && has(root, at) {
 			return root
 		}
 		if !file.Exists(filepath.Join(at, ".git")) {
@@ -305,7 +357,7 @@ func placedIn(dir string) string {
 		}
 		beside, _ := filepath.Glob(filepath.Join(globQuoted(above), "*"+placeSuffix)) // the pattern is valid
 		for _, own := range beside {
-			if root := checkoutNamed(own); root != "" && has(root, at) {
+			if root, _ := ownerOf(own); root != "" && has(root, at) {
 				return root
 			}
 		}
@@ -316,8 +368,11 @@ func placedIn(dir string) string {
 // has reports whether a worktree of one of a checkout's tasks is at a path.
 func has(root, path string) bool {
 	r := &Repo{Root: root, GitDir: filepath.Join(root, ".git"), Memo: &memo{}}
-	if at := r.GitDirOf(root); at != "" { // a linked worktree
-		r.GitDir = filepath.Dir(filepath.Dir(at))
+	if at := r.GitDirOf(root); at != "" {
+		r.GitDir = at
+		if file.Exists(filepath.Join(at, "commondir")) { // a linked worktree
+			r.GitDir = filepath.Dir(filepath.Dir(at))
+		}
 	}
 	return r.worktreeAt(path) != ""
 }
