@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,6 +200,58 @@ func TestGuides(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Every row of the guide about projects names tests that exist.
+func TestProjectsGuide(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "projects.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 5 || !strings.Contains(cells[3], "`") {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[3], ",") {
+			tests++
+			name = strings.Trim(name, " `")
+			stories, _ := filepath.Glob(filepath.Join("testdata", "*", name+".txtar"))
+			if len(stories) == 0 && !strings.HasPrefix(name, "Test") {
+				t.Errorf("there is no story %s", name)
+			}
+			if strings.HasPrefix(name, "Test") && !hasTest(t, name) {
+				t.Errorf("there is no test %s", name)
+			}
+		}
+	}
+	if tests < 30 {
+		t.Errorf("the table has %d tests", tests)
+	}
+}
+
+// hasTest reports whether a package has a test function with this name.
+func hasTest(t *testing.T, name string) bool {
+	t.Helper()
+	for _, dir := range []string{"internal", "worktree", "runner", "plugins"} {
+		found := false
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || found || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			found = bytes.Contains(text, []byte("func "+name+"("))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found {
+			return true
+		}
+	}
+	return false
 }
 
 // settings parses a text as a user's configuration.
