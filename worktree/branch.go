@@ -145,15 +145,17 @@ func (e *BranchNameError) NextCommand() string {
 // CheckBranches returns a *BranchNameError if git cannot create the branches of tasks.
 func CheckBranches(ctx context.Context, r *repo.Repo, tasks ...string) error {
 	top := strings.TrimSuffix(names.BranchPrefix, "/")
-	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+top, names.HeadsPrefix+names.BranchPrefix)
+	if _, err := r.Git().Ref(ctx, names.HeadsPrefix+top); err == nil {
+		return &BranchNameError{Branch: names.BranchPrefix + "TASK", Taken: top}
+	} else if !errors.Is(err, ref.ErrNoRef) {
+		return fmt.Errorf("check the names of branches: %w", err)
+	}
+	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+names.BranchPrefix)
 	if err != nil {
 		return fmt.Errorf("check the names of branches: %w", err)
 	}
-	for _, ref := range refs {
-		taken := strings.TrimPrefix(ref.Name, names.HeadsPrefix)
-		if taken == top {
-			return &BranchNameError{Branch: names.BranchPrefix + "TASK", Taken: taken}
-		}
+	for _, found := range refs {
+		taken := strings.TrimPrefix(found.Name, names.HeadsPrefix)
 		for _, task := range tasks {
 			if branch := names.Branch(task); strings.HasPrefix(taken, branch+"/") {
 				return &BranchNameError{Branch: branch, Taken: taken}

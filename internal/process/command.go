@@ -46,7 +46,7 @@ func (l *Launcher) CommandWithin(b *Boundary, argv ...string) (cmd *exec.Cmd, re
 // release closes the link, which makes the shim end the rest of the tree, and waits
 // for that.
 func (l *link) release(m mode) {
-	defer l.relay.Close()
+	defer closeRelay(l.relay, nil) //nolint:errcheck // it returns nil
 	_ = l.handOver()
 	_ = l.control.Close()
 	main, over := 0, false

@@ -83,6 +83,6 @@ func (l *Launcher) shim(ctx context.Context, m mode, link *link) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.self[0], l.self[1:]...)
 	cmd.Env = []string{}
 	cmd.ExtraFiles = link.files()
-	cmd.SysProcAttr = m.attributes(link.relay != nil)
+	cmd.SysProcAttr = m.attributes(link.network)
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/coven-run/coven/internal/process/loopback"
@@ -15,9 +16,11 @@ type link struct {
 	status  *os.File   // read end: end of file means that the shim has ended
 	theirs  []*os.File // the shim's descriptors without socket
 
-	// If the program has a network of its own, relay passes its connections on, and socket is the shim's end.
-	relay  *loopback.Relay
-	socket *os.File
+	// If the program has a network of its own, relay passes its connections on, and socket is the shim's end. They are
+	// nil if it has no ports.
+	network bool
+	relay   io.Closer
+	socket  *os.File
 }
 
 // newLink makes the link for an order. network is nil unless the program has a network of its own.
@@ -25,21 +28,35 @@ func newLink(o order, network *Loopback) (*link, error) {
 	if network == nil {
 		return newPipes(o)
 	}
-	relay, socket, err := loopback.New(network.Ports)
-	if err != nil {
-		return nil, err
-	}
-	o.Network = &ownNetwork{Ports: network.Ports, Fd: socketFd}
-	if o.Inherit {
-		o.Network.Fd = inputFd
+	o.Network = &ownNetwork{Ports: network.Ports, Fd: loopback.NoSocket}
+	var relay io.Closer
+	var socket *os.File
+	if len(network.Ports) > 0 {
+		var err error
+		if relay, socket, err = network.Relay(network.Ports); err != nil {
+			return nil, err
+		}
+		if o.Network.Fd = socketFd; o.Inherit {
+			o.Network.Fd = inputFd
+		}
 	}
 	l, err := newPipes(o)
 	if err != nil {
-		relay.Close()
-		return nil, errors.Join(err, socket.Close())
+		return nil, errors.Join(err, closeRelay(relay, socket))
 	}
-	l.relay, l.socket = relay, socket
+	l.network, l.relay, l.socket = true, relay, socket
 	return l, nil
+}
+
+// closeRelay closes a relay and its socket. They may be nil.
+func closeRelay(relay io.Closer, socket *os.File) (err error) {
+	if relay != nil {
+		err = relay.Close()
+	}
+	if socket != nil {
+		err = errors.Join(err, socket.Close())
+	}
+	return err
 }
 
 func newPipes(o order) (*link, error) {
@@ -79,16 +96,13 @@ func (l *link) files() []*os.File {
 // or failed to start.
 func (l *link) handOver() error {
 	err := closeAll(l.theirs...)
-	if l.socket != nil {
-		err = errors.Join(err, l.socket.Close())
-	}
+	err = errors.Join(err, closeRelay(nil, l.socket))
 	l.theirs, l.socket = nil, nil
 	return err
 }
 
 func (l *link) close() error {
-	l.relay.Close()
-	return errors.Join(l.handOver(), closeAll(l.control, l.status))
+	return errors.Join(closeRelay(l.relay, nil), l.handOver(), closeAll(l.control, l.status))
 }
 
 func closeAll(files ...*os.File) error {

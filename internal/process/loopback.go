@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/coven-run/coven/internal/process/loopback"
 )
@@ -12,6 +14,8 @@ import (
 // 127.0.0.1 are passed on to the same ports of the machine's.
 type Loopback struct {
 	Ports []int
+	// Relay is relay.New. It is needed if there are Ports.
+	Relay func(ports []int) (relay io.Closer, socket *os.File, err error)
 }
 
 func (l *Loopback) check() error {

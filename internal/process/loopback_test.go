@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coven-run/coven/internal/process/relay"
 )
 
 // onLoopback listens on port 3000, waits for a line of input, and connects to itself and to other ports.
@@ -61,7 +63,7 @@ func TestLoopback(t *testing.T) {
 	var children []*Child
 	for range 2 {
 		b := y.boundary()
-		b.Loopback = &Loopback{Ports: []int{relayed}}
+		b.Loopback = &Loopback{Ports: []int{relayed}, Relay: relay.New}
 		child := start(t, l, Spec{Argv: argv, Boundary: b, Pipe: true})
 		if line := readLine(t, child.Output()); line != "listens" {
 			t.Fatal(line, readAll(t, child.Output()))
@@ -79,7 +81,7 @@ func TestLoopback(t *testing.T) {
 	}
 
 	b := y.boundary()
-	b.Loopback = &Loopback{Ports: []int{relayed}}
+	b.Loopback = &Loopback{Ports: []int{relayed}, Relay: relay.New}
 	cmd, release, err := l.CommandWithin(b, argv...)
 	if err != nil {
 		t.Fatal(err)

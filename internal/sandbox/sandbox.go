@@ -19,6 +19,7 @@ import (
 
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/process/relay"
 )
 
 // Options describes the user, the machine and the repository.
@@ -148,7 +149,7 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	if r.sandbox.HasPrivateNetwork() {
 		ports := slices.Concat(r.Ports, a.Ports)
 		slices.Sort(ports)
-		b.Loopback = &process.Loopback{Ports: slices.Compact(ports)}
+		b.Loopback = &process.Loopback{Ports: slices.Compact(ports), Relay: relay.New}
 	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm
