@@ -3,9 +3,12 @@ package doctor
 import (
 	"context"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // privacy finds records that other users can read or that git does not ignore.
@@ -24,6 +27,7 @@ func (v *Examination) privacy(ctx context.Context) []Finding {
 		found = append(found, f)
 	}
 	found = append(append(found, v.ignoring(ctx)...), v.packed()...)
+	found = append(found, v.published(ctx)...)
 	if len(found) == 0 {
 		return ok("only you can read the records")
 	}
@@ -58,6 +62,24 @@ func (v *Examination) packed() []Finding {
 		f := warn("coven doctor --fix", "%s .coven, with the records of sessions: %s does not leave it out", tool.Does, tool.Ignore)[0]
 		f.fix = func(context.Context) (string, error) { return "added .coven/ to " + tool.Ignore, tool.LeaveOut(root) }
 		found = append(found, f)
+	}
+	return found
+}
+
+// published checks whether git push would publish coven's refs.
+func (v *Examination) published(ctx context.Context) []Finding {
+	remotes, err := remote.Publishers(ctx, v.project.Repo)
+	if err != nil {
+		return fail(exit.Next(err), "%v", err)
+	}
+	var found []Finding
+	for _, r := range remotes {
+		key := shellword.Word("remote." + r.Name)
+		setting, next := r.Push, "git config --add "+key+".push '"+remote.ExceptCoven+"'"
+		if r.Mirror {
+			setting, next = "mirror", "git config --unset-all "+key+".mirror"
+		}
+		found = append(found, warn(next, "git push %s publishes refs/coven, with files of tasks that git ignores (%s)", r.Name, setting)...)
 	}
 	return found
 }

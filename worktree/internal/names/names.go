@@ -91,6 +91,9 @@ func cleaned(id string) string {
 	return out.String()
 }
 
+// CovenPrefix is the prefix of all refs of coven except the branches of tasks.
+const CovenPrefix = "refs/coven/"
+
 // ClaimsPrefix is the prefix of the refs of claims.
 const ClaimsPrefix = "refs/coven/claims/"
 

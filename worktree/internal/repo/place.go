@@ -126,6 +126,7 @@ func (r *Repo) checkPlace(p Place) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPlace, err)
 	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }) // another coven may just create them
 	switch root, id := ownerOf(p.Own); {
 	case root == "" && len(entries) > 0:
 		return fmt.Errorf("%w: %s contains other files", ErrPlace, p.Own)
