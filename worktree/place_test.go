@@ -35,6 +35,9 @@ func TestPlaces(t *testing.T) {
 			gitIn(t, filepath.Dir(root), "init", "-q", other)
 			write(t, root+".coven/.checkout", "../other\nsome-id\n")
 		}, "repo/.coven/worktrees/T-1", ""},
+		"another coven creates it": {"", func(t *testing.T, root string) {
+			write(t, root+".coven/.checkout1234", "../re")
+		}, "repo.coven/T-1", ""},
 		"other files in the named directory": {"../trees/{repo}/{task}", func(t *testing.T, root string) {
 			write(t, filepath.Join(filepath.Dir(root), "trees/repo/notes"), "mine")
 		}, "", "trees/repo contains other files"},
