@@ -76,7 +76,8 @@ func disarmDir(ctx context.Context, w *repo.Worktree, top string) error {
 	return err
 }
 
-// makePlain restores the permissions of a directory. It sets aside anything that is neither a directory nor a file.
+// makePlain restores the permissions of a directory. It sets aside anything that is neither a directory nor a file, nor one
+// of coven's links to the state of filters.
 func makePlain(w *repo.Worktree, path string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	switch {
@@ -84,7 +85,7 @@ func makePlain(w *repo.Worktree, path string, entry fs.DirEntry) error {
 		return err
 	case info.IsDir():
 		return restorePermissions(path, info)
-	case info.Mode().IsRegular():
+	case info.Mode().IsRegular(), filepath.Dir(path) == w.Admin && IsFilterState(w, path):
 		return nil
 	}
 	return SetAsidePrivate(w, path)

@@ -82,7 +82,7 @@ func BeginLocked(ctx context.Context, w *repo.Worktree) error {
 		return err
 	}
 	failpoint.Point("isolate.closed")
-	return putLinks(w, names.PrivateDir)
+	return errors.Join(putLinks(w, names.PrivateDir), putFilterState(w))
 }
 
 // Record is isolated.json, which records that the worktree is isolated. The agent cannot write it.

@@ -83,7 +83,7 @@ func stateFiles(w *repo.Worktree, files map[string]string) error {
 	for _, entry := range entries {
 		from, as := filepath.Join(w.Admin, entry.Name()), path.Join(GitDirName, entry.Name())
 		switch {
-		case submodule.IsOrdinary(entry.Name()):
+		case submodule.IsOrdinary(entry.Name()), isolation.IsFilterState(w, from):
 		case entry.IsDir():
 			if err := found.addBelow(from, as); err != nil {
 				return err

@@ -13,7 +13,7 @@ import (
 
 // filterSettings returns settings that run the repository's clean and smudge filters in the main checkout.
 // git would run them in the worktree, where the agent can replace programs with relative paths and modules
-// of `python -m`.
+// of `python -m`. Some keep keys in the git directory, so they get that of the repository.
 func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 	r.configAtOpen = r.configFiles()
 	found, err := r.Git().Configured(ctx, filterKeys, false)
@@ -21,7 +21,7 @@ func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 		return nil, err
 	}
 	r.filterCommands = slices.DeleteFunc(found, func(s git.Setting) bool { return s.Value == "" })
-	return within(r.filterCommands, "cd "+shellword.Quote(r.Root)+" && "), nil
+	return within(r.filterCommands, "export GIT_DIR="+shellword.Quote(r.GitDir)+"; cd "+shellword.Quote(r.Root)+" && "), nil
 }
 
 const filterKeys = `^filter\..*\.(clean|smudge|process)$`
