@@ -178,8 +178,10 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if v.Status == session.Blocked || v.Status == session.Failed || len(s.Journal.Of(event.AgentStarted)) == 0 {
-		if err := c.reclaim(ctx, item, v); err != nil {
+	stopped := v.Status == session.Blocked || v.Status == session.Failed
+	if stopped || len(s.Journal.Of(event.AgentStarted)) == 0 {
+		err := c.reclaim(ctx, item, v)
+		if err != nil && (stopped || !errors.Is(err, task.ErrNotFound)) { // the end of the session reports a missing task
 			return Outcome{}, err
 		}
 	}
