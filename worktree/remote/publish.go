@@ -25,7 +25,7 @@ func Publishers(ctx context.Context, r *repo.Repo) ([]Publisher, error) {
 	var found []Publisher
 	excepted := map[string]bool{}
 	for _, s := range settings {
-		name, key, _ := cutLast(strings.TrimPrefix(s.Key, "remote."), ".")
+		name, key := cutLast(strings.TrimPrefix(s.Key, "remote."), ".")
 		source, _, _ := strings.Cut(strings.TrimPrefix(s.Value, "+"), ":")
 		switch {
 		case key == "mirror" && (s.Value == "true" || s.Value == ""):

@@ -51,7 +51,7 @@ func rewrittenURLs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	var urls []string
 	for line := range strings.Lines(string(lines)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		url, _, _ := cutLast(rest, " (")
+		url, _ := cutLast(rest, " (")
 		if url != "" && !slices.Contains(urls, url) {
 			urls = append(urls, url)
 		}
@@ -59,12 +59,12 @@ func rewrittenURLs(ctx context.Context, r *repo.Repo) ([]string, error) {
 	return urls, nil
 }
 
-// cutLast is strings.Cut for the last separator.
-func cutLast(text, sep string) (before, after string, found bool) {
+// cutLast returns the text before and after the last separator.
+func cutLast(text, sep string) (before, after string) {
 	if i := strings.LastIndex(text, sep); i >= 0 {
-		return text[:i], text[i+len(sep):], true
+		return text[:i], text[i+len(sep):]
 	}
-	return text, "", false
+	return text, ""
 }
 
 // remoteOf chooses the remote of a branch according to the settings.

@@ -37,7 +37,11 @@ func (s *Workspace) Isolated(ctx context.Context, work func() error) error {
 		return err
 	}
 	err := work()
-	collected := isolation.TakeCommits(context.WithoutCancel(ctx), s.Worktree)
+	ctx = context.WithoutCancel(ctx)
+	collected := s.restoreBranch(ctx)
+	if collected == nil {
+		collected = isolation.TakeCommits(ctx, s.Worktree)
+	}
 	if refused := (*isolation.CommitsError)(nil); errors.As(collected, &refused) && err == nil {
 		return &runner.RefusedError{Reason: refused.Error()}
 	}

@@ -92,12 +92,19 @@ func (s *Workspace) enter(ctx context.Context) error {
 		return err
 	}
 	s.use(tree)
-	if lost, ok, err := worktree.RestoreBranch(ctx, tree); err != nil {
+	if err := s.restoreBranch(ctx); err != nil {
 		return err
-	} else if ok {
-		s.warn(lost.String())
 	}
 	return errors.Join(s.collect(ctx), s.fork(ctx))
+}
+
+// restoreBranch creates the task's branch again if a person has renamed or deleted it.
+func (s *Workspace) restoreBranch(ctx context.Context) error {
+	lost, ok, err := worktree.RestoreBranch(ctx, s.Worktree)
+	if ok {
+		s.warn(lost.String())
+	}
+	return err
 }
 
 // use sets the worktree. Its merges run the merge drivers of the user's configuration in the sandbox, and git outside
