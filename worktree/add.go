@@ -94,9 +94,8 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	if req.SavedFirst {
 		r.Memo.Fresh.Store(w.StatePath(content.CommitIndex), start.Tree)
 	}
-	rec := repo.Record{
-		Task: w.TaskID, Base: start.Oid, Dir: r.RecordedDir(w.Name), Admin: filepath.Base(w.Admin), Settings: settings, Sparse: w.Cone, Ready: true,
-	}
+	rec := r.NewRecord(w.TaskID, start.Oid)
+	rec.Admin, rec.Settings, rec.Sparse, rec.Ready = filepath.Base(w.Admin), settings, w.Cone, true
 	if err := r.WriteRecord(w.Name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}
@@ -123,7 +122,7 @@ func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.
 	if err := leftover(ctx, r, taskID, start); err != nil {
 		return nil, pool.Entry{}, err
 	}
-	rec := repo.Record{Task: taskID, Base: start, Dir: r.RecordedDir(names.SafeName(taskID))}
+	rec := r.NewRecord(taskID, start)
 	if rec.Sparse, err = sparse.NewCone(ctx, r); err != nil {
 		return nil, pool.Entry{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}

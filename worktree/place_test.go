@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,8 +37,22 @@ func TestPlaces(t *testing.T) {
 			write(t, root+".coven/.checkout", "../other\nsome-id\n")
 		}, "repo/.coven/worktrees/T-1", ""},
 		"another coven creates it": {"", func(t *testing.T, root string) {
-			write(t, root+".coven/.checkout1234", "../re")
+			write(t, root+".coven/..checkout1234", "../re")
 		}, "repo.coven/T-1", ""},
+		"hidden files": {"", func(t *testing.T, root string) {
+			write(t, root+".coven/.trash-x/notes", "mine")
+		}, "repo/.coven/worktrees/T-1", ""},
+		"writable for all": {"", func(t *testing.T, root string) {
+			must(t, os.Mkdir(root+".coven", 0o700))
+			must(t, os.Chmod(root+".coven", 0o777))
+		}, "repo/.coven/worktrees/T-1", ""},
+		"the checkout":          {"../{repo}/{task}", nil, "", "leads into the checkout, or contains it"},
+		"the git directory":     {"../repo/.git/{task}", nil, "", "leads into the checkout, or contains it"},
+		"in coven's directory":  {"../repo/.coven/{task}", nil, "", "leads into the checkout, or contains it"},
+		"above by its own name": {"../../{repo}.up/{task}", nil, "../repo.up/T-1", ""},
+		"a link to the checkout": {"../to/{repo}/{task}", func(t *testing.T, root string) {
+			must(t, os.Symlink(filepath.Dir(root), filepath.Join(filepath.Dir(root), "to")))
+		}, "", "leads into the checkout, or contains it"},
 		"other files in the named directory": {"../trees/{repo}/{task}", func(t *testing.T, root string) {
 			write(t, filepath.Join(filepath.Dir(root), "trees/repo/notes"), "mine")
 		}, "", "trees/repo contains other files"},
@@ -47,8 +62,9 @@ func TestPlaces(t *testing.T) {
 		}, "", "trees/repo is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			parent := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+			parent := filepath.Join(value[string](t)(filepath.EvalSymlinks(t.TempDir())), "parent")
 			root := filepath.Join(parent, "repo")
+			must(t, os.Mkdir(parent, 0o755))
 			must(t, os.Rename(sample(t).Root, root))
 			if c.plant != nil {
 				c.plant(t, root)
@@ -59,6 +75,7 @@ func TestPlaces(t *testing.T) {
 			if c.err != "" {
 				wantIs(t, err, repo.ErrPlace)
 				equal(t, "says why", strings.Contains(err.Error(), c.err), true)
+				equal(t, "stale", stales(t, r), "")
 				return
 			}
 			must(t, err)
@@ -135,4 +152,24 @@ func TestPlaceOfAnotherUser(t *testing.T) {
 	equal(t, "root by a file of the user", value[*repo.Repo](t)(repo.Open(t.Context(), mine)).Root, evil)
 	must(t, os.Lchown(filepath.Join(parent, ".checkout"), 12345, 12345))
 	equal(t, "root", value[*repo.Repo](t)(repo.Open(t.Context(), mine)).Root, mine)
+}
+
+// A copy of a repository leaves the worktrees of the original alone, and so does the original those of the copy.
+func TestPlaceOfACopy(t *testing.T) {
+	parent := value[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	root, copied := filepath.Join(parent, "repo"), filepath.Join(parent, "copy")
+	must(t, os.Rename(sample(t).Root, root))
+	original := value[*repo.Repo](t)(repo.Open(t.Context(), root))
+	w := add(t, original, "T-1")
+	write(t, filepath.Join(w.Path, "work"), "x")
+	must(t, exec.Command("cp", "-a", root, copied).Run())
+	other := value[*repo.Repo](t)(repo.Open(t.Context(), copied))
+	equal(t, "path in the copy", other.WorktreePath("T-1"), filepath.Join(copied+".coven", "T-1"))
+	for _, s := range value[[]Stale](t)(FindStale(t.Context(), other, nobody)) {
+		_, _ = Clear(t.Context(), other, s)
+	}
+	equal(t, "work", read(t, filepath.Join(w.Path, "work")), "x")
+	equal(t, "new in the copy", add(t, other, "T-2").Path, filepath.Join(copied+".coven", "T-2"))
+	must(t, os.RemoveAll(root)) // the copy is the only one now
+	equal(t, "path in the moved repository", other.WorktreePath("T-1"), w.Path)
 }

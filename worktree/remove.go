@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
@@ -98,7 +99,7 @@ type removal struct {
 }
 
 // Leftover returns a handle on the possibly incomplete remains of a task's worktree. It may only be passed
-// to Rescue and Remove. The error is ErrNoWorktree if nothing is left.
+// to Rescue and Remove. The error is ErrNoWorktree if nothing is left, and a *ForeignError if a file of the user is there.
 func Leftover(ctx context.Context, r *repo.Repo, taskID string) (*repo.Worktree, error) {
 	name := names.SafeName(taskID)
 	rec, err := r.ReadRecord(name)
@@ -118,8 +119,24 @@ func Leftover(ctx context.Context, r *repo.Repo, taskID string) (*repo.Worktree,
 	if !file.Exists(w.Path) && tip == "" && !recorded {
 		return nil, fmt.Errorf("task %s: %w", taskID, repo.ErrNoWorktree)
 	}
+	if !recorded && file.Exists(w.Path) && !r.InWorktreeDir(w.Path) {
+		return nil, &ForeignError{Task: taskID, Path: w.Path}
+	}
 	return w, nil
 }
+
+// A ForeignError means that there is a file in the place of a task's worktree that coven has not created.
+type ForeignError struct{ Task, Path string }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("task %s cannot have a worktree: %s exists, and coven did not create it; move it, or change worktree.dir", e.Task, e.Path)
+}
+
+// CommandExit returns exit.Usage.
+func (e *ForeignError) CommandExit() int { return exit.Usage }
+
+// NextCommand returns the command that explains worktree.dir.
+func (e *ForeignError) NextCommand() string { return "coven help worktrees" }
 
 // store rescues content that exists only in the worktree.
 func (m *removal) store(ctx context.Context) (ref string, err error) {

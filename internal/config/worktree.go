@@ -72,6 +72,8 @@ func checkWorktreeDir(dir string, theirs bool) error {
 		return errors.New("it has other fields than {repo} and {task}")
 	case path.Clean(text) != text || strings.HasPrefix(name, "."):
 		return errors.New("it is not a clean path, or names of worktrees begin with a dot")
+	case strings.HasPrefix(dir, "../{repo}/"):
+		return errors.New("it leads into the checkout")
 	case dir == insideDir, beside && (filepath.IsLocal(parent) || parent == ""):
 		return nil
 	case theirs:

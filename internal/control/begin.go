@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
@@ -102,6 +103,11 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	return nil
 }
 
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // removeLeftover stores the contents of a failed session's worktree and removes it.
 func (c *Controller) removeLeftover(ctx context.Context, item project.Item, prior session.View) error {
 	tree, err := worktree.Leftover(ctx, c.Project.Repo, item.Task.ID)
@@ -111,6 +117,8 @@ func (c *Controller) removeLeftover(ctx context.Context, item project.Item, prio
 		return nil
 	case err != nil:
 		return err
+	case prior.Status != session.Failed && prior.Status != session.Cancelled && !exists(tree.Path):
+		return exit.Personf("git branch -m "+shellword.Word(tree.Branch)+" NEW-NAME", "task %s has a branch that no session owns: %s", item.Task.ID, tree.Branch)
 	case prior.Status != session.Failed && prior.Status != session.Cancelled:
 		return exit.Personf("coven worktree remove "+shellword.Word(item.Task.ID), "task %s has a worktree that no session owns: %s", item.Task.ID, tree.Path)
 	}

@@ -54,10 +54,10 @@ func (v *Examination) ignoring(ctx context.Context) []Finding {
 func (v *Examination) packed() []Finding {
 	root := v.project.Repo.Root
 	tools, err := project.Packers(root)
-	if err != nil {
-		return fail("ls -l "+root, "%v", err)
-	}
 	var found []Finding
+	if err != nil {
+		found = fail("ls -la "+shellword.Quote(root), "%v", err)
+	}
 	for _, tool := range tools {
 		f := warn("coven doctor --fix", "%s .coven, with the records of sessions: %s does not leave it out", tool.Does, tool.Ignore)[0]
 		f.fix = func(context.Context) (string, error) { return "added .coven/ to " + tool.Ignore, tool.LeaveOut(root) }

@@ -1,12 +1,13 @@
 package project
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
@@ -35,38 +36,47 @@ var packers = []struct {
 // maxIgnoreFile limits the size of an ignore file, in bytes.
 const maxIgnoreFile = 1 << 20
 
-// Packers returns the tools of a project whose ignore files do not leave coven's directory out.
-func Packers(root string) ([]Packer, error) {
-	var found []Packer
+// Packers returns the tools of a project whose ignore files do not leave coven's directory out. The error names those that
+// cannot be read.
+func Packers(root string) (found []Packer, failed error) {
+	files, err := os.ReadDir(root)
+	if err != nil {
+		return nil, fmt.Errorf("read the checkout: %w", err)
+	}
 	for _, p := range packers {
-		uses := slices.ContainsFunc(p.signs, func(sign string) bool {
-			files, err := filepath.Glob(filepath.Join(root, sign))
-			return err == nil && len(files) > 0
+		uses := slices.ContainsFunc(files, func(file os.DirEntry) bool {
+			return slices.ContainsFunc(p.signs, func(sign string) bool {
+				ok, err := path.Match(sign, file.Name())
+				return err == nil && ok
+			})
 		})
 		if !uses {
 			continue
 		}
 		text, err := regularfile.ReadIn(root, p.Ignore, maxIgnoreFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read %s: %w", p.Ignore, err)
+			failed = errors.Join(failed, fmt.Errorf("read %s: %w", p.Ignore, err))
+			continue
 		}
 		if !leavesOut(string(text)) {
 			found = append(found, p.Packer)
 		}
 	}
-	return found, nil
+	return found, failed
 }
 
-// leavesOut reports whether a line of an ignore file matches coven's directory.
+// leavesOut reports whether an ignore file leaves coven's directory out: the last line that matches it decides.
 func leavesOut(ignore string) bool {
+	out := false
 	for line := range strings.Lines(ignore) {
-		pattern := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(line), "/**"), "/")
+		pattern, again := strings.CutPrefix(strings.TrimSpace(line), "!")
+		pattern = strings.TrimSuffix(strings.TrimSuffix(pattern, "/**"), "/")
 		pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "**/"), "/")
 		if slices.Contains([]string{".coven", ".*", "*", "**"}, pattern) {
-			return true
+			out = !again
 		}
 	}
-	return false
+	return out
 }
 
 // LeaveOut adds coven's directory to the tool's ignore file.
@@ -76,6 +86,9 @@ func (p Packer) LeaveOut(root string) error {
 		return fmt.Errorf("change %s: %w", p.Ignore, err)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxIgnoreFile))
+	if err == nil && bytes.ContainsRune(text, 0) {
+		err = errors.New("it is not UTF-8: add .coven/ by hand")
+	}
 	line := ".coven/\n"
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		line = "\n" + line

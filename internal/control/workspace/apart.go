@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
@@ -33,6 +34,9 @@ var installers = [][2]string{
 // belongsElsewhere explains the failure of a command that could not read a file of the main checkout, or returns "". Its
 // output names such a file, or a Python module that is installed from there.
 func (s *Workspace) belongsElsewhere(dir string, output []byte) string {
+	if !utf8.ValidString(s.Repo.Root) { // it cannot be part of a regular expression
+		return ""
+	}
 	file := cmp.Or(s.namedElsewhere(output), s.importedElsewhere(output))
 	if file == "" {
 		return ""

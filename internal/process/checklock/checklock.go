@@ -103,7 +103,7 @@ func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 // acquire adds the lock of a file to a reservation. The file names the holder, except the gate of a check that only
 // enters: it waits for nothing, so that others need not say that they wait for it.
 func (d Dir) acquire(ctx context.Context, r *Reservation, name string, req Request, reason func(Holder) string) error {
-	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (d Dir) others() ([]check, error) {
 	var running []check
 	for _, e := range entries {
 		path := d.path("running/" + e.Name())
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -308,13 +308,16 @@ func add(f *os.File, h Holder) error {
 	return err
 }
 
+// maxHolders limits the size of a file that is read, in bytes.
+const maxHolders = 1 << 20
+
 // read returns the holders in a file.
 func read(f *os.File) ([]Holder, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	text := make([]byte, info.Size())
+	text := make([]byte, min(info.Size(), maxHolders))
 	n, _ := f.ReadAt(text, 0) // a shorter file has just been truncated
 	var holders []Holder
 	for line := range bytes.Lines(text[:n]) {

@@ -1,17 +1,11 @@
 package repo
 
 import (
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -36,17 +30,6 @@ const insidePlace = names.WorktreesDir + "/" + TaskField
 // placeSuffix follows the name of a checkout in the name of coven's directory beside it.
 const placeSuffix = ".coven"
 
-// checkoutFile is the file in coven's directory outside of the checkout that names the checkout, relative to the directory
-// or absolute, and, in a second line, the repository's ID. Agents cannot write it.
-const checkoutFile = ".checkout"
-
-// idFile is the file in coven's part of the git directory with a random ID. By it, a repository recognizes its directory,
-// also if another repository has the path of the checkout now.
-const idFile = "id"
-
-// maxCheckoutFile limits its size, in bytes.
-const maxCheckoutFile = 1 << 14
-
 // ErrPlace means that coven cannot create worktrees in the directory of worktree.dir.
 var ErrPlace = exit.Sentinel(exit.Usage, "coven help worktrees", "cannot create worktrees there")
 
@@ -59,6 +42,7 @@ type Place struct {
 	setting        string // WorktreeDir
 	template       string
 	prefix, suffix string // of the names of worktrees
+	err            error  // why the setting cannot be used
 }
 
 // Path returns the directory of a new worktree.
@@ -79,6 +63,10 @@ func (r *Repo) Place() Place {
 		}
 	}
 	p := newPlace(r.Root, template)
+	if template != insidePlace && !r.isOutside(p) {
+		p = newPlace(r.Root, insidePlace)
+		p.err = fmt.Errorf("%w: %s leads into the checkout, or contains it", ErrPlace, template)
+	}
 	p.setting = r.WorktreeDir
 	r.Memo.Place = p
 	return p
@@ -100,74 +88,12 @@ func newPlace(root, template string) Place {
 	return p
 }
 
-// usable reports whether the directory beside the checkout can be used without a setting that names it.
-func (r *Repo) usable(p Place) bool {
-	var here, above unix.Stat_t
-	parent := filepath.Dir(p.Own)
-	if unix.Stat(r.Root, &here) != nil || unix.Stat(parent, &above) != nil || here.Dev != above.Dev {
-		return false
-	}
-	return unix.Access(parent, unix.W_OK|unix.X_OK) == nil && r.checkPlace(p) == nil
-}
-
-// checkPlace returns an error if coven's directory exists and is not that of the repository.
-func (r *Repo) checkPlace(p Place) error {
-	info, err := os.Lstat(p.Own)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPlace, err)
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("%w: %s is not a directory", ErrPlace, p.Own)
-	}
-	entries, err := os.ReadDir(p.Own)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPlace, err)
-	}
-	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }) // another coven may just create them
-	switch root, id := ownerOf(p.Own); {
-	case root == "" && len(entries) > 0:
-		return fmt.Errorf("%w: %s contains other files", ErrPlace, p.Own)
-	case root != "" && id != r.id():
-		return fmt.Errorf("%w: %s belongs to another repository, which was at %s", ErrPlace, p.Own, root)
-	}
-	return nil
-}
-
-// id returns the repository's ID, or "" if it has none yet.
-func (r *Repo) id() string {
-	id, _ := file.Read(r.StatePath(idFile), maxCheckoutFile) // without it, another directory is used
-	return strings.TrimSpace(string(id))
-}
-
-// ensureID returns the repository's ID, and creates it if necessary.
-func (r *Repo) ensureID() (string, error) {
-	if id := r.id(); id != "" {
-		return id, nil
-	}
-	text := rand.Text()
-	temp := r.StatePath("." + idFile + "-" + text)
-	if err := os.MkdirAll(r.StatePath(), 0o755); err != nil {
-		return "", err
-	}
-	if err := file.WriteNoSync(temp, []byte(text+"\n")); err != nil {
-		return "", err
-	}
-	err := os.Link(temp, r.StatePath(idFile)) // unless another process has just created it
-	if err := os.Remove(temp); err != nil {
-		return "", err
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	return r.id(), nil
-}
-
 // EnsurePlace creates the directories of new worktrees.
 func (r *Repo) EnsurePlace() error {
 	p := r.Place()
+	if p.err != nil {
+		return p.err
+	}
 	if isIn(p.Own, r.Root) {
 		return tagCache(p.Own)
 	}
@@ -219,30 +145,6 @@ func tagCache(dir string) error {
 		return nil
 	}
 	return regularfile.Replace(path, []byte(cacheTag), 0o644)
-}
-
-// ownerOf returns the checkout that coven's directory belongs to, and the repository's ID. They are empty for other
-// directories, and for those of other users, who could plant them in a directory such as /tmp.
-func ownerOf(dir string) (root, id string) {
-	info, err := os.Lstat(filepath.Join(dir, checkoutFile))
-	if err != nil || !isOurs(info) {
-		return "", ""
-	}
-	raw, err := regularfile.ReadIn(dir, checkoutFile, maxCheckoutFile)
-	root, id, complete := strings.Cut(strings.TrimSuffix(string(raw), "\n"), "\n")
-	if err != nil || !complete || root == "" || strings.Contains(root, "\x00") {
-		return "", ""
-	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join(dir, root)
-	}
-	return root, id
-}
-
-// isOurs reports whether a file belongs to the user, or to root.
-func isOurs(info os.FileInfo) bool {
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	return ok && (owner.Uid == 0 || int(owner.Uid) == os.Geteuid())
 }
 
 // WorktreeDirs returns the directories that contain only files of coven: that of the present place, and that in the main
@@ -303,22 +205,26 @@ func (r *Repo) pathOf(name string, rec Record) string {
 	switch {
 	case rec.Dir == "":
 		return inside
+	case r.isCopyOf(rec.Root):
+		return r.Place().Path(name) // the worktree is the original's
 	case filepath.IsAbs(rec.Dir):
 		return rec.Dir
 	}
 	return filepath.Join(r.Root, rec.Dir)
 }
 
-// RecordedDir returns Record.Dir of a new worktree.
-func (r *Repo) RecordedDir(name string) string {
+// NewRecord returns the record of a new worktree.
+func (r *Repo) NewRecord(taskID, base string) Record {
+	rec := Record{Task: taskID, Base: base}
 	p := r.Place()
 	if p.template == insidePlace {
-		return ""
+		return rec
 	}
-	if rel, err := filepath.Rel(r.Root, p.Path(name)); err == nil && !filepath.IsAbs(p.template) {
-		return rel
+	rec.Root, rec.Dir = r.Root, p.Path(names.SafeName(taskID))
+	if rel, err := filepath.Rel(r.Root, rec.Dir); err == nil && !filepath.IsAbs(p.template) {
+		rec.Dir = rel
 	}
-	return p.Path(name)
+	return rec
 }
 
 // worktreeAt returns the name of the task whose worktree contains a directory, or "".
@@ -368,14 +274,7 @@ func placedIn(dir string) string {
 
 // has reports whether a worktree of one of a checkout's tasks is at a path.
 func has(root, path string) bool {
-	r := &Repo{Root: root, GitDir: filepath.Join(root, ".git"), Memo: &memo{}}
-	if at := r.GitDirOf(root); at != "" {
-		r.GitDir = at
-		if file.Exists(filepath.Join(at, "commondir")) { // a linked worktree
-			r.GitDir = filepath.Dir(filepath.Dir(at))
-		}
-	}
-	return r.worktreeAt(path) != ""
+	return repoAt(root).worktreeAt(path) != ""
 }
 
 // globQuoted returns a pattern that matches only the path.

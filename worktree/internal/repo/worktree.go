@@ -49,6 +49,9 @@ type Record struct {
 	// Dir is the worktree's directory, relative to the main checkout or absolute. If it is empty, the directory is
 	// .coven/worktrees/<name>.
 	Dir string `json:"dir,omitempty"`
+	// Root is the main checkout when the worktree was created. If that is still a checkout of the same repository, but
+	// not this one, this repository is a copy, and the worktree is not its own.
+	Root string `json:"root,omitempty"`
 	// Settings are git's settings when the files were written: see pool.SettingsOf. They are empty if the
 	// worktree must not go to the pool.
 	Settings string     `json:"settings,omitempty"`
