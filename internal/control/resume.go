@@ -181,7 +181,7 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	stopped := v.Status == session.Blocked || v.Status == session.Failed
 	if stopped || len(s.Journal.Of(event.AgentStarted)) == 0 {
 		err := c.reclaim(ctx, item, v)
-		if err != nil && (stopped || !errors.Is(err, task.ErrNotFound)) { // the end of the session reports a missing task
+		if stopped && err != nil || errors.As(err, new(*task.ClaimedError)) { // otherwise it has its claim, or has just landed
 			return Outcome{}, err
 		}
 	}
