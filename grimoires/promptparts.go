@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/text/tmpl"
 )
 
-// PromptPart is a part of what an agent is told first.
+// PromptPart is a part of the first message to an agent.
 type PromptPart struct {
 	Name    string
 	Size    int    // bytes
@@ -25,7 +25,7 @@ const minPart = 1 << 10
 // maxNamed limits the parts that LargestParts names.
 const maxNamed = 3
 
-// LargestParts describes the largest parts of what an agent is told first. It returns "" if they have less than LongPrompt
+// LargestParts describes the largest parts of the first message to an agent. It returns "" if they have less than LongPrompt
 // bytes together.
 func LargestParts(parts []PromptPart) string {
 	parts = slices.SortedStableFunc(slices.Values(parts), func(a, b PromptPart) int { return b.Size - a.Size })

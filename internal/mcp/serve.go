@@ -123,7 +123,7 @@ func (i *inquiries) call(q Inquiry, req *sdk.CallToolRequest) *sdk.CallToolResul
 // maxAsked limits the open questions, so that a program that never answers cannot fill the memory.
 const maxAsked = 100
 
-// ask returns a question. Since the revision 2026-07-28 of the protocol, each request says what the program can do.
+// ask returns a question. Since the revision 2026-07-28 of the protocol, each request names the capabilities of the program.
 func (i *inquiries) ask(q Inquiry, arguments json.RawMessage, program *sdk.ClientCapabilities) *sdk.CallToolResult {
 	if program == nil || program.Elicitation == nil {
 		return failure(errNoUser.Error())

@@ -137,7 +137,7 @@ func jsonError(stream []byte) string {
 	return ""
 }
 
-// failure is an error in JSON. bd 1.3 and later report what failed for each issue: error is only a count then.
+// failure is an error in JSON. bd 1.3 and later report the failure of each issue: error is only a count then.
 type failure struct {
 	Error  json.RawMessage `json:"error"`
 	Failed []struct {

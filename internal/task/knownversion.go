@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
-// knownVersion is the version that a program printed, with what identifies the program's file. It saves a run of the program
+// knownVersion is the version that a program printed, with the identity of the program's file. It saves a run of the program
 // in most processes.
 type knownVersion struct {
 	Program string `json:"program"` // path, without links

@@ -82,7 +82,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// A replacing conversation is told what people said in the one that it replaces, and its own request.
+// A replacing conversation has the messages of people from the one that it replaces, and its own request.
 func TestReplaced(t *testing.T) {
 	var r record
 	r.add(event.AgentStarted, "a#1", event.AgentStart{Prompt: "The task"})

@@ -19,7 +19,7 @@ func (r *run) bdVersion() string {
 }
 
 // older reports whether the imitated version is one before 1.2, or its source without a version: it has no databases with
-// a proxied server, no owners that only --force overrules, and no report of what failed for each issue.
+// a proxied server, no owners that only --force overrules, and no report of the failure of each issue.
 func (r *run) older() bool {
 	for _, line := range []string{"0.", "1.0.", "1.1.", "dev"} {
 		if strings.HasPrefix(strings.TrimPrefix(r.bdVersion(), "v"), line) {
@@ -56,13 +56,13 @@ func (r *run) state() string {
 // phantom is the file of the database that an older bd creates.
 const phantom = "phantom.json"
 
-// failure says what failed for an issue.
+// failure is the failed change of an issue.
 type failure struct {
 	ID    string `json:"id"`
 	Error string `json:"error"`
 }
 
-// report fails with what failed for each of the issues of a command. The lines for people are already printed.
+// report fails with the failures of the issues of a command. The lines for people are already printed.
 func (r *run) report(failed []failure, verb string) int {
 	if r.older() {
 		return 1
