@@ -71,7 +71,9 @@ func TestUnchangedTreeIsExact(t *testing.T) {
 			if os.Rename(filepath.Join(w.Path, "dir"), filepath.Join(w.Repo.Root, "moved.log")) != nil {
 				return // it already is one
 			}
-			must(t, os.Symlink("../../../moved.log", filepath.Join(w.Path, "dir")))
+			target, err := filepath.Rel(w.Path, filepath.Join(w.Repo.Root, "moved.log"))
+			must(t, err)
+			must(t, os.Symlink(target, filepath.Join(w.Path, "dir")))
 		},
 	}
 	names := slices.Sorted(maps.Keys(edits))
