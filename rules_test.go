@@ -277,6 +277,7 @@ var programsOfGit = map[string]string{
 	"mktree":           "",
 	"pack-objects":     "",
 	"pack-refs":        "",
+	"prune":            "",
 	"read-tree":        "filters, with -u",
 	"remote":           "",
 	"rev-list":         "",

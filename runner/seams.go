@@ -231,6 +231,8 @@ type Ran struct {
 	Output   string        // terminal output, with the middle cut out if it is long
 	Stopped  string        // the reason why coven stopped it, empty if it exited
 	Duration time.Duration // wall clock
+	// NotIsolated means that it could read the files of the main checkout instead of those of the worktree.
+	NotIsolated bool
 }
 
 type reviewers interface {

@@ -160,7 +160,7 @@ func TestSubmodules(t *testing.T) {
 	runShell(t, wantError[*integrate.GitlinkError](t, err).Next)
 	value[integrate.Landing](t)(landTask(t, w, value[integrate.Landing](t)(integrate.Merge(ctx, w, targetOf(r, t))), land.Squash))
 	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Landed: landedTip(t, w)}))
-	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescue.GitDirName+"/modules/sub/") {
+	if !strings.Contains(rescuedFiles(t, r, ref), rescue.GitDirName+"/modules/sub/") {
 		t.Fatal("the commits inside the submodule were not rescued")
 	}
 }

@@ -283,7 +283,7 @@ func TestConflictedKeepsIgnoredFiles(t *testing.T) {
 	value[integrate.Conflicted](t)(integrate.MergeConflicted(t.Context(), w, targetOf(r, t), "s"))
 	equal(t, "theirs", read(t, filepath.Join(w.Path, "x.log")), "theirs\n")
 	rescues := value[[]rescue.Info](t)(rescue.List(t.Context(), r, "T"))
-	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
+	equal(t, "rescued", rescued(t, r, rescues[0].Ref, "x.log"), "only here")
 }
 
 func TestConflictedLabels(t *testing.T) {

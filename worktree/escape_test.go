@@ -1,12 +1,12 @@
 package worktree
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -230,14 +230,23 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// stores reports whether an object of the repository contains the text.
+// stores reports whether an object of the repository, or of the private parts of rescues, contains the text.
 func stores(t *testing.T, r *repo.Repo, text string) bool {
 	t.Helper()
-	cmd := exec.Command("git", "cat-file", "--batch-all-objects", "--batch", "--buffer")
-	cmd.Dir = r.Root
-	out, err := cmd.Output()
+	for _, dir := range []string{r.GitDir, r.StatePath("private")} {
+		if exists(dir) && strings.Contains(objectsIn(t, dir), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// objectsIn returns the contents of all objects of a git directory.
+func objectsIn(t *testing.T, dir string) string {
+	t.Helper()
+	out, err := exec.Command("git", "--git-dir="+dir, "cat-file", "--batch-all-objects", "--batch", "--buffer").Output()
 	must(t, err)
-	return bytes.Contains(out, []byte(text))
+	return string(out)
 }
 
 // Names that git on another system takes for .git do not land, whoever commits them. Snapshots have them.

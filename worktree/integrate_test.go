@@ -103,8 +103,8 @@ func TestIntegrateRescuesIgnoredFilesInTheWay(t *testing.T) {
 	equal(t, "file for directory", read(t, filepath.Join(w.Path, "build")), "a file now")
 	rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
-	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":x.log"), "only here")
-	equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":build/deep/out"), "only here too")
+	equal(t, "rescued", rescued(t, r, rescues[0].Ref, "x.log"), "only here")
+	equal(t, "rescued", rescued(t, r, rescues[0].Ref, "build/deep/out"), "only here too")
 }
 
 // An agent that continues to work during an interrupted integration loses nothing.

@@ -91,6 +91,27 @@ func sealed(m *testing.M) int {
 	return m.Run()
 }
 
+// rescued returns a file of a rescue, as coven rescue restore writes it, without a final line feed.
+func rescued(t testing.TB, r *repo.Repo, ref, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "restored")
+	must(t, rescue.Export(t.Context(), r, value[rescue.Info](t)(rescue.Find(t.Context(), r, ref)), dir))
+	if target, err := os.Readlink(filepath.Join(dir, name)); err == nil {
+		return target
+	}
+	return strings.TrimSuffix(read(t, filepath.Join(dir, name)), "\n")
+}
+
+// rescuedFiles returns the paths of the files of a rescue, a line each.
+func rescuedFiles(t testing.TB, r *repo.Repo, ref string) string {
+	t.Helper()
+	var paths strings.Builder
+	for _, f := range value[[]rescue.File](t)(rescue.Files(t.Context(), r, value[rescue.Info](t)(rescue.Find(t.Context(), r, ref)))) {
+		fmt.Fprintln(&paths, f.Path)
+	}
+	return paths.String()
+}
+
 // gitIn runs git as a user would and returns its output.
 func gitIn(t testing.TB, dir string, args ...string) string {
 	t.Helper()

@@ -91,7 +91,7 @@ func TestPool(t *testing.T) {
 	tip := value[string](t)(w.Tip(t.Context()))
 	gitIn(t, r.Root, "merge", "-q", "--ff-only", tip)
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip}))
-	equal(t, "the ignored file", gitIn(t, r.Root, "show", ref+":x.log"), "ignored")
+	equal(t, "the ignored file", rescued(t, r, ref, "x.log"), "ignored")
 	pool.Wait(r)
 	equal(t, "W", exists(w.Path), false)
 	equal(t, "registrations", len(value[[]string](t)(r.Admins())), 0)

@@ -67,7 +67,7 @@ func TestPopulate(t *testing.T) {
 	runShell(t, refused.Next)
 	equal(t, "landed", landAll(t, w), "lib")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
-	if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), rescue.GitDirName+"/modules/lib/") {
+	if !strings.Contains(rescuedFiles(t, r, ref), rescue.GitDirName+"/modules/lib/") {
 		t.Fatal("the commit in the submodule was not stored")
 	}
 }
@@ -99,7 +99,7 @@ func TestRemovePopulated(t *testing.T) {
 				equal(t, "rescue", ref, "")
 				return
 			}
-			if !strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref)+"\n", c.stored+"\n") {
+			if !strings.Contains(rescuedFiles(t, r, ref), c.stored+"\n") {
 				t.Fatalf("%s is not in the rescue %q", c.stored, ref)
 			}
 		})

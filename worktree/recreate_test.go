@@ -256,7 +256,7 @@ func TestRecreateKeepsWhatTheRegistrationHad(t *testing.T) {
 	rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
 	equal(t, "commit", gitIn(t, r.Root, "rev-parse", rescues[0].Ref+"^2"), lost)
-	equal(t, "staged", gitIn(t, r.Root, "show", rescues[0].Ref+":b"), "staged")
+	equal(t, "staged", rescued(t, r, rescues[0].Ref, "b"), "staged")
 }
 
 // After a prune, git gives the registration's name to the next worktree.

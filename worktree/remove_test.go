@@ -46,9 +46,9 @@ func TestRemoveRescuesEverything(t *testing.T) {
 		"file0.txt": "changed\r", "untracked\n": "u", "x.log": "ignored", "build/deep/out": "ignored",
 		"build/link": "nowhere", "nested/a": "a", "committed": "c",
 	} {
-		equal(t, name, gitIn(t, r.Root, "show", ref+":"+name), want)
+		equal(t, name, rescued(t, r, ref, name), want)
 	}
-	files := gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref)
+	files := rescuedFiles(t, r, ref)
 	object := "nested/" + rescue.GitDirName + "/objects/" + inside[:2] + "/" + inside[2:]
 	if !strings.Contains(files, object) || strings.Contains(files, "copy.log") {
 		t.Fatalf("rescued files:\n%s", files)
@@ -87,9 +87,9 @@ func TestRemoveLargeIgnoredFiles(t *testing.T) {
 			equal(t, "branch", value[string](t)(w.Tip(ctx)), targetOf(r, t).Tip)
 			ref := value[string](t)(Remove(ctx, w, c.request))
 			if c.stored {
-				gitIn(t, r.Root, "cat-file", "-e", ref+":build/big")
+				equal(t, "stored", strings.Contains(rescuedFiles(t, r, ref), "build/big\n"), true)
 			} else if ref != "" {
-				equal(t, "rescued", strings.Contains(gitIn(t, r.Root, "ls-tree", "-r", "--name-only", ref), "build"), false)
+				equal(t, "rescued", strings.Contains(rescuedFiles(t, r, ref), "build"), false)
 			}
 			equal(t, "gone", exists(w.Path), false)
 		})
@@ -102,7 +102,7 @@ func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	value[integrate.Landing](t)(landTask(t, w, c, land.Squash))
 	write(t, filepath.Join(w.Path, "later"), "x")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
-	equal(t, "rescued", gitIn(t, r.Root, "show", ref+":later"), "x")
+	equal(t, "rescued", rescued(t, r, ref, "later"), "x")
 }
 
 // git omits directories whose paths are too long, as if they did not exist.
@@ -131,7 +131,7 @@ func TestRemoveGitDirectory(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.Path, ".git")))
 	write(t, filepath.Join(w.Path, ".git", "x"), "only here")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
-	equal(t, "stored", gitIn(t, r.Root, "show", ref+":"+rescue.GitDirName+"/x"), "only here")
+	equal(t, "stored", rescued(t, r, ref, rescue.GitDirName+"/x"), "only here")
 }
 
 func TestRemoveFailsWhole(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAddAndRemoveSurviveKill(t *testing.T) {
 			killAt(t, cmd, point)
 			if strings.HasPrefix(point, "remove") {
 				rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
-				equal(t, "rescued before", gitIn(t, r.Root, "show", rescues[0].Ref+":work"), "work")
+				equal(t, "rescued before", rescued(t, r, rescues[0].Ref, "work"), "work")
 				if rest, err := Leftover(ctx, r, "T"); err == nil {
 					value[string](t)(Remove(ctx, rest, RemoveRequest{Note: "again"}))
 				}

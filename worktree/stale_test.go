@@ -119,7 +119,7 @@ func TestStaleKinds(t *testing.T) {
 			equal(t, "gone", exists(path), false)
 			equal(t, "the rest", contents(t, other.Path)+status(t, r.Root), before)
 			if name, content, found := strings.Cut(c.rescued, ":"); found {
-				equal(t, "rescued", gitIn(t, r.Root, "show", ref+":"+name), content)
+				equal(t, "rescued", rescued(t, r, ref, name), content)
 			} else {
 				equal(t, "rescue", ref, "")
 			}
@@ -143,7 +143,7 @@ func TestStaleOfUnexaminedWorktrees(t *testing.T) {
 	s := value[[]Stale](t)(FindStale(ctx, r, nobody))
 	equal(t, "left over", stales(t, r), "directory T-JD4NX6QA")
 	ref := value[string](t)(Clear(ctx, r, s[0]))
-	equal(t, "stored", gitIn(t, r.Root, "show", ref+":only-here"), "x")
+	equal(t, "stored", rescued(t, r, ref, "only-here"), "x")
 	equal(t, "after", stales(t, r), "")
 	equal(t, "record", exists(r.StatePath("unexamined", "T-JD4NX6QA")), false)
 	equal(t, "refs", gitIn(t, r.Root, "for-each-ref", unexaminedPrefix), "")
@@ -250,7 +250,7 @@ func TestClearSurvivesKill(t *testing.T) {
 			write(t, filepath.Join(stray, "only-here"), "x")
 			killAt(t, actorCommand(r.Root, "", point, ""), point)
 			rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "stray"))
-			equal(t, "rescued", gitIn(t, r.Root, "show", rescues[0].Ref+":only-here"), "x")
+			equal(t, "rescued", rescued(t, r, rescues[0].Ref, "only-here"), "x")
 			for _, entry := range value[[]os.DirEntry](t)(os.ReadDir(r.StatePath("tasks", content.ScratchName))) {
 				backdate(t, r.StatePath("tasks", content.ScratchName, entry.Name()))
 			}

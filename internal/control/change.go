@@ -73,7 +73,7 @@ func NoDiff(v session.View) error {
 	case v.Commit != "":
 		return exit.Failedf("git show "+v.Commit, "task %s has landed", v.Task)
 	case v.Rescue != "":
-		return exit.Failedf("git show "+v.Rescue, "task %s no longer has a worktree: it is stored as %s", v.Task, v.Rescue)
+		return exit.Failedf("coven rescue show "+v.Rescue, "task %s no longer has a worktree: it is stored as %s", v.Task, v.Rescue)
 	}
 	return exit.Failedf("coven why "+shellword.Word(v.Task), "task %s has no worktree", v.Task)
 }

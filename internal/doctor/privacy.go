@@ -79,7 +79,7 @@ func (v *Examination) published(ctx context.Context) []Finding {
 		if r.Mirror {
 			setting, next = "mirror", "git config --unset-all "+key+".mirror"
 		}
-		found = append(found, warn(next, "git push %s publishes refs/coven, with files of tasks that git ignores (%s)", r.Name, setting)...)
+		found = append(found, warn(next, "git push %s publishes refs/coven, with unfinished work of tasks (%s)", r.Name, setting)...)
 	}
 	return found
 }

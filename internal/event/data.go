@@ -244,6 +244,9 @@ type Receipt struct {
 	// FailedBeside names tasks whose checks ran while the check failed for the first time. The receipt is that of its
 	// second run, alone.
 	FailedBeside string `json:"failed_beside,omitempty"`
+	// NotIsolated means that the command could read the files of the main checkout instead of those in the tree: without
+	// a sandbox, or where the user's settings show them.
+	NotIsolated bool `json:"not_isolated,omitempty"`
 }
 
 // Landing is a change that is landing, and the data of LandIntended and

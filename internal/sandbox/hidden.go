@@ -98,7 +98,10 @@ func (s *Sandbox) shownSockets() []string {
 
 // records lists coven's files with secrets or with the records of other tasks.
 func (s *Sandbox) records() []string {
-	return []string{filepath.Join(s.o.Root, ".coven", "secrets.yaml"), filepath.Join(s.o.Root, ".coven", "sessions")}
+	return []string{
+		filepath.Join(s.o.Root, ".coven", "secrets.yaml"), filepath.Join(s.o.Root, ".coven", "sessions"),
+		filepath.Join(s.o.GitDir, "coven", "private"),
+	}
 }
 
 // programs lists the locations of agent CLIs inside directories that are otherwise hidden.

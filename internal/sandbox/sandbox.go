@@ -170,7 +170,17 @@ func (s *Sandbox) shared() []string {
 
 // KeepsApart reports whether programs that are apart from the main checkout cannot read a file in it for that reason.
 func (s *Sandbox) KeepsApart(path string) bool {
-	if s.Level() == None || !s.separates() || !within(path, []string{s.o.Root}) || within(path, s.shared()) {
+	return s.Isolates() && s.IsOfCheckout(path)
+}
+
+// Isolates reports whether programs that are apart from the main checkout cannot read its files. A bare repository has
+// none.
+func (s *Sandbox) Isolates() bool { return s.Level() != None && (s.o.Shared == nil || s.separates()) }
+
+// IsOfCheckout reports whether a path is in the main checkout, except in its ignored directories, in coven's own, and
+// where the user's settings show it.
+func (s *Sandbox) IsOfCheckout(path string) bool {
+	if s.o.Shared == nil || !within(path, []string{s.o.Root}) || within(path, s.shared()) {
 		return false
 	}
 	return !within(path, []string{filepath.Join(s.o.Root, ".coven")})

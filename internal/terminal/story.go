@@ -274,8 +274,15 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Receipt describes the result and the duration of a command.
+// Receipt describes the result and the duration of a command, and how far it proves something about its tree.
 func Receipt(r event.Receipt) string {
+	if r.NotIsolated {
+		return outcome(r) + ", not isolated: it could read the main checkout"
+	}
+	return outcome(r)
+}
+
+func outcome(r event.Receipt) string {
 	took := r.Duration.Round(time.Millisecond)
 	switch {
 	case r.ExitCode == 0 && r.FailedBeside != "":

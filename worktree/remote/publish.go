@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
-// A Publisher is a remote to which a plain git push would push coven's refs, which lead to files that git ignores.
+// A Publisher is a remote to which a plain git push would push coven's refs, which lead to unfinished work of tasks.
 type Publisher struct {
 	Name   string
 	Mirror bool   // remote.NAME.mirror; git then accepts no list of refs

@@ -36,33 +36,23 @@ func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, nee
 	if err != nil || needed != nil && !needed(own) {
 		return Info{}, err
 	}
-	if commit != "" && len(own.files)+len(own.staged) == 0 {
-		tree, err := w.Repo.Git().Tree(ctx, commit)
-		if err != nil {
-			return Info{}, err
-		}
-		return StoreTree(ctx, w, note, tree, own.commits...)
-	}
-	g := w.Git()
-	g.WorkTree = w.Repo.Root // the worktree does not exist, and its files are not needed
-	ix, err := content.Open(w, g, "none")
+	private, err := NewPrivate(w.Repo)
 	if err != nil {
 		return Info{}, err
 	}
-	defer ix.Drop()
+	if err := private.addWork(ctx, w, own); err != nil {
+		return Info{}, err
+	}
+	tree := ""
 	if commit != "" {
-		if err := ix.Git.Run(ctx, "read-tree", commit); err != nil {
-			return Info{}, err
-		}
+		tree, err = w.Repo.Git().Tree(ctx, commit)
+	} else {
+		tree, err = content.EditTree(ctx, &repo.Worktree{Repo: w.Repo, Name: content.ScratchName}, w.Repo.Git(), "", nil)
 	}
-	if err := takeWork(ctx, ix, own); err != nil {
-		return Info{}, err
-	}
-	tree, err := ix.WriteTree(ctx)
 	if err != nil {
 		return Info{}, err
 	}
-	return StoreTree(ctx, w, note, tree, own.commits...)
+	return storeParts(ctx, w, note, tree, private, own.commits)
 }
 
 // AdminWork is FindGitWork with the git directories of submodules. Because there is no worktree, staged

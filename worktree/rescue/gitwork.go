@@ -247,11 +247,6 @@ func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, 
 	return slices.DeleteFunc(commits, func(oid string) bool { return !only[oid] }), nil
 }
 
-// takeWork adds the work to an index.
-func takeWork(ctx context.Context, ix *content.Index, own GitWork) error {
-	return errors.Join(TakeAs(ctx, ix, own.files), ix.Put(ctx, own.staged))
-}
-
 // ReservedDiffer reports whether the reserved files of two trees differ. Those of a commit are always the
 // target's.
 func ReservedDiffer(ctx context.Context, w *repo.Worktree, one, two string) (bool, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/internal/submodule"
@@ -201,27 +202,36 @@ func size(name string) int64 {
 
 // TakeAs adds files to an index under different names.
 func TakeAs(ctx context.Context, ix *content.Index, files map[string]string) error {
-	if err := content.CheckLarge(files); err != nil {
+	entries, err := blobs(ctx, ix.Worktree, ix.Git, files)
+	if err != nil {
 		return err
-	}
-	var entries []object.Entry
-	for as, name := range files {
-		e, err := blobOf(ctx, ix, name)
-		if file.Missing(err) || errors.Is(err, regularfile.ErrNotFile) {
-			continue // it has just been removed or replaced
-		}
-		if err != nil {
-			return fmt.Errorf("store %s: %w", name, err)
-		}
-		e.Path = as
-		entries = append(entries, e)
 	}
 	return ix.Put(ctx, entries)
 }
 
+// blobs stores the unconverted content of files and symbolic links of a worktree: path of the entry -> absolute path.
+func blobs(ctx context.Context, w *repo.Worktree, g git.Repo, files map[string]string) ([]object.Entry, error) {
+	if err := content.CheckLarge(files); err != nil {
+		return nil, err
+	}
+	var entries []object.Entry
+	for as, name := range files {
+		e, err := blobOf(ctx, w, g, name)
+		if file.Missing(err) || errors.Is(err, regularfile.ErrNotFile) {
+			continue // it has just been removed or replaced
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", name, err)
+		}
+		e.Path = as
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
 // blobOf stores the unconverted content of a file or symbolic link.
-func blobOf(ctx context.Context, ix *content.Index, name string) (object.Entry, error) {
-	top, name := agentsTop(ix.Worktree, name)
+func blobOf(ctx context.Context, w *repo.Worktree, g git.Repo, name string) (object.Entry, error) {
+	top, name := agentsTop(w, name)
 	root, err := file.OpenRoot(top)
 	if err != nil {
 		return object.Entry{}, err
@@ -238,7 +248,7 @@ func blobOf(ctx context.Context, ix *content.Index, name string) (object.Entry, 
 		if err != nil {
 			return e, err
 		}
-		e.Oid, err = ix.Git.Blob(ctx, []byte(target))
+		e.Oid, err = g.Blob(ctx, []byte(target))
 		return e, err
 	}
 	in, err := root.Open(name)
@@ -256,7 +266,7 @@ func blobOf(ctx context.Context, ix *content.Index, name string) (object.Entry, 
 	if info.Mode().Perm()&0o100 != 0 {
 		e.Mode = "100755"
 	}
-	e.Oid, err = ix.Git.BlobOf(ctx, in)
+	e.Oid, err = g.BlobOf(ctx, in)
 	return e, err
 }
 

@@ -1,5 +1,7 @@
-// Package rescue stores content that exists only in a worktree under refs/coven/rescue before the worktree
-// is removed, and shows it: files, staged content, commits, and the git directories of nested repositories.
+// Package rescue stores content that exists only in a worktree before the worktree is removed, and shows it. A rescue has
+// two parts. Commits, and the files that git shows, are in the repository, under refs/coven/rescue. Everything else may
+// be secret: ignored files, files that are left out of a change, staged content, and git directories. It is in a
+// repository of coven's own, which no remote sees: see Private.
 package rescue
 
 import (
@@ -7,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +60,7 @@ const (
 // found.
 type Info struct {
 	Ref, Commit, Note string
+	Private           string // the commit of the private part, or empty
 	N                 int
 	Time              time.Time
 	Task              string // its ID
@@ -64,8 +68,8 @@ type Info struct {
 }
 
 // Take stores everything in the worktree as a commit on top of the branch's tip, under
-// refs/coven/rescue/<name>/<n>, and returns that ref: tracked and untracked files, ignored files up to 10
-// MB in total (all with keepBig), and the git directories of nested repositories, renamed because git does
+// refs/coven/rescue/<name>/<n>, and returns that ref: tracked and untracked files, and in the private part ignored files
+// up to 10 MB in total (all with keepBig), and the git directories of nested repositories, renamed because git does
 // not store .git. From the worktree's own git directory, it stores staged content, a merge or rebase in
 // progress, and commits that are on no branch. If there are more than 10 MB of ignored files, it fails with
 // an *IgnoredError.
@@ -106,16 +110,20 @@ func Store(ctx context.Context, w *repo.Worktree, note string, p Policy) (Info, 
 	if err := content.CheckLarge(own.files); err != nil {
 		return Info{}, err
 	}
-	if err := TakeAs(ctx, ix, hidden.Renamed); err != nil {
+	for _, name := range hidden.Plain {
+		hidden.Renamed[name] = filepath.Join(w.Path, name)
+	}
+	private, err := NewPrivate(w.Repo)
+	if err != nil {
 		return Info{}, err
 	}
-	if err := errors.Join(ix.Update(ctx, hidden.Plain), takeWork(ctx, ix, own)); err != nil {
+	if err := private.addFiles(ctx, w, hidden.Renamed); err != nil {
 		return Info{}, err
 	}
-	if tree, err = ix.WriteTree(ctx); err != nil {
+	if err := private.addWork(ctx, w, own); err != nil {
 		return Info{}, err
 	}
-	return StoreTree(ctx, w, note, tree, own.commits...)
+	return storeParts(ctx, w, note, tree, private, own.commits)
 }
 
 // StoreBranch stores the commits of a branch whose worktree does not exist, and the work in the worktree's
@@ -128,29 +136,42 @@ func StoreBranch(ctx context.Context, w *repo.Worktree, note string) (Info, erro
 	return rescueAdmin(ctx, w, note, tip, nil)
 }
 
-// StoreFiles stores the unconverted content of single files.
+// StoreFiles stores ignored files of the worktree, beside those of the branch.
 func StoreFiles(ctx context.Context, w *repo.Worktree, note string, paths []string) (Info, error) {
-	g, err := content.RawGit(w)
+	files := map[string]string{}
+	for _, name := range paths {
+		files[name] = filepath.Join(w.Path, name)
+	}
+	private, err := NewPrivate(w.Repo)
 	if err != nil {
 		return Info{}, err
 	}
-	ix, err := content.Open(w, g, "none")
+	if err := private.addFiles(ctx, w, files); err != nil {
+		return Info{}, err
+	}
+	tip, err := w.Tip(ctx)
 	if err != nil {
 		return Info{}, err
 	}
-	defer ix.Drop()
-	if err := ix.Update(ctx, paths); err != nil {
-		return Info{}, err
-	}
-	tree, err := ix.WriteTree(ctx)
+	tree, err := w.Repo.Git().Tree(ctx, tip)
 	if err != nil {
 		return Info{}, err
 	}
-	return StoreTree(ctx, w, note, tree)
+	return storeParts(ctx, w, note, tree, private, nil)
 }
 
-// StoreTree creates a commit and the next free ref. The commit's parents are the branch's tip and commits.
-func StoreTree(ctx context.Context, w *repo.Worktree, note, tree string, commits ...string) (Info, error) {
+// StoreTree creates a commit and the next free ref. The commit's parent is the branch's tip.
+func StoreTree(ctx context.Context, w *repo.Worktree, note, tree string) (Info, error) {
+	return storeParts(ctx, w, note, tree, &Private{}, nil)
+}
+
+// storeParts stores the private part, then creates a commit and the next free ref. The commit's parents are the branch's
+// tip and commits.
+func storeParts(ctx context.Context, w *repo.Worktree, note, tree string, private *Private, commits []string) (Info, error) {
+	part, err := private.Store(ctx)
+	if err != nil {
+		return Info{}, err
+	}
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
 		return Info{}, err
@@ -159,12 +180,24 @@ func StoreTree(ctx context.Context, w *repo.Worktree, note, tree string, commits
 	if tip != "" {
 		parents = slices.Insert(parents, 0, tip)
 	}
-	info := Info{Note: note, Time: time.Now()}
-	info.Commit, err = w.Repo.MakeCommit(ctx, tree, rescueSubject+w.TaskID+"\n\n"+note, nil, parents...)
+	info := Info{Note: note, Time: time.Now(), Private: part}
+	info.Commit, err = w.Repo.MakeCommit(ctx, tree, info.Message(rescueSubject, w.TaskID), nil, parents...)
 	if err != nil {
 		return info, err
 	}
 	return AddRef(ctx, w.Repo, w.Repo.Git(), w.TaskID, info)
+}
+
+// privateTrailer is the last line of the message of a rescue that has a private part. The part's commit follows.
+const privateTrailer = "Private-part: "
+
+// Message returns the message of the commit of a rescue.
+func (i Info) Message(subject, taskID string) string {
+	message := subject + taskID + "\n\n" + i.Note
+	if i.Private != "" {
+		message += "\n\n" + privateTrailer + i.Private
+	}
+	return message
 }
 
 // AddRef creates the next free ref for the commit of a rescue.
@@ -219,8 +252,11 @@ func ListIn(ctx context.Context, g git.Repo, taskID string) ([]Info, error) {
 
 // infoOf parses the commit of a rescue.
 func infoOf(ref string, c object.Commit) Info {
-	subject, note, _ := strings.Cut(c.Message, "\n\n")
-	info := Info{Ref: ref, Commit: c.Oid, Note: strings.TrimSpace(note), Time: c.Time}
+	subject, note, _ := strings.Cut(strings.TrimSpace(c.Message), "\n\n")
+	info := Info{Ref: ref, Commit: c.Oid, Note: note, Time: c.Time}
+	if at := strings.LastIndex(note, "\n\n"+privateTrailer); at >= 0 && object.IsID(note[at+len("\n\n"+privateTrailer):]) {
+		info.Note, info.Private = note[:at], note[at+len("\n\n"+privateTrailer):]
+	}
 	for _, kind := range []string{rescueSubject, ChangesSubject} {
 		if task, found := strings.CutPrefix(subject, kind); found {
 			info.Task, info.Changes = task, kind == ChangesSubject

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -18,12 +19,37 @@ type File struct {
 	Status byte
 }
 
-// Files lists the files in a rescue, and the files that were deleted.
+// Files lists the files in a rescue, those of its private part last, and the files that were deleted. If the private part
+// is gone, it returns the others and ErrPartGone.
 func Files(ctx context.Context, r *repo.Repo, info Info) ([]File, error) {
-	g, err := r.PlainGit()
-	if err != nil {
+	parts, err := Parts(ctx, r, info)
+	if len(parts) == 0 {
 		return nil, err
 	}
+	all, filesErr := publicFiles(ctx, parts[0].Git, info)
+	if err = errors.Join(err, filesErr); err != nil || len(parts) == 1 {
+		return all, err
+	}
+	entries, err := parts[1].Git.Entries(ctx, info.Private)
+	if err != nil {
+		return nil, fmt.Errorf("show %s: %w", info.Ref, err)
+	}
+	shown := map[string]int{}
+	for i, f := range all {
+		shown[f.Path] = i
+	}
+	for _, e := range entries {
+		if i, twice := shown[e.Path]; twice { // staged, and on the branch
+			all[i].Status = 'M'
+			continue
+		}
+		all = append(all, File{e.Path, 'A'})
+	}
+	return all, nil
+}
+
+// publicFiles lists the files in the commit of a rescue, and those that were deleted.
+func publicFiles(ctx context.Context, g git.Repo, info Info) ([]File, error) {
 	commits, err := g.Commits(ctx, info.Commit)
 	if err != nil {
 		return nil, fmt.Errorf("show %s: %w", info.Ref, err)
@@ -60,7 +86,8 @@ func Files(ctx context.Context, r *repo.Repo, info Info) ([]File, error) {
 var ErrNotEmpty = errors.New("the directory is not empty")
 
 // Export checks out the files of a rescue into a directory, which must be empty or not exist. Nested git
-// directories keep the name .git.coven-rescue.
+// directories keep the name .git.coven-rescue. If the private part is gone, it checks out the others and returns
+// ErrPartGone.
 func Export(ctx context.Context, r *repo.Repo, info Info, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -73,18 +100,34 @@ func Export(ctx context.Context, r *repo.Repo, info Info, dir string) error {
 		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
 	}
 	w := &repo.Worktree{Repo: r, Name: content.ScratchName, Path: dir}
-	g, err := content.RawGit(w)
+	raw, err := content.RawGit(w)
 	if err != nil {
 		return err
 	}
+	parts, partErr := Parts(ctx, r, info)
+	for i, part := range parts {
+		g := raw
+		if i > 0 {
+			g = part.Git
+			g.WorkTree = dir
+		}
+		if err := exportPart(ctx, w, g, part.Commit); err != nil {
+			return fmt.Errorf("restore %s: %w", info.Ref, err)
+		}
+	}
+	return partErr
+}
+
+// exportPart checks out the files of a commit. Those that exist are replaced.
+func exportPart(ctx context.Context, w *repo.Worktree, g git.Repo, commit string) error {
 	ix, err := content.Open(w, g, "none")
 	if err != nil {
 		return err
 	}
 	defer ix.Drop()
-	files, err := g.Entries(ctx, info.Commit)
+	files, err := g.Entries(ctx, commit)
 	if err != nil {
-		return fmt.Errorf("restore %s: %w", info.Ref, err)
+		return err
 	}
 	var plain []object.Entry
 	for _, e := range files {
@@ -92,8 +135,5 @@ func Export(ctx context.Context, r *repo.Repo, info Info, dir string) error {
 			plain = append(plain, e)
 		}
 	}
-	if err := ix.CheckOutOnly(ctx, plain); err != nil {
-		return fmt.Errorf("restore %s: %w", info.Ref, err)
-	}
-	return nil
+	return ix.CheckOutOnly(ctx, plain)
 }

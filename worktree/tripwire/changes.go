@@ -3,6 +3,7 @@ package tripwire
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 // The commit of a rescue of changes has a tree with these files: the manifest, with the changes; below
 // before and after, the files, and a list of refs named "refs"; below objects, objects that a tree cannot
-// contain otherwise, such as tags. Commits that refs pointed to are its parents, so that git gc does not
+// contain otherwise, such as tags. The contents of configuration and hooks are in the private part. Commits that refs pointed to are its parents, so that git gc does not
 // remove them.
 const (
 	manifestFile = "changes.json"
@@ -49,7 +50,11 @@ func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Ch
 	if err != nil {
 		return info, err
 	}
-	s := &storing{repo: r, git: g}
+	private, err := rescue.NewPrivate(r)
+	if err != nil {
+		return info, err
+	}
+	s := &storing{repo: r, git: g, private: private}
 	if err := s.add(ctx, changes); err != nil {
 		return info, err
 	}
@@ -58,31 +63,48 @@ func storeChanges(ctx context.Context, r *repo.Repo, taskID string, changes []Ch
 	if err != nil {
 		return info, err
 	}
-	if same, found := alreadyStored(ctx, g, taskID, tree); found {
+	secret, err := private.Tree(ctx)
+	if err != nil {
+		return info, err
+	}
+	if same, found := alreadyStored(ctx, r, taskID, tree, secret); found {
 		return same, nil
 	}
-	info.Commit, err = s.commit(ctx, tree, rescue.ChangesSubject+taskID+"\n\n"+note)
+	if info.Private, err = private.Store(ctx); err != nil {
+		return info, err
+	}
+	info.Commit, err = s.commit(ctx, tree, info.Message(rescue.ChangesSubject, taskID))
 	if err != nil {
 		return info, err
 	}
 	return rescue.AddRef(ctx, r, g, taskID, info)
 }
 
-// alreadyStored finds the rescue that coven stored before it was killed.
-func alreadyStored(ctx context.Context, g git.Repo, taskID, tree string) (rescue.Info, bool) {
+// alreadyStored finds the rescue that coven stored before it was killed, by the trees of its parts.
+func alreadyStored(ctx context.Context, r *repo.Repo, taskID string, trees ...string) (rescue.Info, bool) {
+	g, err := r.PlainGit()
+	if err != nil {
+		return rescue.Info{}, false
+	}
 	all, err := rescue.ListIn(ctx, g, taskID)
 	if err != nil || len(all) == 0 {
 		return rescue.Info{}, false
 	}
 	last := all[len(all)-1]
-	c, err := g.Commit(ctx, last.Commit)
-	return last, err == nil && last.Changes && c.Tree == tree
+	parts, err := rescue.Parts(ctx, r, last)
+	stored := make([]string, len(trees))
+	for i, part := range parts {
+		c, commitErr := part.Git.Commit(ctx, part.Commit)
+		stored[i], err = c.Tree, errors.Join(err, commitErr)
+	}
+	return last, err == nil && last.Changes && slices.Equal(stored, trees)
 }
 
 // storing collects the entries of a tree.
 type storing struct {
 	repo    *repo.Repo
 	git     git.Repo
+	private *rescue.Private // the contents of configuration and hooks
 	entries []object.Entry
 	parents []string
 }
@@ -125,7 +147,7 @@ func (s *storing) file(ctx context.Context, c Change, dir string, v *protected.V
 	case content == nil:
 		return nil
 	}
-	return s.blob(ctx, storedPath(c, dir), content)
+	return s.private.Add(ctx, storedPath(c, dir), content)
 }
 
 // storedPath returns the path of a file in the tree: before/git/hooks/pre-commit.
@@ -242,11 +264,11 @@ func (s *storing) commit(ctx context.Context, tree, message string) (string, err
 
 // RescuedChanges returns the changes in a rescue, with the contents of files.
 func RescuedChanges(ctx context.Context, r *repo.Repo, info rescue.Info) ([]Change, error) {
-	g, err := r.PlainGit()
+	parts, err := rescue.Parts(ctx, r, info)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := g.File(ctx, info.Commit, manifestFile)
+	raw, err := parts[0].Git.File(ctx, info.Commit, manifestFile)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", info.Ref, err)
 	}
@@ -256,7 +278,7 @@ func RescuedChanges(ctx context.Context, r *repo.Repo, info rescue.Info) ([]Chan
 	}
 	for i := range m.Changes {
 		for dir, v := range map[string]*protected.Value{beforeDir: &m.Changes[i].Before, afterDir: &m.Changes[i].After} {
-			if err := readStored(ctx, g, info, m.Changes[i], dir, v); err != nil {
+			if err := readStored(ctx, parts[len(parts)-1], m.Changes[i], dir, v); err != nil {
 				return nil, err
 			}
 		}
@@ -265,11 +287,11 @@ func RescuedChanges(ctx context.Context, r *repo.Repo, info rescue.Info) ([]Chan
 }
 
 // readStored reads the content of one state of a configuration file or hook.
-func readStored(ctx context.Context, g git.Repo, info rescue.Info, c Change, dir string, v *protected.Value) error {
+func readStored(ctx context.Context, part rescue.Part, c Change, dir string, v *protected.Value) error {
 	if !v.Exists() || c.Kind != protected.Config && c.Kind != protected.Hook {
 		return nil
 	}
-	content, err := g.File(ctx, info.Commit, storedPath(c, dir))
+	content, err := part.Git.File(ctx, part.Commit, storedPath(c, dir))
 	if git.ExitCode(err) > 0 {
 		return nil // the file was unreadable or too large
 	}

@@ -13,18 +13,31 @@ import (
 // RescuedPatch returns the changed contents in a rescue as a patch of at most limit bytes. cut reports
 // whether the patch was longer.
 func RescuedPatch(ctx context.Context, r *repo.Repo, info rescue.Info, limit int64) (patch []byte, cut bool, err error) {
-	g, err := r.PlainGit()
+	parts, err := rescue.Parts(ctx, r, info)
 	if err != nil {
 		return nil, false, err
 	}
+	for _, part := range parts {
+		more, moreCut, err := patchOf(ctx, part, limit-int64(len(patch)))
+		if err != nil {
+			return nil, false, fmt.Errorf("show %s: %w", info.Ref, err)
+		}
+		patch, cut = append(patch, more...), cut || moreCut
+	}
+	return patch, cut, nil
+}
+
+// patchOf is RescuedPatch for a part of a rescue.
+func patchOf(ctx context.Context, part rescue.Part, limit int64) (patch []byte, cut bool, err error) {
+	g := part.Git
 	var trees []string
 	for _, dir := range []string{beforeDir, afterDir} {
-		tree, err := g.Line(ctx, "rev-parse", "--verify", "--quiet", info.Commit+":"+dir)
+		tree, err := g.Line(ctx, "rev-parse", "--verify", "--quiet", part.Commit+":"+dir)
 		if err != nil { // nothing existed in this state
 			tree, err = g.Line(ctx, "hash-object", "-t", "tree", "-w", "--stdin")
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("show %s: %w", info.Ref, err)
+			return nil, false, err
 		}
 		trees = append(trees, tree)
 	}
@@ -38,8 +51,5 @@ func RescuedPatch(ctx context.Context, r *repo.Repo, info rescue.Info, limit int
 		return err
 	}
 	err = g.Stream(ctx, nil, read, git.DiffArgs("diff-tree", "-r", "-p", "--no-renames", "--text", trees[0], trees[1])...)
-	if err != nil {
-		return nil, false, fmt.Errorf("show %s: %w", info.Ref, err)
-	}
-	return patch, cut, nil
+	return patch, cut, err
 }

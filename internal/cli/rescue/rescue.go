@@ -131,7 +131,7 @@ func text(r rescue.Stored, c rescue.Content) string {
 		fmt.Fprintf(&b, "\n%s", terminal.PrintableLines(c.Patch))
 	}
 	if c.Cut {
-		fmt.Fprintf(&b, "\n(the rest is omitted; to see all: git diff %s:before %s:after)\n", r.Ref, r.Ref)
+		fmt.Fprintf(&b, "\n(the rest is omitted; files of the checkout: git diff %s:before %s:after)\n", r.Ref, r.Ref)
 	}
 	return b.String()
 }
@@ -162,7 +162,8 @@ first, so that restoring can be undone.
 
 A stored worktree is checked out into a new directory: give it with --to. What was only in
 its git directory is in .git.coven-rescue there: staged files in staged/STAGE, and the files
-of a merge or rebase in progress. Commits that no branch had are parents of the rescue:
+of a merge or rebase in progress. Ignored files are there, too; git show does not show them,
+because coven keeps them out of the repository, in .git/coven/private. Commits that no branch had are parents of the rescue:
 git log coven/rescue/TASK/N shows them.
 
 RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,

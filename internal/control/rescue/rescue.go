@@ -161,8 +161,11 @@ func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, er
 // Export checks the files of a stored worktree out into a new directory.
 func Export(ctx context.Context, p *project.Project, r Stored, dir string) error {
 	err := rescue.Export(ctx, p.Repo, r.info, dir)
-	if errors.Is(err, rescue.ErrNotEmpty) {
+	switch {
+	case errors.Is(err, rescue.ErrNotEmpty):
 		err = exit.Usagef("give a directory that does not exist", "%w", err)
+	case errors.Is(err, rescue.ErrPartGone):
+		err = exit.Failedf("ls "+shellword.Word(dir), "the other files are restored: %w", err)
 	}
 	return err
 }

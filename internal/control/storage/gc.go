@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/pool"
+	"github.com/coven-run/coven/worktree/rescue"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -112,6 +113,9 @@ func collect(ctx context.Context, p *project.Project, all []Expired) ([]Expired,
 		if deleted[e.ref.Ref] {
 			kept = append(kept, e)
 		}
+	}
+	if err == nil {
+		err = rescue.DropUnused(ctx, p.Repo)
 	}
 	if errors.Is(err, snapshot.ErrCollecting) {
 		err = exit.Personf("coven gc", "%w", err)

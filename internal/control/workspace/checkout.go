@@ -2,7 +2,10 @@ package workspace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,4 +40,41 @@ func SharedOf(r *worktree.Repo, self string, links []string) func() []string {
 	}
 	go list() // while the worktree is created
 	return list
+}
+
+// inWorktree returns the variables of a program of the task. Where those with search paths, such as PYTHONPATH, name a
+// directory or file of the main checkout, they name that of the worktree: a program that read the other one would prove
+// nothing about the change. Dependencies, which git ignores, stay those of the main checkout.
+func (s *Workspace) inWorktree(user []string) []string {
+	env := make([]string, len(user))
+	for i, kv := range user {
+		name, value, _ := strings.Cut(kv, "=")
+		if env[i] = kv; !hasSearchPath(name) {
+			continue
+		}
+		paths := filepath.SplitList(value)
+		for j, path := range paths {
+			paths[j] = s.ofWorktree(path)
+		}
+		env[i] = name + "=" + strings.Join(paths, string(filepath.ListSeparator))
+	}
+	return env
+}
+
+// hasSearchPath reports whether a variable has a list of places that programs read code from.
+func hasSearchPath(name string) bool {
+	return strings.HasSuffix(name, "PATH") && name != "GOPATH" || slices.Contains([]string{"PERL5LIB", "RUBYLIB", "GOWORK"}, name)
+}
+
+// ofWorktree returns the worktree's path for a path in the main checkout that exists in both.
+func (s *Workspace) ofWorktree(path string) string {
+	inside, err := filepath.Rel(s.Repo.Root, path)
+	if err != nil || !filepath.IsAbs(path) || !filepath.IsLocal(inside) || !s.Sandbox.IsOfCheckout(path) {
+		return path
+	}
+	own := filepath.Join(s.Worktree.Path, inside)
+	if _, err := os.Lstat(own); err != nil {
+		return path
+	}
+	return own
 }

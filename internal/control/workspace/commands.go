@@ -77,7 +77,10 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	if err != nil {
 		return runner.Ran{}, err
 	}
-	ran := runner.Ran{ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start)}
+	ran := runner.Ran{
+		ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start),
+		NotIsolated: !c.Workspace.Sandbox.Isolates(),
+	}
 	if !exit.OK() && !cmd.Setup {
 		if why := c.Workspace.belongsElsewhere(dir, output); why != "" {
 			ran.Output = strings.TrimRight(ran.Output, "\n") + "\n" + why + "\n"

@@ -60,7 +60,7 @@ func (s *Workspace) RunWith(ctx context.Context, access sandbox.Access, spec pro
 	if err != nil {
 		return exit, nil, err
 	}
-	user := driver.Environment(s.Environ(), s.Pass)
+	user := s.inWorktree(driver.Environment(s.Environ(), s.Pass))
 	network, err := s.NetworkEnv(ctx)
 	if err != nil {
 		return exit, nil, err
@@ -93,7 +93,7 @@ func (s *Workspace) Command(ctx context.Context, access sandbox.Access, env []st
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	user := driver.Environment(s.Environ(), s.Pass)
+	user := s.inWorktree(driver.Environment(s.Environ(), s.Pass))
 	network, err := s.NetworkEnv(ctx)
 	if err != nil {
 		return nil, nil, nil, err

@@ -203,7 +203,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	if err == nil && ref != "" && landed != "" {
-		text := "worktree files that did not land are stored: git show " + ref
+		text := "worktree files that did not land are stored: coven rescue show " + ref
 		err = s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
 	}
 	return ref, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -25,15 +26,35 @@ func RawGit(w *repo.Worktree) (git.Repo, error) {
 	g := w.Git()
 	g.Dir = w.Repo.StatePath("raw")
 	g.ObjectDir = filepath.Join(w.Repo.GitDir, "objects")
-	// A snapshot must not fail because of an unusual file name.
-	g.Settings = append(g.Settings,
-		git.Setting{Key: "core.protectNTFS", Value: "false"},
-		git.Setting{Key: "core.protectHFS", Value: "false"},
-		git.Setting{Key: "core.autocrlf", Value: "false"})
+	g.Settings = append(g.Settings, asIs()...)
 	if err := PrepareRaw(w.Repo, g.Dir); err != nil {
 		return g, fmt.Errorf("prepare for snapshots: %w", err)
 	}
 	return g, nil
+}
+
+// PrivateGit returns the git.Repo of coven's own repository for content that may be secret. It has no remotes, only its
+// user can read it, and no filter converts files.
+func PrivateGit(r *repo.Repo) (git.Repo, error) {
+	dir := r.StatePath(names.PrivateStore)
+	g := git.Repo{Dir: dir, Store: git.OpenStore(dir), Settings: asIs()}
+	err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(filepath.Join(dir, "objects"), 0o700), os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
+	if err == nil {
+		err = git.PrepareDir(dir, git.MinimalConfig(r.Format, true), map[string]string{"info/attributes": "* -text -ident -working-tree-encoding -filter\n"})
+	}
+	if err != nil {
+		return g, fmt.Errorf("prepare coven's private repository: %w", err)
+	}
+	return g, nil
+}
+
+// asIs returns the settings for storing and writing files with unusual names and without conversion.
+func asIs() []git.Setting {
+	return []git.Setting{
+		{Key: "core.protectNTFS", Value: "false"},
+		{Key: "core.protectHFS", Value: "false"},
+		{Key: "core.autocrlf", Value: "false"},
+	}
 }
 
 // PrepareRaw creates the git directory for snapshots, or updates the files in it.

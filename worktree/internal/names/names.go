@@ -100,6 +100,12 @@ const ClaimsPrefix = "refs/coven/claims/"
 // RescuesPrefix is the prefix of the refs of rescues.
 const RescuesPrefix = "refs/coven/rescue/"
 
+// PrivateStore is the repository with the private parts of rescues, in coven's part of the git directory.
+const PrivateStore = "private"
+
+// PrivatePrefix is the prefix of its refs. The commit of a private part follows.
+const PrivatePrefix = "refs/parts/"
+
 // RescuePrefix returns the prefix of the refs of a task's rescues.
 func RescuePrefix(taskID string) string { return RescuesPrefix + SafeName(taskID) + "/" }
 

@@ -1,0 +1,115 @@
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/rescue"
+)
+
+// Content that may be secret is in no object of the repository, so that `git push --mirror` does not publish it: ignored
+// files, files that are left out of a change by their names, staged files, and the configuration in git directories.
+func TestRescuePublishesNoSecrets(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	w := add(t, r, "T")
+	for name, secret := range secretFiles() {
+		write(t, filepath.Join(w.Path, name), secret)
+	}
+	gitIn(t, w.Path, "init", "-q", "nested")
+	gitIn(t, filepath.Join(w.Path, "nested"), "config", "http.extraHeader", "SECRET nested")
+	write(t, filepath.Join(w.Path, "open"), "for all")
+	commitAll(t, w, "work")
+
+	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Note: "rejected"}))
+	equal(t, "published", strings.Count(objectsIn(t, r.GitDir), "SECRET"), 0)
+	equal(t, "open", rescued(t, r, ref, "open"), "for all")
+	for name, secret := range secretFiles() {
+		equal(t, name, rescued(t, r, ref, name), secret)
+	}
+	equal(t, "nested", strings.Contains(rescued(t, r, ref, "nested/"+rescue.GitDirName+"/config"), "SECRET nested"), true)
+	mirror := filepath.Join(t.TempDir(), "mirror")
+	gitIn(t, r.Root, "init", "-q", "--bare", mirror)
+	gitIn(t, r.Root, "push", "-q", "--mirror", mirror)
+	equal(t, "pushed", strings.Count(objectsIn(t, mirror), "SECRET"), 0)
+	equal(t, "mode", value[os.FileInfo](t)(os.Stat(r.StatePath("private"))).Mode().Perm(), 0o700)
+}
+
+// secretFiles returns files that an agent leaves, with their contents.
+func secretFiles() map[string]string {
+	return map[string]string{
+		"x.log": "SECRET ignored", "build/token": "SECRET below an ignored directory",
+		".env": "SECRET by its name", "deploy/.env.production.local": "SECRET by its pattern", "deploy/id_ed25519": "SECRET key",
+	}
+}
+
+// Files with usual names are part of a change.
+func TestUsualNamesAreNotSecret(t *testing.T) {
+	r := sample(t)
+	w := add(t, r, "T")
+	for _, name := range []string{".env.example", ".envrc", "env.go", "id_rsa.pub", ".environment"} {
+		write(t, filepath.Join(w.Path, name), "x")
+	}
+	c := commitAll(t, w, "work")
+	for _, name := range []string{".env.example", ".envrc", "env.go", "id_rsa.pub", ".environment"} {
+		equal(t, name, gitIn(t, r.Root, "show", c.Oid+":"+name), "x")
+	}
+}
+
+// A rescue of an earlier version has everything in one commit.
+func TestRescueOfEarlierVersion(t *testing.T) {
+	r := sample(t)
+	gitIn(t, r.Root, "checkout", "-q", "--orphan", "old")
+	write(t, filepath.Join(r.Root, ".env"), "old")
+	gitIn(t, r.Root, "add", "-f", ".env")
+	gitIn(t, r.Root, "commit", "-qm", "coven rescue of T\n\nnote\n\nPrivate-part: is not a trailer of this note")
+	gitIn(t, r.Root, "update-ref", "refs/coven/rescue/T/1", "HEAD")
+	equal(t, "old", rescued(t, r, "refs/coven/rescue/T/1", ".env"), "old")
+}
+
+// Private parts last as long as their rescues.
+func TestDropUnusedPrivateParts(t *testing.T) {
+	r := sample(t)
+	ctx := t.Context()
+	for _, task := range []string{"A", "B"} {
+		w := add(t, r, task)
+		write(t, filepath.Join(w.Path, "x.log"), "SECRET of "+task)
+		value[string](t)(Remove(ctx, w, RemoveRequest{}))
+	}
+	gitIn(t, r.Root, "update-ref", "-d", "refs/coven/rescue/A/1")
+	must(t, rescue.DropUnused(ctx, r))
+	equal(t, "new parts stay", strings.Count(objectsIn(t, r.StatePath("private")), "SECRET of"), 2)
+	age(t, r)
+	must(t, rescue.DropUnused(ctx, r))
+	equal(t, "of a deleted rescue", strings.Contains(objectsIn(t, r.StatePath("private")), "SECRET of A"), false)
+	equal(t, "of the other", rescued(t, r, "refs/coven/rescue/B/1", "x.log"), "SECRET of B")
+	must(t, os.RemoveAll(r.StatePath("private")))
+	wantIs(t, rescue.Export(ctx, r, value[rescue.Info](t)(rescue.Find(ctx, r, "refs/coven/rescue/B/1")), t.TempDir()), rescue.ErrPartGone)
+}
+
+// age makes the parts of task A old.
+func age(t *testing.T, r *repo.Repo) {
+	t.Helper()
+	private := "--git-dir=" + r.StatePath("private")
+	for line := range strings.Lines(gitIn(t, r.Root, private, "for-each-ref", "--format=%(objectname)")) {
+		oid := strings.TrimSpace(line)
+		if !strings.Contains(gitIn(t, r.Root, private, "grep", "-h", "SECRET", oid), "of A") {
+			continue
+		}
+		t.Setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
+		old := gitIn(t, r.Root, private, "-c", "user.name=x", "-c", "user.email=x", "commit-tree", "-m", "old", oid+"^{tree}")
+		gitIn(t, r.Root, private, "update-ref", "refs/parts/"+old, old)
+		gitIn(t, r.Root, private, "update-ref", "-d", "refs/parts/"+oid)
+	}
+	past := time.Now().Add(-48 * time.Hour)
+	must(t, filepath.WalkDir(r.StatePath("private", "objects"), func(name string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(name, past, past)
+	}))
+}
