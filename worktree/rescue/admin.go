@@ -43,16 +43,19 @@ func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, nee
 	if err := private.addWork(ctx, w, own); err != nil {
 		return Info{}, err
 	}
-	tree := ""
-	if commit != "" {
-		tree, err = w.Repo.Git().Tree(ctx, commit)
-	} else {
-		tree, err = content.EditTree(ctx, &repo.Worktree{Repo: w.Repo, Name: content.ScratchName}, w.Repo.Git(), "", nil)
-	}
+	tree, err := treeOf(ctx, w.Repo, commit)
 	if err != nil {
 		return Info{}, err
 	}
 	return storeParts(ctx, w, note, tree, private, own.commits)
+}
+
+// treeOf returns the tree of a commit, or an empty one without a commit.
+func treeOf(ctx context.Context, r *repo.Repo, commit string) (string, error) {
+	if commit != "" {
+		return r.Git().Tree(ctx, commit)
+	}
+	return content.EditTree(ctx, &repo.Worktree{Repo: r, Name: content.ScratchName}, r.Git(), "", nil)
 }
 
 // AdminWork is FindGitWork with the git directories of submodules. Because there is no worktree, staged
