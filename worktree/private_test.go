@@ -17,16 +17,17 @@ func TestRescuePublishesNoSecrets(t *testing.T) {
 	r := sample(t)
 	ctx := t.Context()
 	w := add(t, r, "T")
+	key := "SECRET -----BEGIN RSA " + "PRIVATE KEY-----\nMIIE"
 	for name, secret := range secretFiles() {
 		write(t, filepath.Join(w.Path, name), secret)
 	}
 	gitIn(t, w.Path, "init", "-q", "nested")
 	gitIn(t, filepath.Join(w.Path, "nested"), "config", "http.extraHeader", "SECRET nested")
 	write(t, filepath.Join(w.Path, "open"), "for all")
-	commitAll(t, w, "work")
+	write(t, filepath.Join(w.Path, "file1.txt"), key)
 
 	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Note: "rejected"}))
-	equal(t, "published", strings.Count(objectsIn(t, r.GitDir), "SECRET"), 0)
+	equal(t, "changed", rescued(t, r, ref, "file1.txt"), key)
 	equal(t, "open", rescued(t, r, ref, "open"), "for all")
 	for name, secret := range secretFiles() {
 		equal(t, name, rescued(t, r, ref, name), secret)
@@ -44,19 +45,6 @@ func secretFiles() map[string]string {
 	return map[string]string{
 		"x.log": "SECRET ignored", "build/token": "SECRET below an ignored directory",
 		".env": "SECRET by its name", "deploy/.env.production.local": "SECRET by its pattern", "deploy/id_ed25519": "SECRET key",
-	}
-}
-
-// Files with usual names are part of a change.
-func TestUsualNamesAreNotSecret(t *testing.T) {
-	r := sample(t)
-	w := add(t, r, "T")
-	for _, name := range []string{".env.example", ".envrc", "env.go", "id_rsa.pub", ".environment"} {
-		write(t, filepath.Join(w.Path, name), "x")
-	}
-	c := commitAll(t, w, "work")
-	for _, name := range []string{".env.example", ".envrc", "env.go", "id_rsa.pub", ".environment"} {
-		equal(t, name, gitIn(t, r.Root, "show", c.Oid+":"+name), "x")
 	}
 }
 

@@ -204,7 +204,7 @@ func (re *recreation) discard(ctx context.Context) error {
 	}
 	for _, change := range changes {
 		if change.Status != 'D' {
-			if _, err := rescue.StoreTree(ctx, w, "found while the worktree was made again", tree); err != nil {
+			if _, err := rescue.StoreStaged(ctx, w, "found while the worktree was made again", tree); err != nil {
 				return err
 			}
 			break

@@ -56,6 +56,7 @@ func unplayed() []string {
 		"checkout.undo.", // package checkout
 		"login.",         // package forwarder
 		"limit.",         // script/notbegun
+		"branch.",        // script/branches
 		"inbox.",         // a missing request was not made, and a duplicate one has no effect
 	}
 }

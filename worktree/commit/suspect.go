@@ -1,18 +1,16 @@
 package commit
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/suspect"
 )
 
 // maxFile is the size in bytes above which a file is suspect.
@@ -90,7 +88,7 @@ func findSuspects(ctx context.Context, g git.Repo, changes []object.Change) (fou
 		if change.Status == 'D' || change.Mode == object.ModeSubmodule || content.IsReserved(change.Path) {
 			continue
 		}
-		if reason := suspectName(change.Path); reason != "" {
+		if reason := suspect.Name(change.Path); reason != "" {
 			reasons[change.Path] = reason
 		}
 		paths[change.Oid] = append(paths[change.Oid], change.Path)
@@ -125,10 +123,9 @@ func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, repo
 			small = append(small, oid)
 		}
 	}
-	kinds := tokens()
 	return g.Objects(ctx, small, func(o object.Object, body io.Reader) error {
 		content, err := io.ReadAll(body)
-		if reason := suspectContent(kinds, content); reason != "" {
+		if reason := suspect.Content(content); reason != "" {
 			report(o.Oid, reason)
 		}
 		if countMarkers(content, usualMarker) > 0 {
@@ -136,55 +133,4 @@ func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, repo
 		}
 		return err
 	})
-}
-
-// suspectName returns the reason why the name of a file is suspect, or "".
-func suspectName(p string) string {
-	name := strings.ToLower(path.Base(p))
-	switch name {
-	case ".env":
-		return "an environment file"
-	case ".env.example", ".env.sample", ".env.template", ".env.dist":
-		return ""
-	case "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", ".pgpass", ".git-credentials":
-		return "a credentials file"
-	}
-	if strings.HasPrefix(name, ".env.") {
-		return "an environment file"
-	}
-	switch path.Ext(name) {
-	case ".p12", ".pfx", ".jks", ".keystore":
-		return "a private key store"
-	}
-	return ""
-}
-
-// A token is a type of secret. Each secret of the type contains hint.
-type token struct {
-	hint, reason string
-	pattern      *regexp.Regexp
-}
-
-func tokens() []token {
-	return []token{
-		{"PRIVATE KEY", "a private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`)},
-		{"AKIA", "an AWS access key", regexp.MustCompile(`\bAKIA[0-9A-Z]{16}\b`)},
-		{"gh", "a GitHub token", regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22,})`)},
-		{"sk-ant-", "an Anthropic key", regexp.MustCompile(`\bsk-ant-[A-Za-z0-9_-]{20,}`)},
-	}
-}
-
-// suspectContent returns the reason why the content of a file is suspect, or "".
-func suspectContent(kinds []token, content []byte) string {
-	for _, t := range kinds {
-		if !bytes.Contains(content, []byte(t.hint)) {
-			continue
-		}
-		for _, match := range t.pattern.FindAll(content, -1) {
-			if !bytes.HasSuffix(match, []byte("EXAMPLE")) { // AWS's documentation uses such keys
-				return t.reason
-			}
-		}
-	}
-	return ""
 }

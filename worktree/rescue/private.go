@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/content"
@@ -11,6 +15,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/suspect"
 )
 
 // A Private collects the private part of a rescue: content that may be secret, and that a ref of the repository would
@@ -40,6 +45,77 @@ func (p *Private) addFiles(ctx context.Context, w *repo.Worktree, files map[stri
 	p.entries = append(p.entries, entries...)
 	return err
 }
+
+// takeSecrets adds the new and changed files of a worktree that look like secrets, and returns its staged tree without
+// them: with the files of the branch in their places.
+func (p *Private) takeSecrets(ctx context.Context, w *repo.Worktree, tree string) (string, error) {
+	g := w.Repo.Git()
+	tip, err := w.TipIfAny(ctx)
+	if err != nil {
+		return "", err
+	}
+	had := map[string]object.Entry{}
+	if tip == "" {
+		tip, err = treeOf(ctx, w.Repo, "")
+	} else {
+		had, err = content.EntriesByPath(ctx, w, tip)
+	}
+	if err != nil {
+		return "", err
+	}
+	changes, err := g.Changes(ctx, tip, tree)
+	if err != nil {
+		return "", err
+	}
+	secret, err := secrets(ctx, g, changes)
+	if err != nil || len(secret) == 0 {
+		return tree, err
+	}
+	files := map[string]string{}
+	var edits []object.Entry
+	for _, name := range secret {
+		files[name] = filepath.Join(w.Path, name)
+		before, tracked := had[name]
+		if !tracked {
+			before = object.Entry{Mode: "0", Path: name}
+		}
+		edits = append(edits, before)
+	}
+	if err := p.addFiles(ctx, w, files); err != nil {
+		return "", err
+	}
+	return content.EditTree(ctx, &repo.Worktree{Repo: w.Repo, Name: content.ScratchName}, g, tree, edits)
+}
+
+// secrets returns the paths of the changed files that look like secrets.
+func secrets(ctx context.Context, g git.Repo, changes []object.Change) (paths []string, err error) {
+	byContent := map[string][]string{}
+	for _, change := range changes {
+		switch {
+		case change.Status == 'D' || change.Mode == object.ModeSubmodule || content.IsReserved(change.Path):
+		case suspect.Name(change.Path) != "":
+			paths = append(paths, change.Path)
+		default:
+			byContent[change.Oid] = append(byContent[change.Oid], change.Path)
+		}
+	}
+	sizes, err := g.Sizes(ctx, slices.Collect(maps.Keys(byContent)))
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(sizes, func(_ string, size int64) bool { return size > maxSearched })
+	err = g.Objects(ctx, slices.Collect(maps.Keys(sizes)), func(o object.Object, body io.Reader) error {
+		text, err := io.ReadAll(body)
+		if suspect.Content(text) != "" {
+			paths = append(paths, byContent[o.Oid]...)
+		}
+		return err
+	})
+	return paths, err
+}
+
+// maxSearched is the size in bytes up to which a file is searched for secrets.
+const maxSearched = 10 << 20
 
 // addWork adds the files and the staged entries of work in a git directory.
 func (p *Private) addWork(ctx context.Context, w *repo.Worktree, own GitWork) error {

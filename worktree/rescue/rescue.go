@@ -1,7 +1,7 @@
 // Package rescue stores content that exists only in a worktree before the worktree is removed, and shows it. A rescue has
 // two parts. Commits, and the files that git shows, are in the repository, under refs/coven/rescue. Everything else may
-// be secret: ignored files, files that are left out of a change, staged content, and git directories. It is in a
-// repository of coven's own, which no remote sees: see Private.
+// be secret: ignored files, files that are left out of a change or look like secrets, staged content, and git directories.
+// It is in a repository of coven's own, which no remote sees: see Private.
 package rescue
 
 import (
@@ -123,7 +123,22 @@ func Store(ctx context.Context, w *repo.Worktree, note string, p Policy) (Info, 
 	if err := private.addWork(ctx, w, own); err != nil {
 		return Info{}, err
 	}
+	if tree, err = private.takeSecrets(ctx, w, tree); err != nil {
+		return Info{}, err
+	}
 	return storeParts(ctx, w, note, tree, private, own.commits)
+}
+
+// StoreStaged stores the files of a worktree, whose staged tree is given, on top of the branch's tip.
+func StoreStaged(ctx context.Context, w *repo.Worktree, note, tree string) (Info, error) {
+	private, err := NewPrivate(w.Repo)
+	if err != nil {
+		return Info{}, err
+	}
+	if tree, err = private.takeSecrets(ctx, w, tree); err != nil {
+		return Info{}, err
+	}
+	return storeParts(ctx, w, note, tree, private, nil)
 }
 
 // StoreBranch stores the commits of a branch whose worktree does not exist, and the work in the worktree's

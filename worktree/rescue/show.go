@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/coven-run/coven/worktree/internal/content"
@@ -133,6 +134,16 @@ func exportPart(ctx context.Context, w *repo.Worktree, g git.Repo, commit string
 	for _, e := range files {
 		if e.Mode != object.ModeSubmodule { // its files are not available
 			plain = append(plain, e)
+		}
+	}
+	top, err := os.OpenRoot(w.Path)
+	if err != nil {
+		return err
+	}
+	defer top.Close() //nolint:errcheck // nothing is written through it
+	for _, e := range plain {
+		if err := top.Remove(e.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return ix.CheckOutOnly(ctx, plain)

@@ -21,7 +21,7 @@ import (
 )
 
 // LeftOut is a new path that does not become part of a task's change, although git does not ignore it: a link out of the
-// repository, dependencies or build output, a file with secrets, or something that set-up made. It stays in the worktree.
+// repository, dependencies or build output, or something that set-up made. It stays in the worktree.
 type LeftOut struct {
 	Path   string // a file, a link or a directory
 	Files  int    // in it, at least 1
@@ -245,9 +245,6 @@ func (s *sieve) known(p string, isDir bool) string {
 	if strings.HasSuffix(name, ".pyc") && !isDir {
 		return "compiled Python"
 	}
-	if !isDir && isSecret(name) {
-		return "a file with secrets"
-	}
 	switch name {
 	case "node_modules", "bower_components", ".venv", ".eggs", ".terraform", ".bundle":
 		return "dependencies"
@@ -274,17 +271,6 @@ func (s *sieve) known(p string, isDir bool) string {
 		return "build output"
 	}
 	return ""
-}
-
-// isSecret reports whether a file usually contains secrets of a person, by its name.
-func isSecret(name string) bool {
-	switch name {
-	case ".env", ".env.local", ".netrc", "_netrc", ".pgpass", ".git-credentials", ".vault-token",
-		"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519":
-		return true
-	}
-	local := strings.HasPrefix(name, ".env.") && strings.HasSuffix(name, ".local")
-	return local || slices.Contains([]string{".p12", ".pfx", ".kdbx"}, path.Ext(name))
 }
 
 // isBesideManifest reports whether the directory that contains a path is that of a package.
