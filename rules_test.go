@@ -610,6 +610,7 @@ var unbounded = map[string]string{
 	"worktree/isolation/isolate.go":              ofCoven,
 	"worktree/isolation/privaterefs.go":          ofCoven,
 	"worktree/pool/tidy.go":                      directory,
+	"worktree/rescue/private.go":                 measured,
 	"worktree/rescue/stagedwork.go":              measured,
 	"worktree/stale.go":                          directory,
 }
