@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -38,6 +40,36 @@ func condition(name string) (bool, error) {
 			exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").Run() == nil, nil
 	case "venv": // Python can create virtual environments
 		return exec.Command("python3", "-c", "import venv, ensurepip").Run() == nil, nil
+	case "overlay": // the kernel lets this user combine directories
+		return combines(), nil
 	}
 	return false, fmt.Errorf("no condition %q", name)
+}
+
+// combines reports whether the kernel lets this user combine directories where tests run. Without that, programs of a task
+// have empty caches.
+func combines() bool {
+	dir, err := os.MkdirTemp("", "overlay")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	cmd := exec.Command("unshare", "-m", "sh", "-ec", "mkdir a b c d; mount -t overlay overlay -o userxattr,volatile,index=off,lowerdir=a,upperdir=b,workdir=c d")
+	if os.Getuid() != 0 {
+		cmd.Args = slices.Insert(cmd.Args, 1, "-Ur")
+	}
+	cmd.Dir = dir
+	return cmd.Run() == nil
+}
+
+// cmdGoCache implements gocache: the user has the build cache of these tests, with their flags, so that a story does not
+// compile the standard library.
+func cmdGoCache(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: gocache")
+	}
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	ts.Check(err)
+	ts.Setenv("GOCACHE", strings.TrimSpace(string(out)))
+	ts.Setenv("GOFLAGS", "-mod=mod "+os.Getenv("GOFLAGS"))
 }

@@ -82,6 +82,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"later":     cmdLater,
 		"guide":     cmdGuide,
 		"example":   cmdExample,
+		"gocache":   cmdGoCache,
 		"zoo":       animals.put,
 		"extinct":   cmdExtinct,
 		"stops":     cmdStops,

@@ -129,6 +129,7 @@ type Env struct {
 type Sandbox struct {
 	Write   []string `yaml:"write" user:"true" about:"files and directories that they may change: absolute, or below ~"`
 	Network Network  `yaml:"network" user:"true" about:"hosts that they may reach: example.com, *.example.com, example.com:8443; private: each has a loopback of its own"`
+	Caches  []string `yaml:"caches" user:"true" about:"directories of yours that they may change without changing yours: absolute, or below ~"`
 	Hide    []string `yaml:"hide" user:"true" about:"files and directories that they cannot read: absolute, or below ~; !PATH shows a default one"`
 }
 
@@ -352,6 +353,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	r.worktree(c.Worktree)
 	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
 	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
+	r.each("sandbox.caches", c.Sandbox.Caches, "an absolute path, or one below ~", isPath)
 	r.each("sandbox.hide", c.Sandbox.Hide, "an absolute path, or one below ~", func(s string) bool { return isPath(strings.TrimPrefix(s, "!")) })
 	r.hosts(c.Sandbox.Network)
 	c.Env.Asked = r.asked(before.Env, c.Env.Pass)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coven-run/coven/internal/process/overlay"
 )
 
 // ErrNoBoundary means that the kernel cannot enforce a Boundary.
@@ -60,6 +62,9 @@ type Boundary struct {
 	// Link maps directories in Write to directories that the program sees there instead, as changeable as they are
 	// elsewhere. It skips those that are missing, or not directories. Without a mount namespace, Link has no effect.
 	Link map[string]string
+	// Caches returns directories of the user that the program can change without changing the user's, and a function for
+	// when it has ended. It is called when the program starts, and only with a mount namespace. It may be nil.
+	Caches func() ([]overlay.Dir, func(), error)
 	// Loopback gives the program a network of its own: see Launcher.PrivateNetwork. If it is nil, the program uses the
 	// network of the machine.
 	Loopback *Loopback
@@ -101,6 +106,7 @@ type limits struct {
 	Replace              []replacement
 	Link                 []linkedDir
 	Partial              []partial
+	Caches               []overlay.Dir
 }
 
 func (b *Boundary) limits(m mode) (*limits, error) {

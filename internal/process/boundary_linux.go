@@ -13,6 +13,8 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/process/keyring"
 )
 
 // writing is the set of rights to change files, and to use devices and sockets outside.
@@ -85,7 +87,7 @@ func (l *limits) enforce() error {
 	if err := config.Restrict(rules...); err != nil {
 		return fmt.Errorf("set the boundary: %w", err)
 	}
-	return errors.Join(refuseKeyrings(), dropCapabilities())
+	return errors.Join(keyring.Refuse(), dropCapabilities())
 }
 
 // kept returns the capabilities that a program of root keeps: those of a container, except
@@ -143,6 +145,11 @@ func (l *limits) rules(restricted landlock.AccessFSSet) ([]landlock.Rule, error)
 			return nil, fmt.Errorf("boundary: %w", err)
 		}
 		allow(path, (reading|writing)&^neverGranted, info.IsDir())
+	}
+	for _, cache := range l.Caches {
+		for _, place := range cache.Places {
+			allow(place, (reading|writing)&^neverGranted, true)
+		}
 	}
 	for _, path := range devices() {
 		if info, err := os.Stat(path); err == nil {

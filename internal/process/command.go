@@ -34,7 +34,7 @@ func (l *Launcher) CommandWithin(b *Boundary, argv ...string) (cmd *exec.Cmd, re
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare %s: %w", argv[0], err)
 	}
-	link, err := newLink(l.order(m, order{Argv: texts(argv), Inherit: true, Limits: limits}), b.network())
+	link, err := newLink(l.order(m, order{Argv: texts(argv), Inherit: true, Limits: limits}), b)
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare %s: %w", argv[0], err)
 	}
@@ -46,7 +46,7 @@ func (l *Launcher) CommandWithin(b *Boundary, argv ...string) (cmd *exec.Cmd, re
 // release closes the link, which makes the shim end the rest of the tree, and waits
 // for that.
 func (l *link) release(m mode) {
-	defer closeRelay(l.relay, nil) //nolint:errcheck // it returns nil
+	defer l.end()
 	_ = l.handOver()
 	_ = l.control.Close()
 	main, over := 0, false

@@ -35,7 +35,7 @@ func (m mode) attributes(ownNetwork bool) *syscall.SysProcAttr {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // for mounting /proc
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE} // for mounting /proc, and overlays, whose work directories have no permissions
 		if ownNetwork {
 			attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE)
 		}
@@ -68,7 +68,7 @@ func (l *Launcher) probe() mode {
 
 // try starts a shim that sets up its namespace, as for a program with a Boundary, and exits.
 func (l *Launcher) try(m mode, network *Loopback) (err error) {
-	link, err := newLink(l.order(m, order{Probe: true, Inherit: true, Limits: &limits{}}), network)
+	link, err := connect(l.order(m, order{Probe: true, Inherit: true, Limits: &limits{}}), network)
 	if err != nil {
 		return err
 	}

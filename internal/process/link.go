@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/coven-run/coven/internal/process/loopback"
 )
@@ -21,10 +22,31 @@ type link struct {
 	network bool
 	relay   io.Closer
 	socket  *os.File
+
+	caches func() // called once, when the program has ended; nil without caches
 }
 
-// newLink makes the link for an order. network is nil unless the program has a network of its own.
-func newLink(o order, network *Loopback) (*link, error) {
+// newLink makes the link for an order. b may be nil.
+func newLink(o order, b *Boundary) (*link, error) {
+	if b == nil || b.Caches == nil || o.Containment != PIDNamespace {
+		return connect(o, b.network())
+	}
+	caches, release, err := b.Caches()
+	if err != nil {
+		return nil, err
+	}
+	o.Limits.Caches = caches
+	l, err := connect(o, b.network())
+	if err != nil {
+		release()
+		return nil, err
+	}
+	l.caches = sync.OnceFunc(release)
+	return l, nil
+}
+
+// connect makes the link for a complete order. network is nil unless the program has a network of its own.
+func connect(o order, network *Loopback) (*link, error) {
 	if network == nil {
 		return newPipes(o)
 	}
@@ -101,8 +123,17 @@ func (l *link) handOver() error {
 	return err
 }
 
+// end releases resources when the tree has ended.
+func (l *link) end() {
+	_ = closeRelay(l.relay, nil)
+	if l.caches != nil {
+		l.caches()
+	}
+}
+
 func (l *link) close() error {
-	return errors.Join(closeRelay(l.relay, nil), l.handOver(), closeAll(l.control, l.status))
+	l.end()
+	return errors.Join(l.handOver(), closeAll(l.control, l.status))
 }
 
 func closeAll(files ...*os.File) error {

@@ -40,7 +40,8 @@ type view struct {
 	beside  []string          // the directories of these paths are frozen
 	parents map[string]string // results of parent
 	partial map[string][]string
-	made    int // number of directories on the stage
+	caches  map[string]string // the places of Caches, each with the path that is mounted there
+	made    int               // number of directories on the stage
 }
 
 // seal makes everything outside Write read-only in this mount namespace, including attributes and times,
@@ -48,13 +49,16 @@ type view struct {
 // of the writable paths, which would cover them.
 func (l *limits) seal() error {
 	working, _ := os.Getwd() // empty if it was removed
-	v := &view{limits: l, hidden: map[string]bool{}, parents: map[string]string{}}
+	v := &view{limits: l, hidden: map[string]bool{}, parents: map[string]string{}, caches: map[string]string{}}
 	if err := v.resolve(); err != nil {
 		return err
 	}
 	v.hideSockets()
 	places := v.frozenPlaces()
 	if err := l.makeStage(); err != nil {
+		return err
+	}
+	if err := v.mountCaches(); err != nil {
 		return err
 	}
 	for _, dir := range places {
@@ -253,14 +257,30 @@ func (v *view) show(dir string, shown []string) error {
 			return err
 		}
 		err := bind(path, to)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-			err = os.Remove(to) // it is gone, or was replaced
+		if isMissing(err) {
+			err = os.Remove(to)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return substitute(dir, copied, info)
+}
+
+// mountCaches mounts the caches on the stage. The kernel does not look into mounts in the directories that it combines,
+// such as those of frozen ones.
+func (v *view) mountCaches() error {
+	for _, cache := range v.limits.Caches {
+		dir, err := v.newDir()
+		if err != nil {
+			return err
+		}
+		dir = cache.Mount(dir)
+		for _, place := range cache.Places {
+			v.caches[place] = dir
+		}
+	}
+	return nil
 }
 
 // list returns the entries of a directory, at most one more than maxFrozen.
@@ -353,8 +373,9 @@ func (v *view) protect() (err error) {
 			return err
 		}
 	}
-	for path, fd := range copies {
-		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(copies)) { // directories before what is in them
+		err := unix.MoveMount(copies[path], "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		if _, cache := v.caches[path]; err != nil && !(cache && isMissing(err)) {
 			return fmt.Errorf("mount %s: %w", path, err)
 		}
 	}
@@ -370,10 +391,9 @@ func readOnly(path string, flags uint) error {
 	return nil
 }
 
-// copied returns the paths that stay writable, none of which contains another, each with the path that is
-// mounted there.
+// copied returns the paths that stay writable, each with the path that is mounted there. Only caches are in others.
 func (v *view) copied() map[string]string {
-	copied := map[string]string{}
+	copied := maps.Clone(v.caches)
 	for i, path := range v.write {
 		if path != "/" && !isWithin(path, v.write[:i]) {
 			copied[path] = path
@@ -436,6 +456,9 @@ func ignoreMissing(err error) error {
 	}
 	return err
 }
+
+// isMissing reports whether a directory is gone, or was replaced by a file.
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
 // isDir reports whether a path is a directory, and not a link to one.
 func isDir(path string) bool {

@@ -56,7 +56,7 @@ func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error)
 	link, err := newLink(l.order(m, order{
 		Argv: texts(spec.Argv), Dir: text(spec.Dir), Env: texts(spec.Env), Grace: spec.Grace,
 		Limits: limits,
-	}), spec.Boundary.network())
+	}), spec.Boundary)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func secrets() []string {
 		// forges and package registries
 		"~/.config/gh", "~/.config/hub", "~/.config/glab-cli", "~/.npmrc", "~/.yarnrc.yml", "~/.pypirc", "~/.cargo/credentials", "~/.cargo/credentials.toml",
 		"~/.gem/credentials", "~/.m2/settings.xml", "~/.m2/settings-security.xml", "~/.gradle/gradle.properties", "~/.nuget/NuGet/NuGet.Config",
-		"~/.composer/auth.json", "~/.config/composer/auth.json",
+		"~/.composer/auth.json", "~/.config/composer/auth.json", "~/.cache/huggingface/token", "~/.cache/huggingface/stored_tokens",
 		// agents, browsers, histories; single files are for a directory that also contains the CLI
 		"~/.claude", "~/.codex", "~/.qwen", "~/.gemini", "~/.claude.json", "~/.claude/.credentials.json", "~/.claude/settings.json", "~/.claude/projects", "~/.claude/history.jsonl", "~/.claude/file-history",
 		"~/.codex/auth.json", "~/.codex/sessions", "~/.codex/history.jsonl", "~/.qwen/oauth_creds.json", "~/.qwen/settings.json", "~/.qwen/projects",

@@ -10,6 +10,9 @@ import (
 func movedDirs() [][2]string {
 	return [][2]string{
 		{"XDG_CONFIG_HOME", "~/.config"},
+		{"XDG_CACHE_HOME", "~/.cache"},
+		{"HF_HOME", "~/.cache/huggingface"},
+		{"GOPATH", "~/go"},
 		{"XDG_DATA_HOME", "~/.local/share"},
 		{"XDG_STATE_HOME", "~/.local/state"},
 		{"GNUPGHOME", "~/.gnupg"},

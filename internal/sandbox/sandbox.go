@@ -10,15 +10,18 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/process/overlay"
 	"github.com/coven-run/coven/internal/process/relay"
 )
 
@@ -41,16 +44,22 @@ type Options struct {
 }
 
 // Sandbox creates the rooms of a repository's tasks.
-type Sandbox struct{ o Options }
+type Sandbox struct {
+	o Options
+
+	mu     sync.Mutex
+	layers map[string]*layers // by task
+}
 
 // New returns the sandbox of a repository.
-func New(o Options) *Sandbox { return &Sandbox{o: o} }
+func New(o Options) *Sandbox { return &Sandbox{o: o, layers: map[string]*layers{}} }
 
 // Room is the sandbox of one task.
 type Room struct {
 	Replace map[string]string // files, and the contents that programs see instead: see process.Boundary
 	Link    map[string]string // directories, and those that programs see instead: see process.Boundary
 	Ports   []int             // ports of this machine that programs reach also if each has a network of its own
+	Trust   []string          // variables, as KEY=VALUE, that make tools trust files of the worktree
 
 	sandbox  *Sandbox
 	worktree []string
@@ -58,7 +67,8 @@ type Room struct {
 	shm      string // replaces /dev/shm
 	cache    string
 
-	takesKept bool // whether it takes over the caches of an earlier task
+	layers *layers      // of the user's caches that programs see; nil for plugins
+	caches []shownCache // those caches
 }
 
 // Room creates the room of a task and its directories. worktree lists the directories that belong only
@@ -73,7 +83,9 @@ func (s *Sandbox) Room(name string, worktree ...string) (*Room, error) {
 	if s.o.Cache != "" {
 		r.cache = cacheOf(s.o.Cache, s.o.GitDir, name)
 	}
-	r.takesKept = s.o.Cache != "" && name != pluginsName
+	if name != pluginsName {
+		r.layers = s.layersOf(name, r.cache+LayersSuffix)
+	}
 	for _, dir := range []string{r.temp, r.shm, r.cache} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("prepare the sandbox of %s: %w", name, err)
@@ -82,10 +94,21 @@ func (s *Sandbox) Room(name string, worktree ...string) (*Room, error) {
 			return nil, fmt.Errorf("prepare the sandbox of %s: %w", name, err)
 		}
 	}
-	if r.takesKept {
-		s.giveKept(r.cache)
+	if s.o.Cache != "" && r.layers != nil {
+		s.giveKept(r.cache, r.layers.dir)
 	}
+	r.caches = r.shown()
 	return r, r.makeCaches()
+}
+
+// layersOf returns the layers of a task, which are in a directory.
+func (s *Sandbox) layersOf(name, dir string) *layers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.layers[name] == nil {
+		s.layers[name] = &layers{dir: dir}
+	}
+	return s.layers[name]
 }
 
 // Forget removes all caches of a task.
@@ -96,7 +119,8 @@ func Forget(cache, gitDir, name string) error {
 	if cache == "" {
 		return nil // the caches were below Temp
 	}
-	return removeAll(cacheOf(cache, gitDir, name))
+	dir := cacheOf(cache, gitDir, name)
+	return errors.Join(removeAll(dir+LayersSuffix), removeAll(dir))
 }
 
 // Caches returns the directory with the caches of a repository's tasks, one directory for
@@ -150,6 +174,9 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 		ports := slices.Concat(r.Ports, a.Ports)
 		slices.Sort(ports)
 		b.Loopback = &process.Loopback{Ports: slices.Compact(ports), Relay: relay.New}
+	}
+	if caches := slices.DeleteFunc(slices.Clone(r.caches), func(c shownCache) bool { return within(c.user, a.Write) }); len(caches) > 0 {
+		b.Caches = func() ([]overlay.Dir, func(), error) { return r.layers.begin(caches) }
 	}
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm
@@ -214,7 +241,7 @@ func (s *Sandbox) Plugins(dir string) (room *Room, b *process.Boundary, err erro
 // directory, its caches, and git settings for the sandbox.
 func (r *Room) Env(user []string) []string {
 	env := []string{"TMPDIR=" + r.temp}
-	env = append(env, r.caches(user)...)
+	env = slices.Concat(env, r.cacheEnv(), r.Trust)
 	return append(env, gitSettings(user,
 		"commit.gpgSign=false", "tag.gpgSign=false", // keys are hidden
 		"gc.auto=0", "maintenance.auto=false", // the repository is a temporary copy

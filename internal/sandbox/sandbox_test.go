@@ -283,7 +283,7 @@ func TestHiddenMoved(t *testing.T) {
 // earlier ones.
 func TestEnv(t *testing.T) {
 	u := newUser(t)
-	if err := os.MkdirAll(filepath.Join(u.home, ".cache", "go-build"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(u.home, ".cache", "other"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	value := func(env []string, name string) string {
@@ -295,6 +295,7 @@ func TestEnv(t *testing.T) {
 		return ""
 	}
 	user := []string{"GOMODCACHE=" + u.home + "/mods", "TMPDIR=/theirs", "PATH=/bin"}
+	u.env["GOMODCACHE"] = u.home + "/mods"
 	env := sandbox.Merge(user, u.room(t).Env(user), []string{"STEP=1"})
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "npm_config_cache", "CARGO_HOME", "PIP_CACHE_DIR", "XDG_CACHE_HOME", "GRADLE_USER_HOME"} {
 		dir := value(env, name)

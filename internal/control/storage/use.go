@@ -117,6 +117,9 @@ func (s *survey) worktrees(ctx context.Context) error {
 	caches := sandbox.Caches(s.project.Env.CacheDir(), s.project.Repo.GitDir)
 	entries, _ := os.ReadDir(caches) // there are none, or they cannot be read
 	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), sandbox.LayersSuffix) {
+			continue // measured with the task's
+		}
 		item := tasks[entry.Name()]
 		item.Kind, item.Path = KindCache, filepath.Join(caches, entry.Name())
 		switch {
@@ -127,7 +130,7 @@ func (s *survey) worktrees(ctx context.Context) error {
 		case item.Task == "":
 			item.State, item.Next = "of a task that is gone", "rm -rf "+shellword.Word(item.Path)
 		}
-		if item.Bytes, err = s.of(ctx, item.Path); err != nil {
+		if item.Bytes, err = s.of(ctx, item.Path, item.Path+sandbox.LayersSuffix); err != nil {
 			return err
 		}
 		s.add(item)

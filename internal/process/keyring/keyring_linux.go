@@ -1,4 +1,4 @@
-package process
+package keyring
 
 import (
 	"fmt"
@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuseKeyrings makes the system calls of the kernel's keyrings fail as on a kernel without them. Programs
+// Refuse makes the system calls of the kernel's keyrings fail as on a kernel without them. Programs
 // of a session share its keyring, and those of a user share the user's; both may contain tickets and keys.
 // New privileges must already be forbidden.
-func refuseKeyrings() error {
-	program := keyringFilter()
-	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0)
+func Refuse() error {
+	instructions := filter()
+	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
+	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 	if err != nil {
 		return fmt.Errorf("refuse keyrings: %w", err)
 	}
 	return nil
 }
 
-// keyringFilter returns a filter of system calls that refuses add_key, request_key and keyctl. Their numbers
+// filter returns a filter of system calls that refuses add_key, request_key and keyctl. Their numbers
 // are consecutive on each architecture. A 64-bit kernel also runs programs of the 32-bit one.
-func keyringFilter() []unix.SockFilter {
+func filter() []unix.SockFilter {
 	const (
 		number, arch = 0, 4       // offsets in struct seccomp_data
 		x32          = 0x40000000 // marks the calls of a third interface of amd64
