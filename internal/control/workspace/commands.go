@@ -55,6 +55,20 @@ func (c Commands) Rehearse(ctx context.Context, message string) error {
 	return err
 }
 
+// explain returns the reason for the failure of a command if the sandbox may be the cause, or "".
+func (c Commands) explain(ctx context.Context, cmd runner.Command, dir string, output []byte) string {
+	if !cmd.Setup {
+		if why := c.Workspace.belongsElsewhere(dir, output); why != "" {
+			return why
+		}
+	}
+	room, err := c.Workspace.Room(ctx)
+	if err != nil {
+		return "" // the next program reports it
+	}
+	return c.Workspace.missingInCache(room, output)
+}
+
 // Run implements the commands of package runner.
 func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
 	dir, err := c.Workspace.Dir(cmd.Workdir)
@@ -81,8 +95,8 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start),
 		NotIsolated: !c.Workspace.Sandbox.Isolates(),
 	}
-	if !exit.OK() && !cmd.Setup {
-		if why := c.Workspace.belongsElsewhere(dir, output); why != "" {
+	if !exit.OK() {
+		if why := c.explain(ctx, cmd, dir, output); why != "" {
 			ran.Output = strings.TrimRight(ran.Output, "\n") + "\n" + why + "\n"
 		}
 	}
