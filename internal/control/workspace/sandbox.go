@@ -26,7 +26,7 @@ func (s *Workspace) Room(ctx context.Context) (*sandbox.Room, error) {
 			return nil, err
 		}
 	}
-	room.Replace, room.Link = isolation.Files(s.Worktree), s.linked
+	room.Replace, room.Link, room.Trust = isolation.Files(s.Worktree), s.linked, s.toolTrust(ctx)
 	return room, nil
 }
 

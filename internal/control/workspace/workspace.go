@@ -193,6 +193,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	ref, err := worktree.Remove(ctx, tree, req)
 	if err == nil {
 		s.forgetCaches(tree.Name, landed)
+		s.distrust(tree.Path)
 		s.warnOfBranch(ctx)
 	}
 	if large := (*worktree.LargeError)(nil); errors.As(err, &large) {
