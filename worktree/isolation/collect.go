@@ -63,7 +63,7 @@ func TakeCommits(ctx context.Context, w *repo.Worktree) error {
 
 // end ends an isolation. Its record stays until the worktree is an ordinary one.
 func end(ctx context.Context, w *repo.Worktree, since Record, l *lock.Lock) error {
-	if err := errors.Join(regainOwn(w), RepairLinks(w)); err != nil {
+	if err := errors.Join(regainOwn(w), RepairLinks(w), takeLFS(w)); err != nil {
 		return err
 	}
 	taken := takeCommits(ctx, w, since.Tip, l)

@@ -1,0 +1,70 @@
+package isolation
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// takeLFS copies the contents that Git LFS has stored in the private common directory into the repository, since the
+// agent's commits name them. Git LFS finds those of the repository through the alternates of the private directory.
+func takeLFS(w *repo.Worktree) error {
+	own, err := os.OpenRoot(w.Admin)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = own.Close() }()
+	stored, err := fs.Glob(own.FS(), names.PrivateDir+"/lfs/objects/??/??/*")
+	if err != nil {
+		return err
+	}
+	for _, name := range stored {
+		oid := path.Base(name)
+		if sum, err := hex.DecodeString(oid); err != nil || len(sum) != sha256.Size {
+			continue
+		}
+		to := filepath.Join(w.Repo.GitDir, "lfs", "objects", oid[:2], oid[2:4], oid)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := takeContent(own, name, oid, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeContent copies the file name to the path to if its hash is oid. Others are not contents.
+func takeContent(own *os.Root, name, oid, to string) error {
+	from, err := regularfile.OpenAt(own, name)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = from.Close() }()
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(to), ".coven-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(temp, sum), from)
+	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != oid {
+		return nil
+	}
+	return errors.Join(os.Chmod(temp.Name(), 0o444), os.Rename(temp.Name(), to))
+}
