@@ -58,7 +58,7 @@ var boxes = []box{
 	{"limits", []string{"internal/budget/limits"}},
 	{"forwarder", []string{"internal/sandbox/forwarder"}},
 	{"task", []string{"internal/task"}},
-	{"config", []string{"internal/config"}},
+	{"config", []string{"internal/config", "internal/config/detect"}},
 	{"egress", []string{"internal/sandbox/egress"}},
 	{"scaffold", []string{"internal/project/scaffold", "plugins/proto", "examples/plugins"}},
 	{"registry", []string{"internal/pluginregistry"}},

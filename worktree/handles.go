@@ -8,6 +8,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/lock"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/internal/sparse"
 )
 
 // The types are declared in package repo, so that the packages below this one can use them.
@@ -41,6 +42,12 @@ var (
 
 // Open finds the repository that contains dir. See repo.Open.
 func Open(ctx context.Context, dir string) (*Repo, error) { return repo.Open(ctx, dir) }
+
+// MainIsSparse reports whether the main checkout is sparse, in git's cone mode. New worktrees can be sparse in the same way.
+func MainIsSparse(ctx context.Context, r *Repo) (bool, error) {
+	on, cones, err := sparse.OfMain(ctx, r)
+	return on && cones, err
+}
 
 // SafeName makes the ID of a task or session safe for use in paths and refs. See names.SafeName.
 func SafeName(id string) string { return names.SafeName(id) }

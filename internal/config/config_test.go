@@ -343,47 +343,6 @@ func symlink(t *testing.T, to, link string) {
 	}
 }
 
-func TestDetectChecks(t *testing.T) {
-	const noTests = `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`
-	for name, c := range map[string]struct {
-		files map[string]string
-		want  []string
-	}{
-		"nothing":        {nil, nil},
-		"go":             {map[string]string{"go.mod": "module x"}, []string{"go test ./... (go.mod)"}},
-		"make wins":      {map[string]string{"go.mod": "", "Makefile": "build:\n\ttrue\n\ntest: build\n\tgo test\n"}, []string{"make test (Makefile)"}},
-		"make, several":  {map[string]string{"GNUmakefile": "all check test:: x\n"}, []string{"make test (GNUmakefile)"}},
-		"make, alone":    {map[string]string{"makefile": "test:\r\n\ttrue\r\n"}, []string{"make test (makefile)"}},
-		"make, none":     {map[string]string{"Makefile": ".PHONY: test\ntests: a\ntest-all:\ntest = 1\ntest := 2\n\ttest: x\n# test:\nbuild: test\n"}, nil},
-		"make, hidden":   {map[string]string{"GNUmakefile": "all:\n", "Makefile": "test:\n"}, nil},
-		"npm":            {map[string]string{"package.json": `{"scripts": {"test": "vitest"}}`}, []string{"npm test (package.json)"}},
-		"npm, default":   {map[string]string{"package.json": noTests}, nil},
-		"npm, no script": {map[string]string{"package.json": `{"scripts": {}}`}, nil},
-		"npm, broken":    {map[string]string{"package.json": `{"scripts": {"test": `}, nil},
-		"cargo":          {map[string]string{"Cargo.toml": "[package]"}, []string{"cargo test (Cargo.toml)"}},
-		"pytest":         {map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n"}, []string{"python -m pytest (pyproject.toml)"}},
-		"no pytest":      {map[string]string{"pyproject.toml": "[project]\nname = 'tool.pytest'\n"}, nil},
-		"all": {
-			map[string]string{"package.json": `{"scripts": {"test": "x"}}`, "go.mod": "", "Cargo.toml": "", "Makefile": "build:\n"},
-			[]string{"npm test (package.json)", "go test ./... (go.mod)", "cargo test (Cargo.toml)"},
-		},
-	} {
-		root := t.TempDir()
-		for file, text := range c.files {
-			write(t, filepath.Join(root, file), text)
-		}
-		checks, found := DetectChecks(root)
-		if !reflect.DeepEqual(found, c.want) {
-			t.Errorf("%s: found %q, want %q", name, found, c.want)
-		}
-		for i, check := range checks {
-			if !strings.HasPrefix(found[i], check+" (") {
-				t.Errorf("%s: check %q, found %q", name, check, found[i])
-			}
-		}
-	}
-}
-
 // All examples in the reference are valid, and together they use every key.
 func TestReference(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/config.md")

@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/config/check"
+	"github.com/coven-run/coven/internal/config/detect"
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/text/didyoumean"
@@ -58,7 +59,7 @@ func (s Sources) Settings() ([]Setting, error) {
 
 // detected sets the checks to those detected in a repository.
 func detected(all []Setting, root string) {
-	checks, _ := DetectChecks(root)
+	checks, _ := detect.Checks(root)
 	for i := range all {
 		if all[i].Key == "checks" && checks != nil {
 			all[i].Value, all[i].From = Value{check.Of(checks...)}, FromDetected

@@ -1,8 +1,8 @@
 package project
 
 import (
-	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/config/check"
+	"github.com/coven-run/coven/internal/config/detect"
 )
 
 // Checks returns the configured checks, or those that coven detects. found names the files
@@ -11,6 +11,6 @@ func (p *Project) Checks() (checks []check.Check, found []string) {
 	if p.Config.Checks != nil {
 		return p.Config.Checks, nil
 	}
-	commands, found := config.DetectChecks(p.Repo.Root)
+	commands, found := detect.Checks(p.Repo.Root)
 	return check.Of(commands...), found
 }

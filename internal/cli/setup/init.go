@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/config/detect"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/worktree"
 )
@@ -27,13 +28,13 @@ func NewInit(a *cli.App) *cobra.Command {
 		Long: `Write .coven/config.yaml. coven works without it; the file fixes the checks that a
 change must pass before it lands, instead of detecting them on each run.`,
 		Args: cobra.NoArgs,
-		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
-			return writeConfig(a, p)
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
+			return writeConfig(cmd.Context(), a, p)
 		}),
 	}
 }
 
-func writeConfig(a *cli.App, p *project.Project) error {
+func writeConfig(ctx context.Context, a *cli.App, p *project.Project) error {
 	file := filepath.Join(p.Repo.Root, ".coven", "config.yaml")
 	_, err := os.Stat(file)
 	if err == nil {
@@ -45,8 +46,12 @@ func writeConfig(a *cli.App, p *project.Project) error {
 	if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
 		return err
 	}
-	checks, found := config.DetectChecks(p.Repo.Root)
-	text, err := configText(p.Repo.Root, checks)
+	checks, found := detect.Checks(p.Repo.Root)
+	section, err := worktreeText(ctx, p.Repo)
+	if err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	text, err := configText(checks, section)
 	if err != nil {
 		return err
 	}
@@ -57,13 +62,16 @@ func writeConfig(a *cli.App, p *project.Project) error {
 	if len(found) > 0 {
 		said, next = "checks found: "+strings.Join(found, ", "), `coven run -p "add a --version flag"`
 	}
+	if installs := detect.Installers(p.Repo.Root); len(installs) > 0 {
+		said += "\nworktrees begin without installed dependencies; to install or link them: see worktree in .coven/config.yaml"
+	}
 	if tools, err := project.Packers(p.Repo.Root); err == nil && len(tools) > 0 { // coven doctor reports the error
 		said += "\n" + tools[0].Does + " .coven, with the records of sessions; to leave it out: coven doctor --fix"
 	}
 	return a.Printf("wrote .coven/config.yaml; commit it to share it\n%s\n  next: %s\n", said, next)
 }
 
-func configText(root string, checks []string) (string, error) {
+func configText(checks []string, worktree string) (string, error) {
 	if checks == nil {
 		checks = []string{}
 	}
@@ -71,24 +79,48 @@ func configText(root string, checks []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("init: %w", err)
 	}
-	text := "# What coven does in this repository. All keys: coven help config\n\n" +
-		"# The commands that must pass on the exact tree before it lands, in order.\n" + string(list)
-	return text + worktreeText(root), nil
+	return "# What coven does in this repository. All keys: coven help config\n\n" +
+		"# The commands that must pass on the exact tree before it lands, in order.\n" + string(list) + worktree, nil
 }
 
-// worktreeText returns the section worktree: a setting for a project beside the checkout, and an offer for dependencies.
-func worktreeText(root string) string {
-	head, text := "\n# worktree:\n", ""
-	if dir, manifest := config.DetectSibling(root); dir != "" {
-		head = "\nworktree:\n"
-		text = "  # " + manifest + " names " + dir + ", which worktrees find if they are beside it, too.\n  dir: ../{repo}-{task}\n"
+// worktreeText returns the section worktree: settings that make worktrees like the main checkout, and offers for
+// dependencies.
+func worktreeText(ctx context.Context, r *worktree.Repo) (string, error) {
+	settings, offers := "", ""
+	if dir, manifest := detect.Sibling(r.Root); dir != "" {
+		settings += "  # " + manifest + " names " + dir + ", which worktrees find if they are beside it, too.\n  dir: ../{repo}-{task}\n"
 	}
-	if links := config.DetectLinks(root); len(links) > 0 {
-		text += "  # To show worktrees the dependencies of your checkout, which they cannot change, remove the #:\n" +
+	switch sparse, err := worktree.MainIsSparse(ctx, r); {
+	case err != nil:
+		return "", err
+	case sparse:
+		settings += "  # Worktrees have the directories of your checkout, which is sparse.\n  sparse: main\n"
+	}
+	if detect.Submodules(r.Root) {
+		settings += "  # Worktrees have the submodules of your checkout.\n  submodules: true\n"
+	}
+	if installs := detect.Installers(r.Root); len(installs) > 0 {
+		list, err := yaml.Marshal(installs)
+		if err != nil {
+			return "", err
+		}
+		offers += "  # To install the dependencies in each worktree, remove the #:\n  # setup:\n" + indent(string(list), "  #   ")
+	}
+	if links := detect.Links(r.Root); len(links) > 0 {
+		offers += "  # To show worktrees the dependencies of your checkout, which they cannot change, remove the #:\n" +
 			"  # link: [" + strings.Join(links, ", ") + "]\n"
 	}
-	if text == "" {
-		return ""
+	switch {
+	case settings != "":
+		return "\nworktree:\n" + settings + offers, nil
+	case offers != "":
+		return "\n# worktree:\n" + offers, nil
+	default:
+		return "", nil
 	}
-	return head + text
+}
+
+// indent puts a prefix before each line of a text.
+func indent(text, prefix string) string {
+	return prefix + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+prefix) + "\n"
 }

@@ -10,26 +10,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coven-run/coven/internal/config/detect"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
-
-// installers lists files of tools that install dependencies, each with the command that installs them and the package
-// itself in a worktree. The first file that exists decides.
-var installers = [][2]string{
-	{"uv.lock", "uv sync"},
-	{"poetry.lock", "poetry install"},
-	{"Pipfile", "pipenv install --dev"},
-	{"pyproject.toml", "python3 -m venv .venv && .venv/bin/pip install -e ."},
-	{"setup.py", "python3 -m venv .venv && .venv/bin/pip install -e ."},
-	{"pnpm-lock.yaml", "pnpm install --frozen-lockfile"},
-	{"yarn.lock", "yarn install --immutable"},
-	{"bun.lock", "bun install --frozen-lockfile"},
-	{"package-lock.json", "npm ci"},
-	{"package.json", "npm install"},
-	{"composer.json", "composer install"},
-	{"Gemfile", "bundle install"},
-}
 
 // belongsElsewhere explains the failure of a command that could not read a file of the main checkout, or returns "". Its
 // output names such a file, or a Python module that is installed from there.
@@ -44,11 +28,9 @@ func (s *Workspace) belongsElsewhere(dir string, output []byte) string {
 	if rel, err := filepath.Rel(s.Repo.Root, file); err == nil {
 		file = rel
 	}
-	for _, known := range installers {
-		for _, place := range []string{dir, s.Worktree.Path} {
-			if _, err := os.Lstat(filepath.Join(place, known[0])); err == nil {
-				return fmt.Sprintf("%s belongs to the main checkout: install the package in the worktree (worktree.setup: [%q])", file, known[1])
-			}
+	for _, place := range []string{dir, s.Worktree.Path} {
+		if install := detect.Installers(place); len(install) > 0 {
+			return fmt.Sprintf("%s belongs to the main checkout: install the package in the worktree (worktree.setup: [%q])", file, install[0])
 		}
 	}
 	return file + " belongs to the main checkout: use the file in the worktree"

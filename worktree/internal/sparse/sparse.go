@@ -25,26 +25,32 @@ func NewCone(ctx context.Context, r *repo.Repo) (*cone.Cone, error) {
 	if !r.Sparse.Main {
 		return nil, nil
 	}
-	main := r.RootGit()
-	settings, err := main.Configured(ctx, `^core\.sparsecheckout(cone)?$`, false)
-	if err != nil {
+	on, cones, err := OfMain(ctx, r)
+	if err != nil || !on {
 		return nil, err
 	}
-	on := map[string]bool{}
-	for _, s := range settings {
-		on[strings.ToLower(s.Key)] = strings.EqualFold(s.Value, "true")
-	}
-	if !on["core.sparsecheckout"] {
-		return nil, nil
-	}
-	if !on["core.sparsecheckoutcone"] {
+	if !cones {
 		return nil, errors.New("the main checkout is sparse, but not in git's cone mode: set worktree.sparse")
 	}
-	text, err := file.ReadIfExists(filepath.Join(main.Dir, "info", "sparse-checkout"))
+	text, err := file.ReadIfExists(filepath.Join(r.RootGit().Dir, "info", "sparse-checkout"))
 	if err != nil {
 		return nil, err
 	}
 	return cone.Parse(text)
+}
+
+// OfMain reports whether the main checkout is sparse, and whether it is in git's cone mode.
+func OfMain(ctx context.Context, r *repo.Repo) (on, cones bool, err error) {
+	settings, err := r.RootGit().Configured(ctx, `^core\.sparsecheckout(cone)?$`, false)
+	for _, s := range settings {
+		set := strings.EqualFold(s.Value, "true")
+		if strings.EqualFold(s.Key, "core.sparseCheckout") {
+			on = set
+		} else {
+			cones = set
+		}
+	}
+	return on, cones, err
 }
 
 // WriteCone writes the cone to the worktree's git configuration. It has an effect if the repository's

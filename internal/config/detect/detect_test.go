@@ -1,0 +1,102 @@
+package detect
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+type files map[string]string
+
+func (f files) root(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for file, text := range f {
+		path := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestChecks(t *testing.T) {
+	const noTests = `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`
+	const vitest = `{"scripts": {"test": "vitest"}}`
+	for name, c := range map[string]struct {
+		files files
+		want  []string
+	}{
+		"nothing":           {nil, nil},
+		"go":                {files{"go.mod": "module x"}, []string{"go test ./... (go.mod)"}},
+		"make wins":         {files{"go.mod": "", "Makefile": "build:\n\ttrue\n\ntest: build\n\tgo test\n"}, []string{"make test (Makefile)"}},
+		"make, several":     {files{"GNUmakefile": "all check test:: x\n"}, []string{"make test (GNUmakefile)"}},
+		"make, alone":       {files{"makefile": "test:\r\n\ttrue\r\n"}, []string{"make test (makefile)"}},
+		"make, none":        {files{"Makefile": ".PHONY: test\ntests: a\ntest-all:\ntest = 1\ntest := 2\n\ttest: x\n# test:\nbuild: test\n"}, nil},
+		"make, hidden":      {files{"GNUmakefile": "all:\n", "Makefile": "test:\n"}, nil},
+		"npm":               {files{"package.json": vitest}, []string{"npm test (package.json)"}},
+		"npm, default":      {files{"package.json": noTests}, nil},
+		"npm, no script":    {files{"package.json": `{"scripts": {}}`}, nil},
+		"npm, broken":       {files{"package.json": `{"scripts": {"test": `}, nil},
+		"pnpm":              {files{"package.json": vitest, "pnpm-lock.yaml": "", "package-lock.json": ""}, []string{"pnpm test (package.json)"}},
+		"yarn":              {files{"package.json": vitest, "yarn.lock": ""}, []string{"yarn test (package.json)"}},
+		"bun":               {files{"package.json": vitest, "bun.lock": ""}, []string{"bun run test (package.json)"}},
+		"package manager":   {files{"package.json": `{"packageManager": "pnpm@9.1.0", "scripts": {"test": "x"}}`, "package-lock.json": ""}, []string{"pnpm test (package.json)"}},
+		"cargo":             {files{"Cargo.toml": "[package]"}, []string{"cargo test (Cargo.toml)"}},
+		"cargo, workspace":  {files{"Cargo.toml": "[package]\nname = 'x'\n[workspace]\nmembers = ['a']\n"}, []string{"cargo test --workspace (Cargo.toml)"}},
+		"gradle":            {files{"build.gradle.kts": "", "gradlew": "", "pom.xml": ""}, []string{"./gradlew check (build.gradle.kts)"}},
+		"gradle, installed": {files{"settings.gradle": ""}, []string{"gradle check (settings.gradle)"}},
+		"maven":             {files{"pom.xml": "", "mvnw": ""}, []string{"./mvnw verify (pom.xml)"}},
+		"pytest":            {files{"pyproject.toml": "[tool.pytest.ini_options]\n"}, []string{"python -m pytest (pyproject.toml)"}},
+		"pytest, uv":        {files{"pyproject.toml": "[tool.pytest]\n", "uv.lock": ""}, []string{"uv run python -m pytest (pyproject.toml)"}},
+		"pytest, poetry":    {files{"pytest.ini": "", "poetry.lock": ""}, []string{"poetry run python -m pytest (pytest.ini)"}},
+		"pytest, tox":       {files{"pyproject.toml": "", "tox.ini": "[tox]\n[pytest]\n"}, []string{"python -m pytest (tox.ini)"}},
+		"pytest, setup.cfg": {files{"setup.cfg": "[tool:pytest]\n"}, []string{"python -m pytest (setup.cfg)"}},
+		"no pytest":         {files{"pyproject.toml": "[project]\nname = 'tool.pytest'\n", "tox.ini": "[tox]\n"}, nil},
+		"django":            {files{"manage.py": ""}, []string{"python manage.py test (manage.py)"}},
+		"django, pytest":    {files{"manage.py": "", "setup.cfg": "[tool:pytest]\n"}, []string{"python -m pytest (setup.cfg)"}},
+		"rails":             {files{"bin/rails": "", "test/a.rb": ""}, []string{"bin/rails test (bin/rails)"}},
+		"rails, no tests":   {files{"bin/rails": ""}, nil},
+		"rspec":             {files{"bin/rails": "", "test/a.rb": "", ".rspec": ""}, []string{"bundle exec rspec (.rspec)"}},
+		"several": {
+			files{"package.json": vitest, "go.mod": "", "Cargo.toml": "", "Makefile": "build:\n"},
+			[]string{"npm test (package.json)", "go test ./... (go.mod)", "cargo test (Cargo.toml)"},
+		},
+	} {
+		checks, found := Checks(c.files.root(t))
+		if !reflect.DeepEqual(found, c.want) {
+			t.Errorf("%s: found %q, want %q", name, found, c.want)
+		}
+		for i, check := range checks {
+			if !strings.HasPrefix(found[i], check+" (") {
+				t.Errorf("%s: check %q, found %q", name, check, found[i])
+			}
+		}
+	}
+}
+
+func TestInstallers(t *testing.T) {
+	for name, c := range map[string]struct {
+		files files
+		want  []string
+	}{
+		"none":          {files{"go.mod": "", "Cargo.toml": "", "pnpm-lock.yaml": ""}, nil},
+		"npm":           {files{"package.json": "{}"}, []string{"npm install"}},
+		"npm, locked":   {files{"package.json": "{}", "package-lock.json": "{}"}, []string{"npm ci"}},
+		"pnpm":          {files{"package.json": "{}", "pnpm-lock.yaml": ""}, []string{"pnpm install --frozen-lockfile"}},
+		"yarn 1":        {files{"package.json": "{}", "yarn.lock": ""}, []string{"yarn install --frozen-lockfile"}},
+		"yarn 4":        {files{"package.json": "{}", "yarn.lock": "", ".yarnrc.yml": ""}, []string{"yarn install --immutable"}},
+		"uv":            {files{"pyproject.toml": "", "uv.lock": ""}, []string{"uv sync"}},
+		"pip":           {files{"requirements.txt": ""}, []string{"python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"}},
+		"rails, assets": {files{"Gemfile": "", "package.json": "{}", "yarn.lock": ""}, []string{"yarn install --frozen-lockfile", "bundle install"}},
+	} {
+		if got := Installers(c.files.root(t)); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
