@@ -55,10 +55,7 @@ func (l *limits) seal() error {
 	}
 	v.hideSockets()
 	places := v.frozenPlaces()
-	if err := l.makeStage(); err != nil {
-		return err
-	}
-	if err := v.mountCaches(); err != nil {
+	if err := v.prepareStage(); err != nil {
 		return err
 	}
 	for _, dir := range places {
@@ -267,6 +264,14 @@ func (v *view) show(dir string, shown []string) error {
 	return substitute(dir, copied, info)
 }
 
+// prepareStage mounts the stage and, on it, the caches.
+func (v *view) prepareStage() error {
+	if err := v.limits.makeStage(); err != nil {
+		return err
+	}
+	return v.mountCaches()
+}
+
 // mountCaches mounts the caches on the stage. The kernel does not look into mounts in the directories that it combines,
 // such as those of frozen ones.
 func (v *view) mountCaches() error {
@@ -375,7 +380,7 @@ func (v *view) protect() (err error) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(copies)) { // directories before what is in them
 		err := unix.MoveMount(copies[path], "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
-		if _, cache := v.caches[path]; err != nil && !(cache && isMissing(err)) {
+		if _, cache := v.caches[path]; err != nil && (!cache || !isMissing(err)) {
 			return fmt.Errorf("mount %s: %w", path, err)
 		}
 	}

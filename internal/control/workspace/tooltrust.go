@@ -35,7 +35,7 @@ func (s *Workspace) toolTrust(ctx context.Context) []string {
 	const variable = "MISE_TRUSTED_CONFIG_PATHS"
 	trusted := filepath.SplitList(s.getenv(variable))
 	for _, name := range miseFiles {
-		if _, same := s.asInBase(ctx, name); same {
+		if s.asInBase(ctx, name) {
 			trusted = append(trusted, filepath.Join(s.Worktree.Path, name))
 		}
 	}
@@ -45,18 +45,18 @@ func (s *Workspace) toolTrust(ctx context.Context) []string {
 	return []string{variable + "=" + strings.Join(trusted, string(filepath.ListSeparator))}
 }
 
-// asInBase returns the content of a file of the worktree if it is the same in the base and in the main checkout.
-func (s *Workspace) asInBase(ctx context.Context, name string) ([]byte, bool) {
+// asInBase reports whether a file of the worktree is the same in the base and in the main checkout.
+func (s *Workspace) asInBase(ctx context.Context, name string) bool {
 	content, err := regularfile.Read(filepath.Join(s.Worktree.Path, name), maxToolFile)
 	if err != nil {
-		return nil, false
+		return false
 	}
 	theirs, err := regularfile.Read(filepath.Join(s.Repo.Root, name), maxToolFile)
 	if err != nil || !bytes.Equal(content, theirs) {
-		return nil, false
+		return false
 	}
 	base, err := diff.FileIn(ctx, s.Repo, s.Base, name, maxToolFile)
-	return content, err == nil && bytes.Equal(content, base)
+	return err == nil && bytes.Equal(content, base)
 }
 
 // miseTrusts reports whether the user has run mise trust in the main checkout. mise records it as a link to the directory
@@ -94,7 +94,7 @@ func (s *Workspace) trustDirenv(ctx context.Context) {
 	if _, err := os.Lstat(filepath.Join(dir, direnvKey(theirs, content))); err != nil {
 		return
 	}
-	if _, same := s.asInBase(ctx, envrc); same {
+	if s.asInBase(ctx, envrc) {
 		_ = os.WriteFile(at, []byte(own+"\n"), 0o644) //nolint:gosec // as direnv does; without it, direnv asks
 	}
 }
