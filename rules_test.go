@@ -261,6 +261,7 @@ var programsOfGit = map[string]string{
 	"cat-file":         "filters, with --filters only: see filters",
 	"check-attr":       "",
 	"check-ignore":     "",
+	"check-ref-format": "",
 	"checkout-index":   "filters",
 	"commit-tree":      "gpg.program, only for a landing that the user's settings sign: in the user's name, on a commit",
 	"config":           "",

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
@@ -30,6 +29,11 @@ func Account(ctx context.Context, r *repo.Repo) ([]RefAccount, error) {
 	if err != nil {
 		return nil, fmt.Errorf("measure coven's refs: %w", err)
 	}
+	owners, err := r.BranchOwners()
+	if err != nil {
+		return nil, fmt.Errorf("measure coven's refs: %w", err)
+	}
+	kindOf := func(ref string) string { return kindOf(ref, owners) }
 	kinds := []string{"claims", "snapshots", "rescue", "in", "keep", branchesKind}
 	counts := map[string]int{}
 	for _, ref := range refs {
@@ -43,7 +47,7 @@ func Account(ctx context.Context, r *repo.Repo) ([]RefAccount, error) {
 	for _, kind := range kinds {
 		account := RefAccount{Kind: kind, Count: counts[kind]}
 		if account.Count > 0 {
-			if account.Bytes, err = onlyFrom(ctx, r, kind, refs); err != nil {
+			if account.Bytes, err = onlyFrom(ctx, r, refs, func(ref string) bool { return kindOf(ref) == kind }); err != nil {
 				return nil, fmt.Errorf("measure coven's %s: %w", kind, err)
 			}
 		}
@@ -53,23 +57,23 @@ func Account(ctx context.Context, r *repo.Repo) ([]RefAccount, error) {
 }
 
 // kindOf returns the kind of a ref, or "" if the ref does not belong to coven.
-func kindOf(ref string) string {
+func kindOf(ref string, owners repo.BranchOwners) string {
 	if rest, ours := strings.CutPrefix(ref, "refs/coven/"); ours {
 		kind, _, _ := strings.Cut(rest, "/")
 		return kind
 	}
-	if strings.HasPrefix(ref, names.HeadsPrefix+names.BranchPrefix) {
+	if _, owned := owners.Task(ref); owned {
 		return branchesKind
 	}
 	return ""
 }
 
-// onlyFrom returns the disk size of the objects that only refs of the given kind reach. A detached HEAD of
+// onlyFrom returns the disk size of the objects that only the selected refs reach. A detached HEAD of
 // the checkout counts as another ref.
-func onlyFrom(ctx context.Context, r *repo.Repo, kind string, refs []ref.Ref) (int64, error) {
+func onlyFrom(ctx context.Context, r *repo.Repo, refs []ref.Ref, selects func(ref string) bool) (int64, error) {
 	var lines []string
 	for _, ref := range refs {
-		if kindOf(ref.Name) == kind {
+		if selects(ref.Name) {
 			lines = append(lines, ref.Oid)
 		} else {
 			lines = append(lines, "^"+ref.Oid)

@@ -23,6 +23,7 @@ import (
 // An AddRequest describes a new worktree.
 type AddRequest struct {
 	TaskID string
+	Slug   string // the title of the task, for the name of the branch
 	Base   string // an oid or a revision, usually a target's tip
 	// SavedFirst means that the caller takes a snapshot before any program runs in the worktree. That
 	// snapshot then needs no comparison of the files.
@@ -72,7 +73,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 		return nil, err
 	}
 	defer l.Release()
-	w, from, err := beginAdd(ctx, r, req.TaskID, start.Oid)
+	w, from, err := beginAdd(ctx, r, req, start.Oid)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	if req.SavedFirst {
 		r.Memo.Fresh.Store(w.StatePath(content.CommitIndex), start.Tree)
 	}
-	rec := r.NewRecord(w.TaskID, start.Oid)
+	rec := r.NewRecord(w.TaskID, req.Slug, start.Oid)
 	rec.Admin, rec.Settings, rec.Sparse, rec.Ready = filepath.Base(w.Admin), settings, w.Cone, true
 	if err := r.WriteRecord(w.Name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
@@ -104,7 +105,8 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 
 // beginAdd creates the branch, the directory and the git directory. The directory contains the files of the
 // returned pool entry, if the pool had a suitable one.
-func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.Worktree, from pool.Entry, err error) {
+func beginAdd(ctx context.Context, r *repo.Repo, req AddRequest, start string) (w *repo.Worktree, from pool.Entry, err error) {
+	taskID := req.TaskID
 	if err := covendir.Ensure(r.Root); err != nil {
 		return nil, pool.Entry{}, err
 	}
@@ -122,7 +124,10 @@ func beginAdd(ctx context.Context, r *repo.Repo, taskID, start string) (w *repo.
 	if err := leftover(ctx, r, taskID, start); err != nil {
 		return nil, pool.Entry{}, err
 	}
-	rec := r.NewRecord(taskID, start)
+	if err := checkBranch(ctx, r, TaskTitle{taskID, req.Slug}); err != nil {
+		return nil, pool.Entry{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
+	}
+	rec := r.NewRecord(taskID, req.Slug, start)
 	if rec.Sparse, err = sparse.NewCone(ctx, r); err != nil {
 		return nil, pool.Entry{}, fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}
@@ -179,9 +184,10 @@ func leftover(ctx context.Context, r *repo.Repo, taskID, start string) error {
 	if _, err := os.Lstat(r.WorktreePath(name)); err == nil {
 		found.Path = r.WorktreePath(name)
 	}
-	tip, err := r.Git().Ref(ctx, names.HeadsPrefix+names.BranchPrefix+name)
+	branch := r.BranchOf(taskID)
+	tip, err := r.Git().Ref(ctx, names.HeadsPrefix+branch)
 	if err == nil {
-		found.Branch = names.BranchPrefix + name
+		found.Branch = branch
 	} else if !errors.Is(err, ref.ErrNoRef) {
 		return fmt.Errorf("add a worktree for %s: %w", taskID, err)
 	}

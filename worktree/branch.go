@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process/failpoint"
-	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -113,9 +111,9 @@ func headOf(ctx context.Context, w *repo.Worktree) (oid, branch string) {
 	return oid, branch
 }
 
-// BranchInUse returns the checkout, other than the worktree of the task, that has the task's branch checked out, or "".
-func BranchInUse(ctx context.Context, r *repo.Repo, taskID string) (string, error) {
-	name := names.HeadsPrefix + names.BranchPrefix + names.SafeName(taskID)
+// BranchInUse returns a checkout that has the branch checked out, or "".
+func BranchInUse(ctx context.Context, r *repo.Repo, branch string) (string, error) {
+	name := names.HeadsPrefix + branch
 	if _, err := r.Git().Ref(ctx, name); errors.Is(err, ref.ErrNoRef) {
 		return "", nil
 	}
@@ -124,43 +122,4 @@ func BranchInUse(ctx context.Context, r *repo.Repo, taskID string) (string, erro
 		return "", err
 	}
 	return used[0].Path, nil
-}
-
-// A BranchNameError means that git cannot create the branch of a task, because another branch is in the way: git stores
-// branches as files.
-type BranchNameError struct{ Branch, Taken string }
-
-func (e *BranchNameError) Error() string {
-	return fmt.Sprintf("git cannot create the branch %s while there is a branch %s", e.Branch, e.Taken)
-}
-
-// CommandExit returns exit.Usage.
-func (e *BranchNameError) CommandExit() int { return exit.Usage }
-
-// NextCommand returns the command that renames the other branch.
-func (e *BranchNameError) NextCommand() string {
-	return "git branch -m " + shellword.Word(e.Taken) + " NEW-NAME"
-}
-
-// CheckBranches returns a *BranchNameError if git cannot create the branches of tasks.
-func CheckBranches(ctx context.Context, r *repo.Repo, tasks ...string) error {
-	top := strings.TrimSuffix(names.BranchPrefix, "/")
-	if _, err := r.Git().Ref(ctx, names.HeadsPrefix+top); err == nil {
-		return &BranchNameError{Branch: names.BranchPrefix + "TASK", Taken: top}
-	} else if !errors.Is(err, ref.ErrNoRef) {
-		return fmt.Errorf("check the names of branches: %w", err)
-	}
-	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+names.BranchPrefix)
-	if err != nil {
-		return fmt.Errorf("check the names of branches: %w", err)
-	}
-	for _, found := range refs {
-		taken := strings.TrimPrefix(found.Name, names.HeadsPrefix)
-		for _, task := range tasks {
-			if branch := names.Branch(task); strings.HasPrefix(taken, branch+"/") {
-				return &BranchNameError{Branch: branch, Taken: taken}
-			}
-		}
-	}
-	return nil
 }

@@ -52,9 +52,6 @@ func MainIsSparse(ctx context.Context, r *Repo) (bool, error) {
 // SafeName makes the ID of a task or session safe for use in paths and refs. See names.SafeName.
 func SafeName(id string) string { return names.SafeName(id) }
 
-// Branch returns the name of a task's branch, without refs/heads/.
-func Branch(taskID string) string { return names.Branch(taskID) }
-
 // EnsureCovenDir creates coven's directory in a checkout. See covendir.Ensure.
 func EnsureCovenDir(root string) error { return covendir.Ensure(root) }
 

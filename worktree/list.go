@@ -29,14 +29,13 @@ func List(ctx context.Context, r *repo.Repo) ([]Info, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
-	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+names.BranchPrefix)
+	refs, err := r.TaskRefs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list worktrees: %w", err)
 	}
 	tips := map[string]string{}
 	for _, ref := range refs {
-		name := strings.TrimPrefix(ref.Name, names.HeadsPrefix+names.BranchPrefix)
-		tips[name], found = ref.Oid, append(found, name)
+		tips[ref.Name], found = ref.Oid, append(found, ref.Task)
 	}
 	for _, top := range r.WorktreeDirs() {
 		for _, dir := range file.Directories(top) {
@@ -48,16 +47,18 @@ func List(ctx context.Context, r *repo.Repo) ([]Info, error) {
 	slices.Sort(found)
 	var all []Info
 	for _, name := range slices.Compact(found) {
-		all = append(all, info(r, name, tips[name]))
+		all = append(all, info(r, name, tips))
 	}
 	return all, nil
 }
 
-func info(r *repo.Repo, name, tip string) Info {
-	info := Info{Name: name, Path: r.WorktreePath(name), Branch: names.BranchPrefix + name, Tip: tip}
+// info describes the worktree with this name. tips has the commits of the tasks' branches by their full names.
+func info(r *repo.Repo, name string, tips map[string]string) Info {
+	info := Info{Name: name, Path: r.WorktreePath(name), Branch: names.BranchPrefix + name}
 	if rec, err := r.ReadRecord(name); err == nil {
-		info.TaskID, info.Ready = rec.Task, rec.Ready
+		info.TaskID, info.Ready, info.Branch = rec.Task, rec.Ready, r.Worktree(rec.Task, rec).Branch
 	}
+	info.Tip = tips[names.HeadsPrefix+info.Branch]
 	_, err := os.Lstat(info.Path)
 	info.Present = err == nil
 	return info
@@ -66,15 +67,22 @@ func info(r *repo.Repo, name, tip string) Info {
 // A Ref is one of coven's refs.
 type Ref struct{ Name, Oid string }
 
-// Refs lists all of coven's refs: refs/coven/ and refs/heads/coven/.
+// Refs lists all of coven's refs: refs/coven/ and the branches of tasks.
 func Refs(ctx context.Context, r *repo.Repo) ([]Ref, error) {
-	found, err := r.Git().Refs(ctx, "refs/coven/", names.HeadsPrefix+names.BranchPrefix)
+	found, err := r.Git().Refs(ctx, names.CovenPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list coven's refs: %w", err)
+	}
+	branches, err := r.TaskRefs(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var refs []Ref
 	for _, ref := range found {
 		refs = append(refs, Ref(ref))
+	}
+	for _, branch := range branches {
+		refs = append(refs, Ref(branch.Ref))
 	}
 	return refs, nil
 }

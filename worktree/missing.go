@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/worktree/internal/file"
-	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/isolation"
@@ -20,7 +19,7 @@ type MissingObject struct{ Ref, Oid string }
 
 // MissingObjects lists them by the names of the refs.
 func MissingObjects(ctx context.Context, r *repo.Repo) ([]MissingObject, error) {
-	refs, err := r.Git().Refs(ctx, "refs/coven/", names.HeadsPrefix+names.BranchPrefix)
+	refs, err := Refs(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("find missing objects: %w", err)
 	}
@@ -44,7 +43,11 @@ func MissingObjects(ctx context.Context, r *repo.Repo) ([]MissingObject, error) 
 // Heal moves a task's branch back to the last commit in the reflog of its worktree that exists, and deletes another ref.
 // It returns the new object, or "".
 func Heal(ctx context.Context, r *repo.Repo, m MissingObject) (string, error) {
-	name, isBranch := strings.CutPrefix(m.Ref, names.HeadsPrefix+names.BranchPrefix)
+	owners, err := r.BranchOwners()
+	if err != nil {
+		return "", err
+	}
+	name, isBranch := owners.Task(m.Ref)
 	if !isBranch {
 		return "", r.Transact(ctx, r.Git(), "coven: heal", ref.Delete(m.Ref, m.Oid))
 	}

@@ -96,14 +96,14 @@ func stale(ctx context.Context, r *repo.Repo) ([]Stale, error) {
 
 // A survey lists all traces of tasks, by name.
 type survey struct {
-	tasks   map[string]string // name -> ID, if known
-	records []string          // names in coven/tasks
-	tips    map[string]string // task branches
-	admins  map[string]string // registration -> its checkout
+	tasks    map[string]string  // name -> ID, if known
+	records  []string           // names in coven/tasks
+	branches map[string]ref.Ref // the tasks' branches, by the names of the tasks
+	admins   map[string]string  // registration -> its checkout
 }
 
 func lookForStale(ctx context.Context, r *repo.Repo) (*survey, error) {
-	s := &survey{tasks: map[string]string{}, tips: map[string]string{}, admins: map[string]string{}}
+	s := &survey{tasks: map[string]string{}, branches: map[string]ref.Ref{}, admins: map[string]string{}}
 	claims, err := claim.List(ctx, r)
 	if err != nil {
 		return nil, err
@@ -119,12 +119,12 @@ func lookForStale(ctx context.Context, r *repo.Repo) (*survey, error) {
 			s.tasks[name] = rec.Task
 		}
 	}
-	refs, err := r.Git().Refs(ctx, names.HeadsPrefix+names.BranchPrefix)
+	refs, err := r.TaskRefs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, ref := range refs {
-		s.tips[strings.TrimPrefix(ref.Name, names.HeadsPrefix+names.BranchPrefix)] = ref.Oid
+		s.branches[ref.Task] = ref.Ref
 	}
 	admins, err := r.Admins()
 	for _, admin := range admins {
@@ -205,7 +205,7 @@ func staleDirectoriesIn(top string, s *survey) (found []Stale, err error) {
 func staleRecords(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
 	for _, name := range s.records {
-		if s.tips[name] != "" || file.Exists(r.WorktreePath(name)) {
+		if s.branches[name].Oid != "" || file.Exists(r.WorktreePath(name)) {
 			continue
 		}
 		found = append(found, Stale{
@@ -219,19 +219,18 @@ func staleRecords(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 // staleBranches finds branches without worktree and record, except those that a user has checked out.
 func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
-	for name := range s.tips {
-		ref := names.HeadsPrefix + names.BranchPrefix + name
+	for name, branch := range s.branches {
 		if s.recorded(name) || file.Exists(r.WorktreePath(name)) || name != names.SafeName(name) {
 			continue
 		}
-		if used, err := land.CheckoutsOf(ctx, r, ref, nil); err != nil {
+		if used, err := land.CheckoutsOf(ctx, r, branch.Name, nil); err != nil {
 			return nil, err
 		} else if len(used) > 0 {
 			continue
 		}
 		found = append(found, Stale{
-			Kind: StaleBranch, Task: s.task(name), Ref: ref,
-			Text: "branch " + names.BranchPrefix + name + " has neither worktree nor record",
+			Kind: StaleBranch, Task: s.task(name), Ref: branch.Name,
+			Text: "branch " + strings.TrimPrefix(branch.Name, names.HeadsPrefix) + " has neither worktree nor record",
 		})
 	}
 	return found, nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/coven-run/coven/internal/control"
@@ -23,6 +24,9 @@ func (a *App) PrintOverview(o control.Overview, all bool) error {
 	} else if err := a.Printf("no sessions yet\n  next: coven run, or coven run -p \"...\"\n"); err != nil {
 		return err
 	}
+	if err := a.worktreeList(o, all); err != nil {
+		return err
+	}
 	if o.NoTasks != nil {
 		return a.Printf("\n%s\n", cut("the tracker's tasks cannot be read: coven task list shows why", a.width()))
 	}
@@ -36,6 +40,47 @@ func (a *App) PrintOverview(o control.Overview, all bool) error {
 	}
 	after := func(i int) string { return "after " + a.idList(o.Waiting[i].For, o.Short) }
 	return a.taskList("waiting for other tasks", "coven status --all", waiting, after, o.Short, all)
+}
+
+// worktreeList prints the directories of the tasks' worktrees.
+func (a *App) worktreeList(o control.Overview, all bool) error {
+	id, path := &column{cells: []string{""}}, &column{cells: []string{""}}
+	n := 0
+	for _, v := range o.Sessions {
+		if v.Worktree == "" {
+			continue
+		}
+		if n++; n > maxListed && !all {
+			continue
+		}
+		name := v.Task
+		if a.Terminal {
+			name = cmp.Or(o.Short[name], name)
+		}
+		id.add("  " + name)
+		path.add(a.shortPath(v.Worktree))
+	}
+	if n == 0 {
+		return nil
+	}
+	lines := tableLines(a.width(), []*column{id, path}, shrink{path, minColumn})
+	text := fmt.Sprintf("\nworktrees: %d\n%s\n", n, strings.Join(lines[1:], "\n"))
+	if more := n - len(id.cells) + 1; more > 0 {
+		text += cut(fmt.Sprintf("  and %d more: coven worktree list", more), a.width()) + "\n"
+	}
+	return a.Printf("%s", text)
+}
+
+// shortPath returns a path relative to the user's directory, if that is shorter.
+func (a *App) shortPath(path string) string {
+	dir, err := a.Workdir()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
 }
 
 // idList returns the IDs of the tasks that a task waits for.

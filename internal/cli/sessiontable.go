@@ -159,7 +159,7 @@ func stateColor(views []session.View, row int) string {
 		return "33" // yellow: a person can do something
 	case session.Interrupted:
 		return "33"
-	case session.Failed, session.Blocked, session.Damaged:
+	case session.Failed, session.Blocked, session.Damaged, session.Gone:
 		return "31" // red
 	}
 	return ""

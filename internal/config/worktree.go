@@ -14,6 +14,7 @@ import (
 // Worktree configures how the worktree of a task is prepared and removed.
 type Worktree struct {
 	Dir             string        `yaml:"dir" about:"where new worktrees are, as a template of {repo} and {task}; empty: ../{repo}.coven/{task} where that is possible, otherwise .coven/worktrees/{task}"`
+	Branch          string        `yaml:"branch" about:"the branch of a new worktree, as a template of {user}, {task} and {slug}, which is the title of the task"`
 	Base            string        `yaml:"base" oneof:"target|remote" about:"where a task starts: at the branch that it lands on, or at the upstream of that branch, which coven fetches first"`
 	Setup           []string      `yaml:"setup" about:"shell commands that run in a new worktree before the first step, in order"`
 	SetupTimeout    time.Duration `yaml:"setup_timeout" about:"time for all commands of setup together"`
@@ -84,11 +85,38 @@ func checkWorktreeDir(dir string, theirs bool) error {
 	return nil
 }
 
+// DefaultBranch is the default of worktree.branch.
+const DefaultBranch = "coven/{task}"
+
+// maxBranch limits the length of a template of branches. With its fields, it is the name of a file.
+const maxBranch = 80
+
+// checkBranch returns an error if a template of the branches of tasks is invalid. git checks the branches themselves.
+func checkBranch(branch string) error {
+	text := strings.NewReplacer("{user}", "u", "{task}", "t", "{slug}", "s").Replace(branch)
+	switch {
+	case strings.Count(branch, "{task}") != 1:
+		return errors.New("it does not contain {task} once")
+	case strings.ContainsAny(text, "{}"):
+		return errors.New("it has other fields than {user}, {task} and {slug}")
+	case path.Clean(text) != text || path.IsAbs(text) || strings.HasPrefix(text, "refs/") || strings.HasPrefix(text, "-"):
+		return errors.New("it is not the name of a branch")
+	case len(branch) > maxBranch:
+		return errors.New("it is too long")
+	}
+	return nil
+}
+
 // worktree checks the section worktree.
 func (r reader) worktree(w Worktree) {
 	if at := r.at("worktree.dir"); at.Set() && w.Dir != "" {
 		if err := checkWorktreeDir(w.Dir, r.file.theirs); err != nil {
 			r.doc.Fail(at, "worktree.dir: "+err.Error(), "for example ../{repo}-{task}")
+		}
+	}
+	if at := r.at("worktree.branch"); at.Set() {
+		if err := checkBranch(w.Branch); err != nil {
+			r.doc.Fail(at, "worktree.branch: "+err.Error(), "for example {user}/{task}-{slug}")
 		}
 	}
 	for key, commands := range map[string][]string{"worktree.setup": w.Setup, "worktree.teardown": w.Teardown} {

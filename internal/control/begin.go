@@ -21,6 +21,9 @@ import (
 
 // begin starts a new session of a task. prior is the previous session, if any.
 func (c *Controller) begin(ctx context.Context, item project.Item, prior session.View, target worktree.Target, o Options) (Outcome, error) {
+	if err := c.Project.CheckLost(ctx, item.Task.ID); err != nil {
+		return Outcome{}, err
+	}
 	plan, err := c.plan(ctx, item, prior, target, o)
 	if err != nil {
 		return Outcome{}, err
@@ -40,6 +43,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	s.Hide(c.Runtime.secrets)
+	s.BackUp(c.Project.Backups())
 	started := event.Session{
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: up.Name, Tracker: item.TrackerName(), Version: c.Project.Env.Version,

@@ -43,10 +43,10 @@ func (c *Controller) Diff(ctx context.Context, task string) (Diff, error) {
 // change returns the worktree of a session's task and its change.
 func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Worktree, Diff, error) {
 	tree, err := c.Project.Repo.Find(ctx, v.Task)
-	if errors.Is(err, worktree.ErrNoWorktree) {
+	if errors.Is(err, worktree.ErrNoWorktree) && exit.Next(err) == "" {
 		return nil, Diff{}, NoDiff(v)
 	}
-	if err != nil {
+	if err != nil { // such as a worktree that a person has moved
 		return nil, Diff{}, err
 	}
 	target, err := c.Project.Repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))

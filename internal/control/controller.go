@@ -121,6 +121,7 @@ func (c *Controller) openForWriting(v session.View) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.BackUp(c.Project.Backups())
 	now, err := s.View()
 	if err == nil && !now.Same(v) {
 		err = &ChangedError{Task: v.Task, State: StateOf(now)}
@@ -136,7 +137,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
 		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
-		Pass: c.Project.Config.Env.Pass, Task: id, Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
+		Pass: c.Project.Config.Env.Pass, Task: id, Slug: session.Slug(info.Query), Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt, NoSync: !c.Project.Config.Landing.Fsync, Allow: c.Project.Config.Landing.Allow, Link: c.Project.Config.Worktree.Link,
 	}

@@ -169,6 +169,7 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	if err != nil {
 		return // another coven has opened it
 	}
+	s.BackUp(c.Project.Backups())
 	defer s.Close() //nolint:errcheck // every event is on disk
 	item, err := c.ItemOf(v)
 	if err != nil {

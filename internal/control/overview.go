@@ -32,6 +32,13 @@ func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, er
 	if err != nil {
 		return Overview{}, err
 	}
+	lost, err := p.Lost(ctx)
+	if err != nil {
+		return Overview{}, err
+	}
+	for _, l := range lost {
+		sessions = append(sessions, l.View())
+	}
 	o := Overview{Sessions: sessions}
 	tasks, err := o.readTasks(ctx, p, summaries)
 	if cause := context.Cause(ctx); cause != nil {
@@ -43,7 +50,7 @@ func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, er
 		ids = append(ids, s.Task)
 	}
 	for _, v := range sessions {
-		if v.Status == session.Damaged {
+		if v.Status == session.Damaged || v.Status == session.Gone {
 			ids = append(ids, v.Task)
 		}
 	}

@@ -51,11 +51,11 @@ func (e *CLIError) NextCommand() string { return e.Next }
 // start several tasks, to report the error once. It ignores grimoires that cannot be read: that error is
 // reported when the task starts.
 func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Options) error {
-	var ids []string
+	var tasks []worktree.TaskTitle
 	for _, item := range todo {
-		ids = append(ids, item.Task.ID)
+		tasks = append(tasks, worktree.TaskTitle{ID: item.Task.ID, Slug: session.Slug(item.Task.Title)})
 	}
-	if err := c.checkRepository(ctx, ids...); err != nil {
+	if err := c.checkRepository(ctx, tasks...); err != nil {
 		return err
 	}
 	checked := map[string]bool{}
@@ -77,7 +77,7 @@ func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Optio
 }
 
 // checkRepository returns an error if the tasks cannot run in the repository: see checkSandbox and worktree.CheckBranches.
-func (c *Controller) checkRepository(ctx context.Context, tasks ...string) error {
+func (c *Controller) checkRepository(ctx context.Context, tasks ...worktree.TaskTitle) error {
 	if err := worktree.CheckBranches(ctx, c.Project.Repo, tasks...); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *Controller) checkRepository(ctx context.Context, tasks ...string) error
 // preflight returns a *CLIError if an agent CLI of a plan cannot be started, and an error as checkSandbox
 // does.
 func (c *Controller) preflight(ctx context.Context, plan *grimoires.Plan) error {
-	if err := c.checkRepository(ctx, plan.Task.ID); err != nil {
+	if err := c.checkRepository(ctx, worktree.TaskTitle{ID: plan.Task.ID, Slug: session.Slug(plan.Task.Title)}); err != nil {
 		return err
 	}
 	names := plan.Grimoire.Providers(plan.Provider)

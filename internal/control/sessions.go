@@ -6,6 +6,7 @@ import (
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
 )
 
 // Sessions lists the sessions of a repository, newest first. Unreadable sessions come last, with their
@@ -29,8 +30,13 @@ func views(p *project.Project, all []session.Summary, err error) ([]session.View
 	if err != nil {
 		return nil, err
 	}
+	seen := map[string]bool{}
 	for i, v := range views {
 		views[i].Turn = workspace.TurnOf(p.Repo, v)
+		if path := p.Repo.WorktreePath(worktree.SafeName(v.Task)); !seen[v.Task] && exists(path) { // it is that of the newest
+			views[i].Worktree = path
+		}
+		seen[v.Task] = true
 	}
 	for _, d := range damaged {
 		views = append(views, DamagedView(d))

@@ -26,10 +26,13 @@ func (v *Examination) claims(ctx context.Context) []Finding {
 		return fail("git for-each-ref refs/coven/claims", "%v", err)
 	}
 	var found []Finding
+	lost := v.lostCopies(ctx)
 	named := map[string]bool{}
 	for _, held := range all {
 		why, at := v.project.Dead(ctx, held)
 		switch {
+		case lost[held.Session]: // the checkup of sessions reports it
+			named[held.Task] = true
 		case at != "":
 			found = append(found, warn("coven status", "task %s is claimed by session %s, which is gone; %s", held.Task, held.Session, at)...)
 			named[held.Task] = true

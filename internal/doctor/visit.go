@@ -242,7 +242,7 @@ func room(dir string, free uint64) Finding {
 	return f
 }
 
-func (v *Examination) sessions(context.Context) []Finding {
+func (v *Examination) sessions(ctx context.Context) []Finding {
 	views, broken := v.sessionViews()
 	damaged, broken := session.DamagedIn(broken)
 	var found []Finding
@@ -252,6 +252,7 @@ func (v *Examination) sessions(context.Context) []Finding {
 	for _, d := range damaged {
 		found = append(found, v.damaged(d))
 	}
+	found = append(found, v.lost(ctx)...)
 	onTheWay := 0
 	for _, s := range views {
 		if s.Live() {
@@ -268,6 +269,52 @@ func (v *Examination) sessions(context.Context) []Finding {
 		return ok("none yet")
 	}
 	return ok("%d, %d can continue", len(views), onTheWay)
+}
+
+// lost returns the findings for sessions whose record was removed. A claim without a session is that of the next
+// checkup.
+func (v *Examination) lost(ctx context.Context) []Finding {
+	all, err := v.project.Lost(ctx)
+	if err != nil {
+		return fail(exit.Next(err), "%v", err)
+	}
+	store, copies := v.project.Backups(), v.lostCopies(ctx)
+	var found []Finding
+	for _, l := range all {
+		view := l.View()
+		f := fail(view.Next, "session %s%s: %s", l.ID, ofTask(l.Task), view.Detail)[0]
+		f.fix = func(context.Context) (string, error) { return "restored from its copy", v.project.Restore(l) }
+		if l.Err != nil {
+			f.Next, f.fix = "rm "+shellword.Word(store.Path(l.ID)), nil
+		}
+		if copies[l.ID] {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// lostCopies returns the lost sessions that have a copy. What is left of their tasks stays until it is restored, or a
+// person has removed the copy.
+func (v *Examination) lostCopies(ctx context.Context) map[string]bool {
+	all, err := v.project.Lost(ctx)
+	if err != nil {
+		return nil // lost reports it
+	}
+	copies := map[string]bool{}
+	for _, l := range all {
+		if _, err := os.Lstat(v.project.Backups().Path(l.ID)); err == nil {
+			copies[l.ID] = true
+		}
+	}
+	return copies
+}
+
+func ofTask(id string) string {
+	if id == "" {
+		return ""
+	}
+	return " of task " + id
 }
 
 // damaged returns the finding for a damaged record. --fix moves it aside, unless another coven or a chmod

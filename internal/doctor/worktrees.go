@@ -55,9 +55,10 @@ func (v *Examination) owned(ctx context.Context) (map[string]bool, error) {
 		name := worktree.SafeName(s.Task)
 		owned[name] = owned[name] || s.Live() || s.Status == session.Failed && v.project.Retryable(ctx, s.Task)
 	}
+	lost := v.lostCopies(ctx)
 	claims, claimsErr := claim.List(ctx, v.project.Repo)
 	for _, held := range claims {
-		if why, _ := v.project.Dead(ctx, held); why == "" {
+		if why, _ := v.project.Dead(ctx, held); why == "" || lost[held.Session] {
 			owned[worktree.SafeName(held.Task)] = true
 		}
 	}

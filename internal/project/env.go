@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/process/checklock"
 	"github.com/coven-run/coven/internal/process/clock"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -140,6 +141,14 @@ func (e *Environment) expand(path string) string {
 		return filepath.Join(e.Getenv("HOME"), rest)
 	}
 	return path
+}
+
+// branchTemplate returns the template of worktree.branch with the name of the user. It is empty for the default.
+func (e *Environment) branchTemplate(template string) string {
+	if template == config.DefaultBranch {
+		return ""
+	}
+	return strings.ReplaceAll(template, "{user}", session.Slug(e.User()))
 }
 
 // Absolute returns the absolute path of a file named by the user.

@@ -20,6 +20,9 @@ func (p *Project) Find(ctx context.Context, name string) (session.View, error) {
 	if !errors.Is(err, session.ErrNone) {
 		return v, err
 	}
+	if err := p.CheckLost(ctx, name); err != nil {
+		return session.View{}, err
+	}
 	id, err := p.Resolve(ctx, name, Recorded)
 	if err != nil {
 		return session.View{}, err

@@ -28,6 +28,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/session/backup"
 )
 
 // Files of a session directory.
@@ -75,6 +76,9 @@ type Session struct {
 	now    func() time.Time
 	closed bool
 	hider  Hider
+
+	copies *backup.Store // see BackUp
+	copied int           // events in the copy
 
 	saying sync.Mutex
 	said   bool // whether messages.jsonl ends with a complete line of this process
@@ -219,6 +223,7 @@ func (s *Session) Close() error {
 	s.closed = true
 	failpoint.Point("session.close")
 	s.emptyInbox()
+	s.backUp()
 	release(s.lock)
 	return errors.Join(s.Journal.Close(), s.lock.Close())
 }

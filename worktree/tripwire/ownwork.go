@@ -50,7 +50,11 @@ func (o *ownWork) explains(ctx context.Context, c Change) bool {
 	case c.Kind != protected.Ref:
 		return c.In == protected.InCheckout && o.landed(ctx, c)
 	}
-	task, isBranch := strings.CutPrefix(c.Name, names.HeadsPrefix+names.BranchPrefix)
+	owners, err := o.m.Worktree.Repo.BranchOwners()
+	if err != nil {
+		return false
+	}
+	task, isBranch := owners.Task(c.Name)
 	switch {
 	case !isBranch:
 		return false
@@ -74,7 +78,7 @@ func (o *ownWork) runs(name string) bool {
 	if o.active == nil {
 		o.active = append(o.m.active(), o.m.Active...)
 	}
-	return slices.Contains(o.active, name) || o.log.Mentions(name)
+	return slices.Contains(o.active, name) || o.log.Mentions(name, names.HeadsPrefix+o.m.Worktree.Repo.BranchOf(name))
 }
 
 // active returns the names of the tasks that coven processes are working on now.

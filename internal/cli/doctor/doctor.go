@@ -53,10 +53,11 @@ func doctorHelp() string {
 	b.WriteString(`Check what coven needs and what it left behind. FAIL marks a problem that prevents
 a run, warn one that does not; each names the command that helps.
 
---fix removes claims of sessions that are over or gone and reopens their tasks,
-removes the worktrees of such tasks, and deletes files of a coven that was killed.
-The content of a worktree is stored under refs/coven/rescue first. Sessions that can
-be resumed and git's own locks are left alone.
+--fix restores records of sessions that were removed, as by git clean -fdx, from their
+copies in the git directory. It removes claims of sessions that are over or gone and
+reopens their tasks, removes the worktrees of such tasks, and deletes files of a coven
+that was killed. The content of a worktree is stored under refs/coven/rescue first.
+Sessions that can be resumed and git's own locks are left alone.
 
 `)
 	for _, c := range doctor.Checkups() {

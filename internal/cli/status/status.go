@@ -2,6 +2,8 @@
 package status
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
@@ -17,8 +19,10 @@ func NewStatus(a *cli.App) *cobra.Command {
 		Short: "Show sessions and the next command for each",
 		Long: `Show all open sessions and the last ten that ended, with the time since they came into
 their state, what they cost, and what each is doing or the next command for it. Below
-are the tasks of the tracker that are ready to run or wait for others. coven need not
-be running.
+are the directories of the tasks' worktrees, and the tasks of the tracker that are ready
+to run or wait for others. coven need not be running. A session is "gone" if its record
+was removed although its task has a branch, a claim or snapshots: coven doctor --fix
+restores it.
 
 On a terminal, ids are shortened: every command takes the beginning of an id. The
 output of a pipe has full ids, and --json prints the sessions only.`,
@@ -27,7 +31,7 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 		Args: cobra.NoArgs,
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
 			if asJSON {
-				return printJSON(a, p, all)
+				return printJSON(cmd.Context(), a, p, all)
 			}
 			o, err := control.OverviewOf(cmd.Context(), p, all)
 			if err != nil {
@@ -42,7 +46,7 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 }
 
 // printJSON prints the sessions as a list.
-func printJSON(a *cli.App, p *project.Project, all bool) error {
+func printJSON(ctx context.Context, a *cli.App, p *project.Project, all bool) error {
 	list := control.CurrentSessions
 	if all {
 		list = control.Sessions
@@ -50,6 +54,13 @@ func printJSON(a *cli.App, p *project.Project, all bool) error {
 	views, err := list(p)
 	if err != nil {
 		return err
+	}
+	lost, err := p.Lost(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range lost {
+		views = append(views, l.View())
 	}
 	for i := range views {
 		views[i] = control.Shown(views[i])

@@ -34,7 +34,10 @@ func Remove(ctx context.Context, p *project.Project, s session.Summary) error {
 			return err
 		}
 	}
-	return remove(p.Repo.Root, s.ID)
+	if err := remove(p.Repo.Root, s.ID); err != nil {
+		return err
+	}
+	return p.Backups().Remove(s.ID)
 }
 
 // checkRemovable returns an error if a session must not be removed.

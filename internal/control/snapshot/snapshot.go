@@ -91,6 +91,7 @@ func Revert(ctx context.Context, in *project.Project, r Request) (Reverted, erro
 	if err != nil {
 		return Reverted{}, err
 	}
+	s.BackUp(in.Backups())
 	done, err := revert(ctx, in, v, r.N, paths)
 	return done, errors.Join(err, s.Close())
 }

@@ -54,7 +54,7 @@ func Collect(ctx context.Context, p *project.Project, dryRun bool) (Collection, 
 		return c, err
 	}
 	_ = pool.Tidy(ctx, p.Repo) // coven doctor reports leftovers
-	return c, nil
+	return c, p.DropCopies(ctx)
 }
 
 func collection(ctx context.Context, p *project.Project, dryRun bool) (Collection, error) {

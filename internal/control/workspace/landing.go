@@ -36,7 +36,7 @@ func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
 	if name == "" || err != nil {
 		return "", err
 	}
-	return "git push " + shellword.Word(name) + " " + shellword.Word(worktree.Branch(s.Task)), nil
+	return "git push " + shellword.Word(name) + " " + shellword.Word(s.Repo.BranchOf(s.Task)), nil
 }
 
 // Conflict merges the target into the worktree with conflict markers. It returns no files if there is no

@@ -43,6 +43,7 @@ type Workspace struct {
 	Secrets  *secret.Store
 	Pass     []string
 	Task     string
+	Slug     string      // the title of the task, for the name of its branch
 	Base     string      // commit that the worktree starts from
 	Forked   *event.Fork // optional; its snapshot has the uncommitted files to start with
 	Upstream string      // remote-tracking branch of Base; optional
@@ -86,7 +87,7 @@ func (s *Workspace) enter(ctx context.Context) error {
 		if s.started() {
 			return s.recreate(ctx)
 		}
-		tree, err = worktree.Add(ctx, s.Repo, worktree.AddRequest{TaskID: s.Task, Base: s.Base, SavedFirst: s.Forked == nil})
+		tree, err = worktree.Add(ctx, s.Repo, worktree.AddRequest{TaskID: s.Task, Slug: s.Slug, Base: s.Base, SavedFirst: s.Forked == nil})
 	}
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 	if err == nil {
 		s.forgetCaches(tree.Name, landed)
 		s.distrust(tree.Path)
-		s.warnOfBranch(ctx)
+		s.warnOfBranch(ctx, tree.Branch)
 	}
 	if large := (*worktree.LargeError)(nil); errors.As(err, &large) {
 		return "", s.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: fmt.Sprintf("the worktree stays: %v", large)})
@@ -211,12 +212,12 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 }
 
 // warnOfBranch says that the branch of a task that is over stays because it is checked out.
-func (s *Workspace) warnOfBranch(ctx context.Context) {
-	path, err := worktree.BranchInUse(ctx, s.Repo, s.Task)
+func (s *Workspace) warnOfBranch(ctx context.Context, name string) {
+	path, err := worktree.BranchInUse(ctx, s.Repo, name)
 	if err != nil || path == "" {
 		return
 	}
-	branch := shellword.Word(worktree.Branch(s.Task))
+	branch := shellword.Word(name)
 	s.warn(fmt.Sprintf("branch %s stays, because it is checked out in %s; when you no longer need it: git switch %s && git branch -D %s",
 		branch, path, shellword.Word(s.Target.Branch), branch))
 }

@@ -268,7 +268,7 @@ func (m Moves) Before(name, value string) iter.Seq[string] {
 	}
 }
 
-// Mentions reports whether the log contains a change of the task's claim or branch.
-func (m Moves) Mentions(name string) bool {
-	return m[names.ClaimsPrefix+name] != nil || m[names.HeadsPrefix+names.BranchPrefix+name] != nil
+// Mentions reports whether the log contains a change of the claim of the task with this name, or of its branch.
+func (m Moves) Mentions(name, branch string) bool {
+	return m[names.ClaimsPrefix+name] != nil || m[branch] != nil
 }

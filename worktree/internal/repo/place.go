@@ -100,7 +100,7 @@ func (r *Repo) EnsurePlace() error {
 	if err := r.checkPlace(p); err != nil {
 		return err
 	}
-	id, err := r.ensureID()
+	id, err := r.ID()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPlace, err)
 	}
@@ -205,7 +205,7 @@ func (r *Repo) pathOf(name string, rec Record) string {
 	switch {
 	case rec.Dir == "":
 		return inside
-	case r.isCopyOf(rec.Root):
+	case r.IsCopyOf(rec.Root):
 		return r.Place().Path(name) // the worktree is the original's
 	case filepath.IsAbs(rec.Dir):
 		return rec.Dir
@@ -213,9 +213,12 @@ func (r *Repo) pathOf(name string, rec Record) string {
 	return filepath.Join(r.Root, rec.Dir)
 }
 
-// NewRecord returns the record of a new worktree.
-func (r *Repo) NewRecord(taskID, base string) Record {
+// NewRecord returns the record of a new worktree. slug is the title of the task.
+func (r *Repo) NewRecord(taskID, slug, base string) Record {
 	rec := Record{Task: taskID, Base: base}
+	if branch := r.NewBranch(taskID, slug); branch != names.Branch(taskID) {
+		rec.Branch = branch
+	}
 	p := r.Place()
 	if p.template == insidePlace {
 		return rec

@@ -63,7 +63,7 @@ func (r *Repo) checkPlace(p Place) error {
 	switch root, id := ownerOf(p.Own); {
 	case root == "" && len(entries) > 0:
 		return fmt.Errorf("%w: %s contains other files", ErrPlace, p.Own)
-	case root != "" && (id != r.id() || r.isCopyOf(root)):
+	case root != "" && (id != r.id() || r.IsCopyOf(root)):
 		return fmt.Errorf("%w: %s belongs to another repository, which was at %s", ErrPlace, p.Own, root)
 	}
 	return nil
@@ -75,8 +75,8 @@ func (r *Repo) id() string {
 	return strings.TrimSpace(string(id))
 }
 
-// ensureID returns the repository's ID, and creates it if necessary.
-func (r *Repo) ensureID() (string, error) {
+// ID returns the repository's ID, and creates it if necessary.
+func (r *Repo) ID() (string, error) {
 	if id := r.id(); id != "" {
 		return id, nil
 	}
@@ -149,8 +149,8 @@ func resolved(path string) string {
 	}
 }
 
-// isCopyOf reports whether a directory is another checkout with the repository's ID: one of them is a copy of the other.
-func (r *Repo) isCopyOf(root string) bool {
+// IsCopyOf reports whether a directory is another checkout with the repository's ID: one of them is a copy of the other.
+func (r *Repo) IsCopyOf(root string) bool {
 	if root == "" || root == r.Root || sameFile(root, r.Root) || !file.Exists(filepath.Join(root, ".git")) {
 		return false
 	}

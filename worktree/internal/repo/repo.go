@@ -49,6 +49,9 @@ type Repo struct {
 	// WorktreeDir is the template of the directories of new worktrees, with TaskField and RepoField, relative to Root or
 	// absolute. If it is empty, see BesidePlace.
 	WorktreeDir string
+	// BranchTemplate is the template of the branches of new worktrees, with TaskField and SlugField. If it is empty, it is
+	// DefaultBranch.
+	BranchTemplate string
 	// Pool limits the files of landed worktrees that are kept for reuse.
 	Pool Pool
 	// Sparse selects the files of new worktrees.
@@ -77,6 +80,9 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	}
 	at, err := git.Discover(ctx, start)
 	if err != nil {
+		if gone := gone(start); gone != nil {
+			return nil, gone
+		}
 		if git.ExitCode(err) > 0 && !insideAny(start) {
 			return nil, fmt.Errorf("%s: %w", dir, ErrNotRepository)
 		}

@@ -39,7 +39,11 @@ func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 		}
 	}
 	target := Target{Branch: strings.TrimPrefix(name, names.HeadsPrefix), Ref: name}
-	if strings.HasPrefix(target.Branch, names.BranchPrefix) {
+	owners, err := r.BranchOwners()
+	if err != nil {
+		return target, fmt.Errorf("read target %s: %w", target.Branch, err)
+	}
+	if _, owned := owners.Task(name); owned {
 		return target, fmt.Errorf("target %s: %w", target.Branch, ErrTaskBranch)
 	}
 	tip, err := r.Git().Ref(ctx, name)
@@ -71,10 +75,14 @@ func (r *Repo) Branches(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the branches: %w", err)
 	}
+	owners, err := r.BranchOwners()
+	if err != nil {
+		return nil, fmt.Errorf("list the branches: %w", err)
+	}
 	var branches []string
 	for _, ref := range refs {
-		if name := strings.TrimPrefix(ref.Name, names.HeadsPrefix); !strings.HasPrefix(name, names.BranchPrefix) {
-			branches = append(branches, name)
+		if _, owned := owners.Task(ref.Name); !owned {
+			branches = append(branches, strings.TrimPrefix(ref.Name, names.HeadsPrefix))
 		}
 	}
 	return branches, nil

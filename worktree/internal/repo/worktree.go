@@ -24,7 +24,7 @@ var ErrNoWorktree = errors.New("the task has no worktree")
 type Worktree struct {
 	TaskID string
 	Path   string // see Place
-	Branch string // coven/<name>
+	Branch string // without refs/heads/
 	Number int    // 1, incremented each time that Recreate restores the worktree
 
 	Repo  *Repo
@@ -49,6 +49,8 @@ type Record struct {
 	// Dir is the worktree's directory, relative to the main checkout or absolute. If it is empty, the directory is
 	// .coven/worktrees/<name>.
 	Dir string `json:"dir,omitempty"`
+	// Branch is the worktree's branch, without refs/heads/. If it is empty, the branch is coven/<name>.
+	Branch string `json:"branch,omitempty"`
 	// Root is the main checkout when the worktree was created. If that is still a checkout of the same repository, but
 	// not this one, this repository is a copy, and the worktree is not its own.
 	Root string `json:"root,omitempty"`
@@ -72,6 +74,9 @@ func (r *Repo) Find(_ context.Context, taskID string) (*Worktree, error) {
 	}
 	w := r.Worktree(taskID, rec)
 	if err := w.CheckExists(); err != nil {
+		if to := w.movedTo(); to != "" {
+			return nil, &MovedError{Task: taskID, Path: w.Path, To: to}
+		}
 		return nil, err
 	}
 	return w, nil
@@ -96,7 +101,7 @@ func (r *Repo) Here(ctx context.Context, dir string) (*Worktree, error) {
 func (r *Repo) Worktree(taskID string, rec Record) *Worktree {
 	name := names.SafeName(taskID)
 	w := &Worktree{
-		TaskID: taskID, Branch: names.BranchPrefix + name, Path: r.pathOf(name, rec),
+		TaskID: taskID, Branch: rec.branch(name), Path: r.pathOf(name, rec),
 		Number: rec.Made + 1, Repo: r, Name: name, Cone: rec.Sparse,
 	}
 	if rec.Admin != "" {

@@ -1,0 +1,108 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/session/backup"
+)
+
+// Gone is the status of a session whose record was removed, although its task has a branch, a claim or snapshots.
+const Gone event.Status = "gone"
+
+// restoring is the prefix of directories of records that are being restored.
+const restoring = "restoring-"
+
+// BackUp makes Close copy the record to a store, if anything was written.
+func (s *Session) BackUp(store backup.Store) {
+	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile}
+	s.copies, s.copied = &store, len(s.Events())
+}
+
+// backUp copies the record. The copy is a second line of defense: a disk on which it cannot be written is no reason to
+// fail.
+func (s *Session) backUp() {
+	events := s.Events()
+	if s.copies == nil || len(events) == s.copied || len(events) == 0 {
+		return
+	}
+	h := backup.Header{Session: s.ID, Task: s.task, Time: events[len(events)-1].Time, Events: len(events)}
+	var started event.Session
+	h.Completed = slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == event.SessionCompleted })
+	if events[0].Decode(&started) == nil {
+		h.Title = started.Query
+	}
+	_ = s.copies.Write(s.Dir, h)
+	failpoint.Point("session.copied")
+}
+
+// Restore creates the record of a session again from its copy. The error names a copy that is damaged, or belongs to
+// another repository. A session that exists is never changed.
+func Restore(store backup.Store, root, id string, now func() time.Time) error {
+	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile}
+	if _, err := os.Lstat(filepath.Join(root, Dir, id)); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, fmt.Errorf("session %s exists", id))
+	}
+	if err := errors.Join(makeDir(root, runDir), makeDir(root, Dir)); err != nil {
+		return fmt.Errorf("restore session %s: %w", id, err)
+	}
+	temp, err := os.MkdirTemp(filepath.Join(root, runDir), restoring)
+	if err != nil {
+		return fmt.Errorf("restore session %s: %w", id, err)
+	}
+	defer os.RemoveAll(temp) //nolint:errcheck // it was renamed, or the next run of doctor finds it
+	h, err := store.Extract(id, temp)
+	if err == nil {
+		err = checkRestored(store, h, temp)
+	}
+	if err == nil {
+		failpoint.Point("session.restored.files")
+		err = os.Rename(temp, filepath.Join(root, Dir, id)) // fails if another process has restored it
+	}
+	if err != nil {
+		return fmt.Errorf("restore session %s: %w", id, err)
+	}
+	if err := regularfile.SyncDir(filepath.Join(root, Dir)); err != nil {
+		return fmt.Errorf("restore session %s: %w", id, err)
+	}
+	s, err := Open(root, id, now)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.writeViews(), s.Close())
+}
+
+// checkRestored returns an error if the files in dir are not those of the session that a copy names.
+func checkRestored(store backup.Store, h backup.Header, dir string) error {
+	repository, err := store.Repository()
+	if err != nil {
+		return err
+	}
+	if h.Repository != repository {
+		return &backup.DamagedError{Path: store.Path(h.Session), Err: errors.New("it belongs to another repository, at " + h.Root)}
+	}
+	first, err := event.First(filepath.Join(dir, eventsFile))
+	if err == nil && (first.Session != h.Session || first.Task != h.Task) {
+		err = fmt.Errorf("its events are those of session %s", first.Session)
+	}
+	v := View{}
+	if err == nil {
+		v, err = Load(dir)
+	}
+	if err == nil && v.Damage != "" {
+		err = errors.New(v.Damage)
+	}
+	if err != nil {
+		return &backup.DamagedError{Path: store.Path(h.Session), Err: err}
+	}
+	return nil
+}
