@@ -100,7 +100,7 @@ func (s *Sandbox) shownSockets() []string {
 func (s *Sandbox) records() []string {
 	return []string{
 		filepath.Join(s.o.Root, ".coven", "secrets.yaml"), filepath.Join(s.o.Root, ".coven", "sessions"),
-		filepath.Join(s.o.GitDir, "coven", "private"),
+		filepath.Join(s.o.GitDir, "coven", "private"), filepath.Join(s.o.GitDir, "coven", "records"),
 	}
 }
 

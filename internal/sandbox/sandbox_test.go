@@ -149,7 +149,7 @@ func TestHidden(t *testing.T) {
 	all := hidden(sandbox.Access{})
 	for _, path := range []string{
 		u.home + "/.ssh", u.home + "/.aws", u.home + "/.npmrc", u.home + "/.claude/.credentials.json",
-		u.repo + "/.coven/secrets.yaml", u.repo + "/.coven/sessions", u.repo + "/.git/coven/private", "/run/agent.sock", "/run/user/7/bus", "/var/run/docker.sock",
+		u.repo + "/.coven/secrets.yaml", u.repo + "/.coven/sessions", u.repo + "/.git/coven/private", u.repo + "/.git/coven/records", "/run/agent.sock", "/run/user/7/bus", "/var/run/docker.sock",
 	} {
 		if !slices.Contains(all, path) {
 			t.Errorf("%s is not hidden", path)
