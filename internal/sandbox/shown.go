@@ -82,37 +82,54 @@ func (r *Room) shown() []shownCache {
 	if !s.o.Enforcement().Covers || s.Level() == None || r.layers == nil {
 		return nil
 	}
-	apart := slices.Concat(r.worktree, []string{r.temp, r.shm, r.cache, r.layers.dir, s.o.Root, s.o.GitDir, s.expand("~")})
-	inside := slices.Concat(r.worktree, s.writable(), []string{s.o.Root, s.o.GitDir})
-	var hidden, used []string
 	var shown []shownCache
 	for _, c := range s.usersCaches() {
-		dir, err := filepath.EvalSymlinks(c.user)
-		if err != nil || !isDir(dir) || strings.ContainsAny(dir+r.layers.dir, overlay.Special) || !utf8.ValidString(dir+r.layers.dir) {
-			continue
+		if dir, err := filepath.EvalSymlinks(c.user); err == nil && isDir(dir) && r.canShow(c, dir, shown) {
+			c.user, c.places = dir, []string{dir}
+			shown = append(shown, c)
 		}
-		if within(dir, inside) || within(c.user, inside) || within(dir, used) || slices.ContainsFunc(slices.Concat(apart, used), func(path string) bool { return within(path, []string{dir}) }) {
-			continue
-		}
-		if !exists(baseOf(r.layers.dir, c.key)) && c.at != "" && hasEntries(filepath.Join(r.cache, c.at)) {
-			continue
-		}
-		if hidden == nil {
-			hidden = realPaths(s.hidden(r.worktree, nil))
-		}
-		if within(dir, hidden) {
-			continue
-		}
-		for _, path := range hidden {
-			if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-				c.hidden = append(c.hidden, rel)
-			}
-		}
-		c.user, c.places = dir, []string{dir}
-		used = append(used, dir)
-		shown = append(shown, c)
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	hidden := realPaths(s.hidden(r.worktree, nil))
+	shown = slices.DeleteFunc(shown, func(c shownCache) bool { return within(c.user, hidden) })
+	for i := range shown {
+		shown[i].hidden = below(shown[i].user, hidden)
 	}
 	return shown
+}
+
+// canShow reports whether programs can see the user's cache in a directory, beside those that they already see. It must
+// neither be in, nor contain, one of them, and must not contain what belongs to the task or the repository.
+func (r *Room) canShow(c shownCache, dir string, shown []shownCache) bool {
+	s := r.sandbox
+	if strings.ContainsAny(dir+r.layers.dir, overlay.Special) || !utf8.ValidString(dir+r.layers.dir) {
+		return false
+	}
+	var used []string
+	for _, other := range shown {
+		used = append(used, other.user)
+	}
+	inside := slices.Concat(r.worktree, s.writable(), []string{s.o.Root, s.o.GitDir}, used)
+	if within(dir, inside) || within(c.user, inside) {
+		return false
+	}
+	apart := slices.Concat(r.worktree, []string{r.temp, r.shm, r.cache, r.layers.dir, s.o.Root, s.o.GitDir, s.expand("~")}, used)
+	if len(below(dir, apart)) > 0 {
+		return false
+	}
+	return exists(baseOf(r.layers.dir, c.key)) || c.at == "" || !hasEntries(filepath.Join(r.cache, c.at))
+}
+
+// below returns those of the paths that are a directory or in it, relative to it.
+func below(dir string, paths []string) (inside []string) {
+	for _, path := range paths {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			inside = append(inside, rel)
+		}
+	}
+	return inside
 }
 
 // realPaths returns paths, and the same without symbolic links in the directories that exist.
