@@ -67,4 +67,3 @@ func TestSplitIndexIsStored(t *testing.T) {
 	equal(t, "in the worktree", rescued(t, r, stored, "new.txt"), "changed since")
 	equal(t, "staged", rescued(t, r, stored, rescue.GitDirName+"/staged/0/new.txt"), "staged")
 }
-
