@@ -52,6 +52,10 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	case errors.As(err, &damaged):
 		return Reason{Task: id, State: string(session.Damaged), Reason: oneline.Of(damaged.Error()), Next: damaged.NextCommand()}, nil
 	case errors.Is(err, session.ErrNone):
+		lost := (*project.LostError)(nil)
+		if errors.As(p.CheckLost(ctx, id), &lost) {
+			return Reason{Task: id, State: string(session.Gone), Reason: lost.Error(), Next: lost.NextCommand()}, nil
+		}
 		return whyTask(ctx, p, id)
 	case err != nil:
 		return Reason{}, err
