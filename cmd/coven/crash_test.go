@@ -53,11 +53,12 @@ func unplayed() []string {
 	return []string{
 		"clear.", "recreate.", "isolate.", "collect.", "watch.", "rescue.", "add.emptied", "add.populated", // package worktree
 		"session.index.", "gc.", // TestSessionIndexSurvivesKills, script/gc
-		"checkout.undo.", // package checkout
-		"login.",         // package forwarder
-		"limit.",         // script/notbegun
-		"branch.",        // script/branches
-		"inbox.",         // a missing request was not made, and a duplicate one has no effect
+		"checkout.undo.",    // package checkout
+		"login.",            // package forwarder
+		"limit.",            // script/notbegun
+		"branch.",           // script/branches
+		"session.restored.", // script/recordsgone
+		"inbox.",            // a missing request was not made, and a duplicate one has no effect
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *Session) backUp() {
 		h.Title = started.Query
 	}
 	_ = s.copies.Write(s.Dir, h)
-	failpoint.Point("session.copied")
+	failpoint.Point("session.kept")
 }
 
 // Restore creates the record of a session again from its copy. The error names a copy that is damaged, or belongs to
