@@ -31,8 +31,6 @@ type LostSession struct {
 	Task  string // empty if unknown
 	Title string
 	Time  time.Time // of the copy's last event
-	// Completed means that the session has completed, so that its snapshots only wait for coven gc.
-	Completed bool
 	// Err is the reason why the record cannot be restored, or nil. It names a damaged copy.
 	Err error
 }
@@ -108,7 +106,7 @@ func (p *Project) withoutRecord() ([]string, error) {
 func (p *Project) lostSession(id string) LostSession {
 	store := p.Backups()
 	h, err := store.Header(id)
-	one := LostSession{ID: id, Task: h.Task, Title: h.Title, Time: h.Time, Completed: h.Completed, Err: err}
+	one := LostSession{ID: id, Task: h.Task, Title: h.Title, Time: h.Time, Err: err}
 	if repository, idErr := p.Repo.ID(); err == nil && (idErr != nil || h.Repository != repository || p.Repo.IsCopyOf(h.Root)) {
 		one.Err = &backup.DamagedError{Path: store.Path(id), Err: errors.New("it belongs to another repository, at " + h.Root)}
 	}
@@ -133,7 +131,7 @@ func (p *Project) traces(ctx context.Context, claims []claim.Held) (func(LostSes
 		_, err := p.Finder.OfTask(l.Task)
 		unowned := errors.Is(err, session.ErrNone)
 		return slices.ContainsFunc(claims, func(held claim.Held) bool { return held.Session == l.ID }) ||
-			!l.Completed && slices.ContainsFunc(refs, func(ref snapshot.Ref) bool { return ref.Name == worktree.SafeName(l.ID) }) ||
+			slices.ContainsFunc(refs, func(ref snapshot.Ref) bool { return ref.Name == worktree.SafeName(l.ID) }) ||
 			l.Task != "" && unowned && slices.ContainsFunc(trees, func(t worktree.Info) bool { return t.TaskID == l.Task })
 	}, nil
 }

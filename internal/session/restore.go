@@ -28,16 +28,19 @@ func (s *Session) BackUp(store backup.Store) {
 	s.copies, s.copied = &store, len(s.Events())
 }
 
-// backUp copies the record. The copy is a second line of defense: a disk on which it cannot be written is no reason to
-// fail.
+// backUp copies the record of a session that is not over, or removes the copy. The copy is a second line of defense: a
+// disk on which it cannot be written is no reason to fail.
 func (s *Session) backUp() {
 	events := s.Events()
 	if s.copies == nil || len(events) == s.copied || len(events) == 0 {
 		return
 	}
+	if slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == event.SessionCompleted }) {
+		_ = s.copies.Remove(s.ID)
+		return
+	}
 	h := backup.Header{Session: s.ID, Task: s.task, Time: events[len(events)-1].Time, Events: len(events)}
 	var started event.Session
-	h.Completed = slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == event.SessionCompleted })
 	if events[0].Decode(&started) == nil {
 		h.Title = started.Query
 	}

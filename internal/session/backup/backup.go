@@ -78,7 +78,6 @@ type Header struct {
 	Root       string    `json:"root"`
 	Time       time.Time `json:"time"` // of the last event
 	Events     int       `json:"events"`
-	Completed  bool      `json:"completed,omitempty"` // the session needs nothing more
 }
 
 // Path returns the file of a session's copy.
