@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"syscall"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/names"
@@ -19,6 +20,9 @@ import (
 // agent's commits name them. Git LFS finds those of the repository through the alternates of the private directory.
 func takeLFS(w *repo.Worktree) error {
 	own, err := os.OpenRoot(w.Admin)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a person has removed the worktree
+	}
 	if err != nil {
 		return err
 	}
@@ -50,6 +54,9 @@ func takeContent(own *os.Root, name, oid, to string) error {
 		return nil
 	}
 	defer func() { _ = from.Close() }()
+	if isVast(from) {
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}
@@ -67,4 +74,16 @@ func takeContent(own *os.Root, name, oid, to string) error {
 		return nil
 	}
 	return errors.Join(os.Chmod(temp.Name(), 0o444), os.Rename(temp.Name(), to))
+}
+
+// isVast reports whether a file is much larger than the disk space that it takes. Git LFS writes no such files, and a
+// copy would fill the disk.
+func isVast(f *os.File) bool {
+	const most = 1 << 30
+	info, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Size()-st.Blocks*512 > most
 }
