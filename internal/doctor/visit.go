@@ -294,8 +294,8 @@ func (v *Examination) lost(ctx context.Context) []Finding {
 	return found
 }
 
-// lostCopies returns the lost sessions that have a copy. What is left of their tasks stays until it is restored, or a
-// person has removed the copy.
+// lostCopies returns the IDs of the lost sessions that have a copy. Their claims and worktrees stay until the copy is restored
+// or removed.
 func (v *Examination) lostCopies(ctx context.Context) map[string]bool {
 	all, err := v.project.Lost(ctx)
 	if err != nil {

@@ -101,7 +101,7 @@ func (r *Room) shown() []shownCache {
 }
 
 // canShow reports whether programs can see the user's cache in a directory, beside those that they already see. It must
-// neither be in, nor contain, one of them, and must not contain what belongs to the task or the repository.
+// not overlap one of them, and must not contain a directory of the task or the repository.
 func (r *Room) canShow(c shownCache, dir string, shown []shownCache) bool {
 	s := r.sandbox
 	if strings.ContainsAny(dir+r.layers.dir, overlay.Special) || !utf8.ValidString(dir+r.layers.dir) {

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/suspect"
 )
 
 // A MarkersError lists files to which a change adds conflict markers, and files that git in the worktree shows as unmerged.
@@ -91,7 +92,7 @@ func (c *committing) marked(ctx context.Context, candidates, changes []object.Ch
 	}
 	texts := map[string][]byte{}
 	err = c.w.Repo.Git().Objects(ctx, slices.Collect(maps.Keys(oids)), func(o object.Object, body io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(body, maxFile))
+		text, err := io.ReadAll(io.LimitReader(body, suspect.MaxSize))
 		texts[o.Oid] = text
 		return err
 	})

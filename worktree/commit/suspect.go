@@ -3,18 +3,14 @@ package commit
 import (
 	"context"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/suspect"
 )
-
-// maxFile is the size in bytes above which a file is suspect.
-const maxFile = 10 << 20
 
 // A Suspect is a file that should not be committed without the user's approval.
 type Suspect struct {
@@ -82,55 +78,22 @@ func (c *committing) committed(ctx context.Context) ([]object.Change, error) {
 
 // findSuspects returns the suspects among changed files, sorted by path, and the blobs that may have conflict markers.
 func findSuspects(ctx context.Context, g git.Repo, changes []object.Change) (found []Suspect, marked map[string]bool, err error) {
-	reasons := map[string]string{}
-	paths := map[string][]string{} // by object ID
-	for _, change := range changes {
-		if change.Status == 'D' || change.Mode == object.ModeSubmodule || content.IsReserved(change.Path) {
-			continue
-		}
-		if reason := suspect.Name(change.Path); reason != "" {
-			reasons[change.Path] = reason
-		}
-		paths[change.Oid] = append(paths[change.Oid], change.Path)
-	}
 	marked = map[string]bool{}
-	err = eachReason(ctx, g, paths, func(oid, reason string) {
-		for _, p := range paths[oid] {
-			reasons[p] = reason
+	large := map[string]string{}
+	reasons, err := suspect.Find(ctx, g, changes, func(b suspect.Blob) {
+		if b.Size > suspect.MaxSize {
+			for _, p := range b.Paths {
+				large[p] = fmt.Sprintf("%d MB, more than %d MB", b.Size>>20, suspect.MaxSize>>20)
+			}
 		}
-	}, func(oid string) { marked[oid] = true })
+		if countMarkers(b.Text, usualMarker) > 0 {
+			marked[b.Oid] = true
+		}
+	})
+	maps.Copy(reasons, large)
 	for p, reason := range reasons {
 		found = append(found, Suspect{Path: p, Reason: reason})
 	}
 	slices.SortFunc(found, func(a, b Suspect) int { return strings.Compare(a.Path, b.Path) })
 	return found, marked, err
-}
-
-// eachReason calls report for each blob with suspect content, and mark for those with conflict markers.
-func eachReason(ctx context.Context, g git.Repo, blobs map[string][]string, report func(oid, reason string), mark func(oid string)) error {
-	var oids, small []string
-	for oid := range blobs {
-		oids = append(oids, oid)
-	}
-	sizes, err := g.Sizes(ctx, oids)
-	if err != nil {
-		return err
-	}
-	for oid, size := range sizes {
-		if size > maxFile {
-			report(oid, fmt.Sprintf("%d MB, more than %d MB", size>>20, maxFile>>20))
-		} else {
-			small = append(small, oid)
-		}
-	}
-	return g.Objects(ctx, small, func(o object.Object, body io.Reader) error {
-		content, err := io.ReadAll(body)
-		if reason := suspect.Content(content); reason != "" {
-			report(o.Oid, reason)
-		}
-		if countMarkers(content, usualMarker) > 0 {
-			mark(o.Oid)
-		}
-		return err
-	})
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/content"
@@ -67,13 +64,13 @@ func (p *Private) takeSecrets(ctx context.Context, w *repo.Worktree, tree string
 	if err != nil {
 		return "", err
 	}
-	secret, err := secrets(ctx, g, changes)
+	secret, err := suspect.Find(ctx, g, changes, nil)
 	if err != nil || len(secret) == 0 {
 		return tree, err
 	}
 	files := map[string]string{}
 	var edits []object.Entry
-	for _, name := range secret {
+	for name := range secret {
 		files[name] = filepath.Join(w.Path, name)
 		before, tracked := had[name]
 		if !tracked {
@@ -86,36 +83,6 @@ func (p *Private) takeSecrets(ctx context.Context, w *repo.Worktree, tree string
 	}
 	return content.EditTree(ctx, &repo.Worktree{Repo: w.Repo, Name: content.ScratchName}, g, tree, edits)
 }
-
-// secrets returns the paths of the changed files that look like secrets.
-func secrets(ctx context.Context, g git.Repo, changes []object.Change) (paths []string, err error) {
-	byContent := map[string][]string{}
-	for _, change := range changes {
-		switch {
-		case change.Status == 'D' || change.Mode == object.ModeSubmodule || content.IsReserved(change.Path):
-		case suspect.Name(change.Path) != "":
-			paths = append(paths, change.Path)
-		default:
-			byContent[change.Oid] = append(byContent[change.Oid], change.Path)
-		}
-	}
-	sizes, err := g.Sizes(ctx, slices.Collect(maps.Keys(byContent)))
-	if err != nil {
-		return nil, err
-	}
-	maps.DeleteFunc(sizes, func(_ string, size int64) bool { return size > maxSearched })
-	err = g.Objects(ctx, slices.Collect(maps.Keys(sizes)), func(o object.Object, body io.Reader) error {
-		text, err := io.ReadAll(body)
-		if suspect.Content(text) != "" {
-			paths = append(paths, byContent[o.Oid]...)
-		}
-		return err
-	})
-	return paths, err
-}
-
-// maxSearched is the size in bytes up to which a file is searched for secrets.
-const maxSearched = 10 << 20
 
 // addWork adds the files and the staged entries of work in a git directory.
 func (p *Private) addWork(ctx context.Context, w *repo.Worktree, own GitWork) error {
@@ -142,9 +109,7 @@ func (p *Private) Store(ctx context.Context) (string, error) {
 		return "", err
 	}
 	g := p.git
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		g.Env = append(g.Env, "GIT_"+who+"_NAME="+repo.FallbackName, "GIT_"+who+"_EMAIL="+repo.FallbackEmail)
-	}
+	g.Env = append(g.Env, repo.CovenIdentity()...)
 	commit, err := g.StoreCommit(ctx, git.NewCommit{Tree: tree, Message: "private part of a rescue\n"})
 	if err == nil {
 		err = g.Run(ctx, "update-ref", names.PrivatePrefix+commit, commit)

@@ -237,9 +237,7 @@ func (s *storing) objects(ctx context.Context, oids []string) error {
 // commit creates the commit with coven's identity, because an agent may have changed the configuration.
 func (s *storing) commit(ctx context.Context, tree, message string) (string, error) {
 	g := s.git
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		g.Env = append(g.Env, "GIT_"+who+"_NAME="+repo.FallbackName, "GIT_"+who+"_EMAIL="+repo.FallbackEmail)
-	}
+	g.Env = append(g.Env, repo.CovenIdentity()...)
 	if s.repo.Redact != nil {
 		message = s.repo.Redact(message)
 	}

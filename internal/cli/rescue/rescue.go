@@ -162,9 +162,9 @@ first, so that restoring can be undone.
 
 A stored worktree is checked out into a new directory: give it with --to. What was only in
 its git directory is in .git.coven-rescue there: staged files in staged/STAGE, and the files
-of a merge or rebase in progress. Ignored files are there, too; git show does not show them,
-because coven keeps them out of the repository, in .git/coven/private. Commits that no branch had are parents of the rescue:
-git log coven/rescue/TASK/N shows them.
+of a merge or rebase in progress. Ignored files are restored, too. git show does not show
+them: coven keeps them in .git/coven/private. Commits that no branch had are parents of the
+rescue: git log coven/rescue/TASK/N shows them.
 
 RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
 		Example: "  coven rescue restore bd-12#2\n  coven rescue restore bd-12#1 --to ../bd-12", Args: cobra.ExactArgs(1),

@@ -34,6 +34,15 @@ const (
 	FallbackEmail = "coven@localhost"
 )
 
+// CovenIdentity returns the variables that make coven the author and committer, whatever git's configuration says.
+func CovenIdentity() []string {
+	var env []string
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		env = append(env, "GIT_"+who+"_NAME="+FallbackName, "GIT_"+who+"_EMAIL="+FallbackEmail)
+	}
+	return env
+}
+
 // identity returns environment variables that complete the user's identity. Without them, git would derive
 // it from the host name, or fail.
 func (r *Repo) identity(ctx context.Context) ([]string, error) {

@@ -3,11 +3,80 @@ package suspect
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"path"
 	"strings"
 
 	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/worktree/internal/content"
+	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/object"
 )
+
+// MaxSize is the size in bytes up to which files are searched for secrets.
+const MaxSize = 10 << 20
+
+// A Blob is the content of changed files.
+type Blob struct {
+	Oid   string
+	Paths []string // the files
+	Size  int64    // in bytes
+	Text  []byte   // nil if it has more than MaxSize bytes
+}
+
+// Find returns the changed files that look like secrets, each with the reason. It also passes their contents, and those
+// of all other changed files, to read, unless that is nil.
+func Find(ctx context.Context, g git.Repo, changes []object.Change, read func(Blob)) (reasons map[string]string, err error) {
+	reasons = map[string]string{}
+	paths := map[string][]string{} // by object ID
+	for _, change := range changes {
+		if change.Status == 'D' || change.Mode == object.ModeSubmodule || content.IsReserved(change.Path) {
+			continue
+		}
+		if reason := Name(change.Path); reason != "" {
+			reasons[change.Path] = reason
+		}
+		paths[change.Oid] = append(paths[change.Oid], change.Path)
+	}
+	err = eachBlob(ctx, g, paths, func(b Blob) {
+		if reason := Content(b.Text); reason != "" {
+			for _, p := range b.Paths {
+				reasons[p] = reason
+			}
+		}
+		if read != nil {
+			read(b)
+		}
+	})
+	return reasons, err
+}
+
+// eachBlob calls visit for each of the blobs, which are the keys of paths.
+func eachBlob(ctx context.Context, g git.Repo, paths map[string][]string, visit func(Blob)) error {
+	var oids, small []string
+	for oid := range paths {
+		oids = append(oids, oid)
+	}
+	sizes, err := g.Sizes(ctx, oids)
+	if err != nil {
+		return err
+	}
+	for oid, size := range sizes {
+		if size > MaxSize {
+			visit(Blob{Oid: oid, Paths: paths[oid], Size: size})
+		} else {
+			small = append(small, oid)
+		}
+	}
+	return g.Objects(ctx, small, func(o object.Object, body io.Reader) error {
+		text, err := io.ReadAll(body)
+		if err == nil {
+			visit(Blob{Oid: o.Oid, Paths: paths[o.Oid], Size: sizes[o.Oid], Text: text})
+		}
+		return err
+	})
+}
 
 // Name returns the reason why the name of a file is suspect, or "".
 func Name(p string) string {
