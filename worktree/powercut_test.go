@@ -124,6 +124,7 @@ func (d *disk) cut(t *testing.T, n uint64) {
 		stop = d.stopAnywhere
 	}
 	point, kill := stop(t, cmd)
+	t.Log(n, point)
 	d.copy(t)
 	kill()
 	pool.Wait(r)
