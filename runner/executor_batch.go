@@ -53,11 +53,11 @@ type stackError struct{ error }
 
 // gather returns a batch of the changes that can be checked together with a candidate. It returns nil if
 // there are no others.
-func (x *Executor) gather(c engine.Call, candidate event.Landing, turn *Turn) *batch {
+func (x *Executor) gather(ctx context.Context, c engine.Call, candidate event.Landing, turn *Turn) *batch {
 	if x.Batch == nil || turn.alone || len(c.Merge.Checks) == 0 || x.isProven(c, candidate) {
 		return nil
 	}
-	first, ok := x.part(c, candidate)
+	first, ok := x.part(ctx, c, candidate)
 	if !ok {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (b *batch) add(s *waiter) {
 	if err != nil || candidate.Patch == "" {
 		return
 	}
-	if p, ok := s.x.part(s.c, candidate); ok {
+	if p, ok := s.x.part(s.ctx, s.c, candidate); ok {
 		p.waiter = s
 		b.parts = append(b.parts, p)
 	}
@@ -93,9 +93,9 @@ func (b *batch) add(s *waiter) {
 
 // part returns the part of a session in a batch. ok is false if the change cannot be part of one, because
 // of its strategy or because a person has to approve it.
-func (x *Executor) part(c engine.Call, candidate event.Landing) (*member, bool) {
+func (x *Executor) part(ctx context.Context, c engine.Call, candidate event.Landing) (*member, bool) {
 	candidate.Strategy = c.Merge.Strategy
-	d, err := x.decide(c, candidate)
+	d, err := x.decide(ctx, c, candidate)
 	ok := err == nil && d.wait == nil && c.Merge.Strategy != "rebase"
 	return &member{x: x, c: c, candidate: candidate, answer: d.answer}, ok
 }

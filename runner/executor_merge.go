@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/runner/engine"
 )
 
@@ -110,12 +112,17 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call, turn *Turn) (even
 	if candidate.Patch == "" {
 		return event.Landing{}, event.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
 	}
+	if candidate.Dropped != "" {
+		if err := x.warn(c.Path, fmt.Sprintf("%s no longer contains %s, from which the task started: not part of the change", strings.TrimPrefix(candidate.Target, "refs/heads/"), candidate.Dropped)); err != nil {
+			return event.Landing{}, event.Result{}, err
+		}
+	}
 	if candidate.From != candidate.Tree {
 		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
 			return event.Landing{}, event.Result{}, err
 		}
 	}
-	if b := x.gather(c, candidate, turn); b != nil {
+	if b := x.gather(ctx, c, candidate, turn); b != nil {
 		if result, done, err := b.run(ctx); done {
 			return event.Landing{}, result, err
 		}
@@ -216,7 +223,7 @@ func proven(checks []check.Check, receipts []event.Receipt, tree string) bool {
 // approval returns nil if the candidate is approved or needs no approval. Otherwise it records the question
 // and returns a *Wait.
 func (x *Executor) approval(ctx context.Context, c engine.Call, candidate event.Landing) error {
-	d, err := x.decide(c, candidate)
+	d, err := x.decide(ctx, c, candidate)
 	if err == nil && d.answer != nil {
 		err = x.emit(event.ReviewAnswered, c.Path, d.answer)
 	}
@@ -239,14 +246,15 @@ type decision struct {
 // decide decides whether a candidate may land. A person must approve a change that reviewers have not seen
 // in this form, that has open error findings or many new files, during which files of the repository changed, or that is to
 // be pushed.
-func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, error) {
+func (x *Executor) decide(ctx context.Context, c engine.Call, candidate event.Landing) (decision, error) {
 	open, err := x.Journal.openFindings()
 	if err != nil {
 		return decision{}, err
 	}
 	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.reaches(tree, candidate) })
 	changed, since := x.holding()
-	byPerson := unseen || len(open) > 0 || changed != "" || candidate.Many != ""
+	dropped := x.builtOn()
+	byPerson := unseen || len(open) > 0 || changed != "" || candidate.Many != "" || dropped != ""
 	if !c.Merge.RequireReview && !byPerson {
 		return decision{}, nil
 	}
@@ -259,8 +267,13 @@ func (x *Executor) decide(c engine.Call, candidate event.Landing) (decision, err
 		question.Approved, question.By = true, x.Approve
 		return decision{answer: &question}, nil
 	}
-	edited := !asked && x.approvedBefore(c.Path, since)
-	d := decision{wait: reviewWait(open, unseen, edited, changed, candidate.Many)}
+	edited := ""
+	if !asked {
+		if edited, err = x.edited(ctx, c.Path, since, candidate); err != nil {
+			return decision{}, err
+		}
+	}
+	d := decision{wait: reviewWait(open, unseen, edited, changed, dropped, candidate.Many)}
 	if !asked {
 		if c.Merge.Strategy != "rebase" { // rebased commits keep their messages
 			question.Message = x.landingMessage(c)
@@ -293,13 +306,16 @@ const (
 )
 
 // reviewWait returns the wait for a person's approval, with its reasons and the command. changed describes
-// changes of the repository, and many describes many new files. They may be empty. edited means that a person has approved
-// another change.
-func reviewWait(open []event.Finding, unseen, edited bool, changed, many string) *Wait {
+// changes of the repository, dropped names commits that the target no longer contains, and many describes many new files. They
+// may be empty. edited says that a person has approved another change.
+func reviewWait(open []event.Finding, unseen bool, edited, changed, dropped, many string) *Wait {
 	w := &Wait{Reason: event.WaitReview, Next: "approve"}
 	var why []string
 	if changed != "" {
 		why = append(why, changed)
+	}
+	if dropped != "" {
+		why = append(why, "the change was built on "+dropped+", no longer on the target, and was adapted: it needs approval")
 	}
 	if unseen {
 		why = append(why, "the change is not what the reviewers saw and needs approval")
@@ -310,11 +326,22 @@ func reviewWait(open []event.Finding, unseen, edited bool, changed, many string)
 	if len(open) > 0 {
 		why, w.Next = append(why, findings.Summary(open)), "review"
 	}
-	if edited && len(why) == 0 {
-		why = append(why, "the change was edited after it was shown for approval, and needs approval")
+	if edited != "" && len(why) == 0 {
+		why = append(why, edited)
 	}
 	w.Detail = cmp.Or(strings.Join(why, "; "), forApproval)
 	return w
+}
+
+// builtOn names the commits on which the change was built, which the target no longer contains, or returns "" if there are none.
+func (x *Executor) builtOn() string {
+	done, _ := x.Journal.last(event.LandDone)
+	for _, e := range x.Journal.All(event.MergeStarted) {
+		if m := event.As[event.Merging](e); e.Seq > done.Seq && m.Dropped != "" {
+			return m.Dropped
+		}
+	}
+	return ""
 }
 
 // reaches reports whether tree became the candidate's tree only by merging the target and changes that land
@@ -359,11 +386,28 @@ func (x *Executor) askedAbout(path string, candidate event.Landing, since int64)
 	return asked, approved
 }
 
-// approvedBefore reports whether a person has approved another change. It ignores events before the event number since.
-func (x *Executor) approvedBefore(path string, since int64) bool {
-	return slices.ContainsFunc(x.Journal.At(path, event.ReviewAnswered), func(e event.Event) bool {
-		return e.Seq >= since && event.As[event.MergeDecision](e).Approved
-	})
+// edited says that a person has approved another change than the candidate, and in which files they differ. It returns "" if
+// no person has approved one. It ignores events before the event number since.
+func (x *Executor) edited(ctx context.Context, path string, since int64, candidate event.Landing) (string, error) {
+	for _, e := range slices.Backward(x.Journal.At(path, event.ReviewAnswered)) {
+		approved := event.As[event.MergeDecision](e)
+		if e.Seq < since || !approved.Approved {
+			continue
+		}
+		where := ""
+		if approved.Tree != "" {
+			files, err := x.Workspace.Changed(ctx, approved.Tree, cmp.Or(candidate.From, candidate.Tree))
+			if err != nil {
+				return "", err
+			}
+			where = oneline.List(files)
+		}
+		if where != "" {
+			where = " in " + where
+		}
+		return "the change was edited" + where + " after it was shown for approval, and needs approval", nil
+	}
+	return "", nil
 }
 
 // landed returns the result of a merge leaf that has landed.

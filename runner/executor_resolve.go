@@ -62,19 +62,18 @@ func (x *Executor) unmerge(ctx context.Context, before string) error {
 // conflict writes the conflict to the worktree. For an interrupted step, it returns the merge recorded in
 // the journal.
 func (x *Executor) conflict(ctx context.Context, path string, b leafStart) (event.Merging, error) {
-	var m event.Merging
 	for _, e := range x.Journal.At(path, event.MergeStarted) {
 		if b.cutOff && e.Seq > b.since {
-			return m, e.Decode(&m)
+			return event.As[event.Merging](e), nil
 		}
 	}
 	if b.cutOff {
 		if err := x.Workspace.Restore(ctx, b.Snapshot); err != nil {
-			return m, err
+			return event.Merging{}, err
 		}
 	}
-	target, files, err := x.Landing.Conflict(ctx)
-	if err != nil || target == "" {
+	m, err := x.Landing.Conflict(ctx)
+	if err != nil || m.Target == "" {
 		return m, err
 	}
 	conflicted, err := x.Workspace.Snapshot(ctx, "conflict to resolve")
@@ -85,7 +84,7 @@ func (x *Executor) conflict(ctx context.Context, path string, b leafStart) (even
 	if err != nil {
 		return m, err
 	}
-	m = event.Merging{Target: target, Snapshot: conflicted.Commit, Tree: tree, Files: files}
+	m.Snapshot, m.Tree = conflicted.Commit, tree
 	return m, x.emit(event.MergeStarted, path, m)
 }
 

@@ -154,7 +154,7 @@ func TestMergeDecision(t *testing.T) {
 	edited := func(s *world) {
 		s.landing.candidate.From, s.landing.candidate.Tree, s.landing.candidate.Patch = "t9", "t2", "p2"
 	}
-	const again = "the change was edited after it was shown for approval, and needs approval"
+	const again = "the change was edited in a.go after it was shown for approval, and needs approval"
 	const ready, held, changed = "the change is ready for approval", "1 open error finding: a.txt:1 leaks the token", "the change is not what the reviewers saw and needs approval"
 	for name, test := range map[string]struct {
 		tell    []func(*world)

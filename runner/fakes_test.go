@@ -258,14 +258,14 @@ func (f *fakeLanding) Turn(context.Context) (Turn, error) {
 	return Turn{Doing: func(what string) { f.doing = append(f.doing, what) }, Release: func() { f.released++ }}, nil
 }
 
-func (f *fakeLanding) Conflict(context.Context) (string, []string, error) {
+func (f *fakeLanding) Conflict(context.Context) (event.Merging, error) {
 	if f.refuses != nil {
-		return "", nil, f.refuses
+		return event.Merging{}, f.refuses
 	}
 	if f.target != "" {
 		f.workspace.tree = "conflicted"
 	}
-	return f.target, f.files, nil
+	return event.Merging{Target: f.target, Files: f.files}, nil
 }
 
 func (f *fakeLanding) Stack(context.Context, event.Landing) (event.Landing, error) {

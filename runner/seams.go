@@ -103,10 +103,10 @@ type landing interface {
 	// Integrate merges the target's tip into the task branch and its worktree. It returns the candidate: a
 	// Landing without New and Strategy.
 	Integrate(ctx context.Context) (event.Landing, error)
-	// Conflict writes a conflict with the target to the worktree, for an agent to resolve. It returns the
-	// merged commit of the target, which is empty if there is no longer a conflict, and the conflicting
-	// files. A *RefusedError means that an agent cannot resolve the conflict.
-	Conflict(ctx context.Context) (target string, files []string, err error)
+	// Conflict writes a conflict with the target to the worktree, for an agent to resolve. Target of the
+	// returned Merging is empty if there is no longer a conflict; Snapshot and Tree are always empty. A
+	// *RefusedError means that an agent cannot resolve the conflict.
+	Conflict(ctx context.Context) (event.Merging, error)
 	// Stack merges the task branch onto a candidate of another task, without changing the branch or the
 	// worktree. New of the returned candidate is a commit with the changes of both, to be checked.
 	Stack(ctx context.Context, below event.Landing) (event.Landing, error)

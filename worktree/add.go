@@ -25,6 +25,7 @@ type AddRequest struct {
 	TaskID string
 	Slug   string // the title of the task, for the name of the branch
 	Base   string // an oid or a revision, usually a target's tip
+	Target string // a commit of the target, or "" if Base is not on a target
 	// SavedFirst means that the caller takes a snapshot before any program runs in the worktree. That
 	// snapshot then needs no comparison of the files.
 	SavedFirst bool
@@ -97,6 +98,15 @@ func Add(ctx context.Context, r *repo.Repo, req AddRequest) (*repo.Worktree, err
 	}
 	rec := r.NewRecord(w.TaskID, req.Slug, start.Oid)
 	rec.Admin, rec.Settings, rec.Sparse, rec.Ready = filepath.Base(w.Admin), settings, w.Cone, true
+	if req.Target != "" {
+		on, err := r.Git().IsAncestor(ctx, start.Oid, req.Target)
+		if err != nil {
+			return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
+		}
+		if on {
+			rec.Merged = []string{start.Oid}
+		}
+	}
 	if err := r.WriteRecord(w.Name, rec); err != nil {
 		return nil, fmt.Errorf("add a worktree for %s: %w", req.TaskID, err)
 	}

@@ -44,11 +44,11 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 	if err != nil {
 		return Outcome{}, err // nothing is recorded
 	}
-	patch := v.Review.Patch
-	if r.Patch != nil {
-		patch = *r.Patch
+	decision := event.MergeDecision{Patch: v.Review.Patch, Tree: v.Review.Tree, Approved: true, By: c.Project.Env.User(), Accepted: v.Open}
+	if r.Patch != nil && *r.Patch != decision.Patch {
+		decision.Patch, decision.Tree = *r.Patch, ""
 	}
-	return c.answer(ctx, v, event.MergeDecision{Patch: patch, Approved: true, By: c.Project.Env.User(), Accepted: v.Open})
+	return c.answer(ctx, v, decision)
 }
 
 // Approvals lists the changes that coven approve works on.

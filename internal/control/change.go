@@ -5,11 +5,11 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/diff"
 )
 
 // Diff is the change in the worktree of a task.
@@ -53,18 +53,18 @@ func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Work
 	if err != nil {
 		return nil, Diff{}, err
 	}
-	found, err := workspace.DiffOf(ctx, c.Project.Repo, tree, target, v.Info.Upstream, v.Info.Base)
+	found, err := diff.Of(ctx, tree, target.Tip)
 	if err != nil {
 		return nil, Diff{}, err
 	}
-	diff := Diff{From: found.From, To: found.To, Patch: found.Patch, PatchID: found.PatchID}
+	change := Diff{From: found.From, To: found.To, Patch: found.Patch, PatchID: found.PatchID}
 	if found.Files != nil {
-		diff.Files = make([]FileChange, 0, len(found.Files))
+		change.Files = make([]FileChange, 0, len(found.Files))
 	}
 	for _, f := range found.Files {
-		diff.Files = append(diff.Files, FileChange(f))
+		change.Files = append(change.Files, FileChange(f))
 	}
-	return tree, diff, nil
+	return tree, change, nil
 }
 
 // NoDiff returns an error that says where the change of a task without a worktree is.

@@ -265,6 +265,9 @@ type Landing struct {
 	Patch string   `json:"-"` // patch ID; empty if there is no change or it was read from a record
 	Many  string   `json:"-"` // describes the new files if they are too many to land without a person
 	From  string   `json:"-"` // tree of the branch before Old was merged into it; empty if read from a record
+	// Dropped names the commits that the target contained when the change started and no longer contains, if the branch has
+	// just been rebased without them. Empty if read from a record.
+	Dropped string `json:"-"`
 }
 
 // Together describes the tasks with which the change was checked. It returns "" if there are none.
@@ -296,6 +299,9 @@ type Merging struct {
 	Snapshot string   `json:"snapshot"` // commit of the worktree's snapshot with the conflict
 	Tree     string   `json:"tree"`     // tree that a commit of the worktree would have
 	Files    []string `json:"files"`    // files in conflict
+	// Dropped names the commits that the target contained when the change started and no longer contains. The change
+	// conflicts because it builds on them.
+	Dropped string `json:"dropped,omitempty"`
 }
 
 // MergeDecision is the data of ReviewAsked and ReviewAnswered. It is bound to a

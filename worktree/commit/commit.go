@@ -89,7 +89,7 @@ type committing struct {
 	req Request
 	ix  *content.Index
 	tip object.Commit
-	// merge is the second parent. It may be empty.
+	// merge is the merged commit. It may be empty.
 	merge string
 	base  string // see fork
 	left  []LeftOut
@@ -106,7 +106,7 @@ func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Loc
 	}
 	c := &committing{w: w, req: req, tip: tip}
 	if req.Merge != "" {
-		if c.merge, err = secondParent(ctx, w, oid, req.Merge); err != nil {
+		if c.merge, err = toMerge(ctx, w, oid, req.Merge); err != nil {
 			return nil, err
 		}
 	}
@@ -116,13 +116,14 @@ func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Loc
 	return c, err
 }
 
-// secondParent returns the object ID of the commit to merge, or "" if the branch already contains it.
-func secondParent(ctx context.Context, w *repo.Worktree, tip, merge string) (string, error) {
+// toMerge returns the object ID of the commit to merge, or "" if the branch already contains it.
+func toMerge(ctx context.Context, w *repo.Worktree, tip, merge string) (string, error) {
 	commit, err := w.Repo.Git().Commit(ctx, merge)
 	if err != nil {
 		return "", err
 	}
-	if merged, err := w.Repo.Git().IsAncestor(ctx, commit.Oid, tip); err != nil || merged {
+	start, err := w.StartOf(ctx, tip, commit.Oid)
+	if err != nil || start.Commit == commit.Oid {
 		return "", err
 	}
 	return commit.Oid, nil
@@ -254,7 +255,8 @@ func (c *committing) fork(ctx context.Context) (string, error) {
 		target = cmp.Or(now, target)
 	}
 	var err error
-	c.base, err = c.w.Repo.Git().MergeBase(ctx, target, c.tip.Oid)
+	start, err := c.w.StartOf(ctx, c.tip.Oid, target)
+	c.base = start.Commit
 	return c.base, err
 }
 
@@ -268,9 +270,9 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	for _, change := range changes {
 		done.Files = append(done.Files, change.Path)
 	}
-	parents := []string{c.tip.Oid}
-	if c.merge != "" {
-		parents = append(parents, c.merge)
+	parents, err := c.parents(ctx)
+	if err != nil {
+		return Commit{}, err
 	}
 	if done.Oid, err = c.w.Repo.MakeCommit(ctx, tree, message, nil, parents...); err != nil {
 		return Commit{}, err
@@ -282,4 +284,20 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	}
 	failpoint.Point("commit.moved")
 	return done, nil
+}
+
+// parents returns the parents of the commit. If the target has dropped the start of the change, the merge is its only parent,
+// so that the branch no longer contains dropped commits.
+func (c *committing) parents(ctx context.Context) ([]string, error) {
+	if c.merge == "" {
+		return []string{c.tip.Oid}, nil
+	}
+	start, err := c.w.StartOf(ctx, c.tip.Oid, c.merge)
+	if err != nil {
+		return nil, err
+	}
+	if start.Dropped {
+		return []string{c.merge}, c.w.RecordMerged(c.merge, c.tip.Oid)
+	}
+	return []string{c.tip.Oid, c.merge}, c.w.RecordMerged(c.merge, "")
 }

@@ -37,10 +37,10 @@ type Diff struct {
 	PatchID string // empty for an empty diff
 }
 
-// Of compares the merge base of the task's branch and another commit with the current content of the
-// worktree: committed, staged, unstaged and untracked files.
-func Of(ctx context.Context, w *repo.Worktree, against string) (Diff, error) {
-	fork, err := w.MergeBase(ctx, against)
+// Of compares the start of the change with the current content of the worktree: committed, staged, unstaged
+// and untracked files. target is a commit of the target.
+func Of(ctx context.Context, w *repo.Worktree, target string) (Diff, error) {
+	start, err := w.Start(ctx, target)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -48,7 +48,7 @@ func Of(ctx context.Context, w *repo.Worktree, against string) (Diff, error) {
 	if err != nil {
 		return Diff{}, err
 	}
-	diff, err := diff(ctx, w.Repo, fork, tree)
+	diff, err := diff(ctx, w.Repo, start.Commit, tree)
 	if err != nil {
 		return Diff{}, fmt.Errorf("diff of %s: %w", w.TaskID, err)
 	}

@@ -32,6 +32,7 @@ type Conflicted struct {
 	BranchTip string            `json:"branch_tip"` // the tip of the task's branch, which has not moved
 	TargetTip string            `json:"target_tip"` // for commit.Request.Merge
 	Session   string            `json:"session"`
+	Dropped   string            `json:"dropped,omitempty"` // see Landing
 }
 
 // MergeConflicted writes the conflicted merge of the task's branch and the target's current tip to the
@@ -80,13 +81,19 @@ func conflict(ctx context.Context, w *repo.Worktree, target repo.Target, session
 	}
 	defer ix.Drop()
 	target.Tip = theirs
-	if err := checkCommonCommit(ctx, w, tip.Oid, target); err != nil {
+	start, err := startOf(ctx, w, tip.Oid, target)
+	if err != nil {
 		return Conflicted{}, err
 	}
-	m, err := mergeLabelled(ctx, w, ix, tip.Oid, theirs, target.Branch)
+	m, err := mergeLabelled(ctx, w, ix, start, tip.Oid, target)
 	c := Conflicted{BranchTip: tip.Oid, TargetTip: theirs, Session: session}
 	if err != nil || len(m.stages) == 0 {
 		return c, err
+	}
+	if start.Dropped {
+		if c.Dropped, err = dropped(ctx, w, start.Commit, theirs); err != nil {
+			return c, err
+		}
 	}
 	if links := m.submodules(); len(links) > 0 {
 		return c, &ConflictError{Target: target.Branch, Files: links}

@@ -30,6 +30,9 @@ type Landing struct {
 	From   string // the branch's tree before Old was merged; only set by Merge and Stack
 	Head   string // the target's final tip if other changes land on top of New at the same time, otherwise empty
 	Below  string // the commit that it is stacked on; only set by Stack
+	// Dropped names the commits that the target contained when the change started and no longer contains, newest first, with
+	// their subjects. They do not land. Only Merge sets it.
+	Dropped string
 }
 
 // head returns the target's tip after the whole move.
@@ -107,19 +110,32 @@ func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *loc
 	defer ix.Drop()
 	target.Tip = theirs
 	candidate := Landing{Task: w.TaskID, Target: target, Old: theirs, Tip: tip.Oid, Tree: tip.Tree, From: tip.Tree}
-	if err := checkCommonCommit(ctx, w, tip.Oid, target); err != nil {
+	start, err := startOf(ctx, w, tip.Oid, target)
+	if err != nil {
 		return candidate, err
 	}
-	merged, err := MergeCommits(ctx, w, tip.Oid, theirs)
+	merged, err := merge(ctx, w, start, tip.Oid, theirs)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
 		conflict.Target = target.Branch
 	}
-	if err != nil || merged == tip.Tree {
+	if err != nil || merged == tip.Tree && !start.Dropped {
 		return candidate, err
 	}
 	failpoint.Point("integrate.merged")
-	message := fmt.Sprintf("Merge branch '%s' into %s\n", target.Branch, w.Branch)
-	commit, err := w.Repo.MakeCommit(ctx, merged, message, nil, tip.Oid, theirs)
+	var commit, rebased string
+	if start.Dropped {
+		if candidate.Dropped, err = dropped(ctx, w, start.Commit, theirs); err != nil {
+			return candidate, err
+		}
+		rebased = tip.Oid
+		commit, err = rebase(ctx, w, start.Commit, tip.Oid, target, merged)
+	} else {
+		message := fmt.Sprintf("Merge branch '%s' into %s\n", target.Branch, w.Branch)
+		commit, err = w.Repo.MakeCommit(ctx, merged, message, nil, tip.Oid, theirs)
+	}
+	if err == nil {
+		err = w.RecordMerged(theirs, rebased)
+	}
 	if err != nil {
 		return candidate, err
 	}
@@ -128,13 +144,13 @@ func integrate(ctx context.Context, w *repo.Worktree, target repo.Target, l *loc
 	return candidate, advance(ctx, w, Move{Old: tip.Oid, New: commit}, ix, tip.Tree)
 }
 
-// checkCommonCommit checks that the branch and the target have a common commit.
-func checkCommonCommit(ctx context.Context, w *repo.Worktree, tip string, target repo.Target) error {
-	_, err := w.Repo.Git().MergeBase(ctx, tip, target.Tip)
+// startOf returns the start of the change. The branch and the target must have a common commit.
+func startOf(ctx context.Context, w *repo.Worktree, tip string, target repo.Target) (repo.Start, error) {
+	start, err := w.StartOf(ctx, tip, target.Tip)
 	if errors.Is(err, git.ErrNoMergeBase) {
-		return &UnrelatedError{Branch: w.Branch, Target: target.Branch}
+		return start, &UnrelatedError{Branch: w.Branch, Target: target.Branch}
 	}
-	return err
+	return start, err
 }
 
 // CheckClean returns the branch's tip and an index of the worktree. It fails with a *DirtyError if the
@@ -164,19 +180,29 @@ func CheckClean(ctx context.Context, w *repo.Worktree, l *lock.Lock) (object.Com
 // MergeCommits merges two commits and returns the tree. It first replaces the reserved paths of ours with
 // those of theirs, so that they cannot conflict.
 func MergeCommits(ctx context.Context, w *repo.Worktree, ours, theirs string) (string, error) {
-	r := w.Repo
-	tree, err := content.WithReserved(ctx, r, ours, theirs)
+	start, err := w.StartOf(ctx, ours, theirs)
 	if err != nil {
 		return "", err
 	}
-	if contained, err := r.Git().IsAncestor(ctx, theirs, ours); err != nil || contained {
+	return merge(ctx, w, start, ours, theirs)
+}
+
+// merge is MergeCommits for a change with a known start.
+func merge(ctx context.Context, w *repo.Worktree, start repo.Start, ours, theirs string) (string, error) {
+	r := w.Repo
+	tree, err := content.WithReserved(ctx, r, ours, theirs)
+	if err != nil || start.Commit == theirs {
 		return tree, err
 	}
 	prepared, err := r.MakeCommit(ctx, tree, "coven: merge side\n", nil, ours)
 	if err != nil {
 		return "", err
 	}
-	merged, err := MergeTree(ctx, w, prepared, theirs)
+	other, err := startingAt(ctx, w, start, theirs)
+	if err != nil {
+		return "", err
+	}
+	merged, err := MergeTree(ctx, w, prepared, other)
 	if err != nil {
 		return "", err
 	}

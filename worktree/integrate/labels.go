@@ -90,9 +90,9 @@ func beside(p, label string, taken map[string]object.Entry) string {
 // mergeLabelled merges like MergeCommits, but also returns a result if there are conflicts. git labels
 // conflicts with the names on its command line, so it runs in a git directory in which branches with these
 // names point to the commits.
-func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *content.Index, ours, theirs, target string) (labelledMerge, error) {
+func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *content.Index, start repo.Start, ours string, target repo.Target) (labelledMerge, error) {
 	r := w.Repo
-	tree, err := content.WithReserved(ctx, r, ours, theirs)
+	tree, err := content.WithReserved(ctx, r, ours, target.Tip)
 	if err != nil {
 		return labelledMerge{}, err
 	}
@@ -100,8 +100,12 @@ func mergeLabelled(ctx context.Context, w *repo.Worktree, ix *content.Index, our
 	if err != nil {
 		return labelledMerge{}, err
 	}
-	g, err := named(ctx, w, filepath.Join(ix.Dir, "merge"), map[string]string{w.Branch: prepared, target: theirs})
-	m := labelledMerge{ours: w.Branch, theirs: target}
+	theirs, err := startingAt(ctx, w, start, target.Tip)
+	if err != nil {
+		return labelledMerge{}, err
+	}
+	g, err := named(ctx, w, filepath.Join(ix.Dir, "merge"), map[string]string{w.Branch: prepared, target.Branch: theirs})
+	m := labelledMerge{ours: w.Branch, theirs: target.Branch}
 	if err != nil { // for example for a branch named HEAD; merge without labels
 		g, m.ours, m.theirs = r.Git(), prepared, theirs
 	}

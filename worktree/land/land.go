@@ -421,9 +421,9 @@ func (l *landing) moveBack(ctx context.Context, moved []Checkout, intent integra
 
 // PatchID returns the PatchID of a candidate's diff.
 func PatchID(ctx context.Context, w *repo.Worktree, c integrate.Landing) (string, error) {
-	fork, err := w.MergeBase(ctx, c.Old)
+	start, err := w.Start(ctx, c.Old)
 	if err != nil {
 		return "", err
 	}
-	return diff.PatchID(ctx, w.Repo, fork, c.Tree)
+	return diff.PatchID(ctx, w.Repo, start.Commit, c.Tree)
 }

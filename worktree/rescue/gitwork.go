@@ -98,7 +98,7 @@ func stateFiles(w *repo.Worktree, files map[string]string) error {
 var oidInText = lazyregexp.New(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
 // namedCommits returns the object IDs in the worktree's git directory, except those that a ref of the
-// repository has and those that the task's branch is known to reach.
+// repository has and those that the task's branch, or a former tip of it that was rebased, is known to reach.
 func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string) ([]string, error) {
 	named, err := privateCommits(w)
 	if err != nil {
@@ -127,8 +127,14 @@ func namedCommits(ctx context.Context, w *repo.Worktree, files map[string]string
 	if err != nil {
 		return nil, err
 	}
+	reached := []string{tip}
+	if rec, err := w.Repo.ReadRecord(w.Name); err == nil {
+		reached = append(reached, rec.Rebased...)
+	}
 	named = slices.DeleteFunc(slices.Compact(named), func(oid string) bool {
-		return strings.Trim(oid, "0") == "" || tip != "" && w.Repo.Git().KnownAncestor(ctx, oid, tip)
+		return strings.Trim(oid, "0") == "" || slices.ContainsFunc(reached, func(tip string) bool {
+			return tip != "" && w.Repo.Git().KnownAncestor(ctx, oid, tip)
+		})
 	})
 	if len(named) == 0 {
 		return nil, nil // the usual case; running git takes as long as removing the worktree

@@ -39,12 +39,11 @@ func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
 	return "git push " + shellword.Word(name) + " " + shellword.Word(s.Repo.BranchOf(s.Task)), nil
 }
 
-// Conflict merges the target into the worktree with conflict markers. It returns no files if there is no
-// conflict.
-func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
+// Conflict merges the target into the worktree with conflict markers.
+func (s *Workspace) Conflict(ctx context.Context) (event.Merging, error) {
 	target, err := s.Repo.Target(ctx, s.Target.Branch)
 	if err != nil {
-		return "", nil, err
+		return event.Merging{}, err
 	}
 	c, err := integrate.MergeConflicted(ctx, s.Worktree, target, s.Session.ID)
 	if dirty := (*integrate.DirtyError)(nil); errors.As(err, &dirty) {
@@ -53,12 +52,12 @@ func (s *Workspace) Conflict(ctx context.Context) (string, []string, error) {
 		}
 	}
 	if conflict := (*integrate.ConflictError)(nil); errors.As(err, &conflict) {
-		return "", nil, &runner.RefusedError{Reason: err.Error()}
+		return event.Merging{}, &runner.RefusedError{Reason: err.Error()}
 	}
 	if err != nil || len(c.Files) == 0 {
-		return "", nil, err
+		return event.Merging{}, err
 	}
-	return c.TargetTip, c.Files, nil
+	return event.Merging{Target: c.TargetTip, Files: c.Files, Dropped: c.Dropped}, nil
 }
 
 // manualChanges is the message of a commit of a person's changes in a worktree.
@@ -106,7 +105,7 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 		return event.Landing{}, err
 	}
 	many, err := s.manyFiles(ctx, c.Old, c.Tree)
-	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch, Many: many}, err
+	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch, Many: many, Dropped: c.Dropped}, err
 }
 
 // maxNewFiles is the number of new files that a change may add without a person's approval.

@@ -8,9 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/text/tmpl"
 	"github.com/coven-run/coven/runner"
-	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/diff"
-	"github.com/coven-run/coven/worktree/remote"
 )
 
 // Environment inserts secrets into the variables of a step, and adds the secrets that its
@@ -61,7 +59,7 @@ func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 	if err != nil {
 		return diff.Diff{}, err
 	}
-	return DiffOf(ctx, s.Repo, s.Worktree, target, s.Upstream, s.Base)
+	return diff.Of(ctx, s.Worktree, target.Tip)
 }
 
 // FileBefore returns the content of a file, of at most max bytes, in the commit from which the change starts. Its errors
@@ -71,39 +69,9 @@ func (s *Workspace) FileBefore(ctx context.Context, path string, max int64) ([]b
 	if err != nil {
 		return nil, err
 	}
-	against, err := comparedWith(ctx, s.Repo, target, s.Upstream, s.Base)
+	start, err := s.Worktree.Start(ctx, target.Tip)
 	if err != nil {
 		return nil, err
 	}
-	fork, err := s.Worktree.MergeBase(ctx, against)
-	if err != nil {
-		return nil, err
-	}
-	return diff.FileIn(ctx, s.Repo, fork, path, max)
-}
-
-// DiffOf returns the change of a worktree that started from base, the tip of upstream.
-func DiffOf(ctx context.Context, repo *worktree.Repo, tree *worktree.Worktree, target worktree.Target, upstream, base string) (diff.Diff, error) {
-	against, err := comparedWith(ctx, repo, target, upstream, base)
-	if err != nil {
-		return diff.Diff{}, err
-	}
-	return diff.Of(ctx, tree, against)
-}
-
-// comparedWith returns the commit with which a change is compared. If upstream is empty, or its commits are in the
-// target by now, it is the tip of the target. Otherwise it is base, because the commits of upstream are not part of the
-// change.
-func comparedWith(ctx context.Context, repo *worktree.Repo, target worktree.Target, upstream, base string) (string, error) {
-	if upstream == "" {
-		return target.Tip, nil
-	}
-	in, err := remote.Contains(ctx, repo, target.Tip, base)
-	if err != nil {
-		return "", fmt.Errorf("compare %s with %s: %w", target.Branch, upstream, err)
-	}
-	if in {
-		return target.Tip, nil
-	}
-	return base, nil
+	return diff.FileIn(ctx, s.Repo, start.Commit, path, max)
 }

@@ -87,7 +87,7 @@ func (s *Workspace) enter(ctx context.Context) error {
 		if s.started() {
 			return s.recreate(ctx)
 		}
-		tree, err = worktree.Add(ctx, s.Repo, worktree.AddRequest{TaskID: s.Task, Slug: s.Slug, Base: s.Base, SavedFirst: s.Forked == nil})
+		tree, err = s.add(ctx)
 	}
 	if err != nil {
 		return err
@@ -96,7 +96,25 @@ func (s *Workspace) enter(ctx context.Context) error {
 	if err := s.restoreBranch(ctx); err != nil {
 		return err
 	}
+	if s.Upstream != "" { // worktrees of older versions lack it
+		if err := s.Worktree.StartedAt(s.Base); err != nil {
+			return err
+		}
+	}
 	return errors.Join(s.collect(ctx), s.fork(ctx))
+}
+
+// add creates the worktree.
+func (s *Workspace) add(ctx context.Context) (*worktree.Worktree, error) {
+	on := s.Base // the commits of an upstream are not part of the change either
+	if s.Upstream == "" {
+		target, err := s.Repo.Target(ctx, s.Target.Branch)
+		if err != nil {
+			return nil, err
+		}
+		on = target.Tip
+	}
+	return worktree.Add(ctx, s.Repo, worktree.AddRequest{TaskID: s.Task, Slug: s.Slug, Base: s.Base, Target: on, SavedFirst: s.Forked == nil})
 }
 
 // restoreBranch creates the task's branch again if a person has renamed or deleted it.

@@ -26,3 +26,12 @@ func Clip(text string, n int) string {
 	}
 	return text
 }
+
+// List joins names with commas. After five it says how many more there are.
+func List(names []string) string {
+	const most = 5
+	if len(names) <= most+1 {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
+}

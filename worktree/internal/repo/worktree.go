@@ -42,10 +42,15 @@ type Worktree struct {
 
 // Record is task.json, coven's data about a worktree. It is stored where the agent cannot write.
 type Record struct {
-	Task  string `json:"task"`
-	Base  string `json:"base"`
-	Admin string `json:"admin"` // name in GitDir/worktrees
-	Ready bool   `json:"ready"` // the checkout is complete
+	Task string `json:"task"`
+	Base string `json:"base"`
+	// Merged lists the commits of the target that coven has brought into the branch, oldest first: Base if the target
+	// contained it, and those that were merged. Records of older versions lack it.
+	Merged []string `json:"merged,omitempty"`
+	// Rebased lists the former tips of the branch that coven has rebased. Their work is in the branch.
+	Rebased []string `json:"rebased,omitempty"`
+	Admin   string   `json:"admin"` // name in GitDir/worktrees
+	Ready   bool     `json:"ready"` // the checkout is complete
 	// Dir is the worktree's directory, relative to the main checkout or absolute. If it is empty, the directory is
 	// .coven/worktrees/<name>.
 	Dir string `json:"dir,omitempty"`
@@ -131,23 +136,6 @@ func (w *Worktree) Tip(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read branch %s: %w", w.Branch, err)
 	}
 	return tip, nil
-}
-
-// MergeBase returns the best common ancestor of the task's branch and another commit.
-func (w *Worktree) MergeBase(ctx context.Context, commitish string) (string, error) {
-	tip, err := w.Tip(ctx)
-	if err != nil {
-		return "", err
-	}
-	other, err := w.Repo.Git().Commit(ctx, commitish)
-	if err != nil {
-		return "", fmt.Errorf("find the merge base of %s: %w", w.Branch, err)
-	}
-	fork, err := w.Repo.Git().MergeBase(ctx, tip, other.Oid)
-	if err != nil {
-		return "", fmt.Errorf("find the merge base of %s and %s: %w", w.Branch, commitish, err)
-	}
-	return fork, nil
 }
 
 // Git returns the git.Repo of the worktree. It has no index.
