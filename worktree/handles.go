@@ -43,6 +43,9 @@ var (
 // Open finds the repository that contains dir. See repo.Open.
 func Open(ctx context.Context, dir string) (*Repo, error) { return repo.Open(ctx, dir) }
 
+// OpenEmpty is like Open, but the repository need not have a commit. No task can run in it.
+func OpenEmpty(ctx context.Context, dir string) (*Repo, error) { return repo.OpenEmpty(ctx, dir) }
+
 // MainIsSparse reports whether the main checkout is sparse, in git's cone mode. New worktrees can be sparse in the same way.
 func MainIsSparse(ctx context.Context, r *Repo) (bool, error) {
 	on, cones, err := sparse.OfMain(ctx, r)

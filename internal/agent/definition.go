@@ -5,8 +5,8 @@
 // read leniently; everything else is strict: an unknown key or an invalid value makes the
 // definition unusable, and a Problem reports the location and a fix.
 //
-// A Registry holds the definitions of several places. A definition in a later place overrides those with
-// the same name in earlier places, even if it is disabled.
+// A Registry holds the definitions of several places. A definition in a later place hides those with the same
+// name in earlier places, even if it is disabled. In one place, the first one counts.
 package agent
 
 import (

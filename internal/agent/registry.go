@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/agent/evaluator"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/didyoumean"
@@ -36,6 +37,7 @@ type Place struct {
 // Registry holds the definitions of all places.
 type Registry struct {
 	scripts  *evaluator.Evaluator
+	place    int     // number of the place that is being read
 	found    []Found // in the order of the places
 	problems []Problem
 }
@@ -44,30 +46,25 @@ type Registry struct {
 type Found struct {
 	Definition
 	Problems []Problem
+	Hides    []string // paths of the valid files whose name this one has taken
+	place    int
 }
 
 // Usable reports whether the definition can start agents.
 func (f Found) Usable() bool { return usable(f.Problems) && f.Enabled }
 
-// Load reads the definitions of all places, in ascending precedence. The built-in ones
-// override those of Claude Code and are overridden by all others. A missing directory is
-// empty. A file that cannot be read is a problem, not an error. scripts evaluates TypeScript
+// Load reads the definitions that coven ships and those of all places, in ascending precedence. A missing
+// directory is empty. A file that cannot be read is a problem, not an error. scripts evaluates TypeScript
 // definitions.
 func Load(scripts *evaluator.Evaluator, places ...Place) *Registry {
 	r := &Registry{scripts: scripts}
-	isClaude := func(p Place) bool { return p.Source == SourceClaude }
-	for _, p := range places {
-		if isClaude(p) {
-			r.addDir(p)
-		}
-	}
 	r.addShipped()
 	for _, p := range places {
-		if !isClaude(p) {
-			r.addDir(p)
-		}
+		r.place++
+		r.addDir(p)
 	}
 	r.noteReplaced()
+	r.noteHidden()
 	return r
 }
 
@@ -90,17 +87,25 @@ func (r *Registry) add(show, source string, content []byte) {
 
 func (r *Registry) addParsed(show, source string, d Definition, problems []Problem) {
 	d.Source = source
+	place := r.place
+	if source == SourceClaude && d.Name == grimoires.DefaultAgent {
+		place = belowShipped
+	}
 	for _, other := range r.found {
-		if other.Source == source && other.Name == d.Name && path.Dir(other.Path) == path.Dir(show) && d.Name != "" {
+		if source != SourceClaude && other.place == place && other.Name == d.Name && d.Name != "" {
 			problems = append(problems, Problem{
 				Path: show, Line: 1, Agent: d.Name, Field: "name",
 				Message: fmt.Sprintf("duplicate agent '%s' in %s and %s", d.Name, path.Base(other.Path), path.Base(show)),
 			})
 		}
 	}
-	r.found = append(r.found, Found{d, problems})
+	r.found = append(r.found, Found{Definition: d, Problems: problems, place: place})
 	r.problems = append(r.problems, problems...)
 }
+
+// belowShipped is the place of the definitions that coven's own hide. An agent of Claude Code that is named like
+// coven's primary agent is a subagent for another program, and must not get the work of every step.
+const belowShipped = -1
 
 // addDir adds the .md, .yaml, .yml and .ts files of a directory, without subdirectories. For Claude Code, it
 // adds only .md files but includes subdirectories.
@@ -152,7 +157,9 @@ func (r *Registry) read(p Place, file string) ([]byte, bool) {
 	}
 	show, name := path.Join(p.Show, file), strings.TrimSuffix(file, filepath.Ext(file))
 	problem := Problem{Path: show, Line: 1, Agent: name, Message: fmt.Sprintf("Agent '%s' cannot be read: %v", name, err)}
-	r.found = append(r.found, Found{Definition{Name: name, Source: p.Source, Path: show, Enabled: true}, []Problem{problem}})
+	r.found = append(r.found, Found{
+		Definition: Definition{Name: name, Source: p.Source, Path: show, Enabled: true}, Problems: []Problem{problem}, place: r.place,
+	})
 	r.problems = append(r.problems, problem)
 	return nil, false
 }
@@ -196,12 +203,40 @@ func (r *Registry) noteReplaced() {
 	}
 }
 
+// noteHidden adds to each effective definition the valid ones that it hides.
+func (r *Registry) noteHidden() {
+	for _, hidden := range r.found {
+		i := r.first(hidden.Name, func(f Found) bool { return usable(f.Problems) })
+		if i >= 0 && r.found[i].Path != hidden.Path && usable(hidden.Problems) {
+			r.found[i].Hides = append(r.found[i].Hides, hidden.Path)
+		}
+	}
+}
+
+// first returns the index of the definition with a name that takes precedence: the first one of the last place
+// that has one. It returns -1 if there is none.
+func (r *Registry) first(name string, suits func(Found) bool) int {
+	first := -1
+	for i, f := range r.found {
+		if f.Name == name && suits(f) && (first < 0 || f.place > r.found[first].place) {
+			first = i
+		}
+	}
+	return first
+}
+
 // byName returns the effective valid definition for a name, even if it is disabled.
 func (r *Registry) byName(name string) (Found, bool) {
-	for _, f := range slices.Backward(r.found) {
-		if f.Name == name && usable(f.Problems) {
-			return f, true
-		}
+	if i := r.first(name, func(f Found) bool { return usable(f.Problems) }); i >= 0 {
+		return r.found[i], true
+	}
+	return Found{}, false
+}
+
+// Last returns the definition for a name in the last place that has one, even if it is invalid.
+func (r *Registry) Last(name string) (Found, bool) {
+	if i := r.first(name, func(Found) bool { return true }); i >= 0 {
+		return r.found[i], true
 	}
 	return Found{}, false
 }
@@ -261,12 +296,8 @@ func (r *Registry) Get(name string) (Definition, error) {
 	missing := &NotFoundError{Name: name}
 	missing.Near, _ = didyoumean.Nearest(name, r.Names())
 	if _, disabled := r.byName(name); !disabled {
-		for _, f := range slices.Backward(r.found) {
-			if f.Name == name {
-				missing.Reason = firstReason(f.Problems)
-				break
-			}
-		}
+		f, _ := r.Last(name)
+		missing.Reason = firstReason(f.Problems)
 	}
 	return Definition{}, missing
 }
@@ -276,10 +307,8 @@ func (r *Registry) Find(name string) (Found, error) {
 	if f, ok := r.byName(name); ok {
 		return f, nil
 	}
-	for _, f := range slices.Backward(r.found) {
-		if f.Name == name {
-			return f, nil
-		}
+	if f, ok := r.Last(name); ok {
+		return f, nil
 	}
 	_, err := r.Get(name)
 	return Found{}, err

@@ -68,7 +68,8 @@ func (a *App) InProject(run func(*cobra.Command, *project.Project, []string) err
 	}
 }
 
-// OpenOrOutside opens the repository that contains the user's directory, if there is one.
+// OpenOrOutside opens the repository that contains the user's directory, if there is one. It need not have a
+// commit.
 func (a *App) OpenOrOutside(ctx context.Context) (*project.Project, error) {
 	p, err := project.OpenOrOutside(ctx, a.Environment)
 	a.project = p

@@ -9,8 +9,8 @@ import (
 	"github.com/coven-run/coven/internal/agent/evaluator"
 )
 
-// Agents reads the definitions of all agents: the built-in ones, the user's, and, in a
-// repository, those in .claude/agents and .coven/agents.
+// Agents reads the definitions of all agents, in ascending precedence: the built-in ones, in a repository those
+// in .claude/agents, which are written for another program, the user's, and the repository's in .coven/agents.
 func (p *Project) Agents() *agent.Registry {
 	user := filepath.Join(p.Env.UserDir(), "agents")
 	var specialists map[string]string
@@ -20,11 +20,14 @@ func (p *Project) Agents() *agent.Registry {
 	made := func(files map[string]string) agent.Place {
 		return agent.Place{Show: agent.ShippedPath, Source: agent.SourceSystem, Made: files}
 	}
-	places := []agent.Place{made(specialists), made(p.serverAgents()), {Dir: user, Show: user, Source: agent.SourceSystem}}
+	users := agent.Place{Dir: user, Show: user, Source: agent.SourceSystem}
+	places := []agent.Place{made(specialists), made(p.serverAgents()), users}
 	if p.Repo != nil {
-		for _, dir := range []struct{ path, source string }{{".claude/agents", agent.SourceClaude}, {".coven/agents", agent.SourceProject}} {
-			places = append(places, agent.Place{Dir: filepath.Join(p.Repo.Root, dir.path), Show: dir.path, Source: dir.source})
+		inRepo := func(dir, source string) agent.Place {
+			return agent.Place{Dir: filepath.Join(p.Repo.Root, dir), Show: dir, Source: source}
 		}
+		claude, own := inRepo(".claude/agents", agent.SourceClaude), inRepo(".coven/agents", agent.SourceProject)
+		places = []agent.Place{made(specialists), made(p.serverAgents()), claude, users, own}
 	}
 	known := agent.Load(p.Scripts(), places...)
 	known.Knows(p.toolNames())

@@ -35,12 +35,14 @@ type Project struct {
 }
 
 // Open opens the repository that contains the user's directory.
-func Open(ctx context.Context, e *Environment) (*Project, error) {
+func Open(ctx context.Context, e *Environment) (*Project, error) { return open(ctx, e, worktree.Open) }
+
+func open(ctx context.Context, e *Environment, openRepo func(context.Context, string) (*worktree.Repo, error)) (*Project, error) {
 	dir, err := e.Workdir()
 	if err != nil {
 		return nil, fmt.Errorf("find the current directory: %w", err)
 	}
-	repo, err := worktree.Open(ctx, dir)
+	repo, err := openRepo(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +83,10 @@ func Outside(e *Environment) *Project {
 	return &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Library: grimoires.NewLibrary("", e.UserDir())}
 }
 
-// OpenOrOutside opens the repository that contains the user's directory. Outside of a repository, it
-// returns Outside.
+// OpenOrOutside opens the repository that contains the user's directory, which need not have a commit, for a
+// command that runs no task. Outside of a repository, it returns Outside.
 func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
-	p, err := Open(ctx, e)
+	p, err := open(ctx, e, worktree.OpenEmpty)
 	if errors.Is(err, worktree.ErrNotRepository) {
 		return Outside(e), nil
 	}

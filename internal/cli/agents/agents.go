@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,7 @@ type listedJSON struct {
 	Path        string   `json:"path"`
 	Domain      string   `json:"domain,omitempty"`
 	Permissions []string `json:"permissions"`
+	Hides       []string `json:"hides"` // files of the same name
 }
 
 func newList(a *cli.App) *cobra.Command {
@@ -44,8 +46,9 @@ func newList(a *cli.App) *cobra.Command {
 		Use: "list", Short: "List the agents that are defined and enabled", Args: cobra.NoArgs,
 		Long: `List the agents that are defined and enabled: those that coven ships, yours
 ($XDG_CONFIG_HOME/coven/agents), and the repository's (.coven/agents; .claude/agents). Of
-several agents with one name, the one of the repository counts, then yours. An agent with
-enabled: false is not listed.`,
+several agents with one name, the one in .coven/agents counts, then yours, then the one in
+.claude/agents: the last lines say which file hides which. An agent with enabled: false is
+not listed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, r, err := open(cmd.Context(), a)
 			if err != nil {
@@ -58,14 +61,19 @@ enabled: false is not listed.`,
 			if asJSON {
 				out := []listedJSON{}
 				for _, d := range all {
-					out = append(out, listedJSON{d.Name, d.Description, cmp.Or(d.Model, p.Config.DefaultModel), d.Source, d.Path, d.Domain, words(d)})
+					f, _ := r.Find(d.Name)
+					out = append(out, listedJSON{d.Name, d.Description, cmp.Or(d.Model, p.Config.DefaultModel), d.Source, d.Path, d.Domain, words(d), append([]string{}, f.Hides...)})
 				}
 				return a.PrintJSON(out)
 			}
-			return cli.PrintTable(a, "NAME\tDESCRIPTION\tMODEL\tSOURCE\tPERMISSIONS", all, func(d agent.Definition) string {
+			err = cli.PrintTable(a, "NAME\tDESCRIPTION\tMODEL\tSOURCE\tPERMISSIONS", all, func(d agent.Definition) string {
 				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", d.Name, terminal.Clip(terminal.Printable(oneline.Of(d.Description)), 60),
 					terminal.Printable(cmp.Or(d.Model, p.Config.DefaultModel)), d.Source, terminal.Printable(strings.Join(words(d), ", ")))
 			})
+			if err != nil {
+				return err
+			}
+			return a.Printf("%s", hidden(slices.DeleteFunc(slices.Clone(r.All()), func(f agent.Found) bool { return !f.Enabled })))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -69,10 +69,8 @@ func validated(cmd *cobra.Command, a *cli.App, args []string) ([]agent.Found, er
 	if len(args) == 0 {
 		return r.All(), nil
 	}
-	for _, f := range slices.Backward(r.All()) {
-		if f.Name == args[0] {
-			return []agent.Found{f}, nil
-		}
+	if f, ok := r.Last(args[0]); ok {
+		return []agent.Found{f}, nil
 	}
 	_, err = r.Get(args[0])
 	return nil, notFound(err)
@@ -96,8 +94,20 @@ func summary(all []agent.Found, bad bool) string {
 	for _, p := range problemsOf(all) {
 		fmt.Fprintln(&b, terminal.Printable(p.String()))
 	}
+	b.WriteString(hidden(all))
 	if !bad {
 		fmt.Fprintf(&b, "%s valid\n", oneline.Count(len(all), "agent"))
+	}
+	return b.String()
+}
+
+// hidden returns a line for each definition that hides others.
+func hidden(all []agent.Found) string {
+	var b strings.Builder
+	for _, f := range all {
+		if len(f.Hides) > 0 {
+			fmt.Fprintf(&b, "note: %s hides %s\n", terminal.Printable(f.Path), terminal.Printable(strings.Join(f.Hides, ", ")))
+		}
 	}
 	return b.String()
 }
@@ -105,7 +115,7 @@ func summary(all []agent.Found, bad bool) string {
 // verdict lists each field of a definition with its problems.
 func verdict(f agent.Found) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", terminal.Printable(f.Path))
+	fmt.Fprintf(&b, "%s\n%s", terminal.Printable(f.Path), hidden([]agent.Found{f}))
 	for _, field := range append([]string{""}, agent.Fields()...) {
 		found := false
 		for _, p := range f.Problems {

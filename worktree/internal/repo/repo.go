@@ -74,6 +74,18 @@ type Repo struct {
 // Open finds the repository that contains dir, which may be the main checkout, a subdirectory, or a linked
 // worktree. If dir is in a task's worktree, Open uses the enclosing checkout instead.
 func Open(ctx context.Context, dir string) (*Repo, error) {
+	r, err := OpenEmpty(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkCommits(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Checkout, err)
+	}
+	return r, nil
+}
+
+// OpenEmpty is like Open, but the repository need not have a commit.
+func OpenEmpty(ctx context.Context, dir string) (*Repo, error) {
 	start, err := enclosingCheckout(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
@@ -111,17 +123,19 @@ func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
 	if r.Filters, err = r.filterSettings(ctx); err != nil {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
-	if _, err = r.Head(ctx); err == nil {
-		return r, nil
+	return r, nil
+}
+
+// checkCommits returns ErrNoCommits if no branch has a commit.
+func (r *Repo) checkCommits(ctx context.Context) error {
+	if _, err := r.Head(ctx); err == nil {
+		return nil
 	}
 	branches, err := r.Git().Refs(ctx, "refs/heads/")
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", at.Top, err)
+	if err == nil && len(branches) == 0 {
+		err = ErrNoCommits
 	}
-	if len(branches) == 0 {
-		return nil, fmt.Errorf("%s: %w", at.Top, ErrNoCommits)
-	}
-	return r, nil
+	return err
 }
 
 // mainCheckout returns the top of the main checkout. If the shared git directory is not named .git,
