@@ -24,24 +24,36 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	base := filepath.Base(path)
 	ps := &problems{path: path, agent: strings.TrimSuffix(base, filepath.Ext(base))}
 	front, body, ok := claudeFrontmatter(content)
+	if !ok && isClaudeFile(content) {
+		ps.add(1, "", "", "Agent '%s' has frontmatter without an end: a line --- must follow its fields", ps.agent)
+		return d, ps.all
+	}
 	if !ok {
-		front, body = "", strings.ToValidUTF8(string(content), string(utf8.RuneError))
+		body = claudeText(content)
 	}
 	values := looseFields(front)
-	d.Name = cmp.Or(claudeName(oneText(values["name"])), claudeName(ps.agent))
-	ps.agent = d.Name
+	at := func(field string) (int, bool) { return lineOf(string(content), field), values[field] != nil }
+	given := cmp.Or(oneText(values["name"]), ps.agent)
+	d.Name = cmp.Or(claudeName(given), claudeName(ps.agent))
 	d.Description = cmp.Or(oneline.Clip(oneText(values["description"]), maxDescription), d.Name)
-	d.Model = claudeModel(oneText(values["model"]))
+	if reason := invalidName(cmp.Or(d.Name, given)); reason != "" {
+		line, _ := at("name")
+		ps.add(line, "name", "", "Agent '%s' has invalid name '%s' (%s)", clipped(ps.agent), clipped(given), reason)
+	}
+	ps.agent = cmp.Or(d.Name, ps.agent)
+	model := oneText(values["model"])
+	if d.Model, ok = claudeModel(model); !ok {
+		line, _ := at("model")
+		ps.warn(line, "model", "Agent '%s' has model '%s', which is no name of a model: it has the default model", ps.agent, clipped(model))
+	}
 	d.Skills = list(values["skills"])
 	if turns, ok := values["maxTurns"].(int); ok && turns >= 1 && turns <= maxTurns {
 		d.MaxTurns, d.LimitsTurns = turns, true
 	}
 	d.Tools, d.Permissions, d.MCP = claudeRights(values)
 	d.Prompt = body
-	ps.ignored(&d, func(field string) (int, bool) { return lineOf(string(content), field), values[field] != nil })
-	if !nameRE.MatchString(d.Name) || slices.Contains(reservedNames(), d.Name) {
-		ps.add(1, "name", "", "Agent '%s' has invalid name '%s' (use lowercase letters, digits and '-')", ps.agent, d.Name)
-	}
+	ps.ignored(&d, at)
+	ps.passedOn(&d, at)
 	if strings.TrimSpace(body) == "" {
 		ps.add(1, "systemPrompt", "", "Agent '%s' has no prompt", ps.agent)
 	}
@@ -60,20 +72,52 @@ func lineOf(text, field string) int {
 	return 1
 }
 
-// claudeFrontmatter splits an agent file. Claude Code ignores files without frontmatter, such as a README.
+// claudeFrontmatter splits an agent file.
 func claudeFrontmatter(content []byte) (front, body string, ok bool) {
-	return frontmatter(strings.TrimLeft(strings.ToValidUTF8(string(content), string(utf8.RuneError)), "\ufeff \t\r\n"))
+	return frontmatter(claudeText(content))
 }
 
-// claudeModel returns a model that coven knows. It returns "", the default, for others and for "inherit".
-func claudeModel(name string) string {
+func claudeText(content []byte) string {
+	return strings.TrimLeft(strings.ToValidUTF8(string(content), string(utf8.RuneError)), "\ufeff \t\r\n")
+}
+
+// beginsFrontmatter matches the beginning of an agent file: three dashes, and a field. Claude Code ignores other
+// files, such as a README.
+var beginsFrontmatter = lazyregexp.New(`^---[ \t]*\r?\n\s*(#.*\n\s*)*[A-Za-z][A-Za-z0-9_-]*[ \t]*:`)
+
+// isClaudeFile reports whether a file in .claude/agents is an agent.
+func isClaudeFile(content []byte) bool {
+	_, _, ok := claudeFrontmatter(content)
+	return ok || beginsFrontmatter.MatchString(claudeText(content))
+}
+
+// isClaude reports whether all fields of frontmatter are those of Claude Code's agents.
+func isClaude(front string) bool {
+	fields := looseFields(front)
+	for key := range fields {
+		if !slices.Contains([]string{
+			"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "skills", "mcpServers",
+			"hooks", "memory", "background", "effort", "isolation", "color", "initialPrompt",
+		}, key) {
+			return false
+		}
+	}
+	return len(fields) > 0
+}
+
+// claudeModel returns the model of an agent, or "" for the default one. ok is false if the text is no name of a
+// model.
+func claudeModel(name string) (model string, ok bool) {
 	if short := strings.ToLower(name); slices.Contains(Models(), short) {
-		return short
+		return short, true
+	}
+	if slices.Contains([]string{"", "inherit", "default"}, name) {
+		return "", true
 	}
 	if KnownModel(name) {
-		return name
+		return name, true
 	}
-	return ""
+	return "", false
 }
 
 // claudeRights returns an agent's rights. An agent without tools inherits the rights of the agent that

@@ -10,10 +10,14 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
@@ -103,8 +107,26 @@ func roles() []string {
 // nameRE matches a valid name.
 var nameRE = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
+// maxName limits the characters of a name.
+const maxName = 64
+
 // Orchestrator is the name of the agent that only starts other agents; see package agenttree.
 const Orchestrator = "coven-orchestrator"
+
+// invalidName returns why a name cannot be an agent's, or "".
+func invalidName(name string) string {
+	switch {
+	case slices.Contains(reservedNames(), name):
+		return "it is reserved"
+	case nameRE.MatchString(name):
+		return ""
+	case strings.ContainsFunc(name, func(c rune) bool { return c > unicode.MaxASCII && unicode.IsLetter(c) }):
+		return "use the letters a to z: names are also in file names and commands"
+	case len(name) > maxName:
+		return fmt.Sprintf("use at most %d characters", maxName)
+	}
+	return "use lowercase letters, digits and '-'"
+}
 
 // reservedNames are names with a special meaning in events: a person, the first agent, the session, and
 // the orchestrator, which has no definition file.
@@ -133,15 +155,17 @@ func withDefaults() Definition {
 // Models returns the short names of models.
 func Models() []string { return []string{"sonnet", "haiku", "opus"} }
 
-// A full model ID matches both expressions: it contains a version or names the vendor.
+// A model's name matches the first expression, and a full model ID both: it contains a version or names the vendor.
 var (
 	modelIDRE  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$`)
 	specificRE = lazyregexp.New(`[0-9/:]|^claude-`)
 )
 
-// KnownModel reports whether text is a short model name or a full model ID.
+// KnownModel reports whether text can be the name of a model: the agent CLIs have short names that coven does not
+// know. A word that resembles one of Models is a typing error.
 func KnownModel(text string) bool {
-	return slices.Contains(Models(), text) || modelIDRE.MatchString(text) && specificRE.MatchString(text)
+	_, misspelt := didyoumean.Nearest(text, Models())
+	return modelIDRE.MatchString(text) && (specificRE.MatchString(text) || !misspelt)
 }
 
 // Grants returns the permissions that the definition grants at least partly.

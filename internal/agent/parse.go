@@ -46,6 +46,9 @@ func Parse(path string, content []byte) (Definition, []Problem) {
 	}
 	r.fillIn()
 	r.check()
+	if isMarkdown && !usable(ps.all) && isClaude(front) {
+		ps.all[0].Message += "; coven reads agents of Claude Code from .claude/agents"
+	}
 	return d, ps.sorted()
 }
 
@@ -309,11 +312,8 @@ func (r *reader) check() {
 		return // the file could not be read
 	}
 	r.required()
-	switch {
-	case d.Name != "" && !nameRE.MatchString(d.Name):
-		r.add(r.lines["name"], "name", "", "Agent '%s' has invalid name '%s' (use lowercase letters, digits and '-')", r.agent, clipped(d.Name))
-	case slices.Contains(reservedNames(), d.Name):
-		r.add(r.lines["name"], "name", "", "Agent '%s' has invalid name '%s' (it is reserved)", r.agent, d.Name)
+	if reason := invalidName(d.Name); d.Name != "" && reason != "" {
+		r.add(r.lines["name"], "name", "", "Agent '%s' has invalid name '%s' (%s)", clipped(r.agent), clipped(d.Name), reason)
 	}
 	if len([]rune(d.Description)) > maxDescription {
 		r.add(r.lines["description"], "description", "", "Agent '%s' has a description of more than %d characters", r.agent, maxDescription)
@@ -404,7 +404,17 @@ func (r *reader) together() {
 		}
 	}
 	_, d.LimitsTurns = r.lines["max_turns"]
-	r.ignored(d, func(field string) (int, bool) { line, given := r.lines[field]; return line, given })
+	at := func(field string) (int, bool) { line, given := r.lines[field]; return line, given }
+	r.ignored(d, at)
+	r.passedOn(d, at)
+}
+
+// passedOn warns about a model that coven does not know.
+func (ps *problems) passedOn(d *Definition, at func(field string) (int, bool)) {
+	if KnownModel(d.Model) && !slices.Contains(Models(), d.Model) && !specificRE.MatchString(d.Model) {
+		line, _ := at("model")
+		ps.warn(line, "model", "Agent '%s' has model '%s', which coven does not know and passes on", ps.agent, d.Model)
+	}
 }
 
 // ignored warns about fields that this version does not apply. at returns the line of a field, if the file

@@ -142,7 +142,7 @@ func (r *Registry) addDir(p Place) {
 			r.addDir(Place{Dir: filepath.Join(p.Dir, e.Name()), Show: show, Source: p.Source})
 		case !e.IsDir() && slices.Contains(kinds, filepath.Ext(e.Name())):
 			content, ok := r.read(p, e.Name())
-			if _, _, isAgent := claudeFrontmatter(content); ok && (isAgent || p.Source != SourceClaude) {
+			if ok && (p.Source != SourceClaude || isClaudeFile(content)) {
 				r.add(show, p.Source, content)
 			}
 		}

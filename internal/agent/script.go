@@ -52,7 +52,11 @@ func ParseFile(scripts *evaluator.Evaluator, file string) (Definition, []Problem
 	}
 	name := filepath.Base(file)
 	if !evaluator.IsDefinition(name) {
-		d, problems := Parse(file, content)
+		parse := Parse
+		if full, err := filepath.Abs(file); err == nil && strings.Contains(filepath.ToSlash(full), "/.claude/agents/") {
+			parse = ParseClaude
+		}
+		d, problems := parse(file, content)
 		return d, problems, nil
 	}
 	files := map[string]string{name: string(content)}

@@ -66,12 +66,12 @@ func Settings(agent acp.Settings) []string {
 	return []string{acp.Variable + "=" + string(text)}
 }
 
-// ModelNames returns the short model names that a built-in provider accepts, with the default first. It
-// returns nil if they are unknown.
+// ModelNames returns the short model names that a built-in provider is known to accept, with the default first. It
+// returns nil if there are none.
 func ModelNames(name string) []string {
 	switch name {
 	case "claude":
-		return []string{"sonnet", "opus", "haiku", "opusplan", "best", "default"}
+		return []string{"sonnet", "opus", "haiku", "opusplan", "best", "fable", "default"}
 	case plugins.LoopOf(endpoint.Anthropic().Name):
 		return []string{"sonnet", "opus", "haiku"}
 	}

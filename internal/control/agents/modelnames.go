@@ -6,16 +6,15 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/builtin"
 )
 
-// CheckModelName returns an error if a provider certainly does not know a model: a single word
-// that is not one of its short names. Anything else may be the full ID of a model, which
-// coven does not know.
+// CheckModelName returns an error if a provider does not know a model: a single word that is not one of its short
+// names. Anything else may be the full ID of a model, which coven does not know. An agent CLI may know more short
+// names than coven: of these, only those that are probably misspelt are errors.
 func CheckModelName(provider, model string) error {
 	known := builtin.ModelNames(provider)
 	name := strings.TrimSuffix(model, "[1m]") // a variant with a larger context
@@ -25,10 +24,11 @@ func CheckModelName(provider, model string) error {
 	if name == "" || slices.Contains(known, name) {
 		return nil
 	}
-	next := known[0]
-	if near, ok := didyoumean.Nearest(name, known); ok {
-		next = near
+	near, misspelt := didyoumean.Nearest(name, known)
+	if _, isAPI := builtin.APIOf(provider); !isAPI && !misspelt {
+		return nil
 	}
+	next := cmp.Or(near, known[0])
 	return exit.Usagef("coven run --model "+next, "%s has no model %q%s: it takes %s, or the full id of a model", provider, model, didyoumean.Aside(name, known), strings.Join(known, ", "))
 }
 
@@ -61,7 +61,7 @@ func checkModel(provider, model string) error {
 	case !ok:
 	case model == "":
 		return exit.Usagef(next, "provider %s has no default model: set default_model, or choose one with --model", provider)
-	case slices.Contains(agent.Models(), model) && !slices.Contains(api.ShortNames(), model):
+	case slices.Contains(builtin.ModelNames("claude"), model) && !slices.Contains(api.ShortNames(), model):
 		return exit.Usagef(next, "provider %s has no model %q, a short name of a Claude model: set default_model, or choose one with --model", provider, model)
 	}
 	return nil
