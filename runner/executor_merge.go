@@ -193,19 +193,37 @@ func (x *Executor) runChecks(ctx context.Context, c engine.Call, candidate event
 
 // isProven reports whether the checks have passed on the candidate's tree.
 func (x *Executor) isProven(c engine.Call, candidate event.Landing) bool {
+	if since := x.renewedAt(); since > 0 {
+		return proven(c.Merge.Checks, receipts(x.Journal.All(event.CheckEnded), since), candidate.Tree)
+	}
 	return proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree)
+}
+
+// renewedAt returns the number of the last event with which the session got new settings, or 0. Receipts and approvals before it
+// do not count.
+func (x *Executor) renewedAt() int64 {
+	for _, e := range slices.Backward(x.Journal.All(event.SessionResumed)) {
+		if len(event.As[event.Resumed](e).Settings) > 0 {
+			return e.Seq
+		}
+	}
+	return 0
+}
+
+// receipts returns the receipts in events after the event number since.
+func receipts(events []event.Event, since int64) (found []event.Receipt) {
+	for _, e := range events {
+		var r event.Receipt
+		if e.Seq > since && e.Decode(&r) == nil {
+			found = append(found, r)
+		}
+	}
+	return found
 }
 
 // provenHere reports whether the checks passed on tree in this step before it was interrupted.
 func (x *Executor) provenHere(c engine.Call, tree string) bool {
-	var receipts []event.Receipt
-	for _, e := range x.Journal.At(c.Path, event.CheckEnded) {
-		var r event.Receipt
-		if e.Decode(&r) == nil {
-			receipts = append(receipts, r)
-		}
-	}
-	return proven(c.Merge.Checks, receipts, tree)
+	return proven(c.Merge.Checks, receipts(x.Journal.At(c.Path, event.CheckEnded), 0), tree)
 }
 
 // proven reports whether there is a receipt of success on tree for every check.
@@ -253,6 +271,7 @@ func (x *Executor) decide(ctx context.Context, c engine.Call, candidate event.La
 	}
 	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.reaches(tree, candidate) })
 	changed, since := x.holding()
+	since = max(since, x.renewedAt())
 	dropped := x.builtOn()
 	byPerson := unseen || len(open) > 0 || changed != "" || candidate.Many != "" || dropped != ""
 	if !c.Merge.RequireReview && !byPerson {

@@ -62,7 +62,7 @@ func newDisk(t *testing.T, mkfs, options string) *disk {
 	d := &disk{options: options, image: filepath.Join(t.TempDir(), "image"), top: filepath.Join(t.TempDir(), "top"), random: rand.New(rand.NewPCG(34, 9)), landing: 300 * time.Millisecond}
 	must(t, os.Mkdir(d.top, 0o755))
 	must(t, os.WriteFile(d.image, nil, 0o600))
-	must(t, os.Truncate(d.image, 320<<20))
+	must(t, os.Truncate(d.image, 512<<20)) // 400 landings fill 320 MB
 	if out, err := exec.Command(mkfs, "-q", d.image).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/planning"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -169,6 +171,13 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if err != nil {
 		return Outcome{}, err
 	}
+	if len(retry.Settings) > 0 {
+		if plan, retry.Settings, err = planning.Renew(c.Project, plan, v.Info); err != nil {
+			return Outcome{}, err
+		}
+	} else if changed := c.changedSettings(v); len(changed) > 0 {
+		c.notify(Notice{Task: v.Task, Text: settingsText(changed) + ": it continues with the old ones", Next: newSettings(v)})
+	}
 	v.Info = v.Info.Switched(retry)
 	if err := c.checkResumed(ctx, plan, v, retry); err != nil {
 		return Outcome{}, err
@@ -189,7 +198,42 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if err := s.Append(event.Event{Type: event.SessionResumed}, retry); err != nil {
 		return Outcome{}, err
 	}
+	if len(retry.Settings) > 0 {
+		frozen, err := plan.Marshal()
+		if err == nil {
+			err = s.Freeze(frozen)
+		}
+		if err != nil {
+			return Outcome{}, err
+		}
+	}
 	return c.work(ctx, s, item, plan, v.Info)
+}
+
+// changedSettings names the settings that differ from those with which a session began. Those that cannot be read have not
+// changed: the error is reported where they are used.
+func (c *Controller) changedSettings(v session.View) []string { return changedSettings(c.Project, v) }
+
+func changedSettings(p *project.Project, v session.View) []string {
+	frozen, err := project.PlanOf(v.Dir)
+	if err != nil {
+		return nil
+	}
+	_, changed, err := planning.Renew(p, frozen, v.Info)
+	if err != nil {
+		return nil
+	}
+	return changed
+}
+
+// settingsText says that settings have changed.
+func settingsText(changed []string) string {
+	return "the settings (" + strings.Join(changed, ", ") + ") have changed since the session began"
+}
+
+// newSettings returns the command that continues a session with the present settings.
+func newSettings(v session.View) string {
+	return "coven retry " + shellword.Word(v.Task) + " --new-settings"
 }
 
 // checkResumed returns why a session cannot continue with its present provider.

@@ -20,6 +20,8 @@ type RetryRequest struct {
 	// Fresh begins new conversations of agents, which are told about the earlier work.
 	Fresh  bool
 	Switch Switch
+	// NewSettings takes the present settings instead of those with which the session began.
+	NewSettings bool
 }
 
 // Retry runs the failed step again, or all steps from a given one, and continues the session. With new conversations or
@@ -52,10 +54,15 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 	if r.Fresh && v.Info.Chat {
 		return Outcome{}, exit.Usagef(ChatCommand(v.ID), "session %s is a chat: its conversation cannot be replaced", v.ID)
 	}
-	if again.Retry == "" && !r.Fresh && r.Switch == (Switch{}) {
+	if r.NewSettings {
+		if again.Settings = c.changedSettings(v); len(again.Settings) == 0 {
+			return Outcome{}, exit.Failedf(NextOf(v), "the settings have not changed since the session of task %s began, except for the steps of its grimoire, which apply to new sessions", v.Task)
+		}
+	}
+	if again.Retry == "" && !r.Fresh && !r.NewSettings && r.Switch == (Switch{}) {
 		return Outcome{}, exit.Failedf(NextOf(v), "no step of task %s has failed: it is %s", v.Task, StateOf(v))
 	}
-	if again.Retry == "" {
+	if again.Retry == "" && (!r.NewSettings || !WaitsForReview(v)) {
 		if err := Refusal(OpResume, v); err != nil {
 			return Outcome{}, err
 		}

@@ -4,12 +4,9 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/grimoires"
-	"github.com/coven-run/coven/internal/agent/spawn"
+	"github.com/coven-run/coven/internal/control/planning"
 	"github.com/coven-run/coven/internal/exit"
 )
-
-// singleAgent is the grimoire of a single agent.
-const singleAgent = "none"
 
 // Spawn runs a subagent for a person in a separate worktree. Nothing starts if the request is invalid.
 func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Options) (Outcome, error) {
@@ -17,7 +14,7 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 	if err != nil {
 		return Outcome{}, err
 	}
-	o.Grimoire, o.spawn = singleAgent, &r
+	o.Grimoire, o.spawn = planning.SingleAgent, &r
 	target, err := c.Project.Repo.Target(ctx, o.Onto)
 	if err != nil {
 		return Outcome{}, err
@@ -26,11 +23,4 @@ func (c *Controller) Spawn(ctx context.Context, r grimoires.SpawnRequest, o Opti
 		return Outcome{}, exit.Failedf("coven agents list", "%w", err)
 	}
 	return c.beginNew(ctx, item, target, o)
-}
-
-// useSpawnRequest makes the agent steps of a grimoire run the requested subagent.
-func useSpawnRequest(g *grimoires.Grimoire) {
-	for _, step := range g.AgentSteps() {
-		step.Agent = spawn.User
-	}
 }

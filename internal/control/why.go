@@ -80,6 +80,9 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		}
 	case session.Blocked:
 		r.Reason = causeOf(v)
+		if changed := changedSettings(p, v); len(changed) > 0 {
+			r.Reason, r.Next = r.Reason+"; "+settingsText(changed), newSettings(v)
+		}
 	case session.Failed, session.Cancelled:
 		r.Reason = causeOf(v)
 		return again(ctx, p, v, r)

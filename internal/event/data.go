@@ -60,7 +60,10 @@ type Resumed struct {
 	// conversations.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
-	Holder   string `json:"holder,omitempty"` // coven process that continues the session
+	// Settings names the parts of the session's plan that are replaced by the present settings. Receipts and approvals before
+	// that do not count.
+	Settings []string `json:"settings,omitempty"`
+	Holder   string   `json:"holder,omitempty"` // coven process that continues the session
 	// Sandbox is the level of the sandbox from now on, as in Session.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Budget is added to the budgets that apply to the step At, which
@@ -69,6 +72,9 @@ type Resumed struct {
 	Budget budget.Amount `json:"budget,omitzero"`
 	At     string        `json:"at,omitempty"`
 }
+
+// WorktreeSettings names the commands that set a worktree up and tear it down, in Settings of Resumed.
+const WorktreeSettings = "worktree"
 
 // Switched returns the session with the provider and the model with which it was resumed.
 func (s Session) Switched(r Resumed) Session {

@@ -236,7 +236,7 @@ func (s *Session) Discard() error {
 	return errors.Join(s.Close(), os.RemoveAll(s.Dir))
 }
 
-// Freeze writes the plan. It is called only once. The plan is durable when Freeze
+// Freeze writes the plan, and replaces it when the session gets new settings. The plan is durable when Freeze
 // returns.
 func (s *Session) Freeze(plan []byte) error {
 	failpoint.Point("session.freeze.before")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +100,13 @@ func (h *History) results() (results map[string]event.Event, retried int64) {
 			continue
 		}
 		var r event.Resumed
-		if e.Decode(&r) != nil || r.Retry == "" {
+		if e.Decode(&r) != nil {
+			continue
+		}
+		if slices.Contains(r.Settings, event.WorktreeSettings) { // another setup has not run yet
+			maps.DeleteFunc(results, func(path string, _ event.Event) bool { return event.IsSetup(path) })
+		}
+		if r.Retry == "" {
 			continue
 		}
 		retried = e.Seq

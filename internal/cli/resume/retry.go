@@ -21,10 +21,16 @@ func NewRetry(a *cli.App) *cobra.Command {
 discarded. Nothing in the worktree is undone: the agent is told to look at it.
 
 With --fresh, agents do not continue earlier conversations. A new one is told the task,
-the last tool calls, the changed files, the open findings and your comments.`,
+the last tool calls, the changed files, the open findings and your comments.
+
+A session keeps the settings with which it began. With --new-settings, it takes the
+present ones: the checks, worktree.setup and teardown, permissions, MCP servers and
+tools, and the grimoire with its prompts, agents and skills if its steps are still the
+same. Receipts and approvals from before do not count.`,
 		Example: `  coven retry bd-12
   coven retry bd-12 --from implement
-  coven retry bd-12 --fresh`,
+  coven retry bd-12 --fresh
+  coven retry bd-12 --new-settings`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Retried),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,6 +42,7 @@ the last tool calls, the changed files, the open findings and your comments.`,
 	}
 	cmd.Flags().StringVar(&r.From, "from", "", "run this `STEP` and all later ones again (default: the failed step)")
 	cmd.Flags().BoolVar(&r.Fresh, "fresh", false, "begin new conversations in the same worktree")
+	cmd.Flags().BoolVar(&r.NewSettings, "new-settings", false, "take the present checks and other settings instead of those of the session")
 	switchFlags(a, cmd, &r.Switch)
 	cli.CompleteFlag(cmd, "from", a.CompleteWords(stepNames))
 	return cmd

@@ -1,0 +1,99 @@
+package planning
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/task"
+)
+
+// part is a part of a plan that comes from settings.
+type part struct {
+	name string
+	// file means that it comes from a file that coven also ships. Such files differ between versions without being changed by
+	// anybody.
+	file bool
+	get  func(*grimoires.Plan) any
+	take func(to, from *grimoires.Plan)
+}
+
+func parts() []part {
+	return []part{
+		{"checks", false, func(p *grimoires.Plan) any { return p.Checks }, func(to, from *grimoires.Plan) { to.Checks = from.Checks }},
+		{event.WorktreeSettings, false, func(p *grimoires.Plan) any { return p.Worktree }, func(to, from *grimoires.Plan) { to.Worktree = from.Worktree }},
+		{"permissions", false, func(p *grimoires.Plan) any { return p.Rules }, func(to, from *grimoires.Plan) { to.Rules = from.Rules }},
+		{"mcp", false, func(p *grimoires.Plan) any { return p.MCP }, func(to, from *grimoires.Plan) { to.MCP = from.MCP }},
+		{"tools", false, func(p *grimoires.Plan) any { return p.Tools }, func(to, from *grimoires.Plan) { to.Tools = from.Tools }},
+		{"grimoire", true, func(p *grimoires.Plan) any { return p.Grimoire }, func(to, from *grimoires.Plan) { to.Grimoire, to.Raw = from.Grimoire, from.Raw }},
+		{"prompts", true, func(p *grimoires.Plan) any { return p.Prompts }, func(to, from *grimoires.Plan) { to.Prompts = from.Prompts }},
+		{"agents", true, func(p *grimoires.Plan) any { return p.Agents }, func(to, from *grimoires.Plan) { to.Agents, to.Tree = from.Agents, from.Tree }},
+		{"skills", true, func(p *grimoires.Plan) any { return p.Skills }, func(to, from *grimoires.Plan) { to.Skills = from.Skills }},
+	}
+}
+
+// Renew returns the plan of a session with the present settings, and the names of the parts that have changed since it was frozen.
+// The task, the target, the provider and the model stay. The grimoire and its prompts stay as well if it has other steps now, because
+// the results of the session are those of its steps.
+func Renew(p *project.Project, frozen *grimoires.Plan, info event.Session) (*grimoires.Plan, []string, error) {
+	o := Options{Grimoire: frozen.Grimoire.Name, Provider: frozen.Provider, Spawn: frozen.Spawn, Chat: frozen.Chat}
+	if frozen.Tree == nil && frozen.Grimoire.Name == SingleAgent {
+		o.Agent = info.Agent
+	}
+	if overridesModels(frozen) {
+		o.Model = frozen.Model
+	}
+	draft, err := Draft(p, task.Task{ID: frozen.Task.ID}, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if draft, err = asRead(draft); err != nil {
+		return nil, nil, err
+	}
+	renewed, changed := *frozen, []string{}
+	for _, part := range parts() {
+		if part.file && (info.Version != p.Env.Version || !slices.Equal(shape(frozen.Grimoire), shape(draft.Grimoire))) {
+			continue
+		}
+		old, err := yamldoc.Marshal(part.get(frozen))
+		if err != nil {
+			return nil, nil, err
+		}
+		now, err := yamldoc.Marshal(part.get(draft))
+		if err != nil {
+			return nil, nil, err
+		}
+		if !bytes.Equal(old, now) {
+			part.take(&renewed, draft)
+			changed = append(changed, part.name)
+		}
+	}
+	return &renewed, changed, nil
+}
+
+// asRead returns a plan as a session reads it.
+func asRead(plan *grimoires.Plan) (*grimoires.Plan, error) {
+	data, err := plan.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return grimoires.ReadPlan(data)
+}
+
+// overridesModels reports whether the person chose a model for the session, instead of those of the agents.
+func overridesModels(plan *grimoires.Plan) bool {
+	return slices.ContainsFunc(plan.Grimoire.AgentSteps(), func(a *grimoires.Agent) bool {
+		return a.Model == "" && plan.Agents[a.Agent].Model != ""
+	})
+}
+
+// shape lists the names and types of the steps of a grimoire.
+func shape(g *grimoires.Grimoire) (steps []string) {
+	for s := range g.All() {
+		steps = append(steps, s.Name+" "+s.Kind.Type())
+	}
+	return steps
+}
