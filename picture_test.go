@@ -39,7 +39,7 @@ var boxes = []box{
 	{"plugintest", []string{"plugins/plugintest"}},
 	{"notify", []string{"internal/telemetry/notify", "internal/telemetry"}},
 	{"terminal", []string{"internal/terminal"}},
-	{"runner", []string{"runner", "runner/continuation"}},
+	{"runner", []string{"runner", "runner/continuation", "runner/evidence"}},
 	{"engine", []string{"runner/engine"}},
 	{"agent", []string{"internal/agent", "internal/agent/agenttree"}},
 	{"evaluator", []string{"internal/agent/evaluator"}},

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/evidence"
 	"github.com/coven-run/coven/runner/workclock"
 )
 
@@ -193,7 +194,7 @@ func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 	if err != nil {
 		return event.Result{}, cause(ctx, err)
 	}
-	if result.Error == "" && !proven(lead.c.Merge.Checks, result.Receipts, top.Tree) {
+	if result.Error == "" && !evidence.Proven(lead.c.Merge.Checks, result.Receipts, top.Tree) {
 		result.Error = "the worktree changed while the checks ran"
 	}
 	if result.Error == "" {

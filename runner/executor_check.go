@@ -117,7 +117,7 @@ func (x *Executor) reserve(ctx context.Context, path string, c check.Check, alon
 // beforeCheck returns the snapshot before an interrupted check, which made the changes since then. It is
 // empty if no check was interrupted.
 func (x *Executor) beforeCheck(path string) string {
-	events := x.Journal.At(path, event.CheckStarted, event.CheckRepeated, event.CheckEnded, event.StepCompleted, event.BatchEnded)
+	events := x.Journal.At(path, event.CheckStarted, event.CheckRepeated, event.CheckOnBase, event.CheckEnded, event.StepCompleted, event.BatchEnded)
 	left := len(events)
 	for left > 0 && isStop(events[left-1]) { // the step ended without calling tidy
 		left--

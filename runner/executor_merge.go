@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/evidence"
 )
 
 // merge runs a merge leaf: it merges the target into the branch, runs the checks on the resulting tree,
@@ -181,11 +181,11 @@ func (x *Executor) runChecks(ctx context.Context, c engine.Call, candidate event
 		return event.Result{}, err
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
-	result, err := x.checks(ctx, c.Path, c.Merge.Checks, transcript)
+	result, err := x.checksAndBase(ctx, c.Path, c.Merge.Checks, transcript)
 	switch {
 	case err != nil || result.Error != "":
 		return result, err
-	case !proven(c.Merge.Checks, result.Receipts, candidate.Tree):
+	case !evidence.Proven(c.Merge.Checks, result.Receipts, candidate.Tree):
 		return event.Result{Error: "the worktree changed while the checks ran: they do not cover what would land", ErrorType: event.ErrorInternal}, nil
 	}
 	return event.Result{}, nil
@@ -193,50 +193,10 @@ func (x *Executor) runChecks(ctx context.Context, c engine.Call, candidate event
 
 // isProven reports whether the checks have passed on the candidate's tree.
 func (x *Executor) isProven(c engine.Call, candidate event.Landing) bool {
-	if since := x.renewedAt(); since > 0 {
-		return proven(c.Merge.Checks, receipts(x.Journal.All(event.CheckEnded), since), candidate.Tree)
-	}
-	return proven(c.Merge.Checks, c.Merge.Receipts, candidate.Tree) || x.provenHere(c, candidate.Tree)
+	return x.evidence().Proves(c.Merge.Checks, candidate.Tree, c.Path, c.Merge.Receipts)
 }
 
-// renewedAt returns the number of the last event with which the session got new settings, or 0. Receipts and approvals before it
-// do not count.
-func (x *Executor) renewedAt() int64 {
-	for _, e := range slices.Backward(x.Journal.All(event.SessionResumed)) {
-		if len(event.As[event.Resumed](e).Settings) > 0 {
-			return e.Seq
-		}
-	}
-	return 0
-}
-
-// receipts returns the receipts in events after the event number since.
-func receipts(events []event.Event, since int64) (found []event.Receipt) {
-	for _, e := range events {
-		var r event.Receipt
-		if e.Seq > since && e.Decode(&r) == nil {
-			found = append(found, r)
-		}
-	}
-	return found
-}
-
-// provenHere reports whether the checks passed on tree in this step before it was interrupted.
-func (x *Executor) provenHere(c engine.Call, tree string) bool {
-	return proven(c.Merge.Checks, receipts(x.Journal.At(c.Path, event.CheckEnded), 0), tree)
-}
-
-// proven reports whether there is a receipt of success on tree for every check.
-func proven(checks []check.Check, receipts []event.Receipt, tree string) bool {
-	for _, c := range checks {
-		if !slices.ContainsFunc(receipts, func(r event.Receipt) bool {
-			return r.Command == c.Run && r.Tree == tree && r.ExitCode == 0 && r.Settings == ""
-		}) {
-			return false
-		}
-	}
-	return true
-}
+func (x *Executor) evidence() evidence.Evidence { return evidence.Evidence{Journal: x.Journal} }
 
 // approval returns nil if the candidate is approved or needs no approval. Otherwise it records the question
 // and returns a *Wait.
@@ -269,15 +229,15 @@ func (x *Executor) decide(ctx context.Context, c engine.Call, candidate event.La
 	if err != nil {
 		return decision{}, err
 	}
-	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.reaches(tree, candidate) })
+	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.evidence().Reaches(tree, candidate) })
 	changed, since := x.holding()
-	since = max(since, x.renewedAt())
-	dropped := x.builtOn()
+	since = max(since, x.evidence().RenewedAt())
+	dropped := x.evidence().BuiltOn()
 	byPerson := unseen || len(open) > 0 || changed != "" || candidate.Many != "" || dropped != ""
 	if !c.Merge.RequireReview && !byPerson {
 		return decision{}, nil
 	}
-	asked, approved := x.askedAbout(c.Path, candidate, since)
+	asked, approved := x.evidence().Asked(c.Path, candidate, since)
 	if approved && len(open) == 0 {
 		return decision{}, nil
 	}
@@ -352,81 +312,24 @@ func reviewWait(open []event.Finding, unseen bool, edited, changed, dropped, man
 	return w
 }
 
-// builtOn names the commits on which the change was built, which the target no longer contains, or returns "" if there are none.
-func (x *Executor) builtOn() string {
-	done, _ := x.Journal.last(event.LandDone)
-	for _, e := range x.Journal.All(event.MergeStarted) {
-		if m := event.As[event.Merging](e); e.Seq > done.Seq && m.Dropped != "" {
-			return m.Dropped
-		}
-	}
-	return ""
-}
-
-// reaches reports whether tree became the candidate's tree only by merging the target and changes that land
-// before it.
-func (x *Executor) reaches(tree string, candidate event.Landing) bool {
-	return x.becomes(tree, candidate.Tree) || candidate.From != "" && x.becomes(tree, candidate.From)
-}
-
-// becomes reports whether tree became now only by merging the target.
-func (x *Executor) becomes(tree, now string) bool {
-	if tree == "" {
-		return false
-	}
-	from := map[string]string{}
-	for _, e := range x.Journal.All(event.MergeDone) {
-		var i event.Integrated
-		if e.Decode(&i) == nil {
-			from[i.Tree] = i.From
-		}
-	}
-	for range len(from) + 1 { // limited, because a target may return to an earlier tree
-		if now == tree {
-			return true
-		}
-		now = from[now]
-	}
-	return false
-}
-
-// askedAbout reports whether a person was asked about a candidate, and whether the candidate, or a tree
-// that becomes it, was approved. It ignores events before the event number since.
-func (x *Executor) askedAbout(path string, candidate event.Landing, since int64) (asked, approved bool) {
-	for _, e := range x.Journal.At(path, event.ReviewAsked, event.ReviewAnswered) {
-		var r event.MergeDecision
-		if e.Seq < since || e.Decode(&r) != nil {
-			continue
-		}
-		same := r.Patch == candidate.Patch
-		asked = asked || same
-		approved = approved || e.Type == event.ReviewAnswered && r.Approved && (same || x.reaches(r.Tree, candidate))
-	}
-	return asked, approved
-}
-
 // edited says that a person has approved another change than the candidate, and in which files they differ. It returns "" if
 // no person has approved one. It ignores events before the event number since.
 func (x *Executor) edited(ctx context.Context, path string, since int64, candidate event.Landing) (string, error) {
-	for _, e := range slices.Backward(x.Journal.At(path, event.ReviewAnswered)) {
-		approved := event.As[event.MergeDecision](e)
-		if e.Seq < since || !approved.Approved {
-			continue
-		}
-		where := ""
-		if approved.Tree != "" {
-			files, err := x.Workspace.Changed(ctx, approved.Tree, cmp.Or(candidate.From, candidate.Tree))
-			if err != nil {
-				return "", err
-			}
-			where = oneline.List(files)
-		}
-		if where != "" {
-			where = " in " + where
-		}
-		return "the change was edited" + where + " after it was shown for approval, and needs approval", nil
+	approved, ok := x.evidence().Approval(path, since)
+	if !ok {
+		return "", nil
 	}
-	return "", nil
+	where := ""
+	if approved.Tree != "" {
+		files, err := x.Workspace.Changed(ctx, approved.Tree, cmp.Or(candidate.From, candidate.Tree))
+		if err != nil {
+			return "", err
+		}
+		if len(files) > 0 {
+			where = " in " + oneline.List(files)
+		}
+	}
+	return "the change was edited" + where + " after it was shown for approval, and needs approval", nil
 }
 
 // landed returns the result of a merge leaf that has landed.

@@ -30,7 +30,7 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (even
 	}
 	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if len(c.Script.Checks) > 0 {
-		return x.checks(ctx, c.Path, c.Script.Checks, transcript)
+		return x.checksAndBase(ctx, c.Path, c.Script.Checks, transcript)
 	}
 	env := append([]string{"COVEN_STEP_KEY=" + x.key(c.Path)}, c.Script.Env...)
 	sum := sha256.New()

@@ -337,6 +337,9 @@ func (f *fakeAgents) Recall(_ context.Context, _ string, transcript io.Reader) (
 	return f.recalled, f.complete, nil
 }
 
+// Start returns no commit: checks that fail do not run without the change.
+func (f *fakeCommands) Start(context.Context) (string, error) { return "", nil }
+
 func (f *fakeCommands) Rehearse(context.Context, string) error { return nil }
 
 func (f *fakeCommands) Prepared(context.Context) ([]string, error) { return nil, nil }

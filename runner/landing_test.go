@@ -243,7 +243,7 @@ func TestMergeTrees(t *testing.T) {
 		{"t4", "t4"}: true, {"t3", "t4"}: true, {"t4", "t3"}: true, {"t1", "t2"}: true,
 		{"t2", "t1"}: false, {"", ""}: false, {"", "t2"}: false, {"t9", "t4"}: false,
 	} {
-		if got := x.becomes(pair[0], pair[1]); got != want {
+		if got := x.evidence().Becomes(pair[0], pair[1]); got != want {
 			t.Errorf("%q becomes %q: %v", pair[0], pair[1], got)
 		}
 	}

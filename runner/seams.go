@@ -200,6 +200,8 @@ type commands interface {
 	Run(ctx context.Context, c Command) (Ran, error)
 	// Reserve waits until a check may run beside those of other tasks, or alone. It calls waiting with the reason.
 	Reserve(ctx context.Context, c check.Check, alone bool, waiting func(reason string) error) (Reservation, error)
+	// Start returns the commit from which the change starts, for a check that runs without the change. It may be empty.
+	Start(ctx context.Context) (string, error)
 	// Prepared is called after the commands of setup. It leaves the present untracked files out of the task's change,
 	// and returns them.
 	Prepared(ctx context.Context) (files []string, err error)

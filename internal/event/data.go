@@ -127,8 +127,16 @@ type AgentStart struct {
 
 // Check is the data of CheckStarted.
 type Check struct {
-	Text     string `json:"text"`     // command
-	Snapshot string `json:"snapshot"` // commit of the worktree's snapshot before the check
+	Text     string `json:"text"`           // command
+	Snapshot string `json:"snapshot"`       // commit of the worktree's snapshot before the check
+	Base     bool   `json:"base,omitempty"` // it runs without the change: see CheckOnBase
+}
+
+// BaseCheck is the data of CheckOnBase.
+type BaseCheck struct {
+	Text     string `json:"text"` // command
+	ExitCode int    `json:"exit_code"`
+	Same     bool   `json:"same"` // it failed in the same way as with the change
 }
 
 // CheckRepeat is the data of CheckRepeated.

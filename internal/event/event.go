@@ -81,6 +81,7 @@ const (
 	CheckWaiting  Type = "check.waiting"  // Text: it waits for checks of other tasks, and the clocks are paused
 	CheckStarted  Type = "check.started"  // Check
 	CheckRepeated Type = "check.repeated" // CheckRepeat: it failed while others ran, and runs again, alone
+	CheckOnBase   Type = "check.base"     // BaseCheck: a check that failed has run without the change
 	CheckEnded    Type = "check.ended"    // Receipt
 
 	ReviewGiven Type = "review.given" // Opinion: by one reviewer

@@ -37,6 +37,7 @@ type ErrorType string
 // Kinds of failure.
 const (
 	ErrorAgent       ErrorType = "agent"             // the agent reported failure
+	ErrorBase        ErrorType = "base"              // a check fails in the same way without the change
 	ErrorBudget      ErrorType = "budget"            // the budget of the step is spent
 	ErrorCancelled   ErrorType = "cancelled"         // the requester no longer waits
 	ErrorCommit      ErrorType = "commit"            // the work could not be committed

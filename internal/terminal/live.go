@@ -311,7 +311,7 @@ func (t *liveTask) take(e event.Event) {
 		t.doing = "waiting (limit) until " + Clock(event.As[event.Limit](e).At, e.Time)
 	case event.BatchStarted:
 		t.doing = Together(event.As[event.Batch](e), t.id)
-	case event.LimitOver, event.CheckEnded, event.ReviewGiven, event.BatchEnded:
+	case event.LimitOver, event.CheckEnded, event.CheckOnBase, event.ReviewGiven, event.BatchEnded:
 		t.doing = "" // the action has ended
 	case event.AgentTool:
 		t.doing = event.As[event.Tool](e).Summary

@@ -64,7 +64,7 @@ func story(e event.Event) string {
 	case event.PermissionAnswered:
 		a := event.As[event.ApprovalAnswer](e)
 		return strings.TrimRight(fmt.Sprintf("  ? approval %d: %s %s", a.N, a.Answer, by(a.By)), " ")
-	case event.CheckWaiting, event.CheckStarted, event.CheckRepeated, event.CheckEnded:
+	case event.CheckWaiting, event.CheckStarted, event.CheckRepeated, event.CheckOnBase, event.CheckEnded:
 		return checkStory(e)
 	case event.StepCompleted:
 		return stepEnd(e)
@@ -91,11 +91,28 @@ func checkStory(e event.Event) string {
 	case event.CheckWaiting:
 		return "  " + event.As[event.Text](e).Text
 	case event.CheckStarted:
-		return "  $ " + event.As[event.Check](e).Text
+		check := event.As[event.Check](e)
+		if check.Base {
+			return "  $ " + check.Text + "  (without the change)"
+		}
+		return "  $ " + check.Text
+	case event.CheckOnBase:
+		return "    " + onBase(event.As[event.BaseCheck](e))
 	case event.CheckRepeated:
 		return "    failed beside " + event.As[event.CheckRepeat](e).Beside + "; runs again, alone"
 	}
 	return "    " + Receipt(event.As[event.Receipt](e))
+}
+
+// onBase describes the result of a check without the change.
+func onBase(c event.BaseCheck) string {
+	switch {
+	case c.Same:
+		return "fails in the same way"
+	case c.ExitCode == 0:
+		return "passes"
+	}
+	return "fails in another way"
 }
 
 func by(person string) string {

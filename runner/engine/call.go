@@ -41,7 +41,9 @@ func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) 
 
 // isFinal reports whether a result stops the run, regardless of how the steps around the leaf handle
 // failures, because a person must decide how to continue.
-func isFinal(r event.Result) bool { return r.ErrorType == event.ErrorRepository }
+func isFinal(r event.Result) bool {
+	return r.ErrorType == event.ErrorRepository || r.ErrorType == event.ErrorBase
+}
 
 // hash returns a hash of a leaf's input.
 func (c Call) hash() (string, error) {

@@ -41,6 +41,9 @@ func (c Commands) Prepared(ctx context.Context) ([]string, error) {
 	return commit.ExcludeUntracked(ctx, c.Workspace.Worktree)
 }
 
+// Start implements the commands of package runner.
+func (c Commands) Start(ctx context.Context) (string, error) { return c.Workspace.Start(ctx) }
+
 // Rehearse implements the commands of package runner.
 func (c Commands) Rehearse(ctx context.Context, message string) error {
 	s := c.Workspace

@@ -62,16 +62,22 @@ func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 	return diff.Of(ctx, s.Worktree, target.Tip)
 }
 
+// Start returns the commit from which the change starts.
+func (s *Workspace) Start(ctx context.Context) (string, error) {
+	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	if err != nil {
+		return "", err
+	}
+	start, err := s.Worktree.Start(ctx, target.Tip)
+	return start.Commit, err
+}
+
 // FileBefore returns the content of a file, of at most max bytes, in the commit from which the change starts. Its errors
 // are those of diff.FileIn.
 func (s *Workspace) FileBefore(ctx context.Context, path string, max int64) ([]byte, error) {
-	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	start, err := s.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	start, err := s.Worktree.Start(ctx, target.Tip)
-	if err != nil {
-		return nil, err
-	}
-	return diff.FileIn(ctx, s.Repo, start.Commit, path, max)
+	return diff.FileIn(ctx, s.Repo, start, path, max)
 }
